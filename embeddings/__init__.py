@@ -1,0 +1,1 @@
+"""Text to vectors: one protocol, ONNX Runtime, sentence-transformers and hashing."""

@@ -1,0 +1,1 @@
+"""Executions to knowledge: intake, indexing, repair mining, reflections, seed corpus."""

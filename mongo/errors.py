@@ -1,0 +1,33 @@
+"""What can go wrong with a log store. Each message names the cure.
+
+StoreError
+├── StoreInUseError        another process has the same data folder open
+├── StoreTooNewError       the store was written by a newer version
+├── StoreDamagedError      the file is not a store, or is corrupt
+├── StoreFullError         no space left; nothing was written, reading goes on
+└── StoreUnavailableError  closed, or not answering; try again later
+"""
+
+
+class StoreError(Exception):
+    """Base of all that a log store raises."""
+
+
+class StoreInUseError(StoreError):
+    """Another process has the same data folder open."""
+
+
+class StoreTooNewError(StoreError):
+    """The store was written by a newer version of Aftercall."""
+
+
+class StoreDamagedError(StoreError):
+    """The file is not a store of ours, or is corrupt."""
+
+
+class StoreFullError(StoreError):
+    """No space left on the device; nothing was written and reading goes on."""
+
+
+class StoreUnavailableError(StoreError):
+    """The store is closed or does not answer; trying again later may help."""

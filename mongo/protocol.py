@@ -1,0 +1,146 @@
+"""The log store's protocol: the durable truth from which all else can be rebuilt.
+
+Every method may be called concurrently. Every method raises `mongo.errors.StoreError` (a subclass
+that says which) and nothing else when the store cannot do it.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from aftercall.json_values import JsonObject
+from aftercall.wire import Execution
+from mongo.records import (
+    Appended,
+    DocumentRow,
+    IndexCommit,
+    IssuedSuggestion,
+    KnowledgeRow,
+    NewExecution,
+    RepairRow,
+    StoreCounts,
+    StoredExecution,
+    StoredTool,
+    SuggestionOutcome,
+    ToolKey,
+)
+
+
+class LogStore(Protocol):
+    """Executions, the indexing queue, what was learned, tools and suggestions."""
+
+    @property
+    def name(self) -> str:
+        """What `/status` calls this store, such as `sqlite`."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was accepted and release everything; closing twice does nothing."""
+        ...
+
+    # Executions
+
+    async def append(self, workspace: str, executions: Sequence[NewExecution]) -> list[Appended]:
+        """Store executions; durable (survives `kill -9` and power loss) when this returns.
+
+        Returns one verdict per execution, in order. The same id twice within one call counts
+        like two calls.
+        """
+        ...
+
+    async def get_execution(self, workspace: str, execution_id: str) -> Execution | None:
+        """The execution as stored, with its input schema put back; None when there is none."""
+        ...
+
+    async def get_executions(
+        self, workspace: str, execution_ids: Sequence[str]
+    ) -> list[StoredExecution]:
+        """Those of the executions that exist, in the order of the ids; without input schemas."""
+        ...
+
+    async def session_calls(
+        self, tool: ToolKey, session_id: str, limit: int
+    ) -> list[StoredExecution]:
+        """The latest `limit` calls of one tool in one session, oldest arrival first."""
+        ...
+
+    # The indexing queue: a state on the record, not memory
+
+    async def pending(self, limit: int) -> list[StoredExecution]:
+        """The oldest executions that are not indexed yet, over all workspaces, oldest first."""
+        ...
+
+    async def commit_index(self, commit: IndexCommit) -> None:
+        """Apply what an indexing batch learned and mark its executions, in one transaction."""
+        ...
+
+    async def reset_index(self) -> None:
+        """Forget all that was learned and mark every execution as pending (for `rebuild`)."""
+        ...
+
+    async def counts(self, workspace: str | None = None) -> StoreCounts:
+        """How much there is, in one workspace or over all; cheap enough for a health page."""
+        ...
+
+    # What was learned
+
+    async def get_knowledge(self, tool: ToolKey) -> KnowledgeRow | None:
+        """What is known of one tool."""
+        ...
+
+    async def get_documents(self, workspace: str, document_ids: Sequence[str]) -> list[DocumentRow]:
+        """Those of the documents that exist, in the order of the ids."""
+        ...
+
+    async def list_repairs(self, tool: ToolKey, limit: int) -> list[RepairRow]:
+        """The latest repairs of one tool, newest first."""
+        ...
+
+    # Tools and schemas
+
+    async def put_tool(self, tool: StoredTool) -> None:
+        """Register a tool, or replace the one of the same id in the same workspace."""
+        ...
+
+    async def get_tool(self, workspace: str, tool_id: str) -> StoredTool | None:
+        """A tool by its id."""
+        ...
+
+    async def find_tool(self, tool: ToolKey) -> StoredTool | None:
+        """The tool that executions name so; the latest put, when several ids share the name."""
+        ...
+
+    async def list_tools(self, workspace: str) -> list[StoredTool]:
+        """All tools of a workspace, by id."""
+        ...
+
+    async def delete_tool(self, workspace: str, tool_id: str) -> bool:
+        """Remove a tool; False when there was none."""
+        ...
+
+    async def get_schema(self, workspace: str, schema_hash: str) -> JsonObject | None:
+        """An input schema by its hash."""
+        ...
+
+    # Suggestions
+
+    async def save_suggestions(self, suggestions: Sequence[IssuedSuggestion]) -> None:
+        """Keep suggestions that were answered; the same id again changes nothing."""
+        ...
+
+    async def get_suggestion(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
+        """A suggestion that was answered earlier."""
+        ...
+
+    async def add_outcome(self, outcome: SuggestionOutcome) -> bool:
+        """Keep an outcome; False when this suggestion already has one for this execution."""
+        ...
+
+    # Small facts, such as which model made the vectors
+
+    async def get_fact(self, name: str) -> str | None:
+        """A fact about the store as a whole."""
+        ...
+
+    async def put_fact(self, name: str, value: str) -> None:
+        """Set a fact about the store as a whole."""
+        ...

@@ -1,0 +1,1 @@
+"""The answers: reading errors, proposing repairs, finding similar calls."""

@@ -1,0 +1,186 @@
+"""JSON values: what may cross the wire, in canonical form, and their hashes."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+from pydantic import JsonValue
+
+JsonObject: TypeAlias = dict[str, JsonValue]
+
+__all__ = [
+    "MAX_DEPTH",
+    "InvalidJsonValueError",
+    "JsonObject",
+    "JsonValue",
+    "canonical_json",
+    "check_json_object",
+    "check_json_value",
+    "check_text",
+    "clean_text",
+    "content_hash",
+    "make_json_value",
+]
+
+MAX_DEPTH = 100
+"""Deepest nesting accepted. Real tool arguments stay under 20; parsers break near 200."""
+
+_REPLACEMENT = "�"
+
+
+class InvalidJsonValueError(ValueError):
+    """A value that is not plain JSON. The message names where it is and what is wrong with it."""
+
+
+def check_json_value(value: object) -> JsonValue:
+    """Return `value` unchanged when it is plain JSON that every store can hold.
+
+    Raises:
+        InvalidJsonValueError: for NaN and infinities, NUL characters, lone surrogates, nesting
+            deeper than `MAX_DEPTH`, keys that are not strings, and types outside JSON.
+    """
+    if not _is_clean(value, MAX_DEPTH):
+        path, problem = next(_problems(value, "", MAX_DEPTH))
+        raise InvalidJsonValueError(f"{path or 'the value'} {problem}")
+    return value  # type: ignore[return-value]  # _is_clean has just shown it
+
+
+def check_json_object(value: object) -> JsonObject:
+    """As `check_json_value`, for an object.
+
+    Raises:
+        InvalidJsonValueError: also when `value` is not an object.
+    """
+    if not isinstance(value, dict):
+        raise InvalidJsonValueError(f"must be a JSON object, not {_type_name(value)}")
+    check_json_value(value)
+    return value
+
+
+def check_text(value: str) -> str:
+    """Return `value` when it is text that every store can hold.
+
+    Raises:
+        InvalidJsonValueError: for NUL characters and lone surrogates.
+    """
+    if problem := _text_problem(value):
+        raise InvalidJsonValueError(problem)
+    return value
+
+
+def make_json_value(value: object, *, depth: int = MAX_DEPTH) -> JsonValue:
+    """Turn any Python value into a JSON value that `check_json_value` accepts.
+
+    For recorders, which must not fail on what a tool returned: NaN and infinities become null, NUL
+    and lone surrogates U+FFFD, what is too deep or of a foreign type its (bounded) text.
+    """
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return clean_text(value)
+    if depth <= 0:
+        return clean_text(repr(value)[:200])
+    if isinstance(value, dict):
+        return {
+            clean_text(str(key)): make_json_value(item, depth=depth - 1)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [make_json_value(item, depth=depth - 1) for item in value]
+    return clean_text(repr(value)[:1000])
+
+
+def clean_text(text: str) -> str:
+    """Replace NUL characters and lone surrogates by U+FFFD."""
+    if _text_problem(text) is None:
+        return text
+    return "".join(
+        _REPLACEMENT if char == "\x00" or "\ud800" <= char <= "\udfff" else char for char in text
+    )
+
+
+def canonical_json(value: JsonValue) -> str:
+    """Text that is equal for equal values: sorted keys, no spaces, UTF-8 as it is.
+
+    `1` and `1.0` differ: a tool may tell them apart.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def content_hash(value: JsonValue) -> str:
+    """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def _is_clean(value: Any, depth: int) -> bool:
+    """One pass without building paths; the path is looked for only when this says no."""
+    kind = type(value)
+    if kind is str:
+        return _text_problem(value) is None
+    if value is None or kind is bool or kind is int:
+        return True
+    if kind is float:
+        return math.isfinite(value)
+    if depth <= 0:
+        return False
+    if kind is dict:
+        return all(
+            type(key) is str and _text_problem(key) is None and _is_clean(item, depth - 1)
+            for key, item in value.items()
+        )
+    if kind is list:
+        return all(_is_clean(item, depth - 1) for item in value)
+    return False
+
+
+def _problems(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Every fault with its place; only called when there is one, so it need not be fast."""
+    if isinstance(value, str):
+        if problem := _text_problem(value):
+            yield path, problem
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield path, f"is {value}, which is not a JSON number; send null or a finite number"
+    elif isinstance(value, dict | list):
+        if depth <= 0:
+            yield path[:80], f"is nested deeper than {MAX_DEPTH} levels"
+            return
+        for key, item in _members(value):
+            if isinstance(value, dict) and (key_problem := _key_problem(key)):
+                yield path, key_problem
+            else:
+                yield from _problems(item, f"{path}.{key}" if path else str(key), depth - 1)
+    elif value is not None and not isinstance(value, bool | int):
+        yield path, f"is of type {type(value).__name__}, which JSON does not have"
+
+
+def _members(value: dict[Any, Any] | list[Any]) -> Iterable[tuple[Any, Any]]:
+    return value.items() if isinstance(value, dict) else enumerate(value)
+
+
+def _key_problem(key: object) -> str | None:
+    if isinstance(key, str):
+        problem = _text_problem(key)
+        return f"has a key that {problem}" if problem else None
+    return f"has the key {key!r}, which is not a string"
+
+
+def _text_problem(text: str) -> str | None:
+    if text.isascii():
+        return "contains a NUL character" if "\x00" in text else None
+    if "\x00" in text:
+        return "contains a NUL character"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "contains a lone surrogate, which is not valid Unicode text"
+    return None
+
+
+def _type_name(value: object) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number" if isinstance(value, int | float) else "another type")

@@ -1,0 +1,71 @@
+"""The wire models of the contract, used by the SDK and the service alike."""
+
+from aftercall.wire.base import WireModel
+from aftercall.wire.execution import (
+    MAX_BATCH,
+    Call,
+    Execution,
+    ExecutionError,
+    FailedCall,
+    Outcome,
+    RecordReceipt,
+    Rejection,
+)
+from aftercall.wire.service import (
+    ErrorBody,
+    ErrorResponse,
+    SimilarExecution,
+    SimilarResponse,
+    Status,
+)
+from aftercall.wire.suggestion import (
+    Action,
+    Change,
+    ErrorCategory,
+    Evidence,
+    EvidenceSource,
+    Example,
+    OutcomeReport,
+    Pattern,
+    RetryAdvice,
+    SimilarRequest,
+    Suggestion,
+    SuggestRequest,
+    SuggestResponse,
+    ToolAnnotations,
+)
+from aftercall.wire.tool import Tool, ToolList, ToolSpec
+
+__all__ = [
+    "MAX_BATCH",
+    "Action",
+    "Call",
+    "Change",
+    "ErrorBody",
+    "ErrorCategory",
+    "ErrorResponse",
+    "Evidence",
+    "EvidenceSource",
+    "Example",
+    "Execution",
+    "ExecutionError",
+    "FailedCall",
+    "Outcome",
+    "OutcomeReport",
+    "Pattern",
+    "RecordReceipt",
+    "Rejection",
+    "RetryAdvice",
+    "SimilarExecution",
+    "SimilarRequest",
+    "SimilarResponse",
+    "Status",
+    "SuggestRequest",
+    "SuggestResponse",
+    "Suggestion",
+    "Tool",
+    "ToolAnnotations",
+    "ToolList",
+    "ToolSpec",
+    "WireModel",
+]

@@ -1,0 +1,37 @@
+"""Tools: what a gateway registers so that proposals can be verified."""
+
+from pydantic import Field
+
+from aftercall.wire.base import Json, Name, Object, Text, Timestamp, WireModel
+from aftercall.wire.suggestion import ToolAnnotations
+
+
+class ToolSpec(WireModel):
+    """Body of `PUT /tools/{toolId}`."""
+
+    namespace: Name | None = Field(default=None, description="The capability the tool serves.")
+    name: Name = Field(examples=["git_log"])
+    server_name: Name | None = Field(default=None, examples=["git"])
+    version: Name | None = None
+    description: Text = ""
+    input_schema: Object | None = None
+    annotations: ToolAnnotations = Field(default_factory=ToolAnnotations)
+    tags: list[Name] = Field(default_factory=list, max_length=100)
+    implementation: Json = None
+    evolved_from: Name | None = None
+
+
+class Tool(ToolSpec):
+    """A registered tool."""
+
+    tool_id: Name
+    schema_hash: str | None = Field(
+        default=None, description="SHA-256 of the canonical input schema."
+    )
+    updated_at: Timestamp
+
+
+class ToolList(WireModel):
+    """Answer of `GET /tools`."""
+
+    tools: list[Tool]

@@ -1,0 +1,1 @@
+"""The HTTP service: app, routes, errors, settings and command line."""
