@@ -3,6 +3,7 @@
 AftercallError
 ├── ConfigurationError        a setting or a configuration file is wrong
 ├── ServiceUnreachableError   no answer: refused, reset, timed out
+│   └── ServiceTimeoutError       connected, but no answer in time; it may have been done
 ├── ProtocolError             an answer that is not of the contract
 └── ApiError                  the service said no (status, code, message, details)
     ├── InvalidRequestError       400, 422
@@ -29,12 +30,21 @@ class ServiceUnreachableError(AftercallError):
     """The service gave no answer: refused, reset or timed out."""
 
 
+class ServiceTimeoutError(ServiceUnreachableError):
+    """The service took the request and gave no answer in time: it may have been done or not."""
+
+
 class ProtocolError(AftercallError):
     """The answer is not of the contract: another program or another version is listening."""
 
 
 class ApiError(AftercallError):
-    """The service answered with an error in the contract's form."""
+    """The service said no.
+
+    `code` is stable and meant for programs. It is `http_<status>` where not the service but
+    something in front of it answered, such as a proxy. `retry_after_s` is the wait that the answer
+    asks for, in seconds.
+    """
 
     def __init__(
         self,

@@ -3,12 +3,16 @@
 Only these three operations are needed; a rename is a remove and an add.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
 
 from aftercall.json_values import JsonObject, JsonValue
+
+_BAD_ESCAPE = re.compile(r"~(?![01])")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")  # RFC 6901: no leading zeros
 
 
 class JsonPatchError(ValueError):
@@ -34,19 +38,23 @@ def parse_pointer(text: str) -> list[str]:
     """The parts of a JSON Pointer.
 
     Raises:
-        JsonPatchError: when it does not start with a slash.
+        JsonPatchError: when it does not start with a slash, or holds a `~` that escapes nothing.
     """
     if text == "":
         return []
     if not text.startswith("/"):
         raise JsonPatchError(f"the JSON Pointer {text!r} must start with '/'")
+    if _BAD_ESCAPE.search(text):
+        raise JsonPatchError(f"the JSON Pointer {text!r}: write '~' as '~0' and '/' as '~1'")
     return [part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/")]
 
 
 def same_json(left: JsonValue, right: JsonValue) -> bool:
-    """Equal as JSON: unlike in Python, `true` is not `1`, and `1` is not `1.0`."""
+    """Equal as JSON texts: unlike in Python, `true` is not `1`, `1` not `1.0`, `0.0` not `-0.0`."""
     if type(left) is not type(right):
         return False
+    if isinstance(left, float):
+        return repr(left) == repr(right)
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(same_json(left[k], right[k]) for k in left)
     if isinstance(left, list) and isinstance(right, list):
@@ -134,6 +142,6 @@ def _member(container: JsonValue, part: str, path: str) -> JsonValue:
 
 
 def _index(part: str, size: int, path: str) -> int:
-    if not part.isdecimal() or not part.isascii() or int(part) >= size:
+    if not _INDEX.fullmatch(part) or int(part) >= size:
         raise JsonPatchError(f"{path}: {part!r} is no position in an array of {size}")
     return int(part)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import reprlib
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -12,6 +13,7 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 __all__ = [
     "MAX_DEPTH",
+    "MAX_INTEGER",
     "InvalidJsonValueError",
     "JsonObject",
     "JsonValue",
@@ -27,7 +29,14 @@ __all__ = [
 MAX_DEPTH = 100
 """Deepest nesting accepted. Real tool arguments stay under 20; parsers break near 200."""
 
+MAX_INTEGER = 2**63 - 1
+"""Largest integer accepted, either side of zero: what SQLite and BSON hold as an integer."""
+
 _REPLACEMENT = "�"
+
+# Bounded in width and depth, safe on cycles: repr() of a deep or huge value may not be.
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 1000
 
 
 class InvalidJsonValueError(ValueError):
@@ -35,16 +44,22 @@ class InvalidJsonValueError(ValueError):
 
 
 def check_json_value(value: object) -> JsonValue:
-    """Return `value` unchanged when it is plain JSON that every store can hold.
+    """Return `value` when it is plain JSON that every store can hold.
+
+    The same object comes back, unless it holds subclasses (a `StrEnum`, a `defaultdict`, NumPy's
+    `float64`): those become the plain types that they are, so that nobody below has to think of
+    them.
 
     Raises:
-        InvalidJsonValueError: for NaN and infinities, NUL characters, lone surrogates, nesting
-            deeper than `MAX_DEPTH`, keys that are not strings, and types outside JSON.
+        InvalidJsonValueError: for NaN and infinities, integers beyond 64 bits, NUL characters, lone
+            surrogates, nesting deeper than `MAX_DEPTH`, keys that are not strings, and types
+            outside JSON.
     """
-    if not _is_clean(value, MAX_DEPTH):
-        path, problem = next(_problems(value, "", MAX_DEPTH))
+    if _is_clean(value, MAX_DEPTH):
+        return value  # type: ignore[return-value]  # _is_clean has just shown it
+    for path, problem in _problems(value, "", MAX_DEPTH):
         raise InvalidJsonValueError(f"{path or 'the value'} {problem}")
-    return value  # type: ignore[return-value]  # _is_clean has just shown it
+    return _plain(value)
 
 
 def check_json_object(value: object) -> JsonObject:
@@ -55,8 +70,7 @@ def check_json_object(value: object) -> JsonObject:
     """
     if not isinstance(value, dict):
         raise InvalidJsonValueError(f"must be a JSON object, not {_type_name(value)}")
-    check_json_value(value)
-    return value
+    return check_json_value(value)  # type: ignore[return-value]  # an object stays an object
 
 
 def check_text(value: str) -> str:
@@ -70,28 +84,49 @@ def check_text(value: str) -> str:
     return value
 
 
-def make_json_value(value: object, *, depth: int = MAX_DEPTH) -> JsonValue:
+def make_json_value(value: object) -> JsonValue:
     """Turn any Python value into a JSON value that `check_json_value` accepts.
 
     For recorders, which must not fail on what a tool returned: NaN and infinities become null, NUL
-    and lone surrogates U+FFFD, what is too deep or of a foreign type its (bounded) text.
+    and lone surrogates U+FFFD; integers beyond 64 bits, what is too deep, holds itself or is of a
+    foreign type becomes its (bounded) text.
     """
-    if value is None or isinstance(value, bool | int):
+    return _made(value, MAX_DEPTH, ())
+
+
+def _made(value: object, depth: int, parents: tuple[int, ...]) -> JsonValue:
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
     if isinstance(value, str):
-        return clean_text(value)
-    if depth <= 0:
-        return clean_text(repr(value)[:200])
+        return clean_text(str.__str__(value))
+    if isinstance(value, int):
+        return (
+            int.__int__(value) if abs(value) <= MAX_INTEGER else _bounded_text(int.__int__(value))
+        )
+    if isinstance(value, float):
+        return float.__float__(value) if math.isfinite(value) else None
+    if not isinstance(value, dict | list | tuple | set | frozenset):
+        return _bounded_text(value)
+    if depth <= 0 or id(value) in parents:
+        return _bounded_text(value)
+    parents = (*parents, id(value))
     if isinstance(value, dict):
-        return {
-            clean_text(str(key)): make_json_value(item, depth=depth - 1)
-            for key, item in value.items()
-        }
-    if isinstance(value, list | tuple | set | frozenset):
-        return [make_json_value(item, depth=depth - 1) for item in value]
-    return clean_text(repr(value)[:1000])
+        return {_key_text(key): _made(item, depth - 1, parents) for key, item in value.items()}
+    return [_made(item, depth - 1, parents) for item in value]
+
+
+def _key_text(key: object) -> str:
+    if isinstance(key, str):
+        return clean_text(str.__str__(key))
+    return str(key) if key is None or isinstance(key, bool | float) else _bounded_text(key)
+
+
+def _bounded_text(value: object) -> str:
+    """A value's `repr`, of at most some 1,000 characters, whatever its `__repr__` does."""
+    try:
+        return clean_text(_REPR.repr(value)[:1000])
+    except Exception:  # noqa: BLE001  # any foreign __repr__ may raise anything
+        return f"<{type(value).__name__}>"
 
 
 def clean_text(text: str) -> str:
@@ -121,8 +156,10 @@ def _is_clean(value: Any, depth: int) -> bool:
     kind = type(value)
     if kind is str:
         return _text_problem(value) is None
-    if value is None or kind is bool or kind is int:
+    if value is None or kind is bool:
         return True
+    if kind is int:
+        return bool(-MAX_INTEGER <= value <= MAX_INTEGER)
     if kind is float:
         return math.isfinite(value)
     if depth <= 0:
@@ -135,6 +172,21 @@ def _is_clean(value: Any, depth: int) -> bool:
     if kind is list:
         return all(_is_clean(item, depth - 1) for item in value)
     return False
+
+
+def _plain(value: Any) -> JsonValue:
+    """A copy in exact types; only called when all of `value` is JSON or a subclass of it."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, dict):
+        return {str.__str__(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value]
 
 
 def _problems(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
@@ -154,7 +206,10 @@ def _problems(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
                 yield path, key_problem
             else:
                 yield from _problems(item, f"{path}.{key}" if path else str(key), depth - 1)
-    elif value is not None and not isinstance(value, bool | int):
+    elif isinstance(value, int):
+        if abs(value) > MAX_INTEGER:
+            yield path, "is an integer of more than 64 bits; send it as text"
+    elif value is not None:
         yield path, f"is of type {type(value).__name__}, which JSON does not have"
 
 

@@ -1,72 +1,48 @@
 """Redaction: secrets are masked before anything is sent, stored or returned.
 
 By name (password, token, ...), by form (API keys, JWTs, card numbers, private key blocks) and, per
-tool, by allowlist: with one, every other parameter is kept as its type and hash only. A masked
-value keeps its type and length class, so that shapes can still be learned from:
-`[redacted:string:33-64]`.
+tool, by allowlist: with one, every other parameter is kept as its type and hash only. A value that
+was masked in the parameters is masked wherever else the call repeats it, for tools like to echo
+what they were given. A masked value keeps its type and length class, so that shapes can still be
+learned from: `[redacted:string:33-64]`.
 """
 
-import hashlib
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
-from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.json_values import JsonObject, JsonValue, content_hash
+from aftercall.secret_forms import (
+    MASKED,
+    is_secret_name,
+    mask_secrets,
+    outside_masks,
+    snake_case,
+)
 from aftercall.wire.execution import Call, ExecutionError
 
 CallT = TypeVar("CallT", bound=Call)
 
-REDACTED = re.compile(r"\[(?:redacted|hashed):[a-z]+:[0-9a-f+-]+\]")
+REDACTED = MASKED
 """How a masked value looks; masking it again changes nothing."""
 
-_SECRET_NAMES = (
-    "password", "passwd", "passphrase", "pwd", "secret", "token", "authorization", "cookie",
-    "api_key", "apikey", "access_key", "private_key", "secret_key", "signing_key", "credential",
-    "credentials", "client_secret", "bearer", "session_key", "csrf", "otp", "pin_code", "ssn",
-    "card_number", "cvv", "cvc", "iban",
-)  # fmt: skip
+_MIN_ECHO = 6
+"""Shortest masked value that is looked for elsewhere; shorter ones occur in any text by chance."""
 
-# Words that hold a secret word and are no secrets: limits, counters and cursors of APIs.
-_HARMLESS = re.compile(
-    r"(?:^|_)(?:max|min|num|n|total|count|limit|used|usage|next|page|continuation|start|stop|eos|bos|pad)"
-    r"_?(?:\w+_)*tokens?(?:_|$)|(?:^|_)tokens?_(?:limit|count|usage|type|budget|ids?)(?:_|$)|^tokens$"
-)
-
-_SECRET_FORMS = re.compile(
-    "|".join(
-        (
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-            r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",  # JWT
-            r"\b(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)[-_][A-Za-z0-9_-]{12,}",
-            r"\bsk-[A-Za-z0-9]{20,}",
-            r"\bgh[pousr]_[A-Za-z0-9]{20,}\b|\bgithub_pat_[A-Za-z0-9_]{20,}",
-            r"\bglpat-[A-Za-z0-9_-]{16,}",
-            r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",  # Slack
-            r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",  # AWS
-            r"\bAIza[A-Za-z0-9_-]{30,}",  # Google
-            r"\bnpm_[A-Za-z0-9]{30,}|\bpypi-[A-Za-z0-9_-]{30,}|\bhf_[A-Za-z0-9]{30,}",
-            r"(?<=://)[^\s/@:]{1,256}:[^\s/@]{1,256}(?=@)",  # user:password in a URL
-            r"(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{12,}",
-            r"(?i:\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key))"
-            r"""["']?\s*[=:]\s*["']?(?!\[redacted)[^\s"',;&)}\]]{4,256}""",
-        )
-    ),
-    re.DOTALL,
-)
-_CARD = re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w.-])")
-_HINTS = re.compile(
-    r"(?i)-----BEGIN|eyJ|[spr]k[-_]|gh[pousr]_|github_pat|glpat|xox|AKIA|ASIA|AIza|npm_|pypi-|hf_"
-    r"|://|bearer|basic|pass|pwd|secret|token|key|\d(?:[ -]?\d){12}"
-)
+_MAX_ECHOES = 100
+"""Masked values that are looked for elsewhere, the longest: each costs a search of every text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Masks secrets in calls.
+    """Masks secrets in calls. Doing it twice changes nothing.
+
+    What identifies a call (agent, server, tool, ids) is kept as it is; a `session_id` in the form
+    of a secret becomes its hash, so that a session's calls still belong together.
 
     Args:
-        extra_names: further parameter names to mask, as they are written or in any case.
+        extra_names: further parameter names to mask, in snake case (`create` takes any writing).
         allowlists: per tool name, the parameters that are kept; every other one is stored as its
             type and a hash of its value only.
     """
@@ -83,78 +59,138 @@ class Redactor:
     ) -> "Redactor":
         """A redactor from plain settings."""
         return cls(
-            extra_names=frozenset(_snake(name) for name in extra_names),
+            extra_names=frozenset(snake_case(name) for name in extra_names),
             allowlists={tool: frozenset(kept) for tool, kept in (allowlists or {}).items()},
         )
 
     def call(self, call: CallT) -> CallT:
-        """A copy of `call` without secrets in parameters, result, error and context."""
-        error: ExecutionError | None = getattr(call, "error", None)
+        """A copy of `call` without secrets in parameters, result, error, context and schema."""
+        echoes = self._echoes(call.tool_name, call.parameters)
+        mask = _Mask(self, echoes)
         changes: dict[str, object] = {
-            "parameters": self.parameters(call.tool_name, call.parameters),
-            "result": self.value(call.result),
-            "context": None if call.context is None else self.text(call.context),
+            "parameters": self._parameters(call.tool_name, call.parameters, mask),
+            "result": mask.value(call.result),
+            "context": mask.optional_text(call.context),
         }
+        if call.input_schema is not None:
+            changes["input_schema"] = mask.texts(call.input_schema)
+        if call.session_id is not None and self.text(call.session_id) != call.session_id:
+            changes["session_id"] = _hashed(call.session_id)
+        error: ExecutionError | None = getattr(call, "error", None)
         if error is not None:
             changes["error"] = error.model_copy(
                 update={
-                    "message": self.text(error.message),
-                    "stack": None if error.stack is None else self.text(error.stack),
-                    "details": self.value(error.details),
+                    "message": mask.text(error.message),
+                    "code": mask.optional_text(error.code),
+                    "stack": mask.optional_text(error.stack),
+                    "details": mask.value(error.details),
                 }
             )
         return call.model_copy(update=changes)
 
     def parameters(self, tool_name: str, parameters: JsonObject) -> JsonObject:
         """The parameters of a call to `tool_name` without secrets."""
-        kept = self.allowlists.get(tool_name)
-        if kept is None:
-            return self._object(parameters)
-        return {
-            name: self.value(value) if name in kept else _hashed(value)
-            for name, value in parameters.items()
-        }
+        mask = _Mask(self, self._echoes(tool_name, parameters))
+        return self._parameters(tool_name, parameters, mask)
 
     def value(self, value: JsonValue) -> JsonValue:
-        """Any JSON value without secrets; unchanged parts are shared, never altered."""
+        """Any JSON value without secrets; `value` itself stays as it is."""
+        return _Mask(self).value(value)
+
+    def text(self, text: str) -> str:
+        """Text with the secrets in it masked."""
+        return mask_secrets(text, _mask_text)
+
+    def is_secret_name(self, name: str) -> bool:
+        """Whether a parameter of this name is masked whatever its value."""
+        return is_secret_name(name) or (
+            bool(self.extra_names) and snake_case(name) in self.extra_names
+        )
+
+    def _parameters(self, tool_name: str, parameters: JsonObject, mask: "_Mask") -> JsonObject:
+        kept = self.allowlists.get(tool_name)
+        if kept is None:
+            return mask.object(parameters)
+        return {
+            name if name in kept else self.text(name): (
+                mask.member(name, item) if name in kept else _hashed(item)
+            )
+            for name, item in parameters.items()
+        }
+
+    def _echoes(self, tool_name: str, parameters: JsonObject) -> tuple[str, ...]:
+        """The values to be masked in the parameters, longest first: one may hold another."""
+        kept = self.allowlists.get(tool_name)
+        found: set[str] = set()
+        for name, item in parameters.items():
+            hidden = kept is not None and name not in kept
+            found.update(self._hidden_texts(item, hidden=hidden or self.is_secret_name(name)))
+        return tuple(sorted(found, key=lambda text: (-len(text), text))[:_MAX_ECHOES])
+
+    def _hidden_texts(self, value: JsonValue, *, hidden: bool) -> Iterator[str]:
+        if isinstance(value, dict):
+            for name, item in value.items():
+                yield from self._hidden_texts(item, hidden=hidden or self.is_secret_name(name))
+        elif isinstance(value, list):
+            for item in value:
+                yield from self._hidden_texts(item, hidden=hidden)
+        elif hidden and isinstance(value, str | int | float) and not isinstance(value, bool):
+            text = str(value)
+            if len(text) >= _MIN_ECHO and not MASKED.fullmatch(text):
+                yield text
+
+
+DEFAULT_REDACTOR = Redactor()
+"""Masks secrets by name and by form, in every tool's calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mask:
+    """Masks the values of one call, of which `echoes` are known to be secret."""
+
+    redactor: Redactor
+    echoes: tuple[str, ...] = ()
+
+    def value(self, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return self._object(value)
+            return self.object(value)
         if isinstance(value, list):
             return [self.value(item) for item in value]
         return value
 
+    def object(self, value: JsonObject) -> JsonObject:
+        return {self.text(name): self.member(name, item) for name, item in value.items()}
+
+    def member(self, name: str, value: JsonValue) -> JsonValue:
+        return _mask(value) if self.redactor.is_secret_name(name) else self.value(value)
+
+    def texts(self, value: JsonObject) -> JsonObject:
+        """As `object`, blind to names: in a schema, `password` names a type and not a secret."""
+        return {name: self._texts(item) for name, item in value.items()}
+
+    def _texts(self, value: JsonValue) -> JsonValue:
+        if isinstance(value, dict):
+            return self.texts(value)
+        if isinstance(value, list):
+            return [self._texts(item) for item in value]
+        return self.text(value) if isinstance(value, str) else value
+
+    def optional_text(self, text: str | None) -> str | None:
+        return None if text is None else self.text(text)
+
     def text(self, text: str) -> str:
-        """Text with the secrets in it masked."""
-        if not _HINTS.search(text):
-            return text
-        text = _SECRET_FORMS.sub(lambda match: _mask_form(match[0]), text)
-        return _CARD.sub(
-            lambda match: _mask_text(match[0]) if _is_card(match[0]) else match[0], text
-        )
-
-    def is_secret_name(self, name: str) -> bool:
-        """Whether a parameter of this name is masked whatever its value."""
-        snake = _snake(name)
-        if snake in self.extra_names:
-            return True
-        if _HARMLESS.search(snake):
-            return False
-        words = f"_{snake}_"
-        return any(f"_{secret}_" in words or f"_{secret}s_" in words for secret in _SECRET_NAMES)
-
-    def _object(self, value: JsonObject) -> JsonObject:
-        return {
-            name: _mask(item) if self.is_secret_name(name) else self.value(item)
-            for name, item in value.items()
-        }
+        for echo in self.echoes:
+            if echo in text:
+                text = outside_masks(text, partial(_without, echo))
+        return mask_secrets(text, _mask_text)
 
 
 def is_redacted(value: JsonValue) -> bool:
     """Whether `value` holds a masked value; such a value is never proposed."""
     if isinstance(value, str):
-        return REDACTED.search(value) is not None
+        return MASKED.search(value) is not None
     if isinstance(value, dict):
         return any(is_redacted(item) for item in value.values())
     if isinstance(value, list):
@@ -171,34 +207,27 @@ def _mask(value: JsonValue) -> JsonValue:
         return f"[redacted:number:{_length_class(len(str(value)))}]"
     if isinstance(value, list):
         return [_mask(item) for item in value]
-    return {name: _mask(item) for name, item in value.items()}
+    return {mask_secrets(name, _mask_text): _mask(item) for name, item in value.items()}
+
+
+def _without(echo: str, text: str) -> str:
+    return text.replace(echo, _mask_text(echo))
 
 
 def _mask_text(text: str) -> str:
-    if text == "" or REDACTED.fullmatch(text):
+    if text == "" or MASKED.fullmatch(text):
         return text
     return f"[redacted:string:{_length_class(len(text))}]"
 
 
-def _mask_form(match: str) -> str:
-    """Keep the `name=` or `Bearer ` in front of a secret, so that the text stays readable."""
-    prefix = re.match(
-        r"""(?i)(?:bearer|basic)\s+|[\w-]*?(?:password|passwd|pwd|secret|token|key)["']?\s*[=:]\s*["']?""",
-        match,
-    )
-    kept = prefix[0] if prefix and not match.startswith(("sk-", "sk_", "pk_", "rk_")) else ""
-    return kept + _mask_text(match[len(kept) :])
-
-
-def _hashed(value: JsonValue) -> JsonValue:
+def _hashed(value: JsonValue) -> str:
     kind = {
         type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string",
         list: "array", dict: "object",
     }[type(value)]  # fmt: skip
-    if isinstance(value, str) and REDACTED.fullmatch(value):
+    if isinstance(value, str) and MASKED.fullmatch(value):
         return value
-    digest = hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
-    return f"[hashed:{kind}:{digest}]"
+    return f"[hashed:{kind}:{content_hash(value)[:16]}]"
 
 
 def _length_class(length: int) -> str:
@@ -206,15 +235,3 @@ def _length_class(length: int) -> str:
         if length <= high:
             return f"{low}-{high}"
     return "257+"
-
-
-def _snake(name: str) -> str:
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
-    return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
-
-
-def _is_card(text: str) -> bool:
-    """Luhn's check (ISO/IEC 7812-1), so that order numbers and timestamps stay."""
-    digits = [int(char) for char in text if char.isdigit()]
-    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
-    return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0

@@ -1,6 +1,7 @@
 """What all wire models share: camelCase on the wire, unknown fields refused by name."""
 
-from datetime import datetime
+import re
+from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -39,17 +40,31 @@ class WireModel(BaseModel):
     )
 
 
+_UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}")
+_DATE_AND_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d", re.ASCII)
+_FIRST_YEAR, _LAST_YEAR = 1970, 2199  # every store's clock and every epoch in use can hold these
+
+
 def _canonical_uuid(text: str) -> str:
-    try:
-        return str(UUID(text))
-    except ValueError:
-        raise ValueError("must be a UUID, such as 0b7e1c9a-2a4e-4b0e-9d5c-3f1f6a1b2c3d") from None
+    # UUID() alone also takes braces, URNs, underscores, spaces and digits of any script.
+    if not _UUID.fullmatch(text.lower()):
+        raise ValueError("must be a UUID, such as 0b7e1c9a-2a4e-4b0e-9d5c-3f1f6a1b2c3d")
+    return str(UUID(text))
 
 
 def _text_timestamp(value: object) -> object:
-    if isinstance(value, str | datetime):
+    # pydantic would read "1700000000" as seconds since 1970.
+    if isinstance(value, datetime) or (isinstance(value, str) and _DATE_AND_TIME.match(value)):
         return value
     raise ValueError("must be an RFC 3339 text with a zone, such as 2026-02-20T14:30:00Z")
+
+
+def _in_utc(value: datetime) -> datetime:
+    # Near the ends of the calendar the change of zone itself overflows.
+    far = not _FIRST_YEAR - 1 <= value.year <= _LAST_YEAR + 1
+    if far or not _FIRST_YEAR <= (moment := value.astimezone(UTC)).year <= _LAST_YEAR:
+        raise ValueError(f"must lie between the years {_FIRST_YEAR} and {_LAST_YEAR}, in UTC")
+    return moment
 
 
 Text = Annotated[str, AfterValidator(check_text)]
@@ -61,8 +76,8 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterVali
 Id = Annotated[str, AfterValidator(_canonical_uuid)]
 """A UUID in its canonical lower-case text form."""
 
-Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_timestamp)]
-"""A moment with a zone; RFC 3339 on the wire."""
+Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_timestamp), AfterValidator(_in_utc)]
+"""A moment in UTC, of the years 1970 to 2199; RFC 3339 on the wire, with any zone on input."""
 
 Object = Annotated[
     JsonObject, PlainValidator(check_json_object), WithJsonSchema({"type": "object"})

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from aftercall.json_values import MAX_INTEGER
 from aftercall.wire.base import Id, Json, Name, Object, Text, Timestamp, WireModel
 
 Outcome = Literal["success", "failure"]
@@ -37,11 +38,15 @@ class Call(WireModel):
     tool_version: Name | None = None
     parameters: Object = Field(examples=[{"query": "reflection", "topK": 50}])
     context: Text | None = Field(default=None, description="What the agent was trying to do.")
-    duration_ms: float = Field(default=0.0, ge=0, description="Milliseconds.", examples=[245.0])
+    duration_ms: float = Field(
+        default=0.0, ge=0, strict=True, description="Milliseconds.", examples=[245.0]
+    )
     result: Json = None
     session_id: Name | None = Field(default=None, examples=["s-1"])
-    sequence: int | None = Field(default=None, ge=0, description="Order within the session.")
-    attempt: int = Field(default=1, ge=1, le=1000)
+    sequence: int | None = Field(
+        default=None, ge=0, le=MAX_INTEGER, strict=True, description="Order within the session."
+    )
+    attempt: int = Field(default=1, ge=1, le=1000, strict=True)
     repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
     suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
     input_schema: Object | None = Field(default=None, description="The tool's live input schema.")

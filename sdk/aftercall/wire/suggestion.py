@@ -1,11 +1,12 @@
 """Suggestions: one proposed action for a failed call, and what became of it."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    Strict,
     field_validator,
     model_serializer,
 )
@@ -35,6 +36,10 @@ Action = Literal["change_parameters", "retry_unchanged", "switch_tool", "escalat
 EvidenceSource = Literal["schema", "error", "repairs", "profile", "similar", "parameters", "seed"]
 
 
+Flag = Annotated[bool, Strict()]
+"""A JSON boolean: `"no"` and 0 are refused instead of read, for safety hangs on it."""
+
+
 class ToolAnnotations(WireModel):
     """MCP tool annotations: claims of the tool's maker, not facts. Unknown ones are ignored."""
 
@@ -47,17 +52,17 @@ class ToolAnnotations(WireModel):
         frozen=True,
     )
 
-    read_only_hint: bool | None = None
-    destructive_hint: bool | None = None
-    idempotent_hint: bool | None = None
-    open_world_hint: bool | None = None
+    read_only_hint: Flag | None = None
+    destructive_hint: Flag | None = None
+    idempotent_hint: Flag | None = None
+    open_world_hint: Flag | None = None
 
 
 class SuggestRequest(WireModel):
     """Question of `POST /suggest`."""
 
     execution: FailedCall
-    limit: int = Field(default=3, ge=1, le=20)
+    limit: int = Field(default=3, ge=1, le=20, strict=True)
     annotations: ToolAnnotations | None = Field(
         default=None,
         description="Claims about the tool; left out, the registered ones count; {} trusts none.",
@@ -165,7 +170,7 @@ class SimilarRequest(WireModel):
     context: Text | None = None
     parameters: Object = Field(default_factory=dict)
     outcome: Outcome = "success"
-    limit: int = Field(default=5, ge=1, le=50)
+    limit: int = Field(default=5, ge=1, le=50, strict=True)
 
     @field_validator("parameters", mode="before")
     @classmethod
