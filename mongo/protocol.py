@@ -66,7 +66,10 @@ class LogStore(Protocol):
     # The indexing queue: a state on the record, not memory
 
     async def pending(self, limit: int) -> list[StoredExecution]:
-        """The oldest executions that are not indexed yet, over all workspaces, oldest first."""
+        """The oldest executions that are not indexed yet, over all workspaces, oldest first.
+
+        A store may return fewer than `limit` to bound its memory, but none only when none is left.
+        """
         ...
 
     async def commit_index(self, commit: IndexCommit) -> None:
@@ -131,8 +134,16 @@ class LogStore(Protocol):
         """A suggestion that was answered earlier."""
         ...
 
-    async def add_outcome(self, outcome: SuggestionOutcome) -> bool:
-        """Keep an outcome; False when this suggestion already has one for this execution."""
+    async def add_outcomes(self, outcomes: Sequence[SuggestionOutcome]) -> int:
+        """Keep outcomes; how many were new.
+
+        A suggestion has one outcome per execution, the first that was said; it waits in the queue
+        until `commit_index` says that it was learned from.
+        """
+        ...
+
+    async def pending_outcomes(self, limit: int) -> list[SuggestionOutcome]:
+        """The oldest outcomes that nothing was learned from yet, oldest first."""
         ...
 
     # Small facts, such as which model made the vectors

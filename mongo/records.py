@@ -85,14 +85,15 @@ class RepairRow:
 class IndexCommit:
     """What one indexing batch learned; applied whole or not at all.
 
-    `positions` are marked as indexed in the same transaction, so that a crash at any point neither
-    loses nor doubles a count.
+    `positions` and `outcomes` are marked as learned from in the same transaction, so that a crash
+    at any point neither loses nor doubles a count.
     """
 
     positions: list[int]
     knowledge: list[KnowledgeRow] = field(default_factory=list)
     documents: list[DocumentRow] = field(default_factory=list)
     repairs: list[RepairRow] = field(default_factory=list)
+    outcomes: "list[SuggestionOutcome]" = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,10 @@ class StoredTool:
 
 @dataclass(frozen=True, slots=True)
 class StoreCounts:
-    """How much a store holds, over all workspaces or in one."""
+    """How much a store holds, over all workspaces or in one.
+
+    `pending` counts executions and outcomes that nothing was learned from yet.
+    """
 
     executions: int
     pending: int

@@ -1,0 +1,197 @@
+"""The embedded log store: the protocol over one writer and a pool of readers."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from aftercall.json_values import JsonObject
+from aftercall.wire import Execution
+from mongo.records import (
+    Appended,
+    DocumentRow,
+    IndexCommit,
+    IssuedSuggestion,
+    KnowledgeRow,
+    NewExecution,
+    RepairRow,
+    StoreCounts,
+    StoredExecution,
+    StoredTool,
+    SuggestionOutcome,
+    ToolKey,
+)
+from mongo.sqlite import executions as execution_log
+from mongo.sqlite import facts, knowledge, tools
+from mongo.sqlite import suggestions as suggestion_log
+from mongo.sqlite.readers import ReadPool
+from mongo.sqlite.writer import GroupCommitWriter
+
+
+class SqliteLogStore:
+    """A `mongo.protocol.LogStore` in one SQLite file; made by `open_sqlite_store`.
+
+    `resources` is closed last to first by `close`; it holds the writer and the readers too.
+    """
+
+    name = "sqlite"
+
+    def __init__(
+        self, writer: GroupCommitWriter, readers: ReadPool, *, resources: ExitStack
+    ) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._resources = resources
+        self._closing = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Finish what was accepted and release everything; closing twice does nothing."""
+        async with self._closing:
+            await asyncio.to_thread(self._resources.close)
+
+    # Executions
+
+    async def append(self, workspace: str, executions: Sequence[NewExecution]) -> list[Appended]:
+        """Store executions; durable when this returns. One verdict each, in order."""
+        if not executions:
+            return []
+        # A copy: a caller that is cancelled may empty its list while the writer is at it.
+        arrivals = [(workspace, new) for new in executions]
+        return await self._writer.run_together(execution_log.append, arrivals)
+
+    async def get_execution(self, workspace: str, execution_id: str) -> Execution | None:
+        """The execution as stored, with its input schema put back; None when there is none."""
+        return await self._readers.run(
+            partial(execution_log.get, workspace=workspace, execution_id=execution_id)
+        )
+
+    async def get_executions(
+        self, workspace: str, execution_ids: Sequence[str]
+    ) -> list[StoredExecution]:
+        """Those of the executions that exist, in the order of the ids; without input schemas."""
+        return await self._readers.run(
+            partial(
+                execution_log.get_several, workspace=workspace, execution_ids=tuple(execution_ids)
+            )
+        )
+
+    async def session_calls(
+        self, tool: ToolKey, session_id: str, limit: int
+    ) -> list[StoredExecution]:
+        """The latest `limit` calls of one tool in one session, oldest arrival first."""
+        return await self._readers.run(
+            partial(execution_log.session_calls, tool=tool, session_id=session_id, limit=limit)
+        )
+
+    # The indexing queue
+
+    async def pending(self, limit: int) -> list[StoredExecution]:
+        """The oldest executions that are not indexed yet, over all workspaces, oldest first.
+
+        Fewer than `limit` when they are large (`executions.MAX_PENDING_BYTES`); none only when none
+        is left.
+        """
+        return await self._readers.run(partial(execution_log.pending, limit=limit))
+
+    async def commit_index(self, commit: IndexCommit) -> None:
+        """Apply what an indexing batch learned and mark its executions, in one transaction."""
+        await self._writer.run(partial(knowledge.commit_index, commit=commit))
+
+    async def reset_index(self) -> None:
+        """Forget all that was learned and mark every execution as pending (for `rebuild`)."""
+        await self._writer.run(knowledge.reset_index)
+
+    async def counts(self, workspace: str | None = None) -> StoreCounts:
+        """How much there is, in one workspace or over all; reads one small table."""
+        return await self._readers.run(partial(facts.counts, workspace=workspace))
+
+    # What was learned
+
+    async def get_knowledge(self, tool: ToolKey) -> KnowledgeRow | None:
+        """What is known of one tool."""
+        return await self._readers.run(partial(knowledge.get_knowledge, tool=tool))
+
+    async def get_documents(self, workspace: str, document_ids: Sequence[str]) -> list[DocumentRow]:
+        """Those of the documents that exist, in the order of the ids."""
+        return await self._readers.run(
+            partial(knowledge.get_documents, workspace=workspace, document_ids=tuple(document_ids))
+        )
+
+    async def list_repairs(self, tool: ToolKey, limit: int) -> list[RepairRow]:
+        """The latest repairs of one tool, newest first."""
+        return await self._readers.run(partial(knowledge.list_repairs, tool=tool, limit=limit))
+
+    # Tools and schemas
+
+    async def put_tool(self, tool: StoredTool) -> None:
+        """Register a tool, or replace the one of the same id in the same workspace."""
+        await self._writer.run(partial(tools.put, stored=tool))
+
+    async def get_tool(self, workspace: str, tool_id: str) -> StoredTool | None:
+        """A tool by its id."""
+        return await self._readers.run(partial(tools.get, workspace=workspace, tool_id=tool_id))
+
+    async def find_tool(self, tool: ToolKey) -> StoredTool | None:
+        """The tool that executions name so; the latest put, when several ids share the name."""
+        return await self._readers.run(partial(tools.find, tool=tool))
+
+    async def list_tools(self, workspace: str) -> list[StoredTool]:
+        """All tools of a workspace, by id."""
+        return await self._readers.run(partial(tools.list_all, workspace=workspace))
+
+    async def delete_tool(self, workspace: str, tool_id: str) -> bool:
+        """Remove a tool; False when there was none."""
+        return await self._writer.run(partial(tools.delete, workspace=workspace, tool_id=tool_id))
+
+    async def get_schema(self, workspace: str, schema_hash: str) -> JsonObject | None:
+        """An input schema by its hash."""
+        return await self._readers.run(
+            partial(execution_log.get_schema, workspace=workspace, schema_hash=schema_hash)
+        )
+
+    # Suggestions
+
+    async def save_suggestions(self, suggestions: Sequence[IssuedSuggestion]) -> None:
+        """Keep suggestions that were answered; the same id again changes nothing."""
+        if suggestions:
+            await self._writer.run_together(suggestion_log.save, tuple(suggestions))
+
+    async def get_suggestion(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
+        """A suggestion that was answered earlier."""
+        return await self._readers.run(
+            partial(suggestion_log.get, workspace=workspace, suggestion_id=suggestion_id)
+        )
+
+    async def add_outcomes(self, outcomes: Sequence[SuggestionOutcome]) -> int:
+        """Keep outcomes; how many were new. A suggestion has one per execution, the first."""
+        if not outcomes:
+            return 0
+        kept = tuple(outcomes)
+        return await self._writer.run(partial(suggestion_log.add_outcomes, outcomes=kept))
+
+    async def pending_outcomes(self, limit: int) -> list[SuggestionOutcome]:
+        """The oldest outcomes that nothing was learned from yet, oldest first."""
+        return await self._readers.run(partial(suggestion_log.pending_outcomes, limit=limit))
+
+    # Facts
+
+    async def get_fact(self, name: str) -> str | None:
+        """A fact about the store as a whole."""
+        return await self._readers.run(partial(facts.get, name=name))
+
+    async def put_fact(self, name: str, value: str) -> None:
+        """Set a fact about the store as a whole."""
+        await self._writer.run(partial(facts.put, name=name, value=value))

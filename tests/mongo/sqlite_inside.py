@@ -1,0 +1,52 @@
+"""Ways into a SQLite store that only its tests need."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mongo.sqlite import FILE_NAME, SqliteLogStore
+
+T = TypeVar("T")
+
+
+async def write(store: SqliteLogStore, operation: Callable[[sqlite3.Connection], T]) -> T:
+    """Run an operation of the test's own in the store's writer."""
+    return await store._writer.run(operation)
+
+
+async def read(store: SqliteLogStore, query: str) -> list[Any]:
+    """The rows of a query on one of the store's read-only connections."""
+    return await store._readers.run(lambda connection: connection.execute(query).fetchall())
+
+
+@asynccontextmanager
+async def held_writer(store: SqliteLogStore) -> AsyncIterator[None]:
+    """The writer is busy inside: what is called meanwhile waits, to be one group afterwards."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold(_: sqlite3.Connection) -> None:
+        entered.set()
+        if not leave.wait(timeout=30):
+            raise TimeoutError("the test did not let the writer go")
+
+    holding = asyncio.create_task(write(store, hold))
+    try:
+        if not await asyncio.to_thread(entered.wait, 30):
+            raise TimeoutError("the writer did not take the operation")
+        yield
+    finally:
+        leave.set()
+        await holding
+
+
+def execute(data_dir: Path, *statements: str) -> list[Any]:
+    """Run statements on the file of a closed store and return the last one's rows."""
+    with closing(sqlite3.connect(data_dir / FILE_NAME, isolation_level=None)) as connection:
+        rows: list[Any] = []
+        for statement in statements:
+            rows = connection.execute(statement).fetchall()
+        return rows
