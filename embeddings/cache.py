@@ -1,0 +1,128 @@
+"""An LRU of vectors before any embedder: a text is embedded once, also when many ask at once."""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embeddings.protocol import Embedder, Role, Vectors
+
+Key = bytes
+"""Digest of role and text: a cached megabyte of text would cost a megabyte otherwise."""
+
+
+class CachedEmbedder:
+    """`Embedder` that remembers the vectors of the texts last asked for.
+
+    Serves one event loop at a time. Closing it closes the embedder behind it.
+
+    Args:
+        embedder: Makes the vectors that are not remembered.
+        size: How many vectors are kept at most; 10,000 of MiniLM's take 17 MB. With 0 nothing is
+            kept, and concurrent requests for one text still share its embedding.
+    """
+
+    def __init__(self, embedder: Embedder, size: int) -> None:
+        if size < 0:
+            raise ValueError(f"the cache size is {size}; it must be 0 or more")
+        self._embedder = embedder
+        self._size = size
+        self._cached: OrderedDict[Key, NDArray[np.float32]] = OrderedDict()
+        self._running: dict[Key, asyncio.Future[NDArray[np.float32]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def name(self) -> str:
+        """The name of the embedder behind."""
+        return self._embedder.name
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the embedder behind."""
+        return self._embedder.fingerprint
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return self._embedder.dimension
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder behind, for work whose texts will not come again, such as a rebuild."""
+        return self._embedder
+
+    async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
+        """See `Embedder.embed`."""
+        keys = [_key(text, role) for text in texts]
+        found: dict[Key, NDArray[np.float32]] = {}
+        awaited: dict[Key, asyncio.Future[NDArray[np.float32]]] = {}
+        new: dict[Key, str] = {}
+        for key, text in zip(keys, texts, strict=True):
+            if key in self._cached:
+                self._cached.move_to_end(key)
+                found[key] = self._cached[key]
+            elif key in self._running:
+                awaited[key] = self._running[key]
+            else:
+                new[key] = text
+        if new:
+            awaited |= self._start(new, role)
+        if awaited:
+            # wait() leaves the futures alone when this caller is cancelled: others may share them
+            await asyncio.wait(awaited.values())
+        found |= {key: future.result() for key, future in awaited.items()}
+        vectors = np.empty((len(keys), self.dimension), dtype=np.float32)
+        for row, key in enumerate(keys):
+            vectors[row] = found[key]
+        return vectors
+
+    async def close(self) -> None:
+        """Close the embedder behind and forget everything."""
+        await self._embedder.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._cached.clear()
+
+    def _start(
+        self, new: dict[Key, str], role: Role
+    ) -> dict[Key, asyncio.Future[NDArray[np.float32]]]:
+        loop = asyncio.get_running_loop()
+        futures = {key: loop.create_future() for key in new}
+        self._running |= futures
+        # A task of its own, because the caller that began it may be cancelled while others wait.
+        task = loop.create_task(self._fill(list(new.values()), role, futures))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return futures
+
+    async def _fill(
+        self, texts: list[str], role: Role, futures: dict[Key, asyncio.Future[NDArray[np.float32]]]
+    ) -> None:
+        try:
+            vectors = await self._embedder.embed(texts, role)
+        except Exception as error:  # noqa: BLE001 - handed to every caller that waits
+            for future in futures.values():
+                future.set_exception(error)
+                future.exception()  # seen: nobody may be waiting any more
+        else:
+            for (key, future), vector in zip(futures.items(), vectors, strict=True):
+                self._remember(key, vector)
+                future.set_result(vector)
+        finally:
+            for key, future in futures.items():
+                future.cancel()  # no effect but when this task itself was cancelled
+                del self._running[key]
+
+    def _remember(self, key: Key, vector: NDArray[np.float32]) -> None:
+        # a copy: a row is a view that would keep its whole batch alive
+        self._cached[key] = vector.copy()
+        while len(self._cached) > self._size:
+            self._cached.popitem(last=False)
+
+
+def _key(text: str, role: Role) -> Key:
+    content = f"{role}\0{text}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(content, digest_size=16).digest()

@@ -1,0 +1,129 @@
+"""The LRU of vectors before an embedder."""
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from embeddings.cache import CachedEmbedder
+from embeddings.hashing import HashingEmbedder
+from embeddings.protocol import EmbeddingError, Role, Vectors
+
+
+class Counting(HashingEmbedder):
+    """The hashing embedder, with a record of what reached it and a gate to hold it."""
+
+    def __init__(self) -> None:
+        super().__init__(32)
+        self.asked: list[tuple[str, Role]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.fails = False
+
+    async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
+        self.asked.extend((text, role) for text in texts)
+        await self.gate.wait()
+        if self.fails:
+            raise EmbeddingError("out of order")
+        return await super().embed(texts, role)
+
+
+@pytest.fixture
+async def counting():
+    return Counting()
+
+
+async def test_a_known_text_is_not_embedded_again(counting):
+    """The second request for a text costs no embedding, also within one request."""
+    cached = CachedEmbedder(counting, 10)
+    first = await cached.embed(["a", "b", "a"], "query")
+    again = await cached.embed(["b", "a", "b"], "query")
+    assert counting.asked == [("a", "query"), ("b", "query")]
+    np.testing.assert_array_equal(first[[1, 0, 1]], again)
+    await cached.close()
+
+
+async def test_query_and_document_are_two_texts(counting):
+    """Some models embed the roles differently, so the cache keeps them apart."""
+    cached = CachedEmbedder(counting, 10)
+    await cached.embed(["a"], "query")
+    await cached.embed(["a"], "document")
+    assert counting.asked == [("a", "query"), ("a", "document")]
+    await cached.close()
+
+
+async def test_the_least_recently_used_text_goes_first(counting):
+    """The cache is bounded by count, and what was used lately stays."""
+    cached = CachedEmbedder(counting, 2)
+    for text in ("a", "b", "a", "c"):
+        await cached.embed([text], "query")
+    counting.asked.clear()
+    await cached.embed(["a", "c"], "query")
+    assert counting.asked == []
+    await cached.embed(["b"], "query")
+    assert counting.asked == [("b", "query")]
+    await cached.close()
+
+
+async def test_a_request_larger_than_the_cache_is_answered(counting):
+    """The bound limits memory, not requests."""
+    cached = CachedEmbedder(counting, 1)
+    texts = ["a", "b", "c"]
+    np.testing.assert_array_equal(
+        await cached.embed(texts, "query"), await HashingEmbedder(32).embed(texts, "query")
+    )
+    await cached.close()
+
+
+async def test_concurrent_requests_for_a_text_embed_it_once(counting):
+    """Single flight: a hundred agents failing alike at once cost one embedding."""
+    cached = CachedEmbedder(counting, 10)
+    counting.gate.clear()
+    requests = [asyncio.create_task(cached.embed(["same", "same"], "query")) for _ in range(100)]
+    await asyncio.sleep(0)
+    counting.gate.set()
+    rows = await asyncio.gather(*requests)
+    assert counting.asked == [("same", "query")]
+    assert all(np.array_equal(row, rows[0]) for row in rows)
+    await cached.close()
+
+
+async def test_a_caller_that_gives_up_does_not_fail_the_others(counting):
+    """Whoever began an embedding may be cancelled; those who joined it still get it."""
+    cached = CachedEmbedder(counting, 10)
+    counting.gate.clear()
+    first = asyncio.create_task(cached.embed(["same"], "query"))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(cached.embed(["same"], "query"))
+    await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    counting.gate.set()
+    assert (await second).shape == (1, 32)
+    assert counting.asked == [("same", "query")]
+    await cached.close()
+
+
+async def test_a_failure_is_not_remembered(counting):
+    """All who waited get the error, and the next request tries again."""
+    cached = CachedEmbedder(counting, 10)
+    counting.fails = True
+    requests = [asyncio.create_task(cached.embed(["a"], "query")) for _ in range(3)]
+    for request in requests:
+        with pytest.raises(EmbeddingError, match="out of order"):
+            await request
+    counting.fails = False
+    assert (await cached.embed(["a"], "query")).shape == (1, 32)
+    await cached.close()
+
+
+async def test_changing_a_result_does_not_change_the_cache(counting):
+    """Callers get their own array."""
+    cached = CachedEmbedder(counting, 10)
+    row = await cached.embed(["a"], "query")
+    kept = row.copy()
+    row[:] = 0.0
+    np.testing.assert_array_equal(await cached.embed(["a"], "query"), kept)
+    await cached.close()
