@@ -1,0 +1,198 @@
+"""The folder of an embedded index: who holds it, what is in it, which shard is current.
+
+lock           held by the one process that has the index open
+index.json     format, model and current shard; written last, replaced atomically
+shard-3f2a…/   the current shard; others are leftovers and are removed
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+import uuid
+from pathlib import Path
+from typing import IO
+
+from pydantic import BaseModel, ConfigDict
+
+from retrieval.index.protocol import IndexInUseError, IndexModelMismatchError, VectorIndexError
+
+FORMAT = 1
+"""Of the folder and of what is in the shard: payload, BM25's settings, precision."""
+
+RECORD = "index.json"
+LOCK = "lock"
+SHARD_PREFIX = "shard-"
+
+MIN_FREE_BYTES = 128 * 1024 * 1024
+"""Free space an update needs. The library's files grow by up to 32 MiB each, memory-mapped: were
+the disk full, writing would kill the process."""
+
+LOCK_PATIENCE_SECONDS = 2.0
+"""A service that was killed a moment ago may not be gone yet."""
+
+
+class FolderRecord(BaseModel):
+    """What `index.json` says."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: int = FORMAT
+    fingerprint: str
+    """The model that made the vectors, as `Embedder.fingerprint`."""
+    dimension: int
+    shard: str
+    """Name of the current shard's folder."""
+    compacted_points: int = 0
+    """Points in the shard when it was last compacted."""
+
+
+class IndexFolder:
+    """A folder that this process holds until `close`.
+
+    Raises:
+        IndexInUseError: when another holds it.
+        VectorIndexError: when it cannot be made.
+    """
+
+    def __init__(self, path: Path, *, min_free_bytes: int = MIN_FREE_BYTES) -> None:
+        self.path = path
+        self._min_free_bytes = min_free_bytes
+        self._lock = _acquire(path)
+
+    def read(self) -> FolderRecord | None:
+        """The record; `None` for a folder without an index, or with a half-made one.
+
+        Raises:
+            VectorIndexError: when it is damaged or of a newer version.
+        """
+        cure = f"`aftercall rebuild` makes the vectors in {self.path} anew"
+        try:
+            content = json.loads((self.path / RECORD).read_bytes())
+            if isinstance(content, dict) and content.get("format", 0) > FORMAT:
+                raise VectorIndexError(
+                    f"the vector index in {self.path} has the format {content['format']}, this "
+                    f"version knows {FORMAT}: update aftercall, or {cure}"
+                )
+            return FolderRecord.model_validate(content)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError) as error:
+            raise VectorIndexError(f"{self.path / RECORD} is damaged ({error}); {cure}") from error
+
+    def write(self, record: FolderRecord) -> None:
+        """Replace the record at one stroke, on the disk when this returns."""
+        temporary = self.path / f"{RECORD}.part"
+        try:
+            with temporary.open("w") as file:
+                file.write(record.model_dump_json(indent=2) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            _sync_tree(self.path / record.shard)  # a record on the disk names a shard on the disk
+            temporary.replace(self.path / RECORD)
+            _sync(self.path)
+        except OSError as error:
+            raise VectorIndexError(f"cannot write {self.path / RECORD}: {error}") from error
+
+    def new_shard(self) -> Path:
+        """A path for another shard, not there yet."""
+        return self.path / f"{SHARD_PREFIX}{uuid.uuid4().hex[:12]}"
+
+    def remove_leftovers(self, current: str | None) -> None:
+        """Remove every shard but the current one: of a killed creation or compaction."""
+        for path in self.path.glob(f"{SHARD_PREFIX}*"):
+            if path.name != current:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def remove_all(self) -> None:
+        """Remove the index, record first, so that a crash leaves no record without a shard."""
+        (self.path / RECORD).unlink(missing_ok=True)
+        _sync(self.path)
+        self.remove_leftovers(None)
+
+    def require_space(self, further_bytes: int = 0) -> None:
+        """Raises `VectorIndexError` when the disk is nearly full."""
+        free = shutil.disk_usage(self.path).free
+        needed = self._min_free_bytes + further_bytes
+        if free < needed:
+            raise VectorIndexError(
+                f"only {free >> 20} MiB are free on the disk of {self.path}, {needed >> 20} are "
+                "needed to add vectors: make space, and it goes on where it stopped"
+            )
+
+    def close(self) -> None:
+        """Let go of the folder; closing twice does nothing."""
+        self._lock.close()
+
+
+def check_model(record: FolderRecord, *, fingerprint: str, dimension: int, path: Path) -> None:
+    """Raises `IndexModelMismatchError` unless the vectors are of this model."""
+    if (record.fingerprint, record.dimension) != (fingerprint, dimension):
+        raise IndexModelMismatchError(
+            f"the vectors in {path} are of the model {record.fingerprint} ({record.dimension} "
+            f"dimensions), the configured one is {fingerprint} ({dimension}): configure the "
+            "former, or make the vectors anew with `aftercall rebuild`"
+        )
+
+
+def copy_sparse(source: Path, target: Path) -> None:
+    """Copy a folder, the holes of its sparse files left out: a new log is 64 MiB of them."""
+    shutil.copytree(source, target, copy_function=_copy_file)
+
+
+def size_on_disk(folder: Path) -> int:
+    """Bytes that the files of a folder occupy."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
+def _copy_file(source: str, target: str) -> str:
+    with Path(source).open("rb", 0) as reader, Path(target).open("wb", 0) as writer:
+        size = os.fstat(reader.fileno()).st_size
+        position = 0
+        while position < size:
+            try:
+                position = os.lseek(reader.fileno(), position, os.SEEK_DATA)
+            except OSError:  # ENXIO: a hole up to the end
+                break
+            end = os.lseek(reader.fileno(), position, os.SEEK_HOLE)
+            while position < end:
+                data = os.pread(reader.fileno(), min(end - position, 1 << 20), position)
+                position += os.pwrite(writer.fileno(), data, position)
+        writer.truncate(size)
+    return target
+
+
+def _acquire(path: Path) -> IO[str]:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        file = (path / LOCK).open("a")
+    except OSError as error:
+        raise VectorIndexError(f"cannot use {path} for vectors: {error}") from error
+    deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                file.close()
+                raise IndexInUseError(
+                    f"another process has the vectors in {path} open: stop it first, "
+                    "or give this one another --data-dir"
+                ) from error
+            time.sleep(0.05)
+        else:
+            return file
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in [*folder.rglob("*"), folder]:
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

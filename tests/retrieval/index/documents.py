@@ -1,0 +1,57 @@
+"""Points and questions for the index's tests, embedded by hashing."""
+
+import uuid
+
+from embeddings.hashing import hashed_vector
+from embeddings.terms import terms_text
+from retrieval.index.protocol import IndexPoint, IndexQuery, Kind
+
+DIMENSION = 96
+
+
+def document_id(name: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+
+
+def point(
+    name: str,
+    text: str | None = None,
+    *,
+    workspace: str = "default",
+    kind: Kind = "success",
+    tool_name: str | None = "search",
+    server_name: str | None = None,
+    terms: str | None = None,
+) -> IndexPoint:
+    """A point whose vector and terms are of the text, which is the name unless given."""
+    text = name if text is None else text
+    return IndexPoint(
+        document_id=document_id(name),
+        workspace=workspace,
+        kind=kind,
+        server_name=server_name,
+        tool_name=tool_name,
+        vector=hashed_vector(text, DIMENSION),
+        terms=terms_text(text) if terms is None else terms,
+    )
+
+
+def question(
+    text: str,
+    *,
+    workspaces: tuple[str, ...] = ("default",),
+    kind: Kind = "success",
+    limit: int = 10,
+    tool_name: str | None = None,
+    server_name: str | None = None,
+    terms: str | None = None,
+) -> IndexQuery:
+    return IndexQuery(
+        workspaces=workspaces,
+        kind=kind,
+        vector=hashed_vector(text, DIMENSION),
+        terms=terms_text(text) if terms is None else terms,
+        limit=limit,
+        tool_name=tool_name,
+        server_name=server_name,
+    )

@@ -1,0 +1,270 @@
+"""The embedded index's folder: crashes, second processes, other versions, full disks."""
+
+import asyncio
+import json
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from retrieval.index import edge_folder, edge_shard
+from retrieval.index.edge import EdgeIndex
+from retrieval.index.edge_folder import copy_sparse, size_on_disk
+from retrieval.index.edge_shard import WRITE_AHEAD_LOG, Shard
+from retrieval.index.protocol import IndexInUseError, IndexModelMismatchError, VectorIndexError
+from tests.retrieval.index.documents import DIMENSION, document_id, point, question
+
+MODEL = "hashing-1@96"
+
+WRITE_UNTIL_KILLED = """
+import asyncio, sys
+from pathlib import Path
+from retrieval.index.edge import EdgeIndex
+from tests.retrieval.index.documents import DIMENSION, point
+
+async def main():
+    index = await EdgeIndex.open(Path(sys.argv[1]), dimension=DIMENSION, fingerprint="hashing-1@96")
+    batch = 0
+    while True:
+        await index.upsert([point(f"batch{batch}row{row}") for row in range(7)])
+        print(batch, flush=True)
+        batch += 1
+
+asyncio.run(main())
+"""
+
+OPEN_ONCE = """
+import asyncio, sys
+from pathlib import Path
+from retrieval.index.edge import EdgeIndex
+
+async def main():
+    index = await EdgeIndex.open(Path(sys.argv[1]), dimension=96, fingerprint="hashing-1@96")
+    await index.close()
+
+asyncio.run(main())
+"""
+
+
+async def _open(folder: Path, **settings) -> EdgeIndex:
+    return await EdgeIndex.open(folder, dimension=DIMENSION, fingerprint=MODEL, **settings)
+
+
+async def _python(code: str, folder: Path) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code, str(folder)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[3],
+    )
+
+
+def _shards(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("shard-*"))
+
+
+@pytest.mark.real
+async def test_what_upsert_acknowledged_survives_kill_9(tmp_path):
+    """A process killed in the midst of writing has lost nothing that it was told is durable."""
+    writer = await _python(WRITE_UNTIL_KILLED, tmp_path)
+    assert writer.stdout is not None
+    acknowledged = -1
+    async for line in writer.stdout:
+        acknowledged = int(line)
+        if acknowledged == 60:
+            writer.kill()
+    assert await writer.wait() == -signal.SIGKILL
+    index = await _open(tmp_path)
+    for batch in range(acknowledged + 1):
+        answers = await index.search(
+            [question(f"batch{batch}row{row}", limit=1) for row in range(7)]
+        )
+        found = [hits[0].document_id for hits in answers]
+        assert found == [document_id(f"batch{batch}row{row}") for row in range(7)]
+    await index.close()
+
+
+async def test_what_upsert_acknowledged_survives_a_power_cut(tmp_path):
+    """The log alone suffices: with the segments as they were flushed before, nothing is missing.
+
+    Upsert puts only the log on the disk; of the segments' memory maps a power cut may leave any
+    page behind. So the segments are taken from before the upserts, the log from after.
+    """
+    live, left = tmp_path / "live", tmp_path / "left"
+    shard = Shard.create(live, dimension=DIMENSION)
+    shard.upsert([point("before"), point("gone")])
+    shard.flush()
+    shutil.copytree(live, left)
+    shard.upsert([point(f"after {number}") for number in range(100)])
+    shard.delete([document_id("gone")])
+    shutil.rmtree(left / WRITE_AHEAD_LOG)
+    shutil.copytree(live / WRITE_AHEAD_LOG, left / WRITE_AHEAD_LOG)
+    shard.close()
+    found = Shard.load(left)
+    assert found.count() == 101
+    (hits,) = found.search([question("after 77", limit=1)], "dbsf")
+    assert hits[0].document_id == document_id("after 77")
+    found.close()
+
+
+async def test_many_upserts_are_folded_into_the_segments(tmp_path, monkeypatch):
+    """Between flushes and across them, nothing is missing after reopening."""
+    monkeypatch.setattr(edge_shard, "POINTS_PER_FLUSH", 70)
+    index = await _open(tmp_path)
+    for start in range(0, 500, 20):
+        await index.upsert([point(f"document{start + row}") for row in range(20)])
+    await index.close()
+    index = await _open(tmp_path)
+    assert await index.count() == 500
+    await index.close()
+
+
+async def test_a_second_process_is_refused(tmp_path, monkeypatch):
+    """One process owns the folder; the second is told so, and the first is not disturbed."""
+    index = await _open(tmp_path)
+    await index.upsert([point("a")])
+    second = await _python(OPEN_ONCE, tmp_path)
+    _, errors = await second.communicate()
+    assert b"IndexInUseError: another process has the vectors" in errors
+    monkeypatch.setattr(edge_folder, "LOCK_PATIENCE_SECONDS", 0.0)
+    with pytest.raises(IndexInUseError, match="--data-dir"):
+        await _open(tmp_path)
+    with pytest.raises(IndexInUseError):
+        await EdgeIndex.destroy(tmp_path)
+    assert await index.count() == 1
+    await index.close()
+    await (await _open(tmp_path)).close()
+
+
+async def test_a_refused_model_changes_no_file(tmp_path):
+    """Nothing is touched, so going back to the former model is free."""
+    index = await _open(tmp_path)
+    await index.upsert([point("a")])
+    await index.close()
+    before = _content(tmp_path)
+    with pytest.raises(IndexModelMismatchError, match=r"hashing-1@96 \(96.*mini@1 \(384"):
+        await EdgeIndex.open(tmp_path, dimension=384, fingerprint="mini@1")
+    assert _content(tmp_path) == before
+
+
+async def test_an_index_of_a_newer_version_is_refused_and_left_alone(tmp_path):
+    """The message says which versions, and the cures; nothing is changed."""
+    await (await _open(tmp_path)).close()
+    record = json.loads((tmp_path / "index.json").read_text())
+    (tmp_path / "index.json").write_text(json.dumps(record | {"format": 99, "more": True}))
+    before = _content(tmp_path)
+    with pytest.raises(VectorIndexError, match=r"format 99.*knows 1.*update aftercall.*rebuild"):
+        await _open(tmp_path)
+    assert _content(tmp_path) == before
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"format": 1}', '{"format": "x"}'])
+async def test_a_damaged_record_is_an_error_with_its_cure(tmp_path, content):
+    """No guess about whose vectors these are."""
+    await (await _open(tmp_path)).close()
+    (tmp_path / "index.json").write_text(content)
+    with pytest.raises(VectorIndexError, match="aftercall rebuild"):
+        await _open(tmp_path)
+
+
+async def test_a_damaged_shard_is_an_error_with_its_cure(tmp_path):
+    """What the engine cannot read is reported as ours, never as the engine's own exception."""
+    await (await _open(tmp_path)).close()
+    (shard,) = _shards(tmp_path)
+    (tmp_path / shard / "edge_config.json").write_text("not json")
+    with pytest.raises(VectorIndexError, match="aftercall rebuild"):
+        await _open(tmp_path)
+    await EdgeIndex.destroy(tmp_path)
+    await (await _open(tmp_path)).close()
+
+
+async def test_a_half_made_index_is_made_anew(tmp_path):
+    """Killed between the shard's creation and the record: the leftover goes, the index opens."""
+    Shard.create(tmp_path / "shard-halfmade", dimension=DIMENSION).close()
+    index = await _open(tmp_path)
+    assert await index.count() == 0
+    assert len(_shards(tmp_path)) == 1
+    assert "shard-halfmade" not in _shards(tmp_path)
+    await index.close()
+
+
+async def test_leftovers_of_a_killed_compaction_are_removed(tmp_path):
+    """Only the shard that the record names is the index."""
+    index = await _open(tmp_path)
+    await index.upsert([point("a")])
+    await index.close()
+    (current,) = _shards(tmp_path)
+    shutil.copytree(tmp_path / current, tmp_path / "shard-leftover")
+    index = await _open(tmp_path)
+    assert _shards(tmp_path) == [current]
+    assert await index.count() == 1
+    await index.close()
+
+
+async def test_destroy_leaves_an_empty_folder_to_begin_in(tmp_path):
+    """A rebuild with another model begins by this; where nothing is, nothing happens."""
+    await EdgeIndex.destroy(tmp_path / "new")
+    index = await _open(tmp_path)
+    await index.upsert([point("a")])
+    await index.close()
+    await EdgeIndex.destroy(tmp_path)
+    assert _shards(tmp_path) == []
+    index = await EdgeIndex.open(tmp_path, dimension=7, fingerprint="other@1")
+    assert await index.count() == 0
+    await index.close()
+
+
+async def test_a_full_disk_refuses_updates_and_goes_on_searching(tmp_path):
+    """Writing to a full disk would kill the process, so it is refused before, with the cure."""
+    index = await _open(tmp_path)
+    await index.upsert([point("a")])
+    await index.close()
+    index = await _open(tmp_path, min_free_bytes=1 << 60)
+    for update in (index.upsert([point("b")]), index.delete([document_id("a")])):
+        with pytest.raises(VectorIndexError, match="make space"):
+            await update
+    (hits,) = await index.search([question("a")])
+    assert [hit.document_id for hit in hits] == [document_id("a")]
+    await index.close()
+
+
+async def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
+    """A file where the folder should be is a `VectorIndexError`, not an `OSError`."""
+    (tmp_path / "file").touch()
+    with pytest.raises(VectorIndexError, match="cannot use"):
+        await _open(tmp_path / "file")
+
+
+async def test_reciprocal_rank_fusion_can_be_chosen(tmp_path):
+    """With `rrf` the score is a sum of reciprocal ranks: the best of both sides has 2/61."""
+    index = await _open(tmp_path, fusion="rrf")
+    await index.upsert([point("alpha beta"), point("gamma delta"), point("epsilon zeta")])
+    (hits,) = await index.search([question("alpha beta")])
+    assert hits[0].document_id == document_id("alpha beta")
+    assert 0.0 < hits[0].score < 0.05
+    await index.close()
+
+
+def test_a_sparse_copy_is_equal_and_as_small(tmp_path):
+    """Holes are not copied, so a new log of 64 MiB of nothing costs nothing."""
+    source = tmp_path / "source"
+    source.mkdir()
+    with (source / "file").open("wb") as file:
+        file.write(b"head")
+        file.seek(20_000_000)
+        file.write(b"middle")
+        file.truncate(40_000_000)
+    (source / "empty").touch()
+    copy_sparse(source, tmp_path / "copy")
+    assert (tmp_path / "copy" / "file").read_bytes() == (source / "file").read_bytes()
+    assert size_on_disk(tmp_path / "copy") < 1_000_000
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

@@ -1,0 +1,124 @@
+"""Compaction beside the service: nothing is lost, nothing waits, a failure changes nothing."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from retrieval.index import edge_compaction
+from retrieval.index.edge import EdgeIndex
+from retrieval.index.edge_compaction import CompactingProcess, is_worthwhile
+from retrieval.index.protocol import VectorIndexError
+from tests.retrieval.index.documents import DIMENSION, document_id, point, question
+
+POINTS = 12_000
+"""Enough vectors for a graph: the engine builds none for less than 2,000 KiB."""
+
+
+async def _open(folder: Path) -> EdgeIndex:
+    return await EdgeIndex.open(folder, dimension=DIMENSION, fingerprint="hashing-1@96")
+
+
+def _shards(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("shard-*"))
+
+
+async def _found(index: EdgeIndex, name: str) -> bool:
+    (hits,) = await index.search([question(name, limit=1)])
+    return hits[0].document_id == document_id(name)
+
+
+@pytest.fixture
+def early(monkeypatch):
+    """Compaction that begins with the tests' number of points."""
+    monkeypatch.setattr(edge_compaction, "MIN_NEW_POINTS", POINTS)
+
+
+def test_compaction_stays_in_proportion_to_what_was_written():
+    """Not below 10,000 new points, and not for less than a quarter of those compacted before."""
+    assert not is_worthwhile(new_points=9_999, compacted_points=0)
+    assert is_worthwhile(new_points=10_000, compacted_points=0)
+    assert not is_worthwhile(new_points=10_000, compacted_points=100_000)
+    assert is_worthwhile(new_points=25_000, compacted_points=100_000)
+
+
+@pytest.mark.real
+async def test_what_changes_during_a_compaction_is_kept(tmp_path, early):
+    """Added, replaced and deleted while the copy is optimized: all in the compacted shard."""
+    index = await _open(tmp_path)
+    (before,) = _shards(tmp_path)
+    await index.upsert([point(f"document{number}") for number in range(POINTS)])
+    compaction = asyncio.create_task(index.compacted())
+    await index.upsert([point("added meanwhile")])
+    await index.upsert([point("document5", "replaced meanwhile")])
+    await index.delete([document_id("document6")])
+    assert await _found(index, "added meanwhile")
+    assert not compaction.done()  # otherwise this test shows nothing
+    await compaction
+    (after,) = _shards(tmp_path)
+    assert after != before
+    for _ in range(2):
+        assert await index.count() == POINTS
+        assert await _found(index, "added meanwhile")
+        assert await _found(index, "document11999")
+        assert not await _found(index, "document6")
+        (hits,) = await index.search([question("replaced meanwhile", limit=1)])
+        assert hits[0].document_id == document_id("document5")
+        await index.close()
+        index = await _open(tmp_path)
+    await index.close()
+    assert _shards(tmp_path) == [after]
+
+
+@pytest.mark.real
+async def test_closing_does_not_wait_for_a_compaction(tmp_path, early):
+    """The compaction is dropped, its copy removed, and the points are where they were."""
+    index = await _open(tmp_path)
+    (before,) = _shards(tmp_path)
+    await index.upsert([point(f"document{number}") for number in range(POINTS)])
+    await index.close()
+    assert _shards(tmp_path) == [before]
+    index = await _open(tmp_path)
+    assert await index.count() == POINTS
+    await index.close()
+
+
+@pytest.mark.real
+async def test_a_compaction_that_fails_is_logged_and_changes_nothing(tmp_path, early, caplog):
+    """Searches stay slower, that is all."""
+    index = await _open(tmp_path)
+    (before,) = _shards(tmp_path)
+    index._compacting.stop()  # every later run of it fails
+    await index.upsert([point(f"document{number}") for number in range(POINTS)])
+    await index.compacted()
+    assert "not compacted" in caplog.text
+    assert _shards(tmp_path) == [before]
+    await index.upsert([point("after")])
+    assert await _found(index, "after")
+    assert await index.count() == POINTS + 1
+    await index.close()
+
+
+@pytest.mark.real
+def test_a_process_that_fails_says_why(tmp_path):
+    """The last line of the process, and its code, are in the error."""
+    with pytest.raises(VectorIndexError, match=r"ended with 1.*cannot open the vector index"):
+        CompactingProcess().run(tmp_path / "nothing")
+
+
+@pytest.mark.real
+async def test_another_try_comes_after_a_failure(tmp_path, early, monkeypatch):
+    """A failure is not for ever: as many points later it is tried again, and works."""
+    index = await _open(tmp_path)
+    (before,) = _shards(tmp_path)
+    monkeypatch.setattr(edge_compaction.sys, "executable", "/bin/false")
+    await index.upsert([point(f"document{number}") for number in range(POINTS)])
+    await index.compacted()
+    assert _shards(tmp_path) == [before]
+    monkeypatch.undo()
+    monkeypatch.setattr(edge_compaction, "MIN_NEW_POINTS", 100)
+    await index.upsert([point(f"more {number}") for number in range(100)])
+    await index.compacted()
+    assert _shards(tmp_path) != [before]
+    assert await index.count() == POINTS + 100
+    await index.close()

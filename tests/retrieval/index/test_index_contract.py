@@ -1,0 +1,308 @@
+"""What every vector index promises (`retrieval.index.protocol.VectorIndex`)."""
+
+import asyncio
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embeddings.hashing import hashed_vector
+from retrieval.index.edge import EdgeIndex
+from retrieval.index.protocol import IndexModelMismatchError, VectorIndex, VectorIndexError
+from tests.embeddings.tool_errors import GROUPS
+from tests.retrieval.index.documents import DIMENSION, document_id, point, question
+
+TEXTS = [text for group in GROUPS for text in group]
+
+
+async def _edge(folder: Path, fingerprint: str = "hashing-1@96") -> VectorIndex:
+    return await EdgeIndex.open(folder, dimension=DIMENSION, fingerprint=fingerprint)
+
+
+ADAPTERS = [pytest.param(_edge, id="edge")]
+"""Functions (folder, fingerprint) -> an open index; opening a folder again finds its documents."""
+
+
+@pytest.fixture(params=ADAPTERS)
+def opens(request):
+    return request.param
+
+
+@pytest.fixture
+async def index(opens, tmp_path):
+    opened = await opens(tmp_path / "vectors")
+    yield opened
+    await opened.close()
+
+
+async def _names(index: VectorIndex, query) -> list[str]:
+    (hits,) = await index.search([query])
+    return [hit.document_id for hit in hits]
+
+
+async def test_near_documents_come_first(index):
+    """Of a few dozen real tool errors, each finds itself first, and its like right behind it."""
+    await index.upsert([point(text) for text in TEXTS])
+    answers = await index.search([question(text, limit=3) for text in TEXTS])
+    groups = {document_id(text): number for number, group in enumerate(GROUPS) for text in group}
+    for text, hits in zip(TEXTS, answers, strict=True):
+        assert hits[0].document_id == document_id(text)
+    seconds = [groups[hits[1].document_id] == groups[hits[0].document_id] for hits in answers]
+    assert sum(seconds) / len(seconds) >= 0.9
+
+
+async def test_similarity_is_the_cosine_whatever_the_fusion_says(index):
+    """`score` orders, `similarity` measures: the dot product of question and document."""
+    await index.upsert([point(text) for text in TEXTS])
+    for terms in (None, ""):
+        asked = question(TEXTS[0], limit=20, terms=terms)
+        (hits,) = await index.search([asked])
+        assert len(hits) == 20
+        expected = {document_id(text): hashed_vector(text, DIMENSION) for text in TEXTS}
+        for hit in hits:
+            cosine = float(asked.vector @ expected[hit.document_id])
+            assert hit.similarity == pytest.approx(cosine, abs=1e-3)
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+async def test_terms_find_what_the_vector_misses(index):
+    """The sparse side is real: a document with a far vector and the rare term rises to the top."""
+    far = replace(point("far"), vector=-hashed_vector("what is asked", DIMENSION), terms="zebra")
+    noise = [point(f"what is asked {n}", terms="common words") for n in range(5)]
+    await index.upsert([far, *noise])
+    with_terms = await _names(index, question("what is asked", terms="zebra", limit=6))
+    without = await _names(index, question("what is asked", terms="", limit=6))
+    assert without[-1] == document_id("far")
+    assert with_terms.index(document_id("far")) < 2
+
+
+async def test_questions_without_terms_or_with_unknown_ones_are_dense_only(index):
+    """No terms, only stop words, or terms no document has: the nearest vectors answer."""
+    await index.upsert([point(text, terms="") for text in TEXTS])
+    for terms in ("", "the of is", "?!", "zebra"):
+        hits = await _names(index, question(TEXTS[0], terms=terms, limit=1))
+        assert hits == [document_id(TEXTS[0])]
+
+
+async def test_nothing_of_another_workspace_kind_or_tool_is_ever_found(index):
+    """Over every combination of filters, hits are of exactly what was asked, and all of it."""
+    workspaces, kinds = ("default", "other", "@seed"), ("success", "reflection")
+    tools, servers = ("search", "fetch", None), ("web", None)
+    combinations = list(itertools.product(workspaces, kinds, tools, servers))
+    owners = {}
+    points = []
+    for workspace, kind, tool, server in combinations:
+        for number in range(3):
+            made = point(
+                f"{workspace} {kind} {tool} {server} {number}", "one text for all",
+                workspace=workspace, kind=kind, tool_name=tool, server_name=server,
+            )  # fmt: skip
+            owners[made.document_id] = (workspace, kind, tool, server)
+            points.append(made)
+    await index.upsert(points)
+    asked = list(
+        itertools.product(
+            [("default",), ("other", "@seed"), ("nobody",), ()],
+            kinds,
+            ("search", None),
+            ("web", None),
+        )
+    )
+    answers = await index.search(
+        [
+            question(
+                "one text for all", workspaces=chosen, kind=kind,
+                tool_name=tool, server_name=server, limit=100,
+            )
+            for chosen, kind, tool, server in asked
+        ]
+    )  # fmt: skip
+    for (chosen, kind, tool, server), hits in zip(asked, answers, strict=True):
+        expected = {
+            made_id
+            for made_id, owner in owners.items()
+            if owner[0] in chosen
+            and owner[1] == kind
+            and tool in (None, owner[2])
+            and server in (None, owner[3])
+        }
+        assert {hit.document_id for hit in hits} == expected
+        assert all(hit.workspace == owners[hit.document_id][0] for hit in hits)
+
+
+async def test_a_document_without_a_server_is_not_one_of_a_server(index):
+    """`server_name=None` of a document is a value of its own: no question for a server finds it."""
+    await index.upsert([point("a", server_name=None), point("b", server_name="web")])
+    assert await _names(index, question("a", server_name="web")) == [document_id("b")]
+    assert set(await _names(index, question("a"))) == {document_id("a"), document_id("b")}
+
+
+async def test_upsert_is_idempotent_and_replaces(index):
+    """Doing it twice changes nothing; a new content takes the old one's place altogether."""
+    await index.upsert([point("a", "old text", workspace="old"), point("b")])
+    await index.upsert([point("a", "old text", workspace="old")])
+    assert await index.count() == 2
+    await index.upsert([point("a", "new text", terms="")])
+    assert await index.count() == 2
+    assert await _names(index, question("old text", workspaces=("old",))) == []
+    (hits,) = await index.search([question("new text", limit=1)])
+    assert hits[0].document_id == document_id("a")
+    assert hits[0].similarity == pytest.approx(1.0, abs=1e-3)
+
+
+async def test_the_last_of_equal_ids_in_one_upsert_stands(index):
+    """A batch behaves as its points would one after the other."""
+    await index.upsert([point("a", "first"), point("a", "second")])
+    assert await index.count() == 1
+    (hits,) = await index.search([question("second", limit=1)])
+    assert hits[0].similarity == pytest.approx(1.0, abs=1e-3)
+
+
+async def test_deleted_documents_are_gone_and_unknown_ids_do_nothing(index):
+    """Delete is idempotent too."""
+    await index.upsert([point("a"), point("b")])
+    await index.delete([document_id("a"), document_id("never")])
+    await index.delete([document_id("a")])
+    await index.delete([])
+    assert await index.count() == 1
+    assert await _names(index, question("a")) == [document_id("b")]
+
+
+async def test_several_questions_are_answered_as_if_asked_alone(index):
+    """One batch, same answers, in the order of the questions."""
+    await index.upsert([point(text) for text in TEXTS])
+    asked = [question(text, limit=5) for text in TEXTS[:10]]
+    asked.insert(3, question("x", workspaces=()))
+    together = await index.search(asked)
+    alone = [(await index.search([query]))[0] for query in asked]
+    assert together == alone
+    assert await index.search([]) == []
+
+
+async def test_ties_are_in_the_order_of_the_ids(index):
+    """Equal documents always come in the same order, so an answer can be repeated."""
+    await index.upsert([point(f"copy {number}", "the same text") for number in range(20)])
+    expected = sorted(document_id(f"copy {number}") for number in range(20))
+    assert await _names(index, question("the same text", limit=20)) == expected
+    assert await _names(index, question("the same text", limit=20, terms="")) == expected
+
+
+async def test_the_limit_is_kept(index):
+    """Never more than asked for; none for none."""
+    await index.upsert([point(text) for text in TEXTS])
+    for limit in (0, 1, 7, 1_000):
+        assert len(await _names(index, question(TEXTS[0], limit=limit))) == min(limit, len(TEXTS))
+
+
+async def test_an_empty_index_answers(index):
+    """Day one: nothing there, nothing found, no error."""
+    assert await index.count() == 0
+    assert await index.search([question("anything")]) == [[]]
+    await index.upsert([])
+
+
+async def test_documents_are_there_after_reopening(opens, tmp_path):
+    """What was upserted and deleted is durable, and answers stay the same.
+
+    Save the last digits of fused scores: BM25's statistics may count a deleted document until then.
+    """
+    folder = tmp_path / "vectors"
+    index = await opens(folder)
+    await index.upsert([point(text) for text in TEXTS])
+    await index.delete([document_id(TEXTS[0])])
+    (before,) = await index.search([question(TEXTS[1])])
+    await index.close()
+    index = await opens(folder)
+    assert await index.count() == len(TEXTS) - 1
+    (after,) = await index.search([question(TEXTS[1])])
+    assert [replace(hit, score=0.0) for hit in after] == [replace(hit, score=0.0) for hit in before]
+    await index.close()
+
+
+async def test_vectors_of_another_model_are_refused_and_left_alone(opens, tmp_path):
+    """The error names both models and the cure, and the right model still opens the index."""
+    folder = tmp_path / "vectors"
+    index = await opens(folder)
+    await index.upsert([point("a")])
+    await index.close()
+    with pytest.raises(IndexModelMismatchError, match=r"hashing-1@96.*other@1.*aftercall rebuild"):
+        await opens(folder, "other@1")
+    index = await opens(folder)
+    assert await index.count() == 1
+    await index.close()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        replace(point("a"), document_id="no-uuid"),
+        replace(point("a"), document_id=document_id("a").upper()),
+        replace(point("a"), vector=np.ones(3, dtype=np.float32)),
+        replace(point("a"), vector=np.full(DIMENSION, np.nan, dtype=np.float32)),
+        replace(point("a"), vector=np.zeros(DIMENSION, dtype=np.float32)),
+        replace(point("a"), vector=np.full(DIMENSION, 1.0, dtype=np.float32)),
+        point("a", workspace="\ud800"),
+    ],
+    ids=["id", "unusual id", "dimension", "nan", "zero", "long", "surrogate"],
+)
+async def test_a_bad_point_is_refused_and_harms_nothing(opens, tmp_path, bad):
+    """Refused with `VectorIndexError`; the index goes on and opens again."""
+    folder = tmp_path / "vectors"
+    index = await opens(folder)
+    with pytest.raises(VectorIndexError):
+        await index.upsert([point("good"), bad])
+    await index.upsert([point("good")])
+    await index.close()
+    index = await opens(folder)
+    assert await index.count() == 1
+    await index.close()
+
+
+async def test_a_bad_question_is_refused(index):
+    """A vector of another model's dimension is an error, not an empty answer."""
+    with pytest.raises(VectorIndexError, match="embed with the model of the index"):
+        await index.search([replace(question("a"), vector=np.ones(3, dtype=np.float32))])
+
+
+async def test_updates_and_searches_may_run_at_once(index):
+    """Concurrent callers need no lock of their own, and no update is lost."""
+
+    async def write(worker: int) -> None:
+        for number in range(5):
+            await index.upsert([point(f"{worker} {number} {row}") for row in range(10)])
+
+    async def read() -> None:
+        for _ in range(20):
+            await index.search([question("3 3 3")])
+
+    await asyncio.gather(*(write(worker) for worker in range(4)), *(read() for _ in range(4)))
+    assert await index.count() == 200
+
+
+async def test_the_event_loop_goes_on_during_a_large_upsert(index):
+    """A heartbeat keeps beating while thousands of points go in."""
+    points = [point(f"document {number}") for number in range(2_000)]
+    bulk = asyncio.create_task(index.upsert(points))
+    beats = 0
+    while not bulk.done():
+        await asyncio.sleep(0)
+        beats += 1
+    await bulk
+    assert beats > 10  # an index that blocks lets it beat twice
+
+
+async def test_a_closed_index_says_so(opens, tmp_path):
+    """Use after close is a `VectorIndexError`; closing twice does nothing."""
+    index = await opens(tmp_path / "vectors")
+    await index.close()
+    await index.close()
+    for use in (
+        lambda: index.upsert([point("a")]),
+        lambda: index.delete([document_id("a")]),
+        lambda: index.search([question("a")]),
+        index.count,
+    ):
+        with pytest.raises(VectorIndexError, match="closed"):
+            await use()
