@@ -1,0 +1,88 @@
+"""Documents: the distinct things that are embedded, one vector each, with counts.
+
+A `success` document stands for all successes of a tool with the same parameter shape, a
+`reflection` for all failures of a tool with the same signature, or for an entry of the shipped
+corpus.
+"""
+
+import uuid
+from datetime import datetime
+
+from pydantic import BaseModel, Field
+
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.wire import ErrorCategory
+from retrieval.edits import Edit
+from retrieval.index.protocol import Kind
+from retrieval.values import type_of
+
+_NAMESPACE = uuid.UUID("6f1b1a52-5f0e-5d6b-9a55-0f8f4f7f5a10")
+MAX_EXECUTION_IDS = 5
+
+
+class Document(BaseModel):
+    """What is kept of a distinct document beside its vector."""
+
+    document_id: str
+    kind: Kind
+    server_name: str | None
+    tool_name: str | None
+    text: str
+    """What was embedded."""
+    count: int = 0
+    agents: list[str] = Field(default_factory=list)
+    execution_ids: list[str] = Field(default_factory=list)
+    """The latest few executions it stands for."""
+    example: JsonObject | None = None
+    """Parameters of the latest such call, when they are small."""
+    last_seen: datetime | None = None
+    signature: str | None = None
+    category: ErrorCategory | None = None
+
+
+class SeedEntry(BaseModel):
+    """One entry of the shipped corpus: the reflection document of seed 004, with its edits.
+
+    Without a tool it is about an error form that many tools share.
+    """
+
+    pattern: str
+    category: ErrorCategory
+    messages: list[str]
+    common_mistake: str
+    correction: str
+    lesson: str
+    tool_name: str | None = None
+    server_name: str | None = None
+    failed: JsonObject = Field(default_factory=dict)
+    successful: JsonObject = Field(default_factory=dict)
+    catalogue: str | None = None
+    """A named list of well-known values that the refused value should have come from."""
+    edits: list[Edit] = Field(default_factory=list)
+
+    @property
+    def document_id(self) -> str:
+        """The same for the same entry, whatever the order of the file."""
+        return document_id("@seed", "reflection", self.server_name, self.tool_name, self.pattern)
+
+
+def document_id(
+    workspace: str, kind: Kind, server_name: str | None, tool_name: str | None, what: str
+) -> str:
+    """A UUID made from what the document stands for, so that doing it twice changes nothing."""
+    parts = (workspace, kind, server_name or "", tool_name or "", what)
+    return str(uuid.uuid5(_NAMESPACE, "\x1f".join(parts)))
+
+
+def shape_of(parameters: JsonObject) -> str:
+    """The shape of parameters: names and types, sorted; objects are entered two levels deep."""
+    return ",".join(f"{name}:{_shape(value, 1)}" for name, value in sorted(parameters.items()))
+
+
+def _shape(value: JsonValue, depth: int) -> str:
+    if isinstance(value, dict) and depth:
+        inside = ",".join(f"{k}:{_shape(v, depth - 1)}" for k, v in sorted(value.items()))
+        return f"{{{inside}}}"
+    if isinstance(value, list):
+        return f"[{_shape(value[0], 0)}]" if value else "[]"
+    return type_of(value)

@@ -1,0 +1,115 @@
+"""Memory: what the answers read, kept at hand; the store stays the truth.
+
+Whoever changes something in the store calls `forget_*`, so that the next question reads it anew.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
+
+from aftercall.json_values import JsonObject
+from mongo.protocol import LogStore
+from mongo.records import StoredTool, ToolKey
+from retrieval.documents import Document
+from retrieval.knowledge import ToolKnowledge
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Memory:
+    """Read-side cache over the log store, bounded by counts."""
+
+    def __init__(
+        self, store: LogStore, *, max_tools: int = 2_000, max_documents: int = 20_000
+    ) -> None:
+        self._store = store
+        self._knowledge: _Lru[ToolKey, ToolKnowledge | None] = _Lru(max_tools)
+        self._tools: _Lru[ToolKey, StoredTool | None] = _Lru(max_tools)
+        self._documents: _Lru[tuple[str, str], Document] = _Lru(max_documents)
+        self._schemas: _Lru[tuple[str, str], JsonObject | None] = _Lru(max_tools)
+
+    async def knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
+        """What is known of a tool; not to be changed by the caller."""
+        if tool not in self._knowledge:
+            generation = self._knowledge.generation
+            row = await self._store.get_knowledge(tool)
+            value = ToolKnowledge.model_validate_json(row.data) if row else None
+            self._knowledge.put(tool, value, generation)
+            return value
+        return self._knowledge[tool]
+
+    async def tool(self, tool: ToolKey) -> StoredTool | None:
+        """The registered tool that executions name so."""
+        if tool not in self._tools:
+            generation = self._tools.generation
+            value = await self._store.find_tool(tool)
+            self._tools.put(tool, value, generation)
+            return value
+        return self._tools[tool]
+
+    async def schema(self, workspace: str, schema_hash: str) -> JsonObject | None:
+        """An input schema by its hash."""
+        key = (workspace, schema_hash)
+        if key not in self._schemas:
+            generation = self._schemas.generation
+            value = await self._store.get_schema(workspace, schema_hash)
+            if value is not None:
+                self._schemas.put(key, value, generation)
+            return value
+        return self._schemas[key]
+
+    async def documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
+        """Those of the documents that exist, by id."""
+        missing = [each for each in ids if (workspace, each) not in self._documents]
+        if missing:
+            generation = self._documents.generation
+            for row in await self._store.get_documents(workspace, missing):
+                document = Document.model_validate_json(row.data)
+                self._documents.put((workspace, row.document_id), document, generation)
+        found = {each: self._documents.get((workspace, each)) for each in ids}
+        return {each: document for each, document in found.items() if document}
+
+    def forget_tool(self, tool: ToolKey) -> None:
+        """The registered tool has changed."""
+        self._tools.forget(tool)
+
+    def forget_knowledge(self, tools: Sequence[ToolKey]) -> None:
+        """What is known of these tools has changed."""
+        for tool in tools:
+            self._knowledge.forget(tool)
+
+    def forget_documents(self, documents: Sequence[tuple[str, str]]) -> None:
+        """These documents (workspace, id) have changed."""
+        for document in documents:
+            self._documents.forget(document)
+
+
+class _Lru(Generic[K, V]):
+    """A bounded map; `generation` keeps a slow read from putting back what was just forgotten."""
+
+    def __init__(self, capacity: int) -> None:
+        self._items: OrderedDict[K, V] = OrderedDict()
+        self._capacity = capacity
+        self.generation = 0
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._items
+
+    def __getitem__(self, key: K) -> V:
+        self._items.move_to_end(key)
+        return self._items[key]
+
+    def get(self, key: K) -> V | None:
+        return self[key] if key in self._items else None
+
+    def put(self, key: K, value: V, generation: int) -> None:
+        if generation != self.generation:
+            return
+        self._items[key] = value
+        while len(self._items) > self._capacity:
+            self._items.popitem(last=False)
+
+    def forget(self, key: K) -> None:
+        self.generation += 1
+        self._items.pop(key, None)

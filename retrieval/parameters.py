@@ -1,0 +1,182 @@
+"""What is known of a tool's parameters: from its schema, or from calls that succeeded.
+
+Both give the same view, so that proposals need not ask where a fact came from, only how sure it is.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from retrieval.reading.faults import JsonType
+
+_MAX_REFS = 20
+
+_ALL_TYPES: dict[str, JsonType] = {
+    "string": "string", "integer": "integer", "number": "number", "boolean": "boolean",
+    "array": "array", "object": "object", "null": "null",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterView:
+    """One parameter. `types` empty means any; bounds are inclusive, of the number or the length.
+
+    `stated_values` are values that the schema states: its enum, or words quoted in its description.
+    """
+
+    name: str
+    types: tuple[JsonType, ...] = ()
+    required: bool = False
+    has_default: bool = False
+    default: JsonValue = None
+    allowed: tuple[JsonValue, ...] = ()
+    stated_values: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    item_types: tuple[JsonType, ...] = ()
+    format: str | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    """The parameters of a tool. `closed`: there are no others than these."""
+
+    source: Literal["schema", "profile"]
+    parameters: dict[str, ParameterView] = field(default_factory=dict)
+    closed: bool = False
+
+    def unknown(self, call: JsonObject) -> list[str]:
+        """Parameters of a call that the tool does not have, as far as is known."""
+        return [name for name in call if name not in self.parameters]
+
+    def missing(self, call: JsonObject) -> list[str]:
+        """Required parameters that a call does not have."""
+        return [
+            name for name, view in self.parameters.items() if view.required and name not in call
+        ]
+
+
+def view_of_schema(schema: JsonObject) -> ToolView:
+    """The view of a JSON Schema for arguments. Never raises: what cannot be read is left out."""
+    return _view_of_schema(canonical_json(schema))
+
+
+@lru_cache(maxsize=2048)
+def _view_of_schema(canonical: str) -> ToolView:
+    schema: JsonObject = json.loads(canonical)
+    properties = schema.get("properties")
+    required = schema.get("required")
+    names = (
+        {name for name in required if isinstance(name, str)}
+        if isinstance(required, list)
+        else set()
+    )
+    views = {
+        name: _parameter(name, _resolve(part, schema), required=name in names, root=schema)
+        for name, part in (properties.items() if isinstance(properties, dict) else ())
+    }
+    return ToolView("schema", views, closed=schema.get("additionalProperties") is False)
+
+
+def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject) -> ParameterView:
+    options = [part, *_alternatives(part, root)]
+    types = tuple(dict.fromkeys(kind for option in options for kind in _types(option)))
+    allowed = tuple(value for option in options for value in _enum(option))
+    items = _resolve(_first(options, "items"), root)
+    description = part.get("description")
+    description = description if isinstance(description, str) else ""
+    return ParameterView(
+        name=name,
+        types=types,
+        required=required,
+        has_default="default" in part,
+        default=part.get("default"),
+        allowed=allowed,
+        stated_values=_stated(allowed, description),
+        minimum=_limit(options, "minimum", "exclusiveMinimum", 1),
+        maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
+        min_length=_length(options, "minLength", "minItems"),
+        max_length=_length(options, "maxLength", "maxItems"),
+        item_types=tuple(_types(items)),
+        format=_text(_first(options, "format")),
+        description=description,
+    )
+
+
+def _resolve(part: JsonValue, root: JsonObject) -> JsonObject:
+    """Follow local `$ref`s; a loop or a foreign reference ends in an empty schema."""
+    for _ in range(_MAX_REFS):
+        if not isinstance(part, dict):
+            return {}
+        ref = part.get("$ref")
+        if not isinstance(ref, str):
+            return part
+        target: JsonValue = root
+        for step in ref.removeprefix("#").strip("/").split("/"):
+            target = target.get(step) if isinstance(target, dict) else None
+        part = target
+    return {}
+
+
+def _alternatives(part: JsonObject, root: JsonObject) -> list[JsonObject]:
+    return [
+        _resolve(option, root)
+        for key in ("anyOf", "oneOf", "allOf")
+        for option in (part.get(key) or [])  # type: ignore[union-attr]  # a list where it is a schema
+        if isinstance(part.get(key), list)
+    ]
+
+
+def _types(part: JsonObject) -> list[JsonType]:
+    kind = part.get("type")
+    names = kind if isinstance(kind, list) else [kind]
+    return [_ALL_TYPES[name] for name in names if isinstance(name, str) and name in _ALL_TYPES]
+
+
+def _enum(part: JsonObject) -> list[JsonValue]:
+    values = part.get("enum")
+    if isinstance(values, list):
+        return [value for value in values if not isinstance(value, dict | list)]
+    return [part["const"]] if "const" in part else []
+
+
+def _first(options: list[JsonObject], key: str) -> JsonValue:
+    return next((option[key] for option in options if key in option), None)
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> float | None:
+    for option in options:
+        value, beyond = option.get(key), option.get(exclusive)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value) + (step if beyond is True else 0)
+        if isinstance(beyond, int | float) and not isinstance(beyond, bool):
+            whole = "integer" in _types(option)
+            return float(beyond) + (step if whole else step * 1e-9 * max(1.0, abs(beyond)))
+    return None
+
+
+def _length(options: list[JsonObject], *keys: str) -> int | None:
+    for option in options:
+        for key in keys:
+            value = option.get(key)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+    return None
+
+
+def _stated(allowed: tuple[JsonValue, ...], description: str) -> tuple[str, ...]:
+    from_enum = [value for value in allowed if isinstance(value, str)]
+    if from_enum:
+        return tuple(from_enum)
+    quoted = re.findall(r"""['"`]([\w./:+-]{1,60})['"`]""", description[:2000])
+    return tuple(dict.fromkeys(quoted))

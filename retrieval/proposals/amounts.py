@@ -1,0 +1,114 @@
+"""Wrong types and numbers out of range: the same thing said right, or moved to the bound."""
+
+from collections.abc import Iterator
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonValue
+from aftercall.wire import EvidenceSource
+from retrieval.edits import Cast, Clamp, Remove, Replace
+from retrieval.proposals.case import Case
+from retrieval.proposals.option import Option, Trials
+from retrieval.reading import Fault
+from retrieval.reading.faults import JsonType
+from retrieval.values import CastError, cast, type_of
+
+_EXACT = Trials(30, 1)  # "5" -> 5, 5 -> "5", a -> [a]
+_WORDS = Trials(22, 1)  # "five" -> 5, "1,000" -> 1000
+_UNITS = Trials(12, 1.5)  # "10 commits" -> 10, but also "5 minutes" -> 5 where seconds are meant
+_SPLIT = Trials(8, 2.5)  # "a, b" -> ["a", "b"]
+_DROP_NULL = Trials(14, 1.5)  # null for an optional parameter: leave it out
+_STATED_BOUND = Trials(14, 2)
+_SEEN_BOUND = Trials(4, 3)
+
+
+def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """The value in the type that the tool expects, where that is no guess."""
+    name = fault.parameter
+    if name is None or len(fault.path) > 1 or name not in case.parameters:
+        return
+    value = case.parameters[name]
+    view = case.parameter(name)
+    types = fault.expected_types or (view.types if view else ())
+    item_types = view.item_types if view else ()
+    covers = frozenset({index})
+    source: tuple[EvidenceSource, ...] = ("schema",) if fault.from_schema else ("error",)
+    if value is None and not (view and view.required):
+        reason = f"{name} may be left out, but not be null"
+        yield Option((Remove(name=name),), reason, _DROP_NULL, source, covers=covers)
+    for kind in types:
+        try:
+            corrected = cast(value, kind, item_types)
+        except CastError:
+            continue
+        reason = f"{name} must be of type {kind}, not {type_of(value)}"
+        # A general cast can be learned from; where items had to be cast too, only this value.
+        edit: Cast | Replace = Cast(name=name, to=kind)
+        if not _is_plain(value, kind, corrected):
+            edit = Replace(name=name, before=value, value=corrected)
+        yield Option((edit,), reason, _cast_trials(value, corrected, kind), source, covers=covers)
+
+
+def _is_plain(value: JsonValue, kind: JsonType, corrected: JsonValue) -> bool:
+    try:
+        return same_json(cast(value, kind), corrected)
+    except CastError:
+        return False
+
+
+def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Trials:
+    if kind == "array" and isinstance(corrected, list) and len(corrected) > 1:
+        return _SPLIT if isinstance(value, str) and not value.strip().startswith("[") else _EXACT
+    if kind in ("integer", "number") and isinstance(value, str):
+        text = value.strip()
+        if text in (str(corrected), f"{corrected}.0"):
+            return _EXACT
+        has_unit = text[:1].isdigit() and not text[-1:].isdigit()
+        return _UNITS if has_unit else _WORDS
+    return _EXACT
+
+
+def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """The nearest value inside the bounds; the seen ones when the error states none."""
+    name = fault.parameter
+    if fault.of_length or len(fault.path) > 1:
+        return
+    candidates = [name] if name in case.parameters else _beyond(case, fault) if not name else []
+    if len(candidates) != 1 or candidates[0] is None:
+        return
+    target = candidates[0]
+    view, seen = case.parameter(target), case.seen(target)
+    low = fault.minimum if fault.minimum is not None else view.minimum if view else None
+    high = fault.maximum if fault.maximum is not None else view.maximum if view else None
+    covers = frozenset({index})
+    if low is not None or high is not None:
+        stated = " to ".join(f"{limit:g}" for limit in (low, high) if limit is not None)
+        successes = seen.successes if seen else 0
+        within = f"; {successes} successes stay within it" if successes else ""
+        yield Option(
+            (Clamp(name=target, minimum=low, maximum=high),),
+            f"the {'schema' if fault.from_schema else 'error'} states the limit {stated}{within}",
+            _STATED_BOUND,
+            ("schema",) if fault.from_schema else ("error",),
+            successes=successes,
+            covers=covers,
+        )
+    elif seen and seen.successes >= 5 and seen.minimum is not None and seen.maximum is not None:
+        reason = f"{seen.successes} successes stay between {seen.minimum:g} and {seen.maximum:g}"
+        edit = Clamp(name=target, minimum=seen.minimum, maximum=seen.maximum)
+        yield Option(
+            (edit,), reason, _SEEN_BOUND, ("profile",), successes=seen.successes, covers=covers
+        )
+
+
+def _beyond(case: Case, fault: Fault) -> list[str]:
+    """The parameters whose number lies beyond a bound that the error states without a name."""
+    return [
+        name
+        for name, value in case.parameters.items()
+        if isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and (
+            (fault.maximum is not None and value > fault.maximum)
+            or (fault.minimum is not None and value < fault.minimum)
+        )
+    ]

@@ -1,0 +1,106 @@
+"""Composing: an option for every fault makes a proposal; whole-repair rules are proposals too."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from aftercall.json_values import JsonObject, canonical_json
+from retrieval.edits import EditDoesNotApplyError, apply_edits
+from retrieval.proposals.amounts import out_of_range_options, wrong_type_options
+from retrieval.proposals.case import Case
+from retrieval.proposals.choices import refused_value_options
+from retrieval.proposals.experience import rule_options, seed_options
+from retrieval.proposals.names import missing_options, unexpected_options
+from retrieval.proposals.option import Option
+from retrieval.proposals.similar import similar_value_options
+from retrieval.reading import Fault
+
+_MAX_COMBINATIONS = 24
+_MAX_PER_FAULT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Changed parameters, and the options that make them up."""
+
+    parameters: JsonObject
+    options: tuple[Option, ...]
+
+    @property
+    def key(self) -> str:
+        """Equal for proposals with equal parameters."""
+        return canonical_json(self.parameters)
+
+
+def propose(case: Case) -> list[Proposal]:
+    """Every distinct proposal for the case, unranked and not yet verified. Pure; never raises."""
+    found: dict[str, Proposal] = {}
+    for options in islice(_combinations(case), _MAX_COMBINATIONS):
+        edits = [edit for option in options for edit in option.edits]
+        try:
+            parameters = apply_edits(case.parameters, edits)
+        except EditDoesNotApplyError:
+            continue
+        proposal = Proposal(parameters, options)
+        found.setdefault(proposal.key, proposal)
+    return list(found.values())
+
+
+def _combinations(case: Case) -> Iterator[tuple[Option, ...]]:
+    whole = _merged([*rule_options(case), *seed_options(case)])
+    single: dict[int, list[Option]] = {}
+    for index, fault in enumerate(case.faults):
+        single[index] = _merged([*_options(case, index, fault)])
+    if len(case.faults) == 1:
+        single[0] = _merged([*whole, *single[0]])
+        yield from ((option,) for option in single[0])
+        return
+    yield from ((option,) for option in whole)
+    indexes = [index for index, options in single.items() if options]
+    yield from _covering(indexes, single, frozenset(), ())
+
+
+def _covering(
+    indexes: list[int],
+    options: dict[int, list[Option]],
+    covered: frozenset[int],
+    chosen: tuple[Option, ...],
+) -> Iterator[tuple[Option, ...]]:
+    """Choices of one option a fault, best first; a fault that another option mends needs none."""
+    rest = [index for index in indexes if index not in covered]
+    if not rest:
+        if chosen:
+            yield chosen
+        return
+    taken = {edit.name for option in chosen for edit in option.edits}
+    for option in options[rest[0]][:_MAX_PER_FAULT]:
+        if taken.isdisjoint(edit.name for edit in option.edits):
+            yield from _covering(indexes, options, covered | option.covers, (*chosen, option))
+
+
+def _options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    if fault.kind == "missing":
+        yield from missing_options(case, index, fault)
+        yield from similar_value_options(case, index, fault)
+    elif fault.kind == "unexpected":
+        yield from unexpected_options(case, index, fault)
+    elif fault.kind == "wrong_type":
+        yield from wrong_type_options(case, index, fault)
+    elif fault.kind == "out_of_range":
+        yield from out_of_range_options(case, index, fault)
+    else:
+        yield from refused_value_options(case, index, fault)
+
+
+def _merged(options: list[Option]) -> list[Option]:
+    """Options that do the same become one, strongest first."""
+    by_key: dict[str, Option] = {}
+    for option in options:
+        known = by_key.get(option.key)
+        by_key[option.key] = option if known is None else known.merged(option)
+    return sorted(by_key.values(), key=_strength, reverse=True)
+
+
+def _strength(option: Option) -> tuple[float, float]:
+    trials = option.trials
+    return trials.right / (trials.right + trials.wrong), trials.right

@@ -1,0 +1,40 @@
+"""Values from like calls that succeeded: seed 004's algorithm, for what nothing better is known."""
+
+from collections.abc import Iterator
+
+from aftercall.json_patch import same_json
+from retrieval.edits import Add
+from retrieval.proposals.case import Case
+from retrieval.proposals.option import Option, Trials
+from retrieval.reading import Fault
+from retrieval.values import fits
+
+_MIN_SIMILARITY = 0.5
+_WRONG = 4.0
+"""Copying from the most similar success is seldom right (5-quality.md): it counts little."""
+
+
+def similar_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """For a missing parameter of a tool that only reads: what the nearest success had there."""
+    name = fault.parameter
+    seen = case.seen(name)
+    if fault.kind != "missing" or name is None or case.writes or seen is None:
+        return
+    common = seen.common_values()
+    view = case.parameter(name)
+    for call in case.similar:
+        value = call.parameters.get(name)
+        if call.similarity < _MIN_SIMILARITY or value is None:
+            continue
+        if any(same_json(value, known.value) for known in common) and (
+            view is None or fits(value, view.types)
+        ):
+            yield Option(
+                (Add(name=name, value=value),),
+                "the most similar success had this value",
+                Trials(1 + 3 * call.similarity, _WRONG),
+                ("similar",),
+                execution_ids=(call.execution_id,),
+                covers=frozenset({index}),
+            )
+            return

@@ -1,0 +1,57 @@
+"""Similar executions: `POST /similar`."""
+
+import numpy as np
+
+from aftercall.redaction import Redactor
+from aftercall.wire import SimilarExecution, SimilarRequest, SimilarResponse
+from embeddings.protocol import Embedder
+from embeddings.render import call_text
+from embeddings.terms import terms_text
+from mongo.protocol import LogStore
+from retrieval.index.protocol import IndexQuery, Kind, VectorIndex
+from retrieval.memory import Memory
+
+
+async def find_similar(
+    workspace: str,
+    request: SimilarRequest,
+    *,
+    store: LogStore,
+    memory: Memory,
+    index: VectorIndex,
+    embedder: Embedder,
+    redactor: Redactor,
+) -> SimilarResponse:
+    """Executions of a tool that are near to the given call, nearest first.
+
+    One execution per distinct document is the latest it stands for.
+
+    Raises:
+        EmbeddingError: when the model cannot run.
+        VectorIndexError: when the index cannot answer.
+    """
+    parameters = redactor.parameters(request.tool_name, request.parameters)
+    context = None if request.context is None else redactor.text(request.context)
+    text = call_text(request.tool_name, parameters, context)
+    vector = (await embedder.embed([text], "query"))[0].astype(np.float32, copy=False)
+    kind: Kind = "success" if request.outcome == "success" else "reflection"
+    query = IndexQuery(
+        workspaces=(workspace,), kind=kind, vector=vector, terms=terms_text(text),
+        limit=request.limit, tool_name=request.tool_name, server_name=request.server_name,
+    )  # fmt: skip
+    hits = (await index.search([query]))[0]
+    documents = await memory.documents(workspace, [hit.document_id for hit in hits])
+    latest = {
+        document.execution_ids[-1]: hit.similarity
+        for hit in hits
+        if (document := documents.get(hit.document_id)) and document.execution_ids
+    }
+    stored = await store.get_executions(workspace, list(latest))
+    found = [
+        SimilarExecution(
+            execution=redactor.call(each.execution),
+            similarity=round(latest[each.execution.execution_id], 4),
+        )
+        for each in stored
+    ]
+    return SimilarResponse(executions=sorted(found, key=lambda hit: -hit.similarity))

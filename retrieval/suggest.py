@@ -1,0 +1,232 @@
+"""Suggesting: gather what is known of a failed call, and let the pure core answer.
+
+One embedding and one index round trip at most; nothing is written that the caller waits for.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from aftercall.json_values import JsonObject, content_hash
+from aftercall.redaction import Redactor
+from aftercall.wire import FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
+from embeddings.protocol import Embedder, EmbeddingError
+from embeddings.render import question_text
+from embeddings.terms import terms_text
+from mongo.errors import StoreError
+from mongo.protocol import LogStore
+from mongo.records import IssuedSuggestion, StoredTool, ToolKey
+from retrieval.answer import Answer, answer
+from retrieval.documents import Document, SeedEntry, shape_of
+from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
+from retrieval.knowledge import ToolKnowledge
+from retrieval.memory import Memory
+from retrieval.parameters import ToolView, view_of_schema
+from retrieval.profile import ToolProfile
+from retrieval.proposals import Case
+from retrieval.proposals.case import SimilarCall
+from retrieval.reading import ErrorReading, read_error
+from retrieval.seedbook import SeedBook
+
+_SIMILAR = 5
+_NEAR_SEEDS = 3
+_MIN_SEED_SIMILARITY = 0.6
+_SEED_CATEGORY = 0.7
+_MAX_UNSAVED = 10_000
+
+log = logging.getLogger("aftercall.suggest")
+
+
+class Suggester:
+    """Answers `POST /suggest`.
+
+    Args:
+        store: where issued suggestions are kept.
+        memory: what is known, cached.
+        index: where like calls are found.
+        embedder: makes the question's vector.
+        redactor: masks secrets before anything is looked at or answered.
+        seeds: the shipped corpus.
+        clock: the time now, with a zone.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: LogStore,
+        memory: Memory,
+        index: VectorIndex,
+        embedder: Embedder,
+        redactor: Redactor,
+        seeds: SeedBook,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._memory = memory
+        self._index = index
+        self._embedder = embedder
+        self._redactor = redactor
+        self._seeds = seeds
+        self._clock = clock
+        self._unsaved: dict[str, IssuedSuggestion] = {}
+        self._saving: asyncio.Task[None] | None = None
+
+    async def suggest(self, workspace: str, request: SuggestRequest) -> SuggestResponse:
+        """Suggestions for a failed call, best first, or an abstention with its reason."""
+        started = time.perf_counter()
+        call = self._redactor.call(request.execution)
+        tool = ToolKey(workspace, call.server_name, call.tool_name)
+        reading = read_error(call.error, call.parameters)
+        knowledge = await self._memory.knowledge(tool)
+        registered = await self._memory.tool(tool)
+        annotations = _trusted(request, registered)
+        hits, near_seeds = await self._near(tool, call, reading)
+        documents = await self._memory.documents(workspace, [hit.document_id for hit in hits])
+        seeds = self._seeds.find(reading, call.tool_name, near_seeds)
+        reading = _informed(reading, seeds)
+        case = _case(
+            call, reading, knowledge, registered, annotations, hits, documents, seeds
+        )  # fmt: skip
+        shapes = {
+            shape_of(document.example): document.count
+            for document in documents.values()
+            if document.example is not None
+        }
+        found = answer(case, call.error, annotations, limit=request.limit, shapes=shapes)
+        self._remember(tool, found)
+        took = (time.perf_counter() - started) * 1000
+        return found.response.model_copy(update={"took_ms": round(took, 3)})
+
+    def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
+        """A suggestion that was answered a moment ago and is not in the store yet."""
+        found = self._unsaved.get(suggestion_id)
+        return found if found and found.workspace == workspace else None
+
+    async def close(self) -> None:
+        """Store the suggestions that are still to be stored."""
+        if self._saving:
+            await self._saving
+
+    async def _near(
+        self, tool: ToolKey, call: FailedCall, reading: ErrorReading
+    ) -> tuple[list[Hit], list[str]]:
+        """Like successes of the tool, and like corpus entries; none when the index fails."""
+        text = question_text(tool.tool_name, call.parameters, call.context, reading.signature)
+        try:
+            vector = (await self._embedder.embed([text], "query"))[0].astype(np.float32, copy=False)
+            successes, seeds = await self._index.search(
+                [
+                    IndexQuery(
+                        workspaces=(tool.workspace,), kind="success", vector=vector,
+                        terms=terms_text(text), limit=_SIMILAR, tool_name=tool.tool_name,
+                        server_name=tool.server_name,
+                    ),
+                    IndexQuery(
+                        workspaces=(SEED_WORKSPACE,), kind="reflection", vector=vector,
+                        terms="", limit=_NEAR_SEEDS,
+                    ),
+                ]
+            )  # fmt: skip
+        except (EmbeddingError, VectorIndexError) as error:
+            log.warning("answering without like calls: %s", error)
+            return [], []
+        near = [hit.document_id for hit in seeds if hit.similarity >= _MIN_SEED_SIMILARITY]
+        return successes, near
+
+    def _remember(self, tool: ToolKey, found: Answer) -> None:
+        """Keep what was suggested; saved in the background, so that nobody waits for it."""
+        for suggestion in found.response.suggestions:
+            if len(self._unsaved) >= _MAX_UNSAVED:
+                log.warning("too many suggestions wait to be stored; outcomes of some will be lost")
+                return
+            self._unsaved[suggestion.suggestion_id] = IssuedSuggestion(
+                workspace=tool.workspace,
+                suggestion=suggestion,
+                tool=tool,
+                signature=found.response.pattern.signature,
+                edit_key=found.edit_keys[suggestion.suggestion_id],
+                issued_at=self._clock(),
+            )
+        if self._unsaved and (self._saving is None or self._saving.done()):
+            self._saving = asyncio.create_task(self._save())
+
+    async def _save(self) -> None:
+        while self._unsaved:
+            batch = list(self._unsaved.values())
+            try:
+                await self._store.save_suggestions(batch)
+            except StoreError as error:
+                log.warning("suggestions not stored, will be tried with the next: %s", error)
+                return
+            for issued in batch:
+                self._unsaved.pop(issued.suggestion.suggestion_id, None)
+
+
+def _informed(reading: ErrorReading, seeds: tuple[SeedEntry, ...]) -> ErrorReading:
+    """A reading that no grammar could categorise takes the corpus entry's word for it."""
+    if reading.category != "unknown" or not seeds:
+        return reading
+    return replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
+
+
+def _trusted(request: SuggestRequest, registered: StoredTool | None) -> ToolAnnotations:
+    """The caller's word on annotations counts; the registered ones only when it says nothing."""
+    if request.annotations is not None:
+        return request.annotations
+    return registered.tool.annotations if registered else ToolAnnotations()
+
+
+def _case(
+    call: FailedCall,
+    reading: ErrorReading,
+    knowledge: ToolKnowledge | None,
+    registered: StoredTool | None,
+    annotations: ToolAnnotations,
+    hits: list[Hit],
+    documents: dict[str, Document],
+    seeds: tuple[SeedEntry, ...],
+) -> Case:
+    schema = call.input_schema or (registered.tool.input_schema if registered else None)
+    profile = _profile(knowledge, schema)
+    return Case(
+        parameters=call.parameters,
+        reading=reading,
+        view=_view(schema, profile),
+        profile=profile,
+        signature=knowledge.signature(reading.signature) if knowledge else None,
+        similar=tuple(_similar(hits, documents)),
+        seeds=seeds,
+        writes=not annotations.read_only_hint,
+        schema=schema,
+    )
+
+
+def _profile(knowledge: ToolKnowledge | None, schema: JsonObject | None) -> ToolProfile | None:
+    """The profile under the live schema, else of calls without one, else under the last one."""
+    if knowledge is None:
+        return None
+    if schema is not None and (exact := knowledge.profile(content_hash(schema))):
+        return exact
+    newest = next(reversed(knowledge.profiles.values()), None)
+    return knowledge.profile(None) or newest
+
+
+def _view(schema: JsonObject | None, profile: ToolProfile | None) -> ToolView | None:
+    if schema is not None:
+        return view_of_schema(schema)
+    return profile.view() if profile and profile.successes else None
+
+
+def _similar(hits: list[Hit], documents: dict[str, Document]) -> list[SimilarCall]:
+    return [
+        SimilarCall(document.execution_ids[-1], document.example, hit.similarity)
+        for hit in hits
+        if (document := documents.get(hit.document_id))
+        and document.example is not None
+        and document.execution_ids
+    ]

@@ -1,0 +1,254 @@
+"""Answers: the right correction, the honest abstention, and what is never proposed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.wire import Suggestion, ToolAnnotations
+from retrieval.confidence import lower_bound
+from retrieval.edits import Rename, Replace
+from retrieval.knowledge import SignatureKnowledge
+from retrieval.parameters import view_of_schema
+from retrieval.profile import ToolProfile
+from retrieval.proposals import Trials
+from tests.retrieval.cases import READS, answer_to, make_case, object_schema
+
+TIME = object_schema(timezone="string")
+LOG = object_schema(["repo_path"], repo_path="string", max_count="integer")
+
+
+def best(case: object, **kwargs: object) -> Suggestion:
+    return answer_to(case, **kwargs).response.suggestions[0]  # type: ignore[arg-type]  # passes on
+
+
+def missing(name: str) -> str:
+    return f"1 validation error for x\n{name}\n  Field required [type=missing, input_value={{}}]"
+
+
+def test_a_wrong_name_is_renamed_with_high_confidence() -> None:
+    """Tz -> timezone: the value was said, the name is like, the schema fits."""
+    found = best(make_case({"tz": "Europe/Berlin"}, missing("timezone"), schema=TIME))
+    assert found.corrected_parameters == {"timezone": "Europe/Berlin"}
+    assert found.confidence > 0.8
+    assert [(change.op, change.path) for change in found.changes] == [
+        ("remove", "/tz"), ("add", "/timezone"),
+    ]  # fmt: skip
+
+
+def test_two_faults_in_one_message_are_mended_together() -> None:
+    """Each name goes to the one it is like, not to the other."""
+    schema = object_schema(source_timezone="string", time="string", target_timezone="string")
+    message = (
+        "2 validation errors for x\nsource_timezone\n  Field required [type=missing]\n"
+        "target_timezone\n  Field required [type=missing]"
+    )
+    call = {"target_tz": "Asia/Tokyo", "time": "12:00", "source_tz": "Europe/Berlin"}
+    found = best(make_case(call, message, schema=schema))
+    assert found.corrected_parameters == {
+        "source_timezone": "Europe/Berlin", "time": "12:00", "target_timezone": "Asia/Tokyo",
+    }  # fmt: skip
+    assert found.confidence > 0.8
+
+
+def test_a_wrong_type_is_said_right() -> None:
+    """The word five becomes 5, and one file name a list of it."""
+    message = (
+        "1 validation error for x\nmax_count\n  Input should be a valid integer [type=int_parsing]"
+    )
+    found = best(make_case({"repo_path": "/r", "max_count": "five"}, message, schema=LOG))
+    assert found.corrected_parameters == {"repo_path": "/r", "max_count": 5}
+    schema = object_schema(files={"type": "array", "items": {"type": "string"}})
+    message = "1 validation error for x\nfiles\n  Input should be a valid list [type=list_type]"
+    found = best(make_case({"files": "a.txt"}, message, schema=schema))
+    assert found.corrected_parameters == {"files": ["a.txt"]}
+    assert found.confidence > 0.8
+
+
+def test_a_stated_limit_is_kept() -> None:
+    """The error states the bound; the caller's other parameters stay."""
+    found = best(make_case({"query": "q", "topK": 50}, "Invalid parameter: topK must be <= 10"))
+    assert found.corrected_parameters == {"query": "q", "topK": 10}
+
+
+def test_a_misspelt_choice_snaps_to_the_stated_one() -> None:
+    """Words quoted in the schema's description are stated values."""
+    schema = object_schema(
+        branch_type={"type": "string", "description": "'local', 'remote' or 'all'"}
+    )
+    found = best(make_case({"branch_type": "locals"}, "Invalid branch type: locals", schema=schema))
+    assert found.corrected_parameters == {"branch_type": "local"}
+
+
+def test_transient_errors_change_no_parameter() -> None:
+    """They get a wait, the stated one where there is one."""
+    message = "Rate limit exceeded. Retry after 30 seconds"
+    found = best(make_case({"q": 1}, message), message=message)
+    assert (found.action, found.retry_after_ms, found.changes) == ("retry_unchanged", 30_000, [])
+
+
+def test_refusals_are_escalated_and_never_safe_to_retry() -> None:
+    """Permission errors and a user's refusal get no retry, not even of a reading tool."""
+    for message in ("403 Forbidden", "User rejected the tool call"):
+        response = answer_to(make_case({"q": 1}, message)).response
+        assert response.suggestions[0].action == "escalate"
+        assert not response.retry.safe
+
+
+def test_an_unstated_value_is_never_put_into_a_writing_call() -> None:
+    """However common a value is, a call that writes does not get it."""
+    profile = ToolProfile()
+    for session in range(20):
+        profile.observe_success({"repo_path": "/r", "message": "wip"}, str(session))
+    schema = object_schema(repo_path="string", message="string")
+    case = make_case(
+        {"repo_path": "/r"}, missing("message"), schema=schema, profile=profile, writes=True
+    )
+    response = answer_to(case, annotations=ToolAnnotations()).response
+    assert response.abstained
+    assert response.reason
+
+
+def test_a_reading_call_gets_the_usual_value_with_less_confidence() -> None:
+    """Common knowledge of the tool may fill a read, below the confidence of an automatic retry."""
+    profile = ToolProfile()
+    for session in range(10):
+        profile.observe_success({"repo_path": "/r", "branch_type": "local"}, str(session))
+    schema = object_schema(repo_path="string", branch_type="string")
+    case = make_case({"repo_path": "/r"}, missing("branch_type"), schema=schema, profile=profile)
+    found = best(case)
+    assert found.corrected_parameters == {"repo_path": "/r", "branch_type": "local"}
+    assert found.evidence.successes == 10
+
+
+def test_a_value_of_one_session_stays_there() -> None:
+    """Private values never travel: one session's value is not common knowledge."""
+    profile = ToolProfile()
+    for _ in range(10):
+        profile.observe_success({"account": "acct-77"}, "the-same-session")
+    case = make_case({"account": "acct-7"}, "No account found with id acct-7", profile=profile)
+    assert answer_to(case).response.abstained
+
+
+def test_a_learned_repair_is_proposed_and_grows_surer() -> None:
+    """The same mistake again: its own repair comes back, surer with each further session."""
+    message = "Ref 'master' did not resolve to an object"
+    last = 0.0
+    for sessions in (["s1"], ["s1", "s2"], ["s1", "s2", "s3"]):
+        known = SignatureKnowledge(
+            signature="Ref <v> did not resolve to an object", category="not_found"
+        )
+        rule = known.rule_to_update([Replace(name="revision", before="master", value="main")])
+        rule.repairs, rule.sessions = len(sessions), sessions
+        profile = ToolProfile()
+        for session in ("p", "q"):
+            profile.observe_success({"revision": "main"}, session)
+        case = make_case({"revision": "master"}, message, signature=known, profile=profile)
+        found = best(case)
+        assert found.corrected_parameters == {"revision": "main"}
+        assert found.evidence.repairs == len(sessions)
+        assert found.confidence > last
+        last = found.confidence
+    assert last > 0.8
+
+
+def test_a_rule_that_starts_to_fail_loses_its_confidence() -> None:
+    """A few reported failures take a rule below the threshold of an automatic retry."""
+    known = SignatureKnowledge(signature="'timezone' is a required property", category="unknown")
+    rule = known.rule_to_update([Rename(name="zone_id", to="timezone")])
+    rule.repairs, rule.sessions, rule.failures = 3, ["a", "b", "c"], 3
+    case = make_case({"zone_id": "UTC"}, "'timezone' is a required property", signature=known)
+    found = answer_to(case).response.suggestions
+    assert all(suggestion.confidence < 0.8 for suggestion in found)
+
+
+def test_what_is_known_to_fail_is_not_proposed_again() -> None:
+    """The correction failed before with the same parameters: it is not offered."""
+    profile = ToolProfile()
+    profile.observe_failure({"timezone": "Berlin"}, blame_parameters=True)
+    case = make_case({"tz": "Berlin"}, missing("timezone"), schema=TIME, profile=profile)
+    assert answer_to(case).response.abstained
+
+
+def test_a_redacted_value_is_never_proposed() -> None:
+    """A rule whose value was masked is worth nothing to anyone else."""
+    known = SignatureKnowledge(signature="bad x", category="unknown")
+    masked = "[redacted:string:9-16]"
+    rule = known.rule_to_update([Replace(name="x", before="a", value=masked)])
+    rule.repairs, rule.sessions = 9, ["a", "b", "c"]
+    case = make_case({"x": "a"}, "bad x", signature=known)
+    assert answer_to(case).response.abstained
+
+
+def test_a_broken_or_recursive_schema_is_survived() -> None:
+    """The answer comes from what else is known; nothing raises."""
+    loop = {"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}, "required": ["a"]}
+    for schema in ({"type": 5, "properties": []}, loop, {"$ref": "https://example.org/s.json"}):
+        case = make_case({"tz": "UTC"}, missing("timezone"), schema=schema)
+        assert answer_to(case).response.pattern.category == "invalid_parameters"
+    assert view_of_schema(loop).parameters["a"].types == ()
+
+
+def test_reading_only_and_rejected_calls_may_be_repeated() -> None:
+    """Everything else may have had an effect."""
+    said = "Invalid branch type: x"
+    assert answer_to(make_case({"b": "x"}, said), annotations=READS).response.retry.safe
+    assert not answer_to(
+        make_case({"b": "x"}, said), annotations=ToolAnnotations()
+    ).response.retry.safe
+    rejected = make_case({"b": "x"}, missing("c"))
+    assert answer_to(rejected, annotations=ToolAnnotations()).response.retry.safe
+
+
+@given(st.integers(1, 500), st.integers(1, 50))
+def test_confidence_is_a_probability_and_grows_with_evidence(right: int, wrong: int) -> None:
+    """One more right never lowers it, one more wrong never raises it."""
+    here = lower_bound(Trials(right, wrong))
+    assert 0 <= here <= 1
+    assert lower_bound(Trials(right + 1, wrong)) >= here
+    assert lower_bound(Trials(right, wrong + 1)) <= here
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.text(max_size=6), json_values, max_size=4),
+    st.sampled_from(
+        [missing("a"), "a must be <= 10", "a must be one of: b, c", "unknown parameter 'a'"]
+    ),
+    st.dictionaries(st.text(max_size=6), json_values, max_size=3),
+)
+def test_any_call_and_any_schema_get_an_answer(parameters, message, schema) -> None:  # type: ignore[no-untyped-def]  # Hypothesis gives them
+    """Never an exception: suggestions that change something, or an abstention with a reason."""
+    response = answer_to(make_case(parameters, message, schema=schema)).response
+    assert response.abstained == (not response.suggestions)
+    assert response.suggestions or response.reason
+    for suggestion in response.suggestions:
+        assert 0.15 <= suggestion.confidence <= 1
+        assert suggestion.corrected_parameters != parameters or suggestion.changes
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "a must be <= 99999999999999999999",
+        "1 validation error for x\na\n  Input should be greater than 1.2.3 [type=greater_than]",
+        "a must be one of: [1e999, 99999999999999999999999]",
+        '[{"code": "invalid_enum_value", "options": [NaN, "\\ud800", 1e999], "path": ["a"]}]',
+        "'a' is not one of [" + "[" * 500,
+        "a must be an integer",
+        "a must be an object",
+    ],
+)
+def test_a_hostile_message_breaks_nothing(message: str) -> None:
+    """Numbers beyond 64 bits, NaN, lone surrogates and deep nesting in a message are no answer."""
+    for value in ("9" * 400, "9" * 30, 2**62, 1e300, '{"x": NaN}', "[" * 500):
+        response = answer_to(make_case({"a": value}, message)).response
+        for suggestion in response.suggestions:
+            assert suggestion.model_dump_json()

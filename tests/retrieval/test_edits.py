@@ -1,0 +1,103 @@
+"""Edits: what a repair did, in general form."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from aftercall.json_patch import same_json
+from aftercall.wire import ExecutionError
+from retrieval.edits import (
+    Add,
+    Cast,
+    Clamp,
+    EditDoesNotApplyError,
+    Remove,
+    Rename,
+    Replace,
+    apply_edits,
+    edit_key,
+    edits_of_key,
+    infer_edits,
+)  # fmt: skip
+from retrieval.reading import read_error
+
+names = st.sampled_from(["a", "b", "c", "d"])
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-1000, 1000), st.text(alphabet="xyz01", max_size=5)
+)
+objects = st.dictionaries(names, scalars, max_size=4)
+
+
+@given(objects, objects)
+def test_inferred_edits_give_the_mended_call(failed: dict, mended: dict) -> None:  # type: ignore[type-arg]  # plain JSON
+    """Where nothing in the error narrows the repair, the edits turn the one call into the other."""
+    assume(not same_json(failed, mended))
+    edits = infer_edits(failed, mended, read_error(ExecutionError(message="odd"), failed))
+    if edits is not None:
+        assert same_json(apply_edits(failed, edits), mended)
+
+
+@given(objects, objects)
+def test_edits_survive_their_key(failed: dict, mended: dict) -> None:  # type: ignore[type-arg]  # plain JSON
+    """The key of edits says all about them: they can be made from it again."""
+    edits = infer_edits(failed, mended, read_error(ExecutionError(message="odd"), failed)) or []
+    assert edit_key(edits_of_key(edit_key(edits))) == edit_key(edits)
+
+
+def test_a_moved_value_is_a_rename() -> None:
+    """The general edit is the rename, whatever the value was."""
+    reading = read_error(
+        ExecutionError(message="'timezone' is a required property"), {"tz": "Europe/Berlin"}
+    )
+    edits = infer_edits({"tz": "Europe/Berlin"}, {"timezone": "Europe/Berlin"}, reading)
+    assert edits == [Rename(name="tz", to="timezone")]
+
+
+def test_a_bound_that_the_error_states_is_a_clamp() -> None:
+    """50 -> 10 under `must be <= 10` is general; another number would be moved there too."""
+    reading = read_error(ExecutionError(message="topK must be <= 10"), {"topK": 50})
+    edits = infer_edits({"topK": 50}, {"topK": 10}, reading)
+    assert edits == [Clamp(name="topK", maximum=10)]
+    assert apply_edits({"topK": 99}, edits) == {"topK": 10}
+
+
+def test_a_new_intent_is_no_part_of_the_repair() -> None:
+    """What changed beside the named fault is the caller's own and is not learned."""
+    failed = {"query": "a", "topK": 50}
+    reading = read_error(ExecutionError(message="topK must be <= 10"), failed)
+    edits = infer_edits(failed, {"query": "b", "topK": 10}, reading)
+    assert edits == [Clamp(name="topK", maximum=10)]
+
+
+def test_another_call_is_no_repair() -> None:
+    """A success that shares nothing with the failed call mends nothing."""
+    failed = {"query": "a", "page": 1, "lang": "en"}
+    reading = read_error(ExecutionError(message="odd"), failed)
+    assert infer_edits(failed, {"query": "z", "page": 9, "lang": "de"}, reading) is None
+
+
+@pytest.mark.parametrize(
+    ("edit", "call"),
+    [
+        (Rename(name="a", to="b"), {"c": 1}),
+        (Rename(name="a", to="b"), {"a": 1, "b": 2}),
+        (Remove(name="a"), {}),
+        (Add(name="a", value=1), {"a": 2}),
+        (Cast(name="a", to="integer"), {"a": "x"}),
+        (Clamp(name="a", maximum=10), {"a": 5}),
+        (Replace(name="a", before="x", value="y"), {"a": "z"}),
+    ],
+)
+def test_an_edit_without_its_object_does_not_apply(edit: object, call: dict) -> None:  # type: ignore[type-arg]  # plain JSON
+    """An edit never guesses: it applies to what it was learned for, or not at all."""
+    with pytest.raises(EditDoesNotApplyError):
+        apply_edits(call, [edit])  # type: ignore[list-item]  # the union's members
+
+
+@given(objects)
+def test_applying_leaves_the_call_as_it_was(call: dict) -> None:  # type: ignore[type-arg]  # plain JSON
+    """Edits work on a copy."""
+    before = dict(call)
+    for name in list(call):
+        apply_edits(call, [Remove(name=name)])
+    assert call == before
