@@ -1,0 +1,233 @@
+"""One indexing batch: what must be loaded for it, and what is learned from it.
+
+Loading is I/O; learning is pure and runs in a thread beside the event loop.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from aftercall.wire import Execution
+from ingest.learner import (
+    failure_document,
+    learn_failure,
+    learn_outcome,
+    learn_repair,
+    learn_success,
+    merge_document,
+    success_document,
+)
+from ingest.mining import Repair, mine
+from mongo.protocol import LogStore
+from mongo.records import (
+    DocumentRow,
+    IssuedSuggestion,
+    KnowledgeRow,
+    RepairRow,
+    StoredExecution,
+    SuggestionOutcome,
+    ToolKey,
+)
+from retrieval.documents import Document, document_id, shape_of
+from retrieval.edits import edit_key, edits_of_key
+from retrieval.knowledge import ToolKnowledge
+from retrieval.memory import Memory
+from retrieval.reading import ErrorReading, read_error
+
+_SESSION_CALLS = 50
+"""Calls of one tool in one session that mining looks back on."""
+
+log = logging.getLogger("aftercall.indexer")
+
+
+@dataclass(slots=True)
+class BatchMaterial:
+    """All that learning from a batch needs. Knowledge and documents are copies of its own."""
+
+    executions: list[StoredExecution]
+    outcomes: list[tuple[SuggestionOutcome, IssuedSuggestion]]
+    readings: dict[int, ErrorReading]
+    knowledge: dict[ToolKey, ToolKnowledge]
+    schema_hashes: dict[ToolKey, str | None]
+    sessions: dict[tuple[ToolKey, str], list[StoredExecution]]
+    documents: dict[tuple[str, str], Document]
+
+
+@dataclass(slots=True)
+class LearnedBatch:
+    """What a batch taught, ready to be stored."""
+
+    knowledge_rows: list[KnowledgeRow] = field(default_factory=list)
+    document_rows: list[DocumentRow] = field(default_factory=list)
+    new_documents: list[tuple[str, Document]] = field(default_factory=list)
+    """Workspace and document, for those that have no vector yet."""
+    repair_rows: list[RepairRow] = field(default_factory=list)
+    reported: list[SuggestionOutcome] = field(default_factory=list)
+    """Outcomes that executions of the batch report by their `suggestionId`."""
+
+
+async def load_batch(
+    executions: list[StoredExecution],
+    outcomes: list[SuggestionOutcome],
+    *,
+    store: LogStore,
+    memory: Memory,
+) -> BatchMaterial:
+    """Read what is known about the tools, sessions and documents of a batch."""
+    issued = [(each, await _issued(store, each)) for each in outcomes]
+    known_issued = [(outcome, suggestion) for outcome, suggestion in issued if suggestion]
+    tools = {each.tool_key for each in executions} | {s.tool for _, s in known_issued}
+    knowledge: dict[ToolKey, ToolKnowledge] = {}
+    schema_hashes: dict[ToolKey, str | None] = {}
+    for tool in tools:
+        row = await store.get_knowledge(tool)
+        knowledge[tool] = ToolKnowledge.model_validate_json(row.data) if row else ToolKnowledge()
+        registered = await memory.tool(tool)
+        schema_hashes[tool] = registered.tool.schema_hash if registered else None
+    readings = await asyncio.to_thread(_read_all, executions)
+    return BatchMaterial(
+        executions=executions,
+        outcomes=known_issued,
+        readings=readings,
+        knowledge=knowledge,
+        schema_hashes=schema_hashes,
+        sessions=await _sessions(executions, store),
+        documents=await _documents(executions, readings, store),
+    )
+
+
+def learn_batch(material: BatchMaterial) -> LearnedBatch:
+    """Learn from every record of a batch. Pure, but for the log.
+
+    A record that cannot be learned from is logged and passed over: it stays in the log store, and
+    must not hold up those behind it.
+    """
+    learned = LearnedBatch()
+    documents: dict[tuple[str, str], Document] = {}
+    for stored in material.executions:
+        try:
+            document = _learn_one(material, stored)
+        except Exception:
+            log.exception("nothing was learned from execution %s", stored.execution.execution_id)
+            continue
+        key = (stored.workspace, document.document_id)
+        known = documents.get(key) or material.documents.get(key)
+        documents[key] = merge_document(known, document)
+        if stored.execution.suggestion_id is not None:
+            learned.reported.append(_reported(stored))
+    learned.repair_rows.extend(_learn_repairs(material))
+    for outcome, issued in material.outcomes:
+        knowledge = material.knowledge[issued.tool]
+        edits = edits_of_key(issued.edit_key)
+        learn_outcome(knowledge, issued.signature, edits, outcome.outcome)
+    learned.knowledge_rows = [
+        KnowledgeRow(tool, knowledge.model_dump_json().encode())
+        for tool, knowledge in material.knowledge.items()
+    ]
+    for key, document in documents.items():
+        learned.document_rows.append(DocumentRow(*key, document.model_dump_json().encode()))
+        if key not in material.documents:
+            learned.new_documents.append((key[0], document))
+    return learned
+
+
+def _learn_one(material: BatchMaterial, stored: StoredExecution) -> Document:
+    tool, execution = stored.tool_key, stored.execution
+    knowledge = material.knowledge[tool]
+    schema_hash = stored.schema_hash or material.schema_hashes[tool]
+    reading = material.readings.get(stored.position)
+    if reading is None:
+        learn_success(knowledge, execution, schema_hash)
+        return success_document(stored.workspace, execution)
+    learn_failure(knowledge, execution, reading, schema_hash)
+    return failure_document(stored.workspace, execution, reading)
+
+
+def _learn_repairs(material: BatchMaterial) -> Iterable[RepairRow]:
+    """Repairs whose later-arrived half is in this batch: so each is counted exactly once."""
+    in_batch = {each.position for each in material.executions}
+    for (tool, _), calls in material.sessions.items():
+        positions = {each.execution.execution_id: each.position for each in calls}
+        for repair in mine([each.execution for each in calls]):
+            pair = (repair.failed.execution_id, repair.mended.execution_id)
+            if max(positions[each] for each in pair) in in_batch:
+                learn_repair(material.knowledge[tool], repair)
+                yield _repair_row(tool, repair)
+
+
+def _repair_row(tool: ToolKey, repair: Repair) -> RepairRow:
+    return RepairRow(
+        tool=tool,
+        failed_id=repair.failed.execution_id,
+        mended_id=repair.mended.execution_id,
+        signature=repair.reading.signature,
+        data=edit_key(repair.edits).encode(),
+    )
+
+
+def _reported(stored: StoredExecution) -> SuggestionOutcome:
+    execution = stored.execution
+    return SuggestionOutcome(
+        workspace=stored.workspace,
+        suggestion_id=str(execution.suggestion_id),
+        execution_id=execution.execution_id,
+        outcome=execution.outcome,
+    )
+
+
+def _read_all(executions: list[StoredExecution]) -> dict[int, ErrorReading]:
+    return {
+        stored.position: read_error(stored.execution.error, stored.execution.parameters)
+        for stored in executions
+        if stored.execution.error is not None
+    }
+
+
+async def _sessions(
+    executions: list[StoredExecution], store: LogStore
+) -> dict[tuple[ToolKey, str], list[StoredExecution]]:
+    """The calls of each touched session, up to the batch's last: later ones are not yet ours."""
+    if not executions:
+        return {}
+    last = executions[-1].position
+    keys: dict[tuple[ToolKey, str], set[str]] = defaultdict(set)
+    for stored in executions:
+        if stored.execution.session_id is not None:
+            keys[stored.tool_key, stored.execution.session_id].add(stored.execution.outcome)
+    loaded = await asyncio.gather(
+        *(store.session_calls(tool, session, _SESSION_CALLS) for tool, session in keys)
+    )
+    found: dict[tuple[ToolKey, str], list[StoredExecution]] = {}
+    for key, calls in zip(keys, loaded, strict=True):
+        seen = [call for call in calls if call.position <= last]
+        if len({call.execution.outcome for call in seen}) > 1:
+            found[key] = seen
+    return found
+
+
+async def _documents(
+    executions: list[StoredExecution], readings: dict[int, ErrorReading], store: LogStore
+) -> dict[tuple[str, str], Document]:
+    ids: dict[str, set[str]] = defaultdict(set)
+    for stored in executions:
+        ids[stored.workspace].add(
+            _document_id(stored.workspace, stored.execution, readings.get(stored.position))
+        )
+    return {
+        (workspace, row.document_id): Document.model_validate_json(row.data)
+        for workspace, wanted in ids.items()
+        for row in await store.get_documents(workspace, sorted(wanted))
+    }
+
+
+def _document_id(workspace: str, execution: Execution, reading: ErrorReading | None) -> str:
+    server, tool = execution.server_name, execution.tool_name
+    if reading is None:
+        return document_id(workspace, "success", server, tool, shape_of(execution.parameters))
+    return document_id(workspace, "reflection", server, tool, reading.signature)
+
+
+async def _issued(store: LogStore, outcome: SuggestionOutcome) -> IssuedSuggestion | None:
+    return await store.get_suggestion(outcome.workspace, outcome.suggestion_id)

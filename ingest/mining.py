@@ -1,0 +1,78 @@
+"""Repair mining: a failure, then a success of the same tool in the same session, that mended it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from aftercall.json_patch import same_json
+from aftercall.wire import Execution
+from retrieval.edits import Edit, infer_edits
+from retrieval.reading import ErrorReading, read_error
+
+MAX_GAP = timedelta(minutes=30)
+"""A success that comes later answers another need."""
+MAX_CALLS_BETWEEN = 10
+_TRANSIENT = frozenset({"timeout", "rate_limited", "unavailable"})
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A failed execution, the success that mended it, and what the success did differently.
+
+    `edits` is empty when calling again unchanged was enough.
+    """
+
+    failed: Execution
+    mended: Execution
+    reading: ErrorReading
+    edits: list[Edit]
+
+
+def mine(calls: Sequence[Execution]) -> list[Repair]:
+    """The repairs in the calls of one tool in one session.
+
+    Each failure is paired with the first later success that mends it. Order is by `sequence` where
+    all calls have one, else by time; a call that names the failure in `repairOf` is paired first.
+    """
+    ordered = _ordered(calls)
+    repairs = []
+    for position, failed in enumerate(ordered):
+        if failed.outcome == "failure" and (repair := _mended(failed, ordered[position + 1 :])):
+            repairs.append(repair)
+    return repairs
+
+
+def _mended(failed: Execution, later: Sequence[Execution]) -> Repair | None:
+    if failed.error is None:
+        return None
+    reading = read_error(failed.error, failed.parameters)
+    named = [each for each in later if each.repair_of == failed.execution_id]
+    near = [
+        each
+        for each in later[:MAX_CALLS_BETWEEN]
+        if each.timestamp - failed.timestamp <= MAX_GAP
+        and each.repair_of in (None, failed.execution_id)
+    ]
+    for success in _successes([*named, *near]):
+        if success.suggestion_id is not None:
+            return None  # our own doing: it teaches as the outcome of that suggestion
+        if same_json(success.parameters, failed.parameters):
+            # The same call worked later: a repair only where waiting is one.
+            return Repair(failed, success, reading, []) if reading.category in _TRANSIENT else None
+        if reading.category in _TRANSIENT:
+            continue
+        edits = infer_edits(failed.parameters, success.parameters, reading)
+        if edits:
+            return Repair(failed, success, reading, edits)
+    return None
+
+
+def _successes(calls: Iterable[Execution]) -> list[Execution]:
+    distinct = {each.execution_id: each for each in calls if each.outcome == "success"}
+    return list(distinct.values())
+
+
+def _ordered(calls: Sequence[Execution]) -> list[Execution]:
+    if all(call.sequence is not None for call in calls):
+        return sorted(calls, key=lambda call: (call.sequence, call.attempt, call.timestamp))
+    return sorted(calls, key=lambda call: (call.timestamp, call.attempt))

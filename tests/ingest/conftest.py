@@ -1,0 +1,67 @@
+"""A memory of one's own: the real store, index and learner on a temporary folder."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from aftercall.redaction import Redactor
+from aftercall.wire import Execution, FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
+from embeddings.hashing import HashingEmbedder
+from ingest.indexer import Indexer
+from ingest.intake import Intake
+from mongo.protocol import LogStore
+from mongo.sqlite import open_sqlite_store
+from retrieval.index.edge import EdgeIndex
+from retrieval.memory import Memory
+from retrieval.seedbook import SeedBook
+from retrieval.suggest import Suggester
+
+WORKSPACE = "default"
+
+
+@dataclass(slots=True)
+class Brain:
+    """All rooms below the service, put together."""
+
+    store: LogStore
+    intake: Intake
+    indexer: Indexer
+    suggester: Suggester
+
+    async def learn(self, *executions: Execution) -> None:
+        """Record executions and wait until they are learned from."""
+        await self.intake.accept(WORKSPACE, list(executions))
+        await self.indexer.run_until_empty()
+
+    async def ask(self, execution: Execution, *, reads: bool = True) -> SuggestResponse:
+        """What to do about a failed execution."""
+        fields = execution.model_dump(exclude={"execution_id", "timestamp"})
+        request = SuggestRequest(
+            execution=FailedCall.model_validate(fields),
+            annotations=ToolAnnotations(read_only_hint=reads),
+        )
+        return await self.suggester.suggest(WORKSPACE, request)
+
+
+@pytest.fixture
+async def brain(tmp_path: Path) -> AsyncIterator[Brain]:
+    """An empty memory, without the shipped corpus."""
+    embedder = HashingEmbedder()
+    store = await open_sqlite_store(tmp_path / "data")
+    index = await EdgeIndex.open(
+        tmp_path / "vectors", dimension=embedder.dimension, fingerprint=embedder.fingerprint
+    )
+    memory = Memory(store)
+    indexer = Indexer(store=store, memory=memory, index=index, embedder=embedder)
+    suggester = Suggester(
+        store=store, memory=memory, index=index, embedder=embedder, redactor=Redactor(),
+        seeds=SeedBook(),
+    )  # fmt: skip
+    yield Brain(store, Intake(store, Redactor(), indexer.wake), indexer, suggester)
+    await suggester.close()
+    await indexer.close()
+    await index.close()
+    await embedder.close()
+    await store.close()
