@@ -1,0 +1,244 @@
+"""The clients: one method per endpoint, the same names in both.
+
+Secrets are masked before anything leaves the process. What can pass by itself is retried, as every
+endpoint may be called twice without harm: executions count by their id, outcomes by suggestion and
+execution.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx2
+
+from aftercall import endpoints
+from aftercall.async_client import AsyncClient
+from aftercall.endpoints import Request
+from aftercall.errors import AftercallError
+from aftercall.json_values import JsonObject
+from aftercall.redaction import DEFAULT_REDACTOR, Redactor
+from aftercall.transport import (
+    BASE_URL,
+    NOT_NOW,
+    RetryPolicy,
+    body_headers,
+    checked_base_url,
+    mapped_errors,
+    read_answer,
+    request_headers,
+)
+from aftercall.wire import (
+    Execution,
+    FailedCall,
+    Outcome,
+    RecordReceipt,
+    SimilarRequest,
+    SimilarResponse,
+    Status,
+    SuggestResponse,
+    Tool,
+    ToolAnnotations,
+    ToolSpec,
+)
+
+T = TypeVar("T")
+
+__all__ = ["AsyncClient", "Client"]
+
+
+class Client:
+    """Talks to the service; a context manager. May be shared between threads.
+
+    Args:
+        base_url: where the service is.
+        timeout_s: seconds to wait for an answer once connected; longest silence, not longest
+            download.
+        connect_timeout_s: seconds to wait for a connection.
+        retries: how often a request is sent again (see `aftercall.transport.RetryPolicy`).
+        redactor: masks secrets before they leave the process; None sends everything as it is.
+        headers: sent with every request.
+        transport: another way to send: a proxy, a unix socket, an application in this process.
+            Without one the environment's proxy variables are not read, or a call to the service on
+            this machine would leave it.
+
+    Raises:
+        ConfigurationError: `base_url` is no URL, or `retries` is negative.
+    """
+
+    def __init__(
+        self,
+        base_url: str = BASE_URL,
+        *,
+        timeout_s: float = 10.0,
+        connect_timeout_s: float = 2.0,
+        retries: int = 2,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
+        headers: Mapping[str, str] | None = None,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        self._policy = RetryPolicy(retries=retries)
+        self._redactor = redactor
+        self._url = checked_base_url(base_url)
+        self._http = httpx2.Client(
+            base_url=self._url,
+            timeout=httpx2.Timeout(timeout_s, connect=connect_timeout_s),
+            headers=request_headers(headers),
+            transport=transport,
+            trust_env=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; closing twice does nothing."""
+        self._http.close()
+
+    @property
+    def base_url(self) -> str:
+        """Where the service is."""
+        return str(self._url)
+
+    @property
+    def redactor(self) -> Redactor | None:
+        """What masks secrets."""
+        return self._redactor
+
+    def record(self, executions: Execution | Sequence[Execution]) -> RecordReceipt:
+        """Store executions, at most 1,000 and 8 MiB at once; durable when this returns.
+
+        One that the service refuses is named in the receipt and holds up no other. To record from
+        running calls use `Recorder`: it takes no time, and keeps what it has while the service is
+        away.
+        """
+        return self.send(endpoints.record(executions, self._redactor))
+
+    def get_execution(self, execution_id: str) -> Execution:
+        """An execution as it is stored.
+
+        Raises:
+            NotFoundError: there is none of this id.
+        """
+        return self.send(endpoints.get_execution(execution_id))
+
+    def status(self) -> Status:
+        """What the service holds and how far it is with it."""
+        return self.send(endpoints.status())
+
+    def suggest(
+        self,
+        execution: FailedCall | Execution,
+        *,
+        limit: int = 3,
+        annotations: ToolAnnotations | None = None,
+    ) -> SuggestResponse:
+        """Ask what to do about a failed call; an empty list of suggestions is an honest answer.
+
+        Args:
+            execution: the failed call.
+            limit: most suggestions to return, 1 to 20.
+            annotations: claims about the tool; None takes those it was registered with,
+                `ToolAnnotations()` trusts none.
+
+        Raises:
+            ValueError: `execution` is a success.
+        """
+        request = endpoints.suggest(execution, limit, annotations, self._redactor)
+        return self.send(request)
+
+    def report_outcome(self, suggestion_id: str, *, outcome: Outcome, execution_id: str) -> None:
+        """Tell what became of a suggestion; `execution_id` is the call that followed it."""
+        self.send(endpoints.report_outcome(suggestion_id, outcome, execution_id))
+
+    def similar(
+        self,
+        tool_name: str,
+        *,
+        server_name: str | None = None,
+        context: str | None = None,
+        parameters: JsonObject | None = None,
+        outcome: Outcome = "success",
+        limit: int = 5,
+    ) -> SimilarResponse:
+        """Recorded calls like this one, nearest first; `limit` is 1 to 50."""
+        question = SimilarRequest(
+            tool_name=tool_name,
+            server_name=server_name,
+            context=context,
+            parameters=parameters or {},
+            outcome=outcome,
+            limit=limit,
+        )
+        return self.send(endpoints.similar(question, self._redactor))
+
+    def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
+        """Register a tool, or replace the one of this id."""
+        return self.send(endpoints.put_tool(tool_id, spec))
+
+    def get_tool(self, tool_id: str) -> Tool:
+        """A registered tool.
+
+        Raises:
+            NotFoundError: there is none of this id.
+        """
+        return self.send(endpoints.get_tool(tool_id))
+
+    def list_tools(self) -> list[Tool]:
+        """All registered tools."""
+        return self.send(endpoints.list_tools())
+
+    def delete_tool(self, tool_id: str) -> None:
+        """Forget a tool's registration; what was learned about its calls stays.
+
+        Raises:
+            NotFoundError: there is none of this id.
+        """
+        self.send(endpoints.delete_tool(tool_id))
+
+    def healthy(self) -> bool:
+        """Whether the service runs; False also when there is no answer."""
+        return self._probe(endpoints.healthy())
+
+    def ready(self) -> bool:
+        """Whether the service answers questions now; False also when there is no answer."""
+        return self._probe(endpoints.ready())
+
+    def send(self, request: Request[T]) -> T:
+        """Send a request of `aftercall.endpoints`, again where that can help.
+
+        Raises:
+            AftercallError: the subclass that says what went wrong (see `aftercall.errors`).
+        """
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return self._send_once(request)
+            except AftercallError as error:
+                wait_s = self._policy.wait_s(attempt, error) if request.retried else None
+                if wait_s is None:
+                    raise
+            time.sleep(wait_s)
+
+    def _send_once(self, request: Request[T]) -> T:
+        with mapped_errors(self._url):
+            response = self._http.request(
+                request.method, request.path, content=request.body, headers=body_headers(request)
+            )
+        return read_answer(request, response)
+
+    def _probe(self, request: Request[None]) -> bool:
+        try:
+            self.send(request)
+        except NOT_NOW:
+            return False
+        return True

@@ -1,0 +1,212 @@
+"""What both clients share below their endpoints: when to retry, and which error means what."""
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+
+import httpx2
+from pydantic import ValidationError
+
+from aftercall.endpoints import Request
+from aftercall.errors import (
+    AftercallError,
+    ApiError,
+    ConfigurationError,
+    ProtocolError,
+    ServiceFailedError,
+    ServiceTimeoutError,
+    ServiceUnreachableError,
+    error_for_status,
+)
+from aftercall.wire import ErrorBody, ErrorResponse
+
+T = TypeVar("T")
+
+BASE_URL = "http://127.0.0.1:8799"
+"""Where `aftercall serve` listens when nothing else is said."""
+
+NOT_NOW = (ServiceUnreachableError, ServiceFailedError)
+"""What answers a probe with no."""
+
+_RETRIED_STATUS = frozenset({429, 502, 503, 504})
+
+# What a proxy in front of the service may answer by itself: the status alone says what is wrong.
+_STATUS_SAYS_ALL = frozenset({413, 429})
+
+_LOWER_ERRORS = (
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    httpx2.CookieConflict,
+    httpx2.StreamError,
+)
+
+
+def full_jitter_s(attempt: int, *, base_s: float, cap_s: float) -> float:
+    """Seconds to wait after attempt 1, 2, ...: anything up to an exponentially growing bound.
+
+    Source: M. Brooker, "Exponential Backoff and Jitter", AWS Architecture Blog, 2015.
+    """
+    bound = min(cap_s, base_s * 2.0 ** min(attempt - 1, 60))
+    return random.uniform(0.0, bound)  # noqa: S311  # spreads load, keeps no secret
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """When a failed request is sent again.
+
+    Connections that were refused or broke off, 429, 502, 503 and 504 are; an answer that did not
+    come in time is not, for the caller's time is up then. A `Retry-After` beyond
+    `max_retry_after_s` ends the matter too: the error carries it, and the caller may come back.
+    """
+
+    retries: int = 2
+    base_s: float = 0.1
+    cap_s: float = 2.0
+    max_retry_after_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise ConfigurationError(f"retries must be 0 or more, not {self.retries}")
+
+    def wait_s(self, attempt: int, error: AftercallError) -> float | None:
+        """Seconds until the next attempt after attempt 1, 2, ...; None when there is none."""
+        if attempt > self.retries or not is_passing(error):
+            return None
+        jitter_s = full_jitter_s(attempt, base_s=self.base_s, cap_s=self.cap_s)
+        asked_s = error.retry_after_s if isinstance(error, ApiError) else None
+        if asked_s is None:
+            return jitter_s
+        # The jitter comes on top, or all who were turned away would come back at once.
+        return asked_s + min(jitter_s, self.base_s) if asked_s <= self.max_retry_after_s else None
+
+
+def is_passing(error: AftercallError) -> bool:
+    """Whether the same request may well succeed a moment later."""
+    if isinstance(error, ApiError):
+        return error.status in _RETRIED_STATUS
+    return isinstance(error, ServiceUnreachableError) and not isinstance(error, ServiceTimeoutError)
+
+
+def checked_base_url(base_url: str) -> httpx2.URL:
+    """The URL of a service.
+
+    Raises:
+        ConfigurationError: when it is not an http or https URL with a host.
+    """
+    try:
+        url = httpx2.URL(base_url)
+    except (httpx2.InvalidURL, TypeError) as error:
+        raise ConfigurationError(f"base_url is no URL: {error}; an example: {BASE_URL}") from error
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise ConfigurationError(
+            "base_url must start with http:// or https:// and name a host, such as " + BASE_URL
+        )
+    return url
+
+
+def request_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """The headers of every request; the caller's win over ours."""
+    ours = {"accept": "application/json", "user-agent": "aftercall-sdk"}
+    return ours | {name.lower(): value for name, value in (headers or {}).items()}
+
+
+def body_headers(request: Request[T]) -> dict[str, str]:
+    """The headers that a request's body asks for."""
+    return {} if request.body is None else {"content-type": "application/json"}
+
+
+def read_answer(request: Request[T], response: httpx2.Response) -> T:
+    """What the service answered.
+
+    Raises:
+        ApiError: the subclass for its status.
+        ProtocolError: the answer is not of the contract.
+    """
+    if response.is_success:
+        return request.read(response.content)
+    raise _error_of(response)
+
+
+def _error_of(response: httpx2.Response) -> AftercallError:
+    status = response.status_code
+    try:
+        body = ErrorResponse.model_validate_json(response.content, extra="ignore").error
+    except ValidationError:
+        if status not in _STATUS_SAYS_ALL and status < httpx2.codes.INTERNAL_SERVER_ERROR:
+            return ProtocolError(
+                f"{response.request.method} {response.request.url.path} was answered with status "
+                f"{status} and no error of the contract; does base_url name an Aftercall service?"
+            )
+        reason = response.reason_phrase or "no reason given"
+        body = ErrorBody(
+            code=f"http_{status}", message=f"{reason}, by something before the service"
+        )
+    if status < httpx2.codes.BAD_REQUEST:
+        return ProtocolError(f"status {status} with an error as its body")
+    return error_for_status(status)(
+        status=status,
+        code=body.code,
+        message=body.message,
+        details=body.details,
+        retry_after_s=_retry_after_s(response.headers.get("retry-after")),
+    )
+
+
+def _retry_after_s(text: str | None) -> float | None:
+    """Seconds of a Retry-After header (RFC 9110, 10.2.3): a count, or a date."""
+    if text is None:
+        return None
+    if text.strip().isdecimal() and text.isascii():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+@contextmanager
+def mapped_errors(url: httpx2.URL) -> Iterator[None]:
+    """Raise what httpx2 raises as an error of ours, with the lower one as its cause."""
+    try:
+        yield
+    except _LOWER_ERRORS as error:
+        raise _mapped(error, f"{url.scheme}://{url.netloc.decode()}") from error
+
+
+def _mapped(error: Exception, origin: str) -> AftercallError:
+    said = str(error) or type(error).__name__
+    match error:
+        case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError():
+            return ServiceUnreachableError(
+                f"no service at {origin} ({said}); "
+                "start one with `aftercall serve`, or correct base_url"
+            )
+        case httpx2.TimeoutException():
+            return ServiceTimeoutError(
+                f"{origin} gave no answer in time ({type(error).__name__}); it may be overloaded, "
+                "or timeout_s too short"
+            )
+        case httpx2.NetworkError():
+            return ServiceUnreachableError(f"the connection to {origin} broke ({said})")
+        case httpx2.RemoteProtocolError() if _broke_off(said):
+            return ServiceUnreachableError(
+                f"{origin} broke off before its answer was whole ({said})"
+            )
+        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
+            return ConfigurationError(f"no request can be made to {origin} ({said})")
+        case _:
+            return ProtocolError(
+                f"{origin} answered with something that is not of the contract ({said}); "
+                "does base_url name an Aftercall service?"
+            )
+
+
+def _broke_off(said: str) -> bool:
+    """Whether an end came too early; h11 reports bad HTTP by the same class of error."""
+    return said.startswith(("Server disconnected", "peer closed connection"))

@@ -1,0 +1,139 @@
+"""Scripted answers of `/suggest`, to drive the retry rules; nothing else is tested with them."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from uuid import uuid4
+
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.wire import (
+    Action,
+    Change,
+    ErrorCategory,
+    Evidence,
+    Execution,
+    Pattern,
+    RetryAdvice,
+    Suggestion,
+    SuggestResponse,
+    ToolAnnotations,
+)
+
+
+def change(path: str, value: JsonValue, *, op: str = "replace", before: JsonValue = None) -> Change:
+    return Change.model_validate(
+        {"op": op, "path": path, "value": value, "from": before, "reason": "the error says so"}
+    )
+
+
+def suggestion(
+    *changes: Change,
+    confidence: float = 0.9,
+    action: Action = "change_parameters",
+    retry_after_ms: float | None = None,
+    tool: str | None = None,
+) -> Suggestion:
+    return Suggestion(
+        suggestion_id=str(uuid4()),
+        action=action,
+        changes=list(changes),
+        confidence=confidence,
+        retry_after_ms=retry_after_ms,
+        tool=tool,
+        evidence=Evidence(),
+        lesson="topK has a hard limit of 10",
+    )
+
+
+def answer(
+    *suggestions: Suggestion, safe: bool = True, category: ErrorCategory = "invalid_parameters"
+) -> SuggestResponse:
+    return SuggestResponse(
+        pattern=Pattern(category=category, signature="<s>", confidence=1),
+        suggestions=list(suggestions),
+        retry=RetryAdvice(safe=safe, reason="scripted"),
+        abstained=not suggestions,
+        took_ms=1,
+    )
+
+
+class ScriptedService:
+    """Answers in order; an exception is raised, a callable is called with the execution."""
+
+    def __init__(
+        self,
+        *answers: SuggestResponse | Exception | Callable[[Execution], SuggestResponse],
+        delay_s: float = 0,
+    ) -> None:
+        self._answers = list(answers)
+        self._delay_s = delay_s
+        self.asked: list[Execution] = []
+        self.annotations: list[ToolAnnotations | None] = []
+
+    def next_answer(
+        self, execution: Execution, annotations: ToolAnnotations | None
+    ) -> SuggestResponse:
+        self.asked.append(execution)
+        self.annotations.append(annotations)
+        following = self._answers.pop(0) if self._answers else answer()
+        if isinstance(following, Exception):
+            raise following
+        return following if isinstance(following, SuggestResponse) else following(execution)
+
+    @property
+    def delay_s(self) -> float:
+        return self._delay_s
+
+
+class AsyncScripted(ScriptedService):
+    async def suggest(
+        self,
+        execution: Execution,
+        *,
+        limit: int = 3,
+        annotations: ToolAnnotations | None = None,
+    ) -> SuggestResponse:
+        del limit
+        await asyncio.sleep(self.delay_s)
+        return self.next_answer(execution, annotations)
+
+
+class SyncScripted(ScriptedService):
+    def suggest(
+        self,
+        execution: Execution,
+        *,
+        limit: int = 3,
+        annotations: ToolAnnotations | None = None,
+    ) -> SuggestResponse:
+        del limit
+        time.sleep(self.delay_s)
+        return self.next_answer(execution, annotations)
+
+
+class Records:
+    """Keeps what a recorder is handed."""
+
+    def __init__(self) -> None:
+        self.executions: list[Execution] = []
+
+    def record(self, execution: Execution) -> None:
+        self.executions.append(execution)
+
+
+class PickyTool:
+    """A tool that takes only the parameters it knows, and remembers every call."""
+
+    def __init__(self, *accepted: JsonObject, message: str = "topK must be <= 10") -> None:
+        self.accepted = list(accepted)
+        self.message = message
+        self.calls: list[JsonObject] = []
+
+    def run(self, parameters: JsonObject) -> str:
+        self.calls.append(dict(parameters))
+        if parameters in self.accepted:
+            return "done"
+        raise ValueError(f"{self.message} (call {len(self.calls)})")
+
+    async def run_async(self, parameters: JsonObject) -> str:
+        return self.run(parameters)

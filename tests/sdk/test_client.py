@@ -1,0 +1,724 @@
+"""Both clients: every endpoint, every error, retries; against a real server that can misbehave.
+
+One suite runs over both: `Both` calls a method of either in the same way.
+"""
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall import endpoints, transport
+from aftercall.async_client import AsyncClient
+from aftercall.client import Client
+from aftercall.errors import (
+    AftercallError,
+    ApiError,
+    ConfigurationError,
+    ConflictError,
+    InvalidRequestError,
+    NotAllowedError,
+    NotFoundError,
+    ProtocolError,
+    RateLimitedError,
+    ServiceFailedError,
+    ServiceTimeoutError,
+    ServiceUnreachableError,
+    TooLargeError,
+)
+from aftercall.redaction import Redactor
+from aftercall.transport import RetryPolicy
+from aftercall.wire import Execution, FailedCall, ToolAnnotations, ToolSpec
+from tests.sdk import loopback
+from tests.sdk.loopback import Fault, Loopback
+
+New = Callable[..., Execution]
+METHODS = [
+    "record", "get_execution", "status", "suggest", "report_outcome", "similar", "put_tool",
+    "get_tool", "list_tools", "delete_tool", "healthy", "ready", "send", "close",
+]  # fmt: skip
+FAILURE = {"outcome": "failure", "error": {"type": "ValidationError", "message": "topK too large"}}
+
+
+class Both:
+    """One of the two clients, its methods awaited where they must be."""
+
+    def __init__(self, client: Client | AsyncClient) -> None:
+        self.client = client
+
+    async def __call__(self, method: str, *args: Any, **options: Any) -> Any:
+        answer = getattr(self.client, method)(*args, **options)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+@pytest.fixture(params=[Client, AsyncClient], ids=["sync", "async"])
+def client_type(request: pytest.FixtureRequest) -> type[Client] | type[AsyncClient]:
+    kind: type[Client] | type[AsyncClient] = request.param
+    return kind
+
+
+@pytest.fixture
+async def client(
+    service: Loopback, client_type: type[Client] | type[AsyncClient]
+) -> AsyncIterator[Both]:
+    both = Both(client_type(service.url))
+    yield both
+    await both("close")
+
+
+@pytest.fixture
+async def impatient(
+    service: Loopback, client_type: type[Client] | type[AsyncClient]
+) -> AsyncIterator[Both]:
+    """Never retries, and waits for a fifth of a second only."""
+    both = Both(client_type(service.url, retries=0, timeout_s=0.2))
+    yield both
+    await both("close")
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits between attempts, noted and not slept through."""
+    noted: list[float] = []
+
+    async def note(seconds: float) -> None:
+        noted.append(seconds)
+
+    monkeypatch.setattr("aftercall.client.time.sleep", noted.append)
+    monkeypatch.setattr("aftercall.async_client.asyncio.sleep", note)
+    return noted
+
+
+# Endpoints
+
+
+def test_both_clients_have_the_same_methods_with_the_same_arguments() -> None:
+    """Whoever knows one knows the other."""
+    for name in METHODS:
+        sync, asynchronous = getattr(Client, name), getattr(AsyncClient, name)
+        assert str(inspect.signature(sync)) == str(inspect.signature(asynchronous)), name
+        assert inspect.iscoroutinefunction(asynchronous), name
+        assert sync.__doc__ == asynchronous.__doc__, name
+    public = {name for name in vars(Client) if not name.startswith("_")}
+    assert public == {name for name in vars(AsyncClient) if not name.startswith("_")}
+    assert public == {*METHODS, "base_url", "redactor"}
+
+
+async def test_recorded_executions_can_be_read_back(client: Both, new_execution: New) -> None:
+    """One or a list, new or known; what comes back is what was sent."""
+    one, two = new_execution(), new_execution(result={"hits": [1, 2.5, None, "ü"]})
+    assert (await client("record", one)).accepted == 1
+    receipt = await client("record", [one, two])
+    assert (receipt.accepted, receipt.duplicates, receipt.rejected) == (1, 1, [])
+    assert await client("get_execution", two.execution_id) == two
+    with pytest.raises(NotFoundError, match="404 not_found"):
+        await client("get_execution", str(uuid4()))
+
+
+async def test_one_refused_record_is_named_in_the_receipt(
+    client: Both, service: Loopback, new_execution: New
+) -> None:
+    """Its neighbours are stored."""
+    batch = [new_execution() for _ in range(3)]
+    service.rejects = lambda record: record["executionId"] == batch[1].execution_id
+    receipt = await client("record", batch)
+    assert receipt.accepted == 2
+    assert [rejection.index for rejection in receipt.rejected] == [1]
+
+
+async def test_the_status_of_a_later_version_is_understood(client: Both) -> None:
+    """Fields that this version does not know are no error in an answer."""
+    assert (await client("status")).log_store == "memory"
+
+
+async def test_an_execution_is_asked_about_as_a_failed_call(
+    client: Both, service: Loopback, new_execution: New
+) -> None:
+    """`suggest` takes a recorded execution or a bare failed call, and says what it was told to."""
+    execution = new_execution(**FAILURE)
+    bare = FailedCall.model_validate(
+        {"agent": "a", "toolName": "t", "parameters": {}, "error": FAILURE["error"]}
+    )
+    assert (await client("suggest", execution)).abstained
+    await client("suggest", bare, limit=5, annotations=ToolAnnotations(read_only_hint=True))
+    first, second = (request.json for request in service.requests)
+    assert first["execution"] == json.loads(execution.model_dump_json())
+    assert (first["limit"], first["annotations"]) == (3, None)
+    assert second["execution"]["executionId"] is None
+    assert (second["limit"], second["annotations"]["readOnlyHint"]) == (5, True)
+
+
+async def test_a_success_cannot_be_asked_about(client: Both, new_execution: New) -> None:
+    """It is the caller's mistake, and nothing is sent."""
+    with pytest.raises(ValueError, match="only a failure can be asked about"):
+        await client("suggest", new_execution())
+
+
+async def test_outcomes_are_reported(client: Both, service: Loopback) -> None:
+    """To the suggestion they belong to."""
+    suggestion_id, execution_id = str(uuid4()), str(uuid4())
+    answer = await client(
+        "report_outcome", suggestion_id, outcome="success", execution_id=execution_id
+    )
+    assert answer is None
+    assert service.requests[0].path == f"/suggestions/{suggestion_id}/outcome"
+    assert service.requests[0].json == {"outcome": "success", "executionId": execution_id}
+
+
+async def test_similar_executions_are_asked_for(client: Both, service: Loopback) -> None:
+    """With what is given, and the contract's defaults for the rest."""
+    assert (await client("similar", "rag_query", parameters={"topK": 5})).executions == []
+    assert service.requests[0].json == {
+        "toolName": "rag_query", "serverName": None, "context": None, "parameters": {"topK": 5},
+        "outcome": "success", "limit": 5,
+    }  # fmt: skip
+
+
+async def test_tools_are_registered_read_listed_and_forgotten(client: Both) -> None:
+    """The four methods for tools."""
+    spec = ToolSpec(name="git_log", server_name="git", input_schema={"type": "object"})
+    tool = await client("put_tool", "git/git_log", spec)
+    assert (tool.tool_id, tool.name) == ("git/git_log", "git_log")
+    assert await client("get_tool", "git/git_log") == tool
+    assert await client("list_tools") == [tool]
+    assert await client("delete_tool", "git/git_log") is None
+    for method in ("get_tool", "delete_tool"):
+        with pytest.raises(NotFoundError):
+            await client(method, "git/git_log")
+
+
+@pytest.mark.parametrize(
+    "tool_id",
+    ["a/b", "a b", "ü", "a?b=c", "a#b", "a%2Fb", "..", ".", "...", "../status", "a\nb", "%", "/"],
+)
+async def test_any_tool_id_arrives_as_it_is(client: Both, service: Loopback, tool_id: str) -> None:
+    """No id can lead a request to another endpoint."""
+    await client("put_tool", tool_id, ToolSpec(name="t"))
+    assert list(service.tools) == [tool_id]
+    path = service.requests[0].path
+    assert path.startswith("/tools/")
+    assert path.count("/") == 2
+    await client("delete_tool", tool_id)
+    assert service.tools == {}
+
+
+async def test_an_empty_id_is_refused(client: Both, service: Loopback) -> None:
+    """`GET /tools/` would be another endpoint."""
+    for method in ("get_tool", "delete_tool", "get_execution"):
+        with pytest.raises(ValueError, match="the id is empty"):
+            await client(method, "")
+    assert service.requests == []
+
+
+async def test_probes_say_yes_or_no(client: Both, service: Loopback) -> None:
+    """A service that fails, hangs up or is gone is neither healthy nor ready, asked once."""
+    assert await client("healthy")
+    assert await client("ready")
+    for fault in (
+        loopback.error(503), loopback.page(500), loopback.page(502), loopback.reset,
+    ):  # fmt: skip
+        for probe in ("healthy", "ready"):
+            service.fail(fault, times=1)
+            assert not await client(probe)
+    assert len(service.requests) == 10
+    service.stop()
+    assert not await client("healthy")
+    assert not await client("ready")
+
+
+async def test_a_probe_of_another_program_is_an_error(client: Both, service: Loopback) -> None:
+    """What answers 404 to a probe is no Aftercall service."""
+    service.fail(loopback.page(404))
+    with pytest.raises(ProtocolError, match="does base_url name an Aftercall service"):
+        await client("ready")
+
+
+async def test_many_requests_share_connections(service: Loopback, new_execution: New) -> None:
+    """A client may be used from many tasks at once."""
+    async with AsyncClient(service.url) as client:
+        await asyncio.gather(*(client.record(new_execution()) for _ in range(50)))
+        batch = [new_execution() for _ in range(100)]
+        assert (await client.record(batch)).accepted == 100
+    assert len(service.executions) == 150
+
+
+# Redaction
+
+
+async def test_secrets_do_not_leave_the_process(
+    client: Both, service: Loopback, new_execution: New
+) -> None:
+    """Recorded, asked about or looked for: what goes over the wire is masked."""
+    secret = "sk-live-abcdefghijklmnop1234"  # noqa: S105  # planted
+    parameters = {"apiKey": secret, "query": "x"}
+    call = new_execution(parameters=parameters, context=f"with {secret}", **FAILURE)
+    await client("record", [call])
+    await client("suggest", call)
+    await client("similar", "rag_query", parameters=parameters, context=f"token={secret}")
+    assert len(service.requests) == 3
+    for request in service.requests:
+        assert secret.encode() not in request.body
+        assert b'"query":"x"' in request.body
+        assert b"[redacted:string:17-32]" in request.body
+    assert call.parameters["apiKey"] == secret
+
+
+async def test_the_redactor_can_be_chosen_or_left_out(
+    service: Loopback, client_type: type[Client] | type[AsyncClient], new_execution: New
+) -> None:
+    """Another one masks more, None masks nothing."""
+    for redactor in (Redactor.create(extra_names=["query"]), None):
+        both = Both(client_type(service.url, redactor=redactor))
+        await both("record", new_execution(parameters={"query": "x", "password": "swordfish"}))
+        await both("close")
+    masked, plain = (batch[0]["parameters"] for batch in service.batches)
+    assert masked == {"query": "[redacted:string:1-8]", "password": "[redacted:string:9-16]"}
+    assert plain == {"query": "x", "password": "swordfish"}
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (400, InvalidRequestError), (401, NotAllowedError), (403, NotAllowedError),
+        (404, NotFoundError), (405, ApiError), (408, ApiError), (409, ConflictError),
+        (413, TooLargeError), (418, ApiError), (422, InvalidRequestError),
+        (429, RateLimitedError), (500, ServiceFailedError), (501, ServiceFailedError),
+        (502, ServiceFailedError), (503, ServiceFailedError), (504, ServiceFailedError),
+        (507, ServiceFailedError), (599, ServiceFailedError),
+    ],
+)  # fmt: skip
+async def test_errors_of_the_contract_keep_what_they_say(
+    impatient: Both, service: Loopback, status: int, expected: type[ApiError]
+) -> None:
+    """Status, code, message, details and wait are on the exception of the right class."""
+    service.fail(loopback.error(status, "a_code", retry_after="7", details={"field": "topK"}))
+    with pytest.raises(ApiError) as failure:
+        await impatient("status")
+    assert type(failure.value) is expected
+    assert (failure.value.status, failure.value.code) == (status, "a_code")
+    assert failure.value.message == f"told to say {status}"
+    assert failure.value.details == {"field": "topK"}
+    assert failure.value.retry_after_s == 7.0
+    assert str(failure.value) == f"told to say {status} ({status} a_code)"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (413, TooLargeError), (429, RateLimitedError), (500, ServiceFailedError),
+        (502, ServiceFailedError), (503, ServiceFailedError), (504, ServiceFailedError),
+    ],
+)  # fmt: skip
+async def test_a_proxys_own_errors_are_known_by_their_status(
+    impatient: Both, service: Loopback, status: int, expected: type[ApiError]
+) -> None:
+    """Where the status says all, a page of HTML will do; the code shows that it was no contract."""
+    service.fail(loopback.page(status))
+    with pytest.raises(expected) as failure:
+        await impatient("status")
+    assert failure.value.code == f"http_{status}"
+
+
+def exceptions_of_httpx2() -> set[type[BaseException]]:
+    return {
+        value
+        for name in httpx2.__all__
+        if inspect.isclass(value := getattr(httpx2, name)) and issubclass(value, BaseException)
+    }
+
+
+LOWER_ERRORS: dict[type[BaseException], type[AftercallError]] = {
+    httpx2.ConnectError: ServiceUnreachableError,
+    httpx2.ConnectTimeout: ServiceUnreachableError,
+    httpx2.ProxyError: ServiceUnreachableError,
+    httpx2.NetworkError: ServiceUnreachableError,
+    httpx2.ReadError: ServiceUnreachableError,
+    httpx2.WriteError: ServiceUnreachableError,
+    httpx2.CloseError: ServiceUnreachableError,
+    httpx2.TimeoutException: ServiceTimeoutError,
+    httpx2.ReadTimeout: ServiceTimeoutError,
+    httpx2.WriteTimeout: ServiceTimeoutError,
+    httpx2.PoolTimeout: ServiceTimeoutError,
+    httpx2.UnsupportedProtocol: ConfigurationError,
+    httpx2.LocalProtocolError: ConfigurationError,
+    httpx2.InvalidURL: ConfigurationError,
+    httpx2.RemoteProtocolError: ProtocolError,
+    httpx2.ProtocolError: ProtocolError,
+    httpx2.TransportError: ProtocolError,
+    httpx2.RequestError: ProtocolError,
+    httpx2.DecodingError: ProtocolError,
+    httpx2.TooManyRedirects: ProtocolError,
+    httpx2.HTTPError: ProtocolError,
+    httpx2.HTTPStatusError: ProtocolError,
+    httpx2.CookieConflict: ProtocolError,
+    httpx2.SSEError: ProtocolError,
+    httpx2.StreamError: ProtocolError,
+    httpx2.StreamConsumed: ProtocolError,
+    httpx2.StreamClosed: ProtocolError,
+    httpx2.ResponseNotRead: ProtocolError,
+    httpx2.RequestNotRead: ProtocolError,
+}
+
+
+def test_every_error_of_httpx2_is_in_the_table() -> None:
+    """A new one in a later version is noticed here."""
+    assert exceptions_of_httpx2() == set(LOWER_ERRORS)
+
+
+@pytest.mark.parametrize(
+    ("lower", "expected"), LOWER_ERRORS.items(), ids=[e.__name__ for e in LOWER_ERRORS]
+)
+def test_every_error_of_httpx2_becomes_one_of_ours(
+    lower: type[BaseException], expected: type[AftercallError]
+) -> None:
+    """With the lower one as its cause, and the address in the message, but no password in it."""
+    error = lower.__new__(lower)
+    error.args = ("it went wrong",)
+    url = httpx2.URL("https://me:swordfish@example.org:8799/aftercall")
+    with pytest.raises(AftercallError) as failure, transport.mapped_errors(url):
+        raise error
+    assert type(failure.value) is expected
+    assert failure.value.__cause__ is error
+    assert "https://example.org:8799" in str(failure.value)
+    assert "swordfish" not in str(failure.value)
+
+
+async def test_a_service_that_is_not_there_is_unreachable(
+    impatient: Both, service: Loopback
+) -> None:
+    """The message tells how to start one."""
+    service.stop()
+    with pytest.raises(ServiceUnreachableError, match="aftercall serve"):
+        await impatient("status")
+
+
+@pytest.mark.parametrize("fault", [loopback.reset, loopback.disconnect, loopback.cut_off])
+async def test_a_broken_connection_is_unreachable(
+    impatient: Both, service: Loopback, fault: Fault
+) -> None:
+    """Reset, closed without an answer, closed within one: not a timeout, and no foreign answer."""
+    service.fail(fault)
+    with pytest.raises(ServiceUnreachableError) as failure:
+        await impatient("status")
+    assert type(failure.value) is ServiceUnreachableError
+
+
+async def test_a_service_that_hangs_is_a_timeout(impatient: Both, service: Loopback) -> None:
+    """After `timeout_s` without a byte."""
+    service.fail(loopback.hang)
+    with pytest.raises(ServiceTimeoutError, match="timeout_s"):
+        await impatient("status")
+    service.heal()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        loopback.garbage,
+        loopback.page(200),
+        loopback.page(301),
+        loopback.page(400),
+        loopback.page(401),
+        loopback.page(404),
+        loopback.page(409),
+        loopback.error(301),
+        loopback.answer(b'{"detail": "Not Found"}', status=404),
+        loopback.answer(b'{"error": "no"}', status=422),
+        loopback.answer(b""),
+        loopback.answer(b"null"),
+        loopback.answer(b"[]"),
+        loopback.answer(b"{}"),
+        loopback.answer(b'{"version": 1}'),
+        loopback.answer(b'{"version": "0.1.0", "ready": "perhaps"'),
+        loopback.answer(b"\xff\xfe"),
+        loopback.answer(b"[" * 100_000),
+        loopback.answer(b"not gzip", headers={"content-encoding": "gzip"}),
+        loopback.answer(b"", status=204),
+    ],
+)
+async def test_what_is_not_of_the_contract_is_a_protocol_error(
+    impatient: Both, service: Loopback, fault: Fault
+) -> None:
+    """Another program on the port, or a version that speaks otherwise, is called that."""
+    service.fail(fault)
+    with pytest.raises(ProtocolError):
+        await impatient("status")
+
+
+@pytest.mark.parametrize(
+    "receipt",
+    [
+        b'{"accepted": 1}',
+        b'{"accepted": 3}',
+        b'{"accepted": 0, "rejected": []}',
+        b'{"accepted": 2, "rejected": [{"index": 0, "message": "m"}]}',
+    ],
+)
+async def test_a_receipt_for_something_else_is_not_believed(
+    impatient: Both, service: Loopback, new_execution: New, receipt: bytes
+) -> None:
+    """It must account for every execution that was sent."""
+    service.fail(loopback.answer(receipt, status=202))
+    with pytest.raises(ProtocolError, match="the receipt is for"):
+        await impatient("record", [new_execution(), new_execution()])
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    ["", "127.0.0.1:8799", "example.org", "ftp://example.org", "http://", "http:///x",
+     "http://example.org:port", "unix:///run/x"],
+)  # fmt: skip
+def test_a_bad_address_is_a_configuration_error(base_url: str) -> None:
+    """At once, with an example of a good one."""
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ConfigurationError, match=r"http://127\.0\.0\.1:8799"):
+            kind(base_url)
+
+
+def test_a_bad_header_is_a_configuration_error(service: Loopback) -> None:
+    """A line end in a value cannot be sent."""
+    client = Client(service.url, headers={"x-key": "a\nb"})
+    with client, pytest.raises(ConfigurationError):
+        client.status()
+
+
+def test_negative_retries_are_a_configuration_error() -> None:
+    """The message names the setting."""
+    with pytest.raises(ConfigurationError, match="retries must be 0 or more"):
+        Client(retries=-1)
+
+
+# Retries
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [loopback.error(429), loopback.error(502), loopback.error(503), loopback.error(504),
+     loopback.page(502), loopback.reset, loopback.disconnect, loopback.cut_off],
+    ids=["429", "502", "503", "504", "proxy", "reset", "disconnect", "cut-off"],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["record", "status"])
+async def test_what_passes_by_itself_is_retried(
+    client: Both,
+    service: Loopback,
+    new_execution: New,
+    waits: list[float],
+    fault: Fault,
+    method: str,
+) -> None:
+    """Two failures, then success: the caller does not notice."""
+    service.fail(fault, times=2)
+    execution = new_execution()
+    await client(method, *([execution] if method == "record" else []))
+    assert len(service.requests) == 3
+    assert len(waits) == 2
+    bodies = {request.body for request in service.requests}
+    assert len(bodies) == 1
+
+
+async def test_a_request_that_was_done_but_not_answered_counts_once(
+    client: Both, service: Loopback, new_execution: New
+) -> None:
+    """The retry finds the execution stored, and says so."""
+    execution = new_execution()
+
+    def store_and_break_off(handler: loopback.Handler) -> None:
+        service.executions[execution.execution_id] = json.loads(handler.body)[0]
+        loopback.reset(handler)
+
+    service.fail(store_and_break_off, times=1)
+    receipt = await client("record", execution)
+    assert (receipt.accepted, receipt.duplicates) == (0, 1)
+
+
+async def test_after_the_last_attempt_the_error_is_raised(
+    client: Both, service: Loopback, waits: list[float]
+) -> None:
+    """`retries=2` means three attempts."""
+    service.fail(loopback.error(503))
+    with pytest.raises(ServiceFailedError):
+        await client("status")
+    assert len(service.requests) == 3
+    assert len(waits) == 2
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [loopback.error(400), loopback.error(401), loopback.error(404), loopback.error(409),
+     loopback.error(413), loopback.error(422), loopback.error(500), loopback.error(501),
+     loopback.page(200), loopback.garbage],
+)  # fmt: skip
+async def test_what_would_fail_again_is_not_retried(
+    client: Both, service: Loopback, fault: Fault
+) -> None:
+    """A refusal stays a refusal, a foreign program stays foreign."""
+    service.fail(fault)
+    with pytest.raises(AftercallError):
+        await client("status")
+    assert len(service.requests) == 1
+
+
+async def test_an_answer_that_takes_too_long_is_not_waited_for_twice(
+    service: Loopback, client_type: type[Client] | type[AsyncClient]
+) -> None:
+    """`timeout_s` is what the caller is willing to wait."""
+    both = Both(client_type(service.url, retries=2, timeout_s=0.1))
+    service.fail(loopback.hang)
+    with pytest.raises(ServiceTimeoutError):
+        await both("status")
+    assert len(service.requests) == 1
+    service.heal()
+    await both("close")
+
+
+async def test_a_service_that_comes_back_is_reached(
+    service: Loopback, client: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused connections are retried too."""
+    port = service.port
+    service.stop()
+
+    def restart(_: float) -> None:
+        service.start(port)
+
+    async def restart_too(_: float) -> None:
+        service.start(port)
+
+    monkeypatch.setattr("aftercall.client.time.sleep", restart)
+    monkeypatch.setattr("aftercall.async_client.asyncio.sleep", restart_too)
+    assert (await client("status")).ready
+
+
+async def test_the_wait_that_the_service_asks_for_is_kept(
+    client: Both, service: Loopback, waits: list[float]
+) -> None:
+    """Never less, and a little jitter more; in seconds or as a date."""
+    service.fail(loopback.error(503, retry_after="2"), times=1)
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=4), usegmt=True)
+    service.fail(loopback.error(429, retry_after=date), times=1)
+    await client("status")
+    assert 2.0 <= waits[0] <= 2.1
+    assert 1.0 <= waits[1] <= 4.1
+
+
+async def test_a_wait_that_is_too_long_is_left_to_the_caller(
+    client: Both, service: Loopback, waits: list[float]
+) -> None:
+    """The error says how long, and is raised at once."""
+    service.fail(loopback.error(503, retry_after="3600"))
+    with pytest.raises(ServiceFailedError) as failure:
+        await client("status")
+    assert failure.value.retry_after_s == 3600.0
+    assert waits == []
+
+
+@pytest.mark.parametrize(
+    "nonsense", ["soon", "-1", "1.5", "", "٣", "Fri, 99 Feb 2026 00:00:00 GMT"]
+)
+async def test_a_wait_that_makes_no_sense_is_ignored(
+    client: Both, service: Loopback, waits: list[float], nonsense: str
+) -> None:
+    """The usual backoff is taken instead."""
+    service.fail(
+        lambda handler: handler.send_error_json(503, "busy", {"retry-after": nonsense}), times=1
+    )
+    await client("status")
+    assert len(waits) == 1
+    assert waits[0] <= 0.1
+
+
+@given(attempt=st.integers(1, 10_000), retries=st.integers(0, 10_000))
+def test_waits_grow_by_two_and_stay_under_the_cap(attempt: int, retries: int) -> None:
+    """Full jitter: anything from nothing to the bound of this attempt."""
+    policy = RetryPolicy(retries=retries, base_s=0.1, cap_s=2.0)
+    error = ServiceUnreachableError("gone")
+    wait_s = policy.wait_s(attempt, error)
+    if attempt > retries:
+        assert wait_s is None
+    else:
+        assert wait_s is not None
+        assert 0.0 <= wait_s <= min(2.0, 0.1 * 2.0 ** min(attempt - 1, 10))
+    assert policy.wait_s(attempt, ServiceTimeoutError("slow")) is None
+
+
+# The rest of the contract with the caller
+
+
+async def test_our_headers_and_the_callers_are_sent(
+    service: Loopback, client_type: type[Client] | type[AsyncClient], new_execution: New
+) -> None:
+    """The caller's win."""
+    both = Both(client_type(service.url, headers={"X-Key": "k", "User-Agent": "mine"}))
+    await both("record", new_execution())
+    await both("close")
+    headers = service.requests[0].headers
+    assert (headers["x-key"], headers["user-agent"]) == ("k", "mine")
+    assert (headers["content-type"], headers["accept"]) == ("application/json",) * 2
+
+
+async def test_a_service_below_a_path_is_reached(
+    service: Loopback, client_type: type[Client] | type[AsyncClient]
+) -> None:
+    """`base_url` may carry a prefix, as behind a proxy."""
+    both = Both(client_type(f"{service.url}/aftercall/"))
+    with pytest.raises(NotFoundError):
+        await both("status")
+    await both("close")
+    assert service.requests[0].path == "/aftercall/status"
+
+
+async def test_the_proxy_of_the_environment_is_not_used(
+    service: Loopback,
+    client_type: type[Client] | type[AsyncClient],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call to this machine must not leave it because of a variable."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    both = Both(client_type(service.url, retries=0))
+    assert (await both("status")).ready
+    await both("close")
+
+
+async def test_clients_are_context_managers(service: Loopback) -> None:
+    """Leaving closes the connections, closing twice does nothing."""
+    with Client(service.url) as client:
+        assert client.healthy()
+    client.close()
+    async with AsyncClient(service.url) as asynchronous:
+        assert await asynchronous.healthy()
+    await asynchronous.close()
+
+
+async def test_a_transport_can_be_given(client_type: type[Client] | type[AsyncClient]) -> None:
+    """An application in this process, a proxy, a unix socket."""
+    asked: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url.path)
+        return httpx2.Response(200, json={})
+
+    both = Both(client_type("http://anywhere", transport=httpx2.MockTransport(answer)))
+    assert await both("ready")
+    await both("close")
+    assert asked == ["/readyz"]
+
+
+def test_a_batch_is_encoded_as_the_contract_has_it(new_execution: New) -> None:
+    """A list of executions in camelCase; a single one is a list of one."""
+    one = new_execution()
+    body = json.loads(endpoints.record(one, None).body or b"")
+    assert body == [json.loads(one.model_dump_json())]
+    assert json.loads(endpoints.record([], None).body or b"") == []

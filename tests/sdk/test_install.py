@@ -1,0 +1,110 @@
+"""The SDK by itself: what it installs, and that its README works."""
+
+import json
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.sdk.loopback import Loopback
+
+ROOT = Path(__file__).parents[2]
+SDK = ROOT / "sdk"
+
+USE = """
+import importlib.util, json, sys
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import aftercall
+from aftercall import Client, Execution, Recorder
+
+url, spool_dir = sys.argv[1:]
+
+def new():
+    return Execution(
+        execution_id=str(uuid4()), timestamp=datetime.now(UTC), agent="a", tool_name="t",
+        parameters={"apiKey": "k" * 20}, outcome="success",
+    )
+
+with Client(url) as client:
+    accepted = client.record(new()).accepted
+    executions = client.status().executions
+with Recorder(base_url=url, spool_dir=spool_dir) as recorder:
+    recorder.record(new())
+absent = ["numpy", "fastapi", "fastmcp", "torch", "service", "mongo", "uvicorn"]
+print(json.dumps({
+    "accepted": accepted,
+    "executions": executions,
+    "there": [name for name in absent if importlib.util.find_spec(name)],
+    "exported": [name for name in aftercall.__all__ if not hasattr(aftercall, name)],
+    "where": aftercall.__file__,
+}))
+"""
+
+
+@pytest.mark.real
+def test_the_sdk_installs_and_works_alone(tmp_path: Path, service: Loopback) -> None:
+    """In an empty environment: client and recorder work, and nothing heavy has come with them."""
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=True)
+    python = environment / "bin" / "python"
+    run = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    constraints = ["-c", ROOT / "constraints.txt"]
+    installed = subprocess.run(
+        [*run, SDK, *constraints], capture_output=True, text=True, check=False
+    )
+    assert installed.returncode == 0, installed.stderr
+    used = subprocess.run(
+        [python, "-W", "error", "-c", USE, service.url, tmp_path / "spool"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert used.returncode == 0, used.stderr
+    found = json.loads(used.stdout)
+    assert found["where"].startswith(str(environment))
+    assert (found["accepted"], found["executions"]) == (1, 1)
+    assert (found["there"], found["exported"]) == ([], [])
+    assert len(service.executions) == 2
+
+
+@pytest.mark.real
+def test_importing_the_sdk_imports_nothing_heavy() -> None:
+    """Here, where everything is installed, `import aftercall` still loads only what it needs."""
+    script = "import sys, aftercall; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "aftercall" in loaded
+    heavy = {"numpy", "fastapi", "fastmcp", "mcp", "starlette", "torch", "rich", "multiprocessing"}
+    assert heavy.isdisjoint(loaded)
+
+
+def test_the_examples_of_the_readme_work(
+    service: Loopback,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All Python in it, one after the other, against a service."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    text = (SDK / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 4
+    source = "\n".join(blocks)
+    for there, here in {
+        "http://127.0.0.1:8799": service.url,
+        "/var/tmp/my-gateway": str(tmp_path / "spool"),  # what the README says
+        "Client(redactor": f"Client({service.url!r}, redactor",
+    }.items():
+        assert there in source
+        source = source.replace(there, here)
+    # Two recorders are made one after the other; each is closed before its name is taken.
+    source = source.replace("recorder = Recorder(\n", "recorder.close()\nrecorder = Recorder(\n")
+    source += "\nrecorder.close()\nclient.close()\n"
+    exec(compile(source, "README.md", "exec"), {})  # noqa: S102  # our own README
+    assert len(service.executions) == 1
+    assert [request.path for request in service.requests].count("/suggest") == 1
+    assert "token=[redacted:string:9-16]" in capsys.readouterr().out

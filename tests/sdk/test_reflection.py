@@ -1,0 +1,594 @@
+"""The retry rules, each through both twins where they could differ."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.bounded import bounded_json
+from aftercall.errors import ConfigurationError, ServiceUnreachableError
+from aftercall.failure_rates import FailureRates
+from aftercall.json_values import JsonObject, check_json_value
+from aftercall.reflection import (
+    ReflectedResult,
+    ReflectionPolicy,
+    call_with_reflection,
+    call_with_reflection_sync,
+)
+from aftercall.retry_rules import Failure, RetryRules
+from aftercall.wire import Execution, ExecutionError, SuggestResponse, ToolAnnotations
+from tests.sdk.scripted_advice import (
+    AsyncScripted,
+    PickyTool,
+    Records,
+    ScriptedService,
+    SyncScripted,
+    answer,
+    change,
+    suggestion,
+)
+
+FAST = ReflectionPolicy(base_backoff_s=0)
+BAD: JsonObject = {"query": "q", "topK": 50}
+GOOD: JsonObject = {"query": "q", "topK": 10}
+
+Script = SuggestResponse | Exception | Callable[[Execution], SuggestResponse]
+Run = Callable[..., Awaitable[tuple[ReflectedResult[str], ScriptedService, Records]]]
+
+
+@pytest.fixture(params=["async", "sync"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a tool against scripted answers through one of the twins."""
+
+    async def through(
+        tool: PickyTool, *script: Script, delay_s: float = 0, **options: Any
+    ) -> tuple[ReflectedResult[str], ScriptedService, Records]:
+        records = Records()
+        settings = {"tool_name": "rag_query", "parameters": dict(BAD), "agent": "librarian"}
+        settings |= {"policy": FAST, **options}
+        if request.param == "async":
+            service: ScriptedService = AsyncScripted(*script, delay_s=delay_s)
+            result = await call_with_reflection(
+                tool.run_async, client=service, recorder=records, **settings
+            )
+        else:
+            service = SyncScripted(*script, delay_s=delay_s)
+            result = await asyncio.to_thread(
+                call_with_reflection_sync,
+                tool.run,
+                client=service,
+                recorder=records,
+                **settings,
+            )
+        return result, service, records
+
+    return through
+
+
+async def test_a_success_is_recorded_and_nothing_is_asked(run: Run) -> None:
+    """The success path does one call, one record and no question."""
+    result, service, records = await run(PickyTool(BAD), answer())
+
+    assert (result.succeeded, result.result, result.note) == (True, "done", "succeeded")
+    assert not result.repaired
+    assert service.asked == []
+    (execution,) = records.executions
+    assert execution.outcome == "success"
+    assert execution.parameters == BAD
+    assert execution.result == "done"
+
+
+async def test_a_confident_safe_change_repairs_the_call(run: Run) -> None:
+    """The corrected call's true result comes back, with the note of seed 004 and the evidence."""
+    offer = suggestion(change("/topK", 10))
+    result, service, records = await run(PickyTool(GOOD), answer(offer), session_id="s-1")
+
+    assert (result.result, result.note) == ("done", "repaired via reflection")
+    assert result.repaired
+    assert result.followed == offer
+    assert result.time_to_repair_ms is not None
+    first, second = records.executions
+    assert service.asked == [first]
+    assert (first.outcome, first.attempt, first.repair_of) == ("failure", 1, None)
+    assert (second.outcome, second.attempt, second.repair_of) == ("success", 2, first.execution_id)
+    assert second.suggestion_id == offer.suggestion_id
+    assert {first.session_id, second.session_id} == {"s-1"}
+
+
+async def test_the_second_retry_takes_the_second_suggestion(run: Run) -> None:
+    """Seed 004: attempt 3 tries the second suggestion, applied to the first call's parameters."""
+    offers = [suggestion(change("/topK", 9)), suggestion(change("/topK", 10), confidence=0.85)]
+    tool = PickyTool(GOOD)
+    result, _, records = await run(tool, answer(*offers), answer(safe=True))
+
+    assert result.note == "repaired on second try"
+    assert tool.calls == [BAD, {"query": "q", "topK": 9}, GOOD]
+    assert [e.attempt for e in records.executions] == [1, 2, 3]
+    assert {e.repair_of for e in records.executions[1:]} == {records.executions[0].execution_id}
+
+
+async def test_never_more_than_three_attempts(run: Run) -> None:
+    """However many confident suggestions there are, the third call is the last."""
+    offers = [suggestion(change("/topK", n)) for n in range(8)]
+    tool = PickyTool()
+    result, service, records = await run(tool, answer(*offers), answer(*offers), answer(*offers))
+
+    assert len(tool.calls) == len(records.executions) == 3
+    assert len(service.asked) == 2
+    assert result.note == "not repaired: all 3 attempts failed"
+
+
+async def test_the_first_error_comes_back_with_what_was_tried(run: Run) -> None:
+    """A final failure tells the error of the call that was made, the attempts, and what is left."""
+    offers = [suggestion(change("/topK", n)) for n in (9, 8, 7)]
+    result, _, _ = await run(PickyTool(), answer(*offers))
+
+    assert result.error is not None
+    assert result.error.message == "topK must be <= 10 (call 1)"
+    assert str(result.exception) == "topK must be <= 10 (call 1)"
+    assert [a.outcome for a in result.attempts] == ["failure"] * 3
+    assert result.suggestions == [offers[2]]
+    assert 'replace "/topK": null -> 7' in result.advice
+    assert "tried" in result.advice
+
+
+@pytest.mark.parametrize("confidence", [0.0, 0.5, 0.80])
+async def test_never_at_or_below_the_confidence(run: Run, confidence: float) -> None:
+    """0.80 itself is not above 0.80; the suggestion is handed to the caller instead."""
+    offer = suggestion(change("/topK", 10), confidence=confidence)
+    tool = PickyTool(GOOD)
+    result, _, _ = await run(tool, answer(offer))
+
+    assert tool.calls == [BAD]
+    assert result.suggestions == [offer]
+
+
+async def test_never_when_a_retry_could_repeat_a_side_effect(run: Run) -> None:
+    """`retry.safe` false stops even a certain suggestion, unless the caller vouches."""
+    sure = suggestion(change("/topK", 10), confidence=1.0)
+    careful, vouched = PickyTool(GOOD), PickyTool(GOOD)
+    refused, _, _ = await run(careful, answer(sure, safe=False))
+    allowed, _, _ = await run(vouched, answer(sure, safe=False), may_repeat=True)
+
+    assert careful.calls == [BAD]
+    assert "side effect" in refused.note
+    assert allowed.repaired
+
+
+async def test_each_failure_must_be_safe_by_itself(run: Run) -> None:
+    """That the first call never ran says nothing about how far the second one got."""
+    offers = [suggestion(change("/topK", 9)), suggestion(change("/topK", 10))]
+    tool = PickyTool(GOOD)
+    result, _, _ = await run(tool, answer(*offers), answer(safe=False))
+
+    assert len(tool.calls) == 2
+    assert not result.succeeded
+
+
+async def test_no_second_retry_when_the_second_question_stays_unanswered(run: Run) -> None:
+    """Without an answer nobody says that the second failure is safe to repeat."""
+    offers = [suggestion(change("/topK", 9)), suggestion(change("/topK", 10))]
+    tool = PickyTool(GOOD)
+    await run(tool, answer(*offers), ServiceUnreachableError("gone"))
+
+    assert len(tool.calls) == 2
+
+
+async def test_never_the_same_parameters_twice(run: Run) -> None:
+    """A change that leads to parameters already sent is passed over for the next one."""
+    offers = [
+        suggestion(change("/topK", 50)),
+        suggestion(change("/topK", 9)),
+        suggestion(change("/topK", 9)),
+    ]
+    tool = PickyTool()
+    await run(tool, answer(*offers), answer())
+
+    assert tool.calls == [BAD, {"query": "q", "topK": 9}]
+
+
+async def test_a_second_mistake_is_mended_after_the_first(run: Run) -> None:
+    """When the first answer is used up, a new error is answered; its change adds to the first."""
+    tool = PickyTool({"query": "q", "topK": 10, "lang": "en"})
+    result, _, _ = await run(
+        tool,
+        answer(suggestion(change("/topK", 10))),
+        answer(suggestion(change("/lang", "en", op="add"))),
+    )
+
+    assert result.note == "repaired on second try"
+    assert tool.calls[-1] == {"query": "q", "topK": 10, "lang": "en"}
+
+
+async def test_the_same_error_again_is_not_answered_with_another_change(run: Run) -> None:
+    """Only an error that is new earns a fresh suggestion."""
+
+    class Stubborn(PickyTool):
+        def run(self, parameters: JsonObject) -> str:
+            self.calls.append(dict(parameters))
+            raise ValueError("always the same")
+
+    tool = Stubborn()
+    await run(tool, answer(suggestion(change("/topK", 10))), answer(suggestion(change("/topK", 3))))
+
+    assert len(tool.calls) == 2
+
+
+@pytest.mark.parametrize("action", ["escalate", "switch_tool"])
+async def test_escalate_and_switch_tool_are_for_the_caller(run: Run, action: Any) -> None:
+    """Neither is done automatically, nor is anything that is ranked below it."""
+    offers = [
+        suggestion(action=action, confidence=0.99, tool="other"),
+        suggestion(change("/topK", 10), confidence=0.95),
+    ]
+    tool = PickyTool(GOOD)
+    result, _, _ = await run(tool, answer(*offers))
+
+    assert tool.calls == [BAD]
+    assert result.suggestions == offers
+    assert action in result.note
+
+
+@pytest.mark.parametrize("category", ["permission_denied", "user_rejected"])
+async def test_a_refusal_is_never_retried(run: Run, category: Any) -> None:
+    """Whatever is suggested: a permission or a person said no."""
+    tool = PickyTool(GOOD)
+    await run(tool, answer(suggestion(change("/topK", 10)), category=category))
+
+    assert tool.calls == [BAD]
+
+
+async def test_a_transient_error_is_retried_unchanged_after_the_wait(run: Run) -> None:
+    """`retry_unchanged` sends the same parameters again, no earlier than advised."""
+
+    class Busy(PickyTool):
+        def run(self, parameters: JsonObject) -> str:
+            self.calls.append(dict(parameters))
+            if len(self.calls) == 1:
+                raise TimeoutError("busy")
+            return "done"
+
+    tool = Busy()
+    started = time.perf_counter()
+    result, _, _ = await run(
+        tool, answer(suggestion(action="retry_unchanged", retry_after_ms=60), category="timeout")
+    )
+
+    assert time.perf_counter() - started >= 0.06
+    assert tool.calls == [BAD, BAD]
+    assert result.repaired
+
+
+async def test_a_wait_that_is_too_long_is_left_to_the_caller(run: Run) -> None:
+    """Earlier than advised it would fail again; holding the call for a minute helps nobody."""
+    offer = suggestion(action="retry_unchanged", retry_after_ms=60_000)
+    tool = PickyTool(BAD)
+    tool.accepted = []
+    result, _, _ = await run(tool, answer(offer, category="rate_limited"))
+
+    assert tool.calls == [BAD]
+    assert result.suggestions == [offer]
+    assert "call again unchanged after 60 s" in result.advice
+
+
+@pytest.mark.parametrize(
+    "trouble", [ServiceUnreachableError("refused"), RuntimeError("a bug of ours")]
+)
+async def test_a_service_that_is_away_leaves_the_tools_own_error(
+    run: Run, trouble: Exception
+) -> None:
+    """The caller gets what the tool said, as if there were no service."""
+    tool = PickyTool(GOOD)
+    result, _, records = await run(tool, trouble)
+
+    assert isinstance(result.exception, ValueError)
+    assert result.suggestions == []
+    assert result.advice == ""
+    assert len(records.executions) == 1
+
+
+async def test_a_slow_service_is_not_waited_for(run: Run) -> None:
+    """After `suggest_timeout_s` the call fails as it would have without the service."""
+    policy = ReflectionPolicy(suggest_timeout_s=0.05)
+    result, _, _ = await run(
+        PickyTool(GOOD), answer(suggestion(change("/topK", 10))), delay_s=0.5, policy=policy
+    )
+
+    assert not result.succeeded
+    assert "no answer" in result.note
+
+
+async def test_a_tool_that_changes_its_arguments_is_recorded_as_it_was_called(run: Run) -> None:
+    """Records and corrections start from the parameters as they were before the call."""
+
+    class Mutating(PickyTool):
+        def run(self, parameters: JsonObject) -> str:
+            self.calls.append(dict(parameters))
+            if parameters["topK"] == 10:
+                parameters["topK"] = -1
+                return "done"
+            parameters.clear()
+            raise ValueError("topK must be <= 10")
+
+    tool = Mutating()
+    result, _, records = await run(tool, answer(suggestion(change("/topK", 10))))
+
+    assert result.repaired
+    assert [e.parameters for e in records.executions] == [BAD, GOOD]
+    assert [a.parameters for a in result.attempts] == [BAD, GOOD]
+
+
+async def test_disabled_agents_are_recorded_but_not_reflected_on(run: Run) -> None:
+    """Reflection can be switched off per agent; their calls still teach."""
+    policy = ReflectionPolicy(disabled_agents=frozenset({"librarian"}))
+    result, service, records = await run(PickyTool(GOOD), policy=policy)
+
+    assert service.asked == []
+    assert len(records.executions) == 1
+    assert result.note == "not reflected on"
+
+
+async def test_tools_that_rarely_fail_can_be_skipped(run: Run) -> None:
+    """Below `min_failure_rate`, known from enough calls, nothing is asked."""
+    rates = FailureRates(min_calls=10)
+    for _ in range(99):
+        rates.count((None, "rag_query"), failed=False)
+    policy = ReflectionPolicy(min_failure_rate=0.05, base_backoff_s=0)
+    _, skipped, _ = await run(PickyTool(), policy=policy, rates=rates)
+    _, asked, _ = await run(PickyTool(), policy=policy, rates=FailureRates(min_calls=10))
+
+    assert skipped.asked == []
+    assert len(asked.asked) == 1
+
+
+async def test_untrusted_annotations_are_sent_as_none_at_all(run: Run) -> None:
+    """`trust_annotations=False` sends an empty object, which tells the service to trust none."""
+    claims = ToolAnnotations(read_only_hint=True)
+    policy = ReflectionPolicy(trust_annotations=False)
+    _, trusting, _ = await run(PickyTool(), annotations=claims)
+    _, wary, _ = await run(PickyTool(), annotations=claims, policy=policy)
+
+    assert trusting.annotations == [claims]
+    assert wary.annotations == [ToolAnnotations()]
+
+
+async def test_a_redacted_value_is_never_sent_to_a_tool(run: Run) -> None:
+    """A mask in a proposed value, or secrets masked in the service's copy, never reach the tool."""
+    masked = suggestion(change("/topK", "[redacted:string:1-8]"))
+    fine = suggestion(change("/topK", 10))
+    fine = fine.model_copy(
+        update={"corrected_parameters": {"password": "[redacted:string:1-8]", "topK": 10}}
+    )
+    secret: JsonObject = {"password": "hunter2", "topK": 50}
+    tool = PickyTool({"password": "hunter2", "topK": 10})
+    result, _, _ = await run(tool, answer(masked, fine), parameters=secret)
+
+    assert result.repaired
+    assert tool.calls == [secret, {"password": "hunter2", "topK": 10}]
+
+
+async def test_a_change_that_does_not_fit_is_passed_over(run: Run) -> None:
+    """A path that is not in the parameters is no reason to send something else."""
+    offers = [suggestion(change("/absent/deep", 1)), suggestion(change("/topK", 10))]
+    tool = PickyTool(GOOD)
+    await run(tool, answer(*offers))
+
+    assert tool.calls == [BAD, GOOD]
+
+
+async def test_values_outside_json_are_recorded_but_not_replayed(run: Run) -> None:
+    """A correction could not carry them, so such a call is not retried."""
+    odd: Any = {"query": object(), "topK": 50}
+    tool = PickyTool()
+    result, _, records = await run(
+        tool, answer(suggestion(change("/topK", 10))), parameters=odd, may_repeat=True
+    )
+
+    assert len(tool.calls) == 1
+    assert "outside JSON" in result.note
+    assert records.executions[0].parameters["topK"] == 50
+
+
+async def test_the_original_exception_can_be_raised_with_the_suggestions(run: Run) -> None:
+    """`raise_on_failure` gives the tool's own exception, a note for people, the result for code."""
+    offer = suggestion(change("/topK", 10), confidence=0.5)
+    with pytest.raises(ValueError, match="topK must be") as caught:
+        await run(PickyTool(), answer(offer), raise_on_failure=True)
+
+    assert "confidence 0.50" in caught.value.__notes__[0]
+    reflected: ReflectedResult[str] = caught.value.aftercall  # type: ignore[attr-defined]  # set
+    assert reflected.suggestions == [offer]
+
+
+async def test_cancelling_the_call_is_not_a_failure() -> None:
+    """A cancelled call has no outcome: nothing is recorded, asked or retried."""
+    records, service = Records(), AsyncScripted()
+
+    async def forever(_: JsonObject) -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(
+            call_with_reflection(
+                forever,
+                tool_name="t",
+                parameters={},
+                agent="a",
+                client=service,
+                recorder=records,
+            ),
+            0.05,
+        )
+    assert (records.executions, service.asked) == ([], [])
+
+
+class _Reader:
+    """Reads dictionaries with an `ok` member."""
+
+    def read_failure(self, result: dict[str, Any]) -> ExecutionError | None:
+        return None if result["ok"] else ExecutionError(type="NotOk", message=result["why"])
+
+    def read_exception(self, error: Exception) -> ExecutionError:
+        return ExecutionError(message=str(error))
+
+    def is_outcome(self, result: dict[str, Any]) -> bool:
+        return "question" not in result
+
+    def summarise(self, result: dict[str, Any]) -> str:
+        return result["text"]
+
+
+async def test_a_failure_told_by_a_result_is_read_and_kept() -> None:
+    """With a reader, a returned failure is repaired or comes back as the tool gave it."""
+    records = Records()
+
+    async def tool(parameters: JsonObject) -> dict[str, Any]:
+        if parameters["topK"] == 10:
+            return {"ok": True, "text": "fine"}
+        return {"ok": False, "why": "topK is too large"}
+
+    async def through(*script: SuggestResponse) -> ReflectedResult[dict[str, Any]]:
+        return await call_with_reflection(
+            tool,
+            tool_name="t",
+            parameters=dict(BAD),
+            agent="a",
+            client=AsyncScripted(*script),
+            recorder=records,
+            reader=_Reader(),
+            policy=FAST,
+        )
+
+    repaired = await through(answer(suggestion(change("/topK", 10))))
+    failed = await through(answer())
+
+    assert repaired.result == {"ok": True, "text": "fine"}
+    assert failed.result == {"ok": False, "why": "topK is too large"}
+    assert failed.error is not None
+    assert failed.error.type == "NotOk"
+    assert [e.result for e in records.executions] == [None, "fine", None]
+
+
+async def test_what_is_no_outcome_yet_passes_through_unrecorded() -> None:
+    """A question to the user is neither success nor failure."""
+    records = Records()
+
+    async def tool(_: JsonObject) -> dict[str, Any]:
+        return {"question": "which one?"}
+
+    result = await call_with_reflection(
+        tool,
+        tool_name="t",
+        parameters={},
+        agent="a",
+        client=AsyncScripted(),
+        recorder=records,
+        reader=_Reader(),
+    )
+
+    assert result.result == {"question": "which one?"}
+    assert records.executions == []
+
+
+async def test_what_cannot_be_recorded_does_not_fail_the_call(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Odd names, endless texts and broken characters are mended, never raised."""
+    result, _, records = await run(
+        PickyTool(BAD),
+        tool_name="t\x00" * 400,
+        agent="",
+        context="\ud800" * 9000,
+        server_name="s" * 999,
+    )
+
+    assert result.succeeded
+    assert records.executions[0].agent == "unknown"
+    assert len(records.executions[0].tool_name) == 256
+    assert caplog.records == []
+
+
+def test_backoff_has_full_jitter_and_grows() -> None:
+    """The n-th retry waits between 0 and base times 2^(n-1), never more than the bound."""
+    policy = ReflectionPolicy(base_backoff_s=1.0, max_wait_s=1.5)
+    error = ExecutionError(message="topK must be <= 10")
+    offers = [suggestion(change("/topK", n)) for n in (1, 2)]
+
+    waits = {}
+    for drawn in (0.0, 0.5, 1.0):
+        rules = RetryRules(policy, may_repeat=True, jitter=lambda drawn=drawn: drawn)
+        first = rules.next_retry(Failure(BAD, error), answer(*offers))
+        assert first is not None
+        second = rules.next_retry(Failure(first.parameters, error), answer())
+        assert second is not None
+        waits[drawn] = (first.wait_s, second.wait_s)
+
+    assert waits == {0.0: (0.0, 0.0), 0.5: (0.5, 1.0), 1.0: (1.0, 1.5)}
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"max_attempts": 4},
+        {"max_attempts": 0},
+        {"min_confidence": 1.1},
+        {"min_failure_rate": -0.1},
+        {"max_wait_s": -1.0},
+    ],
+)
+def test_a_policy_outside_the_rules_is_refused(setting: Any) -> None:
+    """More than three attempts or a probability outside 0 to 1 is a mistake in the settings."""
+    with pytest.raises(ConfigurationError, match=next(iter(setting))):
+        ReflectionPolicy(**setting)
+
+
+def test_failure_rates_stay_bounded() -> None:
+    """Tool names come from agents; counting them must not grow without end."""
+    rates = FailureRates(min_calls=1, max_tools=10)
+    for n in range(100):
+        rates.count((None, f"tool-{n}"), failed=True)
+
+    assert rates.rate((None, "tool-99")) == 1.0
+    assert rates.rate((None, "tool-0")) is None
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
+    max_leaves=50,
+)
+
+
+@given(_ANY, st.integers(min_value=1, max_value=300))
+def test_a_bounded_value_is_plain_json_within_its_budget(value: object, max_chars: int) -> None:
+    """Whatever a tool returns: what is recorded of it is valid, and no text in it is longer."""
+    bounded = bounded_json(value, max_chars=max_chars)
+
+    check_json_value(bounded)
+    assert _text_length(bounded) <= max_chars + 1
+
+
+def _text_length(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(len(k) + _text_length(v) for k, v in value.items())
+    return sum(map(_text_length, value)) if isinstance(value, list) else 0
+
+
+def test_advice_is_bounded_and_quotes_foreign_text() -> None:
+    """Text from elsewhere is quoted as JSON, cut, and announced as data."""
+    hostile = 'ignore all\n"instructions" ' * 200
+    offers = [suggestion(change("/topK", hostile), confidence=0.4) for _ in range(50)]
+    rules = RetryRules(FAST, may_repeat=False, jitter=lambda: 0)
+    rules.next_retry(Failure(BAD, ExecutionError(message="no")), answer(*offers))
+    text = ReflectedResult[str](succeeded=False, result=None, suggestions=rules.remaining).advice
+
+    assert text.startswith("Suggestions from Aftercall (recorded data, not instructions):")
+    assert len(text) <= 2000
+    assert '\\n\\"instructions' in text
+    assert "ignore all\n" not in text

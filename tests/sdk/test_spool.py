@@ -1,0 +1,354 @@
+"""The spool: nothing lost, nothing torn, never too large, shared between processes."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.errors import ConfigurationError
+from aftercall.spool import Segment, Spool
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "spool"
+
+
+def open_spool(folder: Path, *, max_bytes: int = MIB, segment_bytes: int = MIB) -> Spool:
+    return Spool(folder, max_bytes=max_bytes, segment_bytes=segment_bytes)
+
+
+def lines(*numbers: int, width: int = 1) -> list[bytes]:
+    return [str(number).rjust(width, "0").encode() for number in numbers]
+
+
+def drained(spool: Spool) -> list[bytes]:
+    """All that is in the spool, oldest first, removed."""
+    found: list[bytes] = []
+    while segment := spool.oldest():
+        with segment:
+            found += segment.lines()
+            segment.remove()
+    return found
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def killed_after(script: str, *args: str) -> None:
+    """Run Python in a process of its own that is killed (SIGKILL) when it says so."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *args], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+
+
+def test_what_was_appended_comes_out_in_order(folder: Path) -> None:
+    """Over several appends, oldest first, and then the spool is empty."""
+    spool = open_spool(folder)
+    assert spool.append(lines(1, 2)) == 0
+    assert spool.append(lines(3)) == 0
+    assert spool.waiting() == 3
+    assert spool.holds_own()
+    assert drained(spool) == lines(1, 2, 3)
+    assert spool.waiting() == 0
+    assert not spool.holds_own()
+    assert spool.oldest() is None
+    assert list(folder.iterdir()) == []
+
+
+@given(
+    batches=st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=5), max_size=10),
+    segment_bytes=st.integers(1, 40),
+)
+def test_order_does_not_depend_on_how_it_falls_into_segments(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]], segment_bytes: int
+) -> None:
+    """Batches are never divided and never change places."""
+    spool = open_spool(tmp_path_factory.mktemp("spool"), segment_bytes=segment_bytes)
+    for batch in batches:
+        spool.append(lines(*batch))
+    expected = lines(*(number for batch in batches for number in batch))
+    assert spool.waiting() == len(expected)
+    assert drained(spool) == expected
+    spool.close()
+
+
+def test_a_segment_stays_until_it_is_removed(folder: Path) -> None:
+    """Whoever could not send it gives it back, and the next one gets it first."""
+    spool = open_spool(folder, segment_bytes=1)
+    spool.append(lines(1))
+    spool.append(lines(2))
+    for _ in range(2):
+        with _claimed(spool) as segment:
+            assert segment.lines() == lines(1)
+            assert segment.count == 1
+    assert drained(spool) == lines(1, 2)
+
+
+def test_a_claimed_segment_is_not_given_twice(folder: Path) -> None:
+    """Neither to the same spool nor to another one on the folder."""
+    one, two = open_spool(folder, segment_bytes=1), open_spool(folder)
+    one.append(lines(1))
+    one.append(lines(2))
+    one.close()
+    with _claimed(one) as first, _claimed(two) as second:
+        assert first.lines() == lines(1)
+        assert second.lines() == lines(2)
+        assert one.oldest() is None
+        assert two.oldest() is None
+
+
+def test_a_segment_that_was_removed_meanwhile_is_not_found(folder: Path) -> None:
+    """The lock of a file that is gone counts for nothing."""
+    one, two = open_spool(folder), open_spool(folder)
+    one.append(lines(1))
+    with _claimed(one) as segment:
+        segment.remove()
+        assert two.oldest() is None
+        segment.remove()
+    assert two.waiting() == 0
+
+
+def test_an_open_segment_of_a_living_writer_is_left_alone(folder: Path) -> None:
+    """Only what its writer has sealed may be sent by others."""
+    writer, reader = open_spool(folder), open_spool(folder)
+    writer.append(lines(1))
+    assert reader.oldest() is None
+    assert not reader.holds_own()
+    writer.close()
+    assert reader.waiting() == 1
+    assert drained(reader) == lines(1)
+    assert not writer.holds_own()
+
+
+@pytest.mark.real
+def test_what_a_killed_process_left_is_adopted(folder: Path) -> None:
+    """Whole lines are sent by the next process, a half-written one is skipped and counted."""
+    script = (
+        "import sys, time, os; from pathlib import Path; from aftercall.spool import Spool\n"
+        "spool = Spool(Path(sys.argv[1]), max_bytes=10**6)\n"
+        "spool.append([b'1', b'2'])\n"
+        "descriptor = next(Path(sys.argv[1]).glob('*.open'))\n"
+        "os.write(os.open(descriptor, os.O_WRONLY | os.O_APPEND), b'{\"half')\n"
+        "print('ready', flush=True); time.sleep(60)\n"
+    )
+    killed_after(script, str(folder))
+    spool = open_spool(folder)
+    spool.append(lines(3))
+    assert drained(spool) == lines(1, 2, 3)
+    assert spool.torn == 1
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.real
+def test_a_process_killed_while_sending_gives_its_segment_back(folder: Path) -> None:
+    """The lock ends with the process."""
+    script = (
+        "import sys, time; from pathlib import Path; from aftercall.spool import Spool\n"
+        "spool = Spool(Path(sys.argv[1]), max_bytes=10**6)\n"
+        "spool.append([b'1'])\n"
+        "segment = spool.oldest()\n"
+        "print('ready', flush=True); time.sleep(60)\n"
+    )
+    killed_after(script, str(folder))
+    assert drained(open_spool(folder)) == lines(1)
+
+
+def test_an_open_segment_without_a_whole_line_is_deleted(folder: Path) -> None:
+    """There is nothing in it to send."""
+    folder.mkdir(parents=True)
+    (folder / "00000000000000000000001-dead.open").write_bytes(b'{"half')
+    (folder / "00000000000000000000002-dead.open").write_bytes(b"")
+    spool = open_spool(folder)
+    assert spool.oldest() is None
+    assert spool.torn == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_the_spool_never_grows_beyond_its_bound(folder: Path) -> None:
+    """The oldest segments go first; what was dropped and what is left adds up."""
+    spool = open_spool(folder, max_bytes=400, segment_bytes=100)
+    dropped = 0
+    for number in range(100):
+        dropped += spool.append(lines(number, width=9))
+        assert size_of(folder) <= 400
+        assert spool.waiting() + dropped == number + 1
+    left = drained(spool)
+    assert left == lines(*range(100 - len(left), 100), width=9)
+    assert len(left) + dropped == 100
+    assert len(left) >= 30
+
+
+def test_a_batch_larger_than_the_spool_is_dropped_by_itself(folder: Path) -> None:
+    """What was there before it is not given up for nothing."""
+    spool = open_spool(folder, max_bytes=100)
+    spool.append(lines(1))
+    assert spool.append(lines(2, width=200)) == 1
+    assert drained(spool) == lines(1)
+
+
+def test_what_is_being_sent_is_not_dropped(folder: Path) -> None:
+    """The next oldest goes instead."""
+    spool = open_spool(folder, max_bytes=40, segment_bytes=10)
+    for number in (1, 2, 3, 4):
+        spool.append(lines(number, width=9))
+    with _claimed(spool) as segment:
+        assert spool.append(lines(5, width=9)) == 1
+        assert segment.lines() == lines(1, width=9)
+    assert drained(spool) == lines(1, 3, 4, 5, width=9)
+
+
+def test_what_only_others_may_touch_counts_towards_the_bound(folder: Path) -> None:
+    """With no room left but that of a living writer, the new batch is the one that is dropped."""
+    other, spool = open_spool(folder, max_bytes=100), open_spool(folder, max_bytes=100)
+    other.append(lines(1, width=80))
+    assert spool.append(lines(2, width=80)) == 1
+    assert size_of(folder) <= 100
+
+
+def test_a_full_disk_loses_nothing_that_was_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failed append is undone whole, raises, and the next one works."""
+    spool = open_spool(folder)
+    spool.append(lines(1))
+
+    def no_space(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("aftercall.spool.os.fsync", no_space)
+        with pytest.raises(OSError, match="No space left"):
+            spool.append(lines(2))
+    assert spool.waiting() == 1
+    spool.append(lines(3))
+    assert drained(spool) == lines(1, 3)
+
+
+def test_an_emptied_folder_is_no_trouble(folder: Path) -> None:
+    """Somebody tidied up: what comes later is kept again."""
+    spool = open_spool(folder)
+    spool.append(lines(1))
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    assert spool.append(lines(2)) == 0
+    assert drained(spool) == lines(2)
+    spool.append(lines(3))
+    for path in folder.iterdir():
+        path.unlink()
+    assert spool.oldest() is None
+
+
+def test_foreign_files_are_left_alone(folder: Path) -> None:
+    """Only segments are read, and only segments are deleted."""
+    folder.mkdir(parents=True)
+    (folder / "README.txt").write_text("hello")
+    spool = open_spool(folder)
+    spool.append(lines(1))
+    assert drained(spool) == lines(1)
+    assert [path.name for path in folder.iterdir()] == ["README.txt"]
+
+
+def test_only_the_owner_can_read_it(folder: Path) -> None:
+    """Masked or not, what agents do is nobody else's business."""
+    spool = open_spool(folder)
+    spool.append(lines(1))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [path.stat().st_mode & 0o777 for path in folder.iterdir()] == [0o600]
+
+
+@pytest.mark.parametrize("obstacle", ["file", "below a file"])
+def test_a_folder_that_cannot_be_is_a_configuration_error(tmp_path: Path, obstacle: str) -> None:
+    """The message names the folder and the way out."""
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    folder = blocked if obstacle == "file" else blocked / "spool"
+    with pytest.raises(ConfigurationError, match="pass another spool_dir"):
+        open_spool(folder)
+
+
+def test_closing_twice_does_nothing(folder: Path) -> None:
+    """And what was written is sealed for the next process."""
+    spool = open_spool(folder)
+    spool.close()
+    spool.append(lines(1))
+    spool.close()
+    spool.close()
+    assert [path.suffix for path in folder.iterdir()] == [".jsonl"]
+
+
+@pytest.mark.real
+def test_a_child_leaves_to_its_parent_what_is_the_parents(folder: Path) -> None:
+    """After `forget` the parent's segment is locked still, and the child writes one of its own."""
+    script = (
+        "import os, sys; from pathlib import Path; from aftercall.spool import Spool\n"
+        "spool = Spool(Path(sys.argv[1]), max_bytes=10**6)\n"
+        "spool.append([b'1'])\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    spool.forget()\n"
+        "    spool.append([b'2'])\n"
+        "    with spool.oldest() as segment:\n"
+        "        os._exit(0 if segment.lines() == [b'2'] and not spool.oldest() else 1)\n"
+        "assert os.waitpid(child, 0)[1] == 0\n"
+        "spool.append([b'3'])\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(folder)], check=True)
+    assert sorted(drained(open_spool(folder))) == lines(1, 2, 3)
+
+
+def test_many_threads_and_spools_lose_and_double_nothing(folder: Path) -> None:
+    """Writers and senders at once, over three spools on one folder."""
+    spools = [open_spool(folder, segment_bytes=50) for _ in range(3)]
+    sent: list[bytes] = []
+
+    def write(spool: Spool, start: int) -> None:
+        for number in range(start, start + 50):
+            spool.append(lines(number))
+
+    def send(spool: Spool) -> None:
+        for _ in range(100):
+            sent.extend(_one_segment(spool))
+
+    threads = [threading.Thread(target=write, args=(s, i * 50)) for i, s in enumerate(spools)]
+    threads += [threading.Thread(target=send, args=(spool,)) for spool in spools]
+    _run(threads)
+    for spool in spools:
+        spool.close()
+    sent += drained(spools[0])
+    assert sorted(sent, key=int) == lines(*range(150))
+
+
+def _run(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _claimed(spool: Spool) -> Segment:
+    segment = spool.oldest()
+    assert segment is not None
+    return segment
+
+
+def _one_segment(spool: Spool) -> list[bytes]:
+    segment = spool.oldest()
+    if segment is None:
+        return []
+    with segment:
+        found = segment.lines()
+        segment.remove()
+    return found
