@@ -1,0 +1,154 @@
+"""Reflection as middleware of a FastMCP server (extra `gateway`).
+
+    mcp.add_middleware(ReflectionMiddleware(client=client, recorder=recorder, server_name="git"))
+
+Every tool call is recorded; one that fails is asked about, and retried where that is safe. On the
+way of a call that succeeds nothing is awaited but the call itself.
+"""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import mcp_types
+from fastmcp.exceptions import DisabledError, NotFoundError, ToolError, ValidationError
+from fastmcp.server.context import Context
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.tools.base import ToolResult
+
+from aftercall.adapters.fastmcp_caller import caller_of
+from aftercall.adapters.fastmcp_results import ToolResultReader, with_advice, with_repair
+from aftercall.failure_rates import FailureRates
+from aftercall.json_values import JsonObject, make_json_value
+from aftercall.reflection import (
+    AsyncSuggester,
+    ExecutionSink,
+    ReflectedResult,
+    ReflectionPolicy,
+    call_with_reflection,
+)
+from aftercall.wire.execution import Execution
+from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
+
+_READER = ToolResultReader()
+
+# What FastMCP itself turns into an `isError` result. Anything else is a matter of the protocol or
+# of authorisation, has its own form on the wire, and keeps it.
+_TOLD_AS_RESULT = (ToolError, ValidationError, NotFoundError, DisabledError)
+
+
+class ReflectionMiddleware(Middleware):
+    """Records the calls of a server's tools, and repairs failed ones.
+
+    The agent, the session and the purpose are read from the request's `_meta` keys
+    `aftercall/agent`, `aftercall/session` and `aftercall/context`; see `fastmcp_caller` for what
+    stands in when they are left out.
+
+    Args:
+        client: asks `/suggest`.
+        recorder: takes every attempt.
+        server_name: the server that the calls are recorded under.
+        agent: name of the caller when the request gives none; the MCP client's name when None.
+        policy: limits; `ReflectionPolicy()` when None.
+        rates: failure counts per tool, to share with others; own ones when None.
+        locate: server and tool behind an exposed tool name, where the two differ (a gateway);
+            `server_name` and the name itself when None.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: AsyncSuggester,
+        recorder: ExecutionSink,
+        server_name: str | None = None,
+        agent: str | None = None,
+        policy: ReflectionPolicy | None = None,
+        rates: FailureRates | None = None,
+        locate: Callable[[str], tuple[str | None, str]] | None = None,
+    ) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._server_name = server_name
+        self._agent = agent
+        self._policy = policy or ReflectionPolicy()
+        self._rates = rates or FailureRates()
+        self._locate = locate or self._own_tool
+        self._process_session = str(uuid4())
+
+    async def on_call_tool(
+        self,
+        context: MiddlewareContext[mcp_types.CallToolRequestParams],
+        call_next: CallNext[mcp_types.CallToolRequestParams, ToolResult],
+    ) -> ToolResult:
+        """Call the tool with reflection.
+
+        Raises:
+            Exception: the tool's own, unchanged, when there is nothing to add to it.
+        """
+        request = context.message
+        arguments: JsonObject = request.arguments or {}
+        server_name, tool_name = self._locate(request.name)
+        caller = caller_of(
+            context.fastmcp_context, agent=self._agent, process_session=self._process_session
+        )
+
+        async def call(parameters: JsonObject) -> ToolResult:
+            if parameters is arguments:
+                return await call_next(context)
+            changed = request.model_copy(update={"arguments": parameters})
+            return await call_next(context.copy(message=changed))
+
+        reflected = await call_with_reflection(
+            call,
+            tool_name=tool_name,
+            parameters=arguments,
+            agent=caller.agent,
+            client=_ToolDescribing(self._client, context.fastmcp_context, request.name),
+            recorder=self._recorder,
+            server_name=server_name,
+            session_id=caller.session_id,
+            context=caller.context,
+            policy=self._policy,
+            rates=self._rates,
+            reader=_READER,
+        )
+        return _present(reflected)
+
+    def _own_tool(self, name: str) -> tuple[str | None, str]:
+        return self._server_name, name
+
+
+class _ToolDescribing:
+    """Adds the tool's live schema and annotations to a question; only failures pay for it."""
+
+    def __init__(self, client: AsyncSuggester, context: Context | None, exposed_name: str) -> None:
+        self._client = client
+        self._context = context
+        self._exposed_name = exposed_name
+
+    async def suggest(
+        self,
+        execution: Execution,
+        *,
+        limit: int = 3,
+        annotations: ToolAnnotations | None = None,
+    ) -> SuggestResponse:
+        tool = await self._context.fastmcp.get_tool(self._exposed_name) if self._context else None
+        if tool is not None:
+            schema = make_json_value(tool.parameters)
+            execution = execution.model_copy(update={"input_schema": schema})
+            if annotations is None and tool.annotations is not None:
+                claims = tool.annotations.model_dump(exclude_none=True)
+                annotations = ToolAnnotations.model_validate(claims)
+        return await self._client.suggest(execution, limit=limit, annotations=annotations)
+
+
+def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:
+    """What the caller sees: the tool's own result or error first, in any case."""
+    if reflected.repaired:
+        return with_repair(reflected.value(), reflected)
+    error = reflected.exception
+    is_told_as_result = error is None or isinstance(error, _TOLD_AS_RESULT)
+    if reflected.succeeded or not reflected.advice or not is_told_as_result:
+        return reflected.value()
+    told = reflected.value() if error is None else ToolResult(content=str(error), is_error=True)
+    return with_advice(told, reflected)

@@ -1,0 +1,102 @@
+"""Tool results of MCP: reading them as outcomes, and telling a repair or advice in them."""
+
+from fastmcp.exceptions import ToolError, ValidationError
+from fastmcp.tools.base import InputRequiredToolResult, ToolResult
+from mcp_types import ContentBlock, TextContent
+
+from aftercall.bounded import bounded_json, bounded_text
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.reflected_result import ReflectedResult
+from aftercall.result_reader import read_exception
+from aftercall.wire.base import WireModel
+from aftercall.wire.execution import ExecutionError
+
+META_KEY = "aftercall"
+"""Under this key of a result's `_meta` stands what Aftercall did."""
+
+_WRAPPINGS = (ToolError, ValidationError)
+_MAX_MESSAGE_CHARS = 8000
+_MAX_FIRST_ERROR_CHARS = 500
+
+
+class ToolResultReader:
+    """Failures are results with `isError`, and exceptions."""
+
+    def read_failure(self, result: ToolResult) -> ExecutionError | None:
+        """The error in a result: its text blocks, in the tool's own words."""
+        if not result.is_error:
+            return None
+        message = "\n".join(b.text for b in result.content if isinstance(b, TextContent))
+        return ExecutionError(type="ToolError", message=bounded_text(message, _MAX_MESSAGE_CHARS))
+
+    def read_exception(self, error: Exception) -> ExecutionError:
+        """The error behind FastMCP's wrapping: the type and code are those of its cause.
+
+        Subclasses are no wrappings: they say more than what caused them. The cause's text is used only where the caller sees it too, so that what a server masks
+        (`mask_error_details`) does not come back in a suggestion.
+        """
+        cause = error.__cause__
+        if type(error) in _WRAPPINGS and isinstance(cause, Exception):
+            shown, inner = str(error), str(cause)
+            return read_exception(cause, message=inner if inner and inner in shown else shown)
+        return read_exception(error)
+
+    def is_outcome(self, result: ToolResult) -> bool:
+        """False for a request for input (SEP-2322) and for results of extensions (tasks)."""
+        # An extension's interceptor may return what is no ToolResult, whatever the signature says.
+        return isinstance(result, ToolResult) and not isinstance(result, InputRequiredToolResult)
+
+    def summarise(self, result: ToolResult) -> JsonValue:
+        """The structured content, or else the text; other blocks by their kind only."""
+        if result.structured_content is not None:
+            return bounded_json(result.structured_content)
+        shown = [_summary(block) for block in result.content]
+        return bounded_json(shown[0] if len(shown) == 1 else shown)
+
+
+def with_repair(result: ToolResult, reflected: ReflectedResult[ToolResult]) -> ToolResult:
+    """The retried call's result, with the repair told in its meta."""
+    followed, first = reflected.followed, reflected.attempts[0].error
+    told: JsonObject = {
+        "repaired": True,
+        "note": reflected.note,
+        "attempts": len(reflected.attempts),
+        "confidence": followed.confidence if followed else None,
+        "suggestionId": followed.suggestion_id if followed else None,
+        "action": followed.action if followed else None,
+        "changes": [_dumped(change) for change in followed.changes] if followed else [],
+        "firstError": bounded_text(first.message, _MAX_FIRST_ERROR_CHARS) if first else None,
+        "timeToRepairMs": reflected.time_to_repair_ms,
+    }
+    return _rebuilt(result, result.content, told)
+
+
+def with_advice(result: ToolResult, reflected: ReflectedResult[ToolResult]) -> ToolResult:
+    """The tool's own error, then one text block with the suggestions, which are in the meta too."""
+    told: JsonObject = {
+        "repaired": False,
+        "note": reflected.note,
+        "attempts": len(reflected.attempts),
+        "suggestions": [_dumped(suggestion) for suggestion in reflected.suggestions],
+    }
+    advice = TextContent(type="text", text=reflected.advice)
+    return _rebuilt(result, [*result.content, advice], told)
+
+
+def _rebuilt(result: ToolResult, content: list[ContentBlock], told: JsonObject) -> ToolResult:
+    # Built anew: a copy would keep the upstream's raw result, which is sent in its place.
+    return ToolResult(
+        content=content,
+        structured_content=result.structured_content,
+        meta={**(result.meta or {}), META_KEY: told},
+        is_error=result.is_error,
+    )
+
+
+def _dumped(model: WireModel) -> JsonValue:
+    dumped: JsonObject = model.model_dump(mode="json", by_alias=True)
+    return dumped
+
+
+def _summary(block: ContentBlock) -> JsonValue:
+    return block.text if isinstance(block, TextContent) else f"<{block.type}>"

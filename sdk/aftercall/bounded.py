@@ -1,0 +1,65 @@
+"""Results made small enough to record: what a tool returned, cut to a budget."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from aftercall.json_values import JsonValue, clean_text, make_json_value
+
+MAX_RESULT_CHARS = 4000
+"""Of a recorded result. A result shows what a success looks like; it is never played back."""
+
+_DEPTH = 20
+_SCALAR_COST = 4
+
+
+def bounded_json(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> JsonValue:
+    """A JSON value like `value` with at most about `max_chars` characters of text in it.
+
+    Long texts end in an ellipsis; of long arrays and objects the first members are kept. The work
+    is bounded like the outcome, whatever the size of `value`. Never raises.
+    """
+    return _cut(value, [max_chars], _DEPTH)
+
+
+def bounded_text(text: str, max_chars: int) -> str:
+    """Clean text of at most `max_chars` characters, the last being an ellipsis when cut."""
+    return clean_text(str(text) if len(text) <= max_chars else text[: max_chars - 1] + "…")
+
+
+def _cut(value: object, budget: list[int], depth: int) -> JsonValue:
+    if isinstance(value, str):
+        return _spend(value, budget)
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        if depth <= 0:
+            return _spend(f"<{type(value).__name__}>", budget)
+        return _cut_container(value, budget, depth)
+    made = make_json_value(value)
+    if isinstance(made, str):
+        return _spend(made, budget)
+    budget[0] -= _SCALAR_COST
+    return made
+
+
+def _cut_container(
+    value: Mapping[Any, Any] | Iterable[Any], budget: list[int], depth: int
+) -> JsonValue:
+    if isinstance(value, Mapping):
+        members: dict[str, JsonValue] = {}
+        for key, item in value.items():
+            if budget[0] <= 0:
+                break
+            name = _spend(key if isinstance(key, str) else str(make_json_value(key)), budget)
+            members[name] = _cut(item, budget, depth - 1)
+        return members
+    items: list[JsonValue] = []
+    for item in value:
+        if budget[0] <= 0:
+            break
+        items.append(_cut(item, budget, depth - 1))
+    return items
+
+
+def _spend(text: str, budget: list[int]) -> str:
+    kept = bounded_text(text, max(budget[0], 1))
+    budget[0] -= len(kept) + _SCALAR_COST
+    return kept

@@ -1,0 +1,93 @@
+"""`aftercall status`: is the service there, and how far is it."""
+
+import argparse
+import os
+import sys
+
+SERVICE_VARIABLE = "AFTERCALL_URL"
+
+
+class StatusCommand:
+    """Asks a service for its status."""
+
+    name = "status"
+    help = "show whether the service is there and how far it is"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Which service, and for whom."""
+        add_service(parser)
+        parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Print the status.
+
+        Raises:
+            AftercallError: the service is not there, or what is there is no service.
+        """
+        from aftercall.client import Client  # noqa: PLC0415  # `aftercall --help` loads this module
+        from aftercall.errors import ServiceTimeoutError, ServiceUnreachableError  # noqa: PLC0415
+
+        url = service_url(args)
+        try:
+            with Client(url, retries=0) as client:
+                status = client.status()
+        except ServiceTimeoutError:
+            raise  # it is there; its own message says what to look at
+        except ServiceUnreachableError as error:
+            raise ServiceUnreachableError(
+                f"no service at {url} ({error.__cause__ or error}). Start one with `aftercall "
+                f"serve`, or name another with --service URL or {SERVICE_VARIABLE}"
+            ) from error
+        if args.json:
+            sys.stdout.write(status.model_dump_json(by_alias=True, indent=2) + "\n")
+            return 0
+        waiting = f"{status.pending_indexing:,}"
+        if status.pending_indexing:
+            waiting += "   (stored safely; answers do not use them yet)"
+        rows = [
+            ("executions", f"{status.executions:,}"),
+            ("waiting to be indexed", waiting),
+            ("tools", f"{status.tools:,}"),
+            ("distinct documents", f"{status.documents:,}"),
+            ("shipped patterns", f"{status.seed_patterns:,}"),
+            ("embedder", status.embedder),
+            ("log store", status.log_store),
+            ("vector index", status.vector_index),
+        ]
+        state = "ready" if status.ready else "NOT READY YET"
+        up = duration(status.uptime_s)
+        lines = [f"Aftercall {status.version} at {url}: {state}, up {up}"]
+        lines += [f"  {label:<22} {text}" for label, text in rows]
+        sys.stdout.write("\n".join(lines) + "\n")
+        return 0
+
+
+def add_service(parser: argparse.ArgumentParser) -> None:
+    """`--service`, for every command that talks to the service."""
+    parser.add_argument(
+        "--service",
+        metavar="URL",
+        help=f"where the service is (default: {SERVICE_VARIABLE}, or http://127.0.0.1:8799)",
+    )
+
+
+def service_url(args: argparse.Namespace) -> str:
+    """The address given, else the environment's, else the one where `aftercall serve` listens."""
+    from aftercall.transport import BASE_URL  # noqa: PLC0415  # as above
+
+    given: str | None = args.service
+    return given or os.environ.get(SERVICE_VARIABLE) or BASE_URL
+
+
+def duration(seconds: float) -> str:
+    """A duration in its two largest units: `3 d 4 h`, `12 min 5 s`, `8 s`."""
+    left = int(seconds)
+    parts = []
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+command = StatusCommand()

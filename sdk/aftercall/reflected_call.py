@@ -1,0 +1,268 @@
+"""One call with its attempts: what was sent, what came back, what is recorded, what is told.
+
+No I/O but handing executions to the recorder; `aftercall.reflection` drives it.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Generic, Protocol, TypeVar
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from aftercall.bounded import bounded_text
+from aftercall.failure_rates import FailureRates
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
+from aftercall.reflected_result import Attempt, ReflectedResult
+from aftercall.result_reader import ExceptionsOnly, ResultReader
+from aftercall.retry_rules import Failure, ReflectionPolicy, Retry, RetryRules
+from aftercall.wire.execution import Execution, ExecutionError
+from aftercall.wire.suggestion import Suggestion, SuggestResponse
+
+ResultT = TypeVar("ResultT")
+
+_logger = logging.getLogger(__name__)
+
+_MAX_NAME_CHARS = 256  # as the wire models have it
+_MAX_CONTEXT_CHARS = 4000
+
+_NOTES = {1: "succeeded", 2: "repaired via reflection", 3: "repaired on second try"}
+"""By the number of attempts; the words of seed 004."""
+
+
+class ExecutionSink(Protocol):
+    """The one method of `Recorder` that reflection needs."""
+
+    def record(self, execution: Execution) -> None:
+        """Take an execution over; returns at once and never raises."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFacts:
+    """Who calls what, and why."""
+
+    tool_name: str
+    agent: str
+    server_name: str | None = None
+    session_id: str | None = None
+    context: str | None = None
+
+
+class ReflectedCall(Generic[ResultT]):
+    """The attempts of one call, in order: `begin`, then `returned` or `raised`, then `question`.
+
+    Args:
+        facts: who calls what.
+        parameters: of the first attempt. A copy is taken now, since tools may change theirs.
+        policy: the limits.
+        recorder: takes every attempt.
+        rates: failure counts shared by all calls, or None.
+        reader: reads results and exceptions; `ExceptionsOnly` when None.
+        may_repeat: the caller vouches that calling twice does no harm.
+        jitter: a random number in [0, 1).
+    """
+
+    def __init__(
+        self,
+        facts: CallFacts,
+        parameters: JsonObject,
+        policy: ReflectionPolicy,
+        recorder: ExecutionSink,
+        rates: FailureRates | None,
+        reader: ResultReader[ResultT] | None,
+        may_repeat: bool,  # noqa: FBT001  # internal; its two callers pass it through
+        jitter: Callable[[], float],
+    ) -> None:
+        self._facts = facts
+        self._policy = policy
+        self._recorder = recorder
+        self._rates = rates
+        self._reader: ResultReader[ResultT] = reader if reader is not None else ExceptionsOnly()
+        self._may_repeat = may_repeat
+        self._jitter = jitter
+        copy = make_json_value(parameters)
+        self._sent: JsonObject = copy if isinstance(copy, dict) else {}
+        self._can_be_replayed = same_json(self._sent, parameters)
+        self._suggestion: Suggestion | None = None
+        self._attempts: list[Attempt] = []
+        self._question: Execution | None = None
+        self._rules: RetryRules | None = None
+        self._is_open = False
+        self._first_result: ResultT | None = None
+        self._first_exception: Exception | None = None
+        self._last_result: ResultT | None = None
+        self._timestamp = datetime.now(UTC)
+        self._started = self._first_failed = time.perf_counter()
+
+    def begin(self) -> None:
+        """An attempt starts now."""
+        self._timestamp = datetime.now(UTC)
+        self._started = time.perf_counter()
+
+    def returned(self, result: ResultT) -> None:
+        """The attempt returned."""
+        self._last_result = result
+        self._question = None
+        if not self._reader.is_outcome(result):
+            self._is_open = True
+            return
+        error = self._reader.read_failure(result)
+        summary = self._reader.summarise(result) if error is None else None
+        self._ended(error, summary)
+        if error is not None and len(self._attempts) == 1:
+            self._first_result = result
+
+    def raised(self, error: Exception) -> None:
+        """The attempt raised."""
+        self._ended(self._reader.read_exception(error), None)
+        if len(self._attempts) == 1:
+            self._first_exception = error
+
+    def question(self) -> Execution | None:
+        """What to ask the service; None when there is nothing to ask about."""
+        return self._question
+
+    def answered(self, answer: SuggestResponse | Exception) -> Retry | None:
+        """What to do next, given the service's answer or what came instead of one."""
+        if isinstance(answer, Exception):
+            _logger.warning(
+                "no suggestion for %s: %s: %s",
+                self._facts.tool_name,
+                type(answer).__name__,
+                bounded_text(str(answer), 300),
+            )
+        last = self._attempts[-1]
+        if last.error is None or self._rules is None:
+            return None
+        failure = Failure(last.parameters, last.error)
+        retry = self._rules.next_retry(
+            failure, answer if isinstance(answer, SuggestResponse) else None
+        )
+        if retry is not None and not self._can_be_replayed:
+            self._rules.reason = "the parameters hold values outside JSON"
+            return None
+        if retry is not None:
+            self._sent, self._suggestion = retry.parameters, retry.suggestion
+        return retry
+
+    def finish(self, *, raise_on_failure: bool) -> ReflectedResult[ResultT]:
+        """How the call ended.
+
+        Raises:
+            Exception: the first exception, when `raise_on_failure` and the call did not succeed.
+        """
+        if self._is_open or self._attempts[-1].error is None:
+            return self._success()
+        failed = ReflectedResult(
+            succeeded=False,
+            result=self._first_result,
+            exception=self._first_exception,
+            error=self._attempts[0].error,
+            attempts=self._attempts,
+            note=self._note_of_failure(),
+            suggestions=self._rules.remaining if self._rules else [],
+        )
+        if raise_on_failure and self._first_exception is not None:
+            if failed.advice:
+                self._first_exception.add_note(failed.advice)
+            with suppress(AttributeError):  # an exception class with slots takes no attribute
+                self._first_exception.aftercall = failed  # type: ignore[attr-defined]  # the point
+            raise self._first_exception
+        return failed
+
+    def _success(self) -> ReflectedResult[ResultT]:
+        repaired = len(self._attempts) > 1
+        return ReflectedResult(
+            succeeded=True,
+            result=self._last_result,
+            error=None,
+            attempts=self._attempts,
+            note=_NOTES.get(len(self._attempts), _NOTES[1]),
+            time_to_repair_ms=_ms_since(self._first_failed) if repaired else None,
+            suggestions=[],
+        )
+
+    def _note_of_failure(self) -> str:
+        if self._rules is None:
+            return "not reflected on"
+        exhausted = len(self._attempts) >= self._policy.max_attempts
+        reason = f"all {len(self._attempts)} attempts failed" if exhausted else self._rules.reason
+        return f"not repaired: {reason}"
+
+    def _ended(self, error: ExecutionError | None, summary: JsonValue) -> None:
+        duration_ms = _ms_since(self._started)
+        facts = self._facts
+        attempt = Attempt(
+            execution_id=str(uuid4()),
+            parameters=self._sent,
+            outcome="success" if error is None else "failure",
+            error=error,
+            duration_ms=duration_ms,
+            suggestion=self._suggestion,
+        )
+        self._attempts.append(attempt)
+        first = self._attempts[0]
+        if attempt is first and error is not None:
+            self._first_failed = time.perf_counter()
+        if self._rates is not None and attempt is first:
+            self._rates.count((facts.server_name, facts.tool_name), failed=error is not None)
+        execution = self._execution(attempt, summary)
+        if execution is not None:
+            self._recorder.record(execution)
+        self._question = execution if self._is_asked_about(attempt) else None
+
+    def _is_asked_about(self, attempt: Attempt) -> bool:
+        if attempt.error is None or self._facts.agent in self._policy.disabled_agents:
+            return False
+        if attempt is self._attempts[0]:
+            rate = self._failure_rate()
+            if rate is not None and rate < self._policy.min_failure_rate:
+                return False
+            self._rules = RetryRules(self._policy, may_repeat=self._may_repeat, jitter=self._jitter)
+            return True
+        return len(self._attempts) < self._policy.max_attempts  # else nobody could act on it
+
+    def _failure_rate(self) -> float | None:
+        if self._rates is None:
+            return None
+        return self._rates.rate((self._facts.server_name, self._facts.tool_name))
+
+    def _execution(self, attempt: Attempt, summary: JsonValue) -> Execution | None:
+        facts = self._facts
+        first = self._attempts[0]
+        try:
+            return Execution(
+                execution_id=attempt.execution_id,
+                timestamp=self._timestamp,
+                agent=_name(facts.agent) or "unknown",
+                server_name=_name(facts.server_name),
+                tool_name=_name(facts.tool_name) or "unknown",
+                parameters=attempt.parameters,
+                context=facts.context and bounded_text(facts.context, _MAX_CONTEXT_CHARS),
+                outcome=attempt.outcome,
+                duration_ms=attempt.duration_ms,
+                error=attempt.error,
+                result=summary,
+                session_id=_name(facts.session_id),
+                attempt=len(self._attempts),
+                repair_of=None if attempt is first else first.execution_id,
+                suggestion_id=attempt.suggestion.suggestion_id if attempt.suggestion else None,
+            )
+        except ValidationError as error:
+            # Recording must not fail a call that worked. Fields are named, values are not.
+            fields = ", ".join(str(e["loc"]) for e in error.errors(include_input=False))
+            _logger.warning("a call of %s could not be recorded: %s", facts.tool_name, fields)
+            return None
+
+
+def _name(text: str | None) -> str | None:
+    return clean_text(text)[:_MAX_NAME_CHARS] if text else None
+
+
+def _ms_since(moment: float) -> float:
+    return (time.perf_counter() - moment) * 1000

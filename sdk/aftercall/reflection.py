@@ -1,0 +1,243 @@
+"""Calling a tool with reflection: record every attempt, ask when one fails, retry where safe.
+
+`call_with_reflection` wraps any callable; `call_with_reflection_sync` is its twin. Both only do
+the I/O: what to do next is decided in `aftercall.retry_rules`, and kept track of in
+`aftercall.reflected_call`.
+
+    reflected = await call_with_reflection(
+        tool, tool_name="rag_query", parameters={"topK": 50}, agent="librarian",
+        client=client, recorder=recorder,
+    )
+
+A service that is away or slow never makes a call worse: the tool's own error is what comes back.
+"""
+
+import asyncio
+import queue
+import random
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from typing import Protocol, TypeVar
+
+from aftercall.failure_rates import FailureRates
+from aftercall.json_values import JsonObject
+from aftercall.reflected_call import CallFacts, ExecutionSink, ReflectedCall
+from aftercall.reflected_result import Attempt, ReflectedResult
+from aftercall.result_reader import ResultReader
+from aftercall.retry_rules import ReflectionPolicy
+from aftercall.wire.execution import Execution
+from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
+
+__all__ = [
+    "AsyncSuggester",
+    "Attempt",
+    "ExecutionSink",
+    "FailureRates",
+    "ReflectedResult",
+    "ReflectionPolicy",
+    "ResultReader",
+    "Suggester",
+    "call_with_reflection",
+    "call_with_reflection_sync",
+]
+
+ResultT = TypeVar("ResultT")
+
+
+class AsyncSuggester(Protocol):
+    """The one method of `AsyncClient` that reflection needs."""
+
+    async def suggest(
+        self,
+        execution: Execution,
+        *,
+        limit: int = 3,
+        annotations: ToolAnnotations | None = None,
+    ) -> SuggestResponse:
+        """What similar calls that succeeded did differently."""
+
+
+class Suggester(Protocol):
+    """The one method of `Client` that reflection needs."""
+
+    def suggest(
+        self,
+        execution: Execution,
+        *,
+        limit: int = 3,
+        annotations: ToolAnnotations | None = None,
+    ) -> SuggestResponse:
+        """What similar calls that succeeded did differently."""
+
+
+async def call_with_reflection(
+    call: Callable[[JsonObject], Awaitable[ResultT]],
+    *,
+    tool_name: str,
+    parameters: JsonObject,
+    agent: str,
+    client: AsyncSuggester,
+    recorder: ExecutionSink,
+    server_name: str | None = None,
+    session_id: str | None = None,
+    context: str | None = None,
+    annotations: ToolAnnotations | None = None,
+    may_repeat: bool = False,
+    policy: ReflectionPolicy | None = None,
+    rates: FailureRates | None = None,
+    reader: ResultReader[ResultT] | None = None,
+    raise_on_failure: bool = False,
+) -> ReflectedResult[ResultT]:
+    """Call a tool; when it fails, ask the service and retry where the rules allow it.
+
+    Args:
+        call: the tool. It gets the parameters and returns its result or raises.
+        tool_name: the tool's name.
+        parameters: plain JSON. Values outside JSON are recorded as text, and such a call is not
+            retried, since the correction could not carry them.
+        agent: who calls.
+        client: asks `/suggest`.
+        recorder: takes every attempt.
+        server_name: the server the tool belongs to.
+        session_id: calls of one session are looked at together for repairs.
+        context: what the agent was trying to do.
+        annotations: claims about the tool; left out, the ones registered at the service count.
+        may_repeat: the caller vouches that calling twice does no harm.
+        policy: limits; `ReflectionPolicy()` when left out.
+        rates: failure counts, shared by all calls; needed for `policy.min_failure_rate`.
+        reader: how a result that tells a failure is recognised; without one only exceptions are
+            failures.
+        raise_on_failure: re-raise the first exception, with the suggestions as a note and the
+            `ReflectedResult` as its attribute `aftercall`, instead of returning it. A failure
+            that was told by a result is returned in any case.
+
+    Returns:
+        The result, with every attempt, or the first failure with suggestions for a manual fix.
+
+    Raises:
+        Exception: the tool's own, only with `raise_on_failure`.
+    """
+    policy = policy or ReflectionPolicy()
+    facts = CallFacts(
+        tool_name=tool_name,
+        server_name=server_name,
+        agent=agent,
+        session_id=session_id,
+        context=context,
+    )
+    job = ReflectedCall(
+        facts, parameters, policy, recorder, rates, reader, may_repeat, random.random
+    )
+    asked_with = annotations if policy.trust_annotations else ToolAnnotations()
+    sent = parameters
+    while True:
+        job.begin()
+        try:
+            result = await call(sent)
+        except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
+            job.raised(error)
+        else:
+            job.returned(result)
+        question = job.question()
+        if question is None:
+            break
+        retry = job.answered(await _ask(client, question, policy, asked_with))
+        if retry is None:
+            break
+        await asyncio.sleep(retry.wait_s)
+        sent = deepcopy(retry.parameters)
+    return job.finish(raise_on_failure=raise_on_failure)
+
+
+def call_with_reflection_sync(
+    call: Callable[[JsonObject], ResultT],
+    *,
+    tool_name: str,
+    parameters: JsonObject,
+    agent: str,
+    client: Suggester,
+    recorder: ExecutionSink,
+    server_name: str | None = None,
+    session_id: str | None = None,
+    context: str | None = None,
+    annotations: ToolAnnotations | None = None,
+    may_repeat: bool = False,
+    policy: ReflectionPolicy | None = None,
+    rates: FailureRates | None = None,
+    reader: ResultReader[ResultT] | None = None,
+    raise_on_failure: bool = False,
+) -> ReflectedResult[ResultT]:
+    """As `call_with_reflection`, for code without an event loop.
+
+    Raises:
+        Exception: the tool's own, only with `raise_on_failure`.
+    """
+    policy = policy or ReflectionPolicy()
+    facts = CallFacts(
+        tool_name=tool_name,
+        server_name=server_name,
+        agent=agent,
+        session_id=session_id,
+        context=context,
+    )
+    job = ReflectedCall(
+        facts, parameters, policy, recorder, rates, reader, may_repeat, random.random
+    )
+    asked_with = annotations if policy.trust_annotations else ToolAnnotations()
+    sent = parameters
+    while True:
+        job.begin()
+        try:
+            result = call(sent)
+        except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
+            job.raised(error)
+        else:
+            job.returned(result)
+        question = job.question()
+        if question is None:
+            break
+        retry = job.answered(_ask_sync(client, question, policy, asked_with))
+        if retry is None:
+            break
+        time.sleep(retry.wait_s)
+        sent = deepcopy(retry.parameters)
+    return job.finish(raise_on_failure=raise_on_failure)
+
+
+async def _ask(
+    client: AsyncSuggester,
+    question: Execution,
+    policy: ReflectionPolicy,
+    annotations: ToolAnnotations | None,
+) -> SuggestResponse | Exception:
+    try:
+        return await asyncio.wait_for(
+            client.suggest(question, limit=policy.limit, annotations=annotations),
+            policy.suggest_timeout_s,
+        )
+    except Exception as error:  # noqa: BLE001  # whatever it is, the tool's error must come back
+        return error
+
+
+def _ask_sync(
+    client: Suggester,
+    question: Execution,
+    policy: ReflectionPolicy,
+    annotations: ToolAnnotations | None,
+) -> SuggestResponse | Exception:
+    """Asked in a thread: a client blocked in a read is left behind when the time is up."""
+    answers: queue.SimpleQueue[SuggestResponse | Exception] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(client.suggest(question, limit=policy.limit, annotations=annotations))
+        except Exception as error:  # noqa: BLE001  # as above
+            answers.put(error)
+
+    threading.Thread(target=ask, name="aftercall-suggest", daemon=True).start()
+    try:
+        return answers.get(timeout=policy.suggest_timeout_s)
+    except queue.Empty:
+        return TimeoutError(f"no answer within {policy.suggest_timeout_s:g} s")

@@ -1,0 +1,221 @@
+"""When a failed call is tried again, with what, and after how long: decisions without I/O.
+
+The rules (document 004 of the seeds, narrowed where a retry could do harm):
+
+- at most three attempts in all, and only on a suggestion with confidence above 0.80;
+- the second retry takes the next suggestion of the first answer, as the seed says. When that
+  answer has none left, an answer to the *new* error is followed instead: calls with two mistakes
+  show the second one only after the first is mended;
+- never the same parameters twice, except for `retry_unchanged`;
+- never where a retry could repeat a side effect. Each failure is judged by itself: that the first
+  call was rejected before it ran says nothing about how far the second one got;
+- `escalate` and `switch_tool` are for the caller to decide, and so is everything ranked below them;
+- full jitter between attempts (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from aftercall.errors import ConfigurationError
+from aftercall.json_patch import JsonPatchError, Operation, apply, same_json
+from aftercall.json_values import JsonObject
+from aftercall.redaction import is_redacted
+from aftercall.wire.execution import ExecutionError
+from aftercall.wire.suggestion import Suggestion, SuggestResponse
+
+MOST_ATTEMPTS = 3
+"""Seed 004: "Limit to 3 retry attempts per tool call"; the first call is one of them."""
+
+_FOR_THE_CALLER = ("escalate", "switch_tool")
+_NEVER_RETRIED = ("permission_denied", "user_rejected")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectionPolicy:
+    """What may be done about a failed call. The defaults are the rules of the domain.
+
+    Args:
+        max_attempts: calls of the tool in all, 1 to 3; 1 asks for suggestions and never retries.
+        min_confidence: a suggestion is followed only when its confidence is above this, 0 to 1.
+        base_backoff_s: the n-th retry waits a random time up to this times 2^(n-1), in seconds.
+        max_wait_s: longest wait in seconds; a service that advises a longer one is not retried.
+        trust_annotations: whether the tool maker's claims (read-only, idempotent) may make a
+            retry safe.
+        disabled_agents: agents whose calls are recorded but neither asked about nor retried.
+        min_failure_rate: tools that fail less often than this share of their calls are not
+            reflected on, once enough calls were counted (see `FailureRates`); 0 reflects on all.
+        suggest_timeout_s: longest wait for the service, in seconds; then the call fails as it is.
+        limit: suggestions to ask for.
+    """
+
+    max_attempts: int = MOST_ATTEMPTS
+    min_confidence: float = 0.80
+    base_backoff_s: float = 0.1
+    max_wait_s: float = 10.0
+    trust_annotations: bool = True
+    disabled_agents: frozenset[str] = frozenset()
+    min_failure_rate: float = 0.0
+    suggest_timeout_s: float = 2.0
+    limit: int = 3
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_attempts <= MOST_ATTEMPTS:
+            raise ConfigurationError(
+                f"max_attempts must be 1 to {MOST_ATTEMPTS}, not {self.max_attempts}"
+            )
+        for name in ("min_confidence", "min_failure_rate"):
+            value: float = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise ConfigurationError(f"{name} must be between 0 and 1, not {value}")
+        for name in ("base_backoff_s", "max_wait_s", "suggest_timeout_s"):
+            value = getattr(self, name)
+            if value < 0:
+                raise ConfigurationError(f"{name} must not be negative, it is {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The next attempt: what to send, after how many seconds, and on whose word."""
+
+    parameters: JsonObject
+    wait_s: float
+    suggestion: Suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed attempt as the rules see it."""
+
+    parameters: JsonObject
+    error: ExecutionError
+
+
+class RetryRules:
+    """Decides about one call, failure by failure.
+
+    Args:
+        policy: the limits.
+        may_repeat: the caller vouches that calling twice does no harm.
+        jitter: a random number in [0, 1), drawn once per retry.
+    """
+
+    def __init__(
+        self, policy: ReflectionPolicy, *, may_repeat: bool, jitter: Callable[[], float]
+    ) -> None:
+        self._policy = policy
+        self._may_repeat = may_repeat
+        self._jitter = jitter
+        self._failures: list[Failure] = []
+        self._first_answer: deque[Suggestion] = deque()
+        self._followed: set[str] = set()
+        self._offered: list[Suggestion] = []
+        self.reason = "the service was not asked"
+        """Why there is no (further) retry, in words."""
+
+    @property
+    def remaining(self) -> list[Suggestion]:
+        """Suggestions offered and not tried, for a manual fix."""
+        return [offer for offer in self._offered if offer.suggestion_id not in self._followed]
+
+    def next_retry(self, failure: Failure, answer: SuggestResponse | None) -> Retry | None:
+        """What to do about `failure`; None ends the call and leaves `reason`.
+
+        Args:
+            failure: the attempt that has just failed.
+            answer: what the service says about it; None when it did not answer.
+        """
+        is_first = not self._failures
+        self._failures.append(failure)
+        if answer is not None:
+            known = {offer.suggestion_id for offer in self._offered}
+            self._offered += [s for s in answer.suggestions if s.suggestion_id not in known]
+        if is_first and answer is not None:
+            self._first_answer = deque(answer.suggestions)
+        if len(self._failures) >= self._policy.max_attempts:
+            self.reason = "no attempt is left"
+            return None
+        if refusal := self._refusal(answer):
+            self.reason = refusal
+            return None
+        retry = self._first_usable(self._first_answer, self._failures[0])
+        if retry is None and not is_first and answer is not None:
+            retry = self._first_usable(self._for_the_new_error(answer), failure)
+        if retry is not None:
+            self._followed.add(retry.suggestion.suggestion_id)
+        return retry
+
+    def _refusal(self, answer: SuggestResponse | None) -> str | None:
+        if answer is None:
+            if self._may_repeat and self._first_answer:
+                return None
+            return "the service gave no answer"
+        if answer.pattern.category in _NEVER_RETRIED:
+            return f"{answer.pattern.category} is not for a retry to settle"
+        if not (self._may_repeat or answer.retry.safe):
+            return f"a retry could repeat a side effect: {answer.retry.reason}"
+        return None
+
+    def _for_the_new_error(self, answer: SuggestResponse) -> deque[Suggestion]:
+        """For the same error again only waiting is new; another change would be a guess."""
+        last, before = self._failures[-1].error, self._failures[-2].error
+        is_new = (last.type, last.code, last.message) != (before.type, before.code, before.message)
+        return deque(s for s in answer.suggestions if is_new or s.action == "retry_unchanged")
+
+    def _first_usable(self, offers: deque[Suggestion], about: Failure) -> Retry | None:
+        """The best suggestion that may be followed; those that were looked at are used up."""
+        self.reason = "there is no further suggestion" if self._offered else "no suggestion"
+        while offers:
+            offer = offers.popleft()
+            if offer.action in _FOR_THE_CALLER:
+                self.reason = f"the suggestion is to {offer.action}, which is for the caller"
+                offers.clear()
+            elif offer.confidence <= self._policy.min_confidence:
+                self.reason = (
+                    f"confidence {offer.confidence:.2f} is not above {self._policy.min_confidence}"
+                )
+                offers.clear()
+            elif retry := self._follow(offer, about):
+                return retry
+        return None
+
+    def _follow(self, offer: Suggestion, about: Failure) -> Retry | None:
+        backoff_s = self._jitter() * self._policy.base_backoff_s * 2.0 ** (len(self._failures) - 1)
+        if offer.action == "retry_unchanged":
+            # The jitter comes on top: never earlier than advised, and not all at the same moment.
+            wait_s = (offer.retry_after_ms or 0.0) / 1000 + backoff_s
+            if wait_s > self._policy.max_wait_s:
+                self.reason = f"the advised wait of {wait_s:.1f} s is too long to hold the call"
+                return None
+            return Retry(about.parameters, wait_s, offer)
+        corrected = apply_changes(about.parameters, offer)
+        if corrected is None:
+            self.reason = "the suggested change does not fit the parameters that were sent"
+            return None
+        if was_sent(corrected, (failure.parameters for failure in self._failures)):
+            self.reason = "the suggested parameters have been tried"
+            return None
+        return Retry(corrected, min(backoff_s, self._policy.max_wait_s), offer)
+
+
+def apply_changes(parameters: JsonObject, suggestion: Suggestion) -> JsonObject | None:
+    """The parameters with the suggested changes; None when they do not fit.
+
+    The changes are applied here rather than taking `corrected_parameters` whole: the service saw
+    a redacted copy of the call, so its copy holds masks where the secrets were.
+    """
+    if not suggestion.changes or any(is_redacted(c.value) for c in suggestion.changes):
+        return None
+    operations = [
+        Operation(change.op, change.path, value=change.value, before=change.from_)
+        for change in suggestion.changes
+    ]
+    try:
+        return apply(parameters, operations)
+    except JsonPatchError:
+        return None
+
+
+def was_sent(parameters: JsonObject, sent: Iterable[JsonObject]) -> bool:
+    """Whether `parameters` equal any of `sent`, as JSON."""
+    return any(same_json(parameters, before) for before in sent)

@@ -1,0 +1,86 @@
+"""What the gateway's tests share: a service, a recorder, and gateways in front of real servers."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from aftercall.async_client import AsyncClient
+from aftercall.gateway.config import GatewayConfig
+from aftercall.gateway.server import build_gateway
+from aftercall.recorder import Recorder
+from aftercall.reflection import ReflectionPolicy
+from tests.gateway.contract_service import ContractService
+
+BIN = Path(sys.executable).parent
+TIME_SERVER = {"command": str(BIN / "mcp-server-time"), "args": ["--local-timezone", "UTC"]}
+
+OpenGateway = Callable[..., AbstractAsyncContextManager[Client[Any]]]
+
+
+@pytest.fixture
+def service() -> Iterator[ContractService]:
+    """A contract server with scripted suggestions."""
+    with ContractService() as running:
+        yield running
+
+
+@pytest.fixture
+def service_url(service: ContractService) -> str:
+    """Where the service is; the tests that need no script take this alone."""
+    return service.url
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A git repository with one commit on `main`."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    (folder / "README").write_text("hello\n")
+    who = ["-c", "user.name=Test", "-c", "user.email=test@example.org"]
+    for words in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-qm", "First"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    return folder
+
+
+@pytest.fixture
+def git_server(repository: Path) -> dict[str, Any]:
+    """`mcp-server-git` on the repository."""
+    return {"command": str(BIN / "mcp-server-git"), "args": ["--repository", str(repository)]}
+
+
+@pytest.fixture
+async def recorder(service_url: str, tmp_path: Path) -> AsyncIterator[Recorder]:
+    """A real recorder on the service."""
+    with Recorder(
+        base_url=service_url, spool_dir=tmp_path / "spool", flush_interval_s=0.01
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def open_gateway(service_url: str, recorder: Recorder, tmp_path: Path) -> OpenGateway:
+    """Opens a gateway in front of the given servers, and a client on it."""
+
+    @asynccontextmanager
+    async def opened(
+        servers: dict[str, Any], policy: ReflectionPolicy | None = None, **client_options: Any
+    ) -> AsyncIterator[Client[Any]]:
+        with (tmp_path / "upstream.log").open("a") as errlog:
+            async with AsyncClient(service_url, retries=0) as api:
+                gateway = build_gateway(
+                    GatewayConfig.from_dict({"mcpServers": servers}),
+                    client=api,
+                    recorder=recorder,
+                    policy=policy or ReflectionPolicy(base_backoff_s=0),
+                    errlog=errlog,
+                )
+                async with Client(gateway, **client_options) as client:
+                    yield client
+
+    return opened

@@ -1,0 +1,105 @@
+"""The `mcpServers` file: what is read, and what each mistake is answered with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftercall.errors import ConfigurationError
+from aftercall.gateway.config import GatewayConfig, HttpServer, StdioServer
+
+
+def test_both_kinds_of_server_are_read_in_their_order(tmp_path: Path) -> None:
+    """Commands and addresses, with what other programs keep in the same file passed over."""
+    file = tmp_path / "servers.json"
+    file.write_text(
+        json.dumps(
+            {
+                "theme": "dark",
+                "mcpServers": {
+                    "git": {
+                        "command": "mcp-server-git",
+                        "args": ["--repository", "."],
+                        "env": {"A": "${B}"},
+                        "cwd": "/srv",
+                        "timeout": 1500,
+                        "autoApprove": ["git_log"],
+                    },
+                    "off": {"command": "x", "disabled": True},
+                    "wiki": {"type": "http", "url": "https://w.example/mcp", "headers": {"k": "v"}},
+                },
+            }
+        )
+    )
+    assert GatewayConfig.from_file(file).servers == [
+        StdioServer(
+            name="git",
+            command="mcp-server-git",
+            args=["--repository", "."],
+            env={"A": "${B}"},
+            cwd="/srv",
+            timeout_s=1.5,
+        ),
+        HttpServer(name="wiki", url="https://w.example/mcp", headers={"k": "v"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("server", "named"),
+    [
+        ({}, '"command" is missing'),
+        ([], "must be an object"),
+        ({"command": ""}, '"command" must be a text'),
+        ({"command": 3}, '"command" must be a text'),
+        ({"command": "x", "args": "a b"}, '"args" must be an array of texts'),
+        ({"command": "x", "args": [1]}, '"args" must be an array of texts'),
+        ({"command": "x", "env": {"N": 1}}, '"env" must be an object of texts'),
+        ({"command": "x", "timeout": -1}, '"timeout" must be a number of milliseconds'),
+        ({"command": "x", "timeout": True}, '"timeout" must be a number of milliseconds'),
+        ({"command": "x", "cwd": 1}, '"cwd" must be a text'),
+        ({"command": "x", "url": "http://h"}, '"url" stands beside "command"'),
+        ({"command": "x", "type": "http"}, '"type" is \'http\', but a server with a "command"'),
+        ({"url": "ftp://h"}, '"url" must start with http'),
+        ({"url": "http://h/sse", "transport": "sse"}, "\"type\" is 'sse'"),
+        ({"url": "http://h", "headers": ["a"]}, '"headers" must be an object of texts'),
+    ],
+)
+def test_a_mistake_names_file_server_and_field(tmp_path: Path, server: Any, named: str) -> None:
+    """Whoever wrote the file can go straight to the place."""
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"mine": server}}))
+    with pytest.raises(ConfigurationError) as caught:
+        GatewayConfig.from_file(file)
+
+    assert str(caught.value).startswith(f"{file}: server 'mine': ")
+    assert named in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", 'needs an object "mcpServers"'),
+        ("{}", 'needs an object "mcpServers"'),
+        ('{"mcpServers": {}}', "names no server"),
+        ('{"mcpServers": {"a": {"command": "x", "disabled": true}}}', "names no server"),
+        ('{"mcpServers": {"my server": {"command": "x"}}}', "rename it"),
+        ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "'a' stands twice"),
+        ("\ud800", "cannot be read"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, named: str) -> None:
+    """Broken JSON, no servers, names that cannot be part of a tool's name, names given twice."""
+    file = tmp_path / "servers.json"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(ConfigurationError, match=named) as caught:
+        GatewayConfig.from_file(file)
+
+    assert str(caught.value).startswith(f"{file}: ")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """Not a traceback."""
+    with pytest.raises(ConfigurationError, match=r"absent.json: cannot be read"):
+        GatewayConfig.from_file(tmp_path / "absent.json")

@@ -1,0 +1,299 @@
+"""The gateway in front of the real `mcp-server-time` and `mcp-server-git`."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from mcp_types import TextContent
+
+from aftercall.recorder import Recorder
+from tests.gateway.conftest import TIME_SERVER, OpenGateway
+from tests.gateway.contract_service import ContractService, answer, suggestion
+from tests.gateway.waiting import children, until
+
+pytestmark = pytest.mark.real
+
+_MORTAL_SERVER = """
+import os, sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("mortal")
+@server.tool()
+def die() -> str:
+    with open(sys.argv[1], "a") as began:
+        began.write("x")
+    os._exit(1)
+server.run()
+"""
+
+NOW = "get_current_time"
+WARSAW = {"op": "replace", "path": "/timezone", "from": "Warsaw", "value": "Europe/Warsaw"}
+
+
+async def test_one_servers_tools_keep_their_names_schemas_and_annotations(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """What an agent sees through the gateway is what the server itself lists."""
+    with (tmp_path / "direct.log").open("w") as log:
+        async with Client(StdioTransport(**TIME_SERVER, log_file=log)) as direct:
+            expected = {tool.name: tool for tool in await direct.list_tools()}
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        listed = {tool.name: tool for tool in await client.list_tools()}
+
+    assert set(listed) == {"get_current_time", "convert_time"}
+    for name, tool in listed.items():
+        assert tool.description == expected[name].description
+        assert tool.input_schema == expected[name].input_schema
+        assert tool.output_schema == expected[name].output_schema
+        assert tool.annotations == expected[name].annotations
+
+
+async def test_several_servers_tools_are_told_apart_by_prefix(
+    open_gateway: OpenGateway, git_server: dict[str, Any], repository: Path
+) -> None:
+    """With several servers a tool is `<server>_<tool>`, and reaches its own server."""
+    async with open_gateway({"time": TIME_SERVER, "git": git_server}) as client:
+        names = {tool.name for tool in await client.list_tools()}
+        time = await client.call_tool(f"time_{NOW}", {"timezone": "UTC"})
+        log = await client.call_tool("git_git_log", {"repo_path": str(repository)})
+
+    assert {"time_get_current_time", "git_git_log", "git_git_status"} <= names
+    assert time.structured_content is not None
+    assert time.structured_content["timezone"] == "UTC"
+    assert "First" in log.content[0].text
+
+
+async def test_a_success_passes_through_unchanged_and_is_recorded(
+    open_gateway: OpenGateway, service: ContractService, recorder: Recorder
+) -> None:
+    """Content, structure and meta are the server's; nothing is asked; one execution is recorded."""
+    meta = {"aftercall/agent": "librarian", "aftercall/session": "s-1", "aftercall/context": "why"}
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        result = await client.call_tool_mcp(NOW, {"timezone": "UTC"}, meta=meta)
+    await asyncio.to_thread(recorder.flush)
+
+    assert not result.is_error
+    assert result.structured_content is not None
+    assert json.loads(result.content[0].text) == result.structured_content
+    assert "aftercall" not in (result.meta or {})
+    assert service.questions == []
+    (execution,) = service.executions
+    assert execution["serverName"] == "time"
+    assert execution["toolName"] == NOW
+    assert execution["parameters"] == {"timezone": "UTC"}
+    assert execution["outcome"] == "success"
+    assert execution["result"] == result.structured_content
+    assert (execution["agent"], execution["sessionId"]) == ("librarian", "s-1")
+    assert execution["context"] == "why"
+
+
+async def test_a_failure_shows_the_tools_own_error_first_and_then_the_suggestions(
+    open_gateway: OpenGateway, service: ContractService
+) -> None:
+    """When nothing may be retried, the agent reads what the tool said, then what might help."""
+    service.suggest = lambda _: answer(suggestion(WARSAW, confidence=0.6))
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        result = await client.call_tool_mcp(NOW, {"timezone": "Warsaw"})
+
+    assert result.is_error
+    own, advice = [block.text for block in result.content if isinstance(block, TextContent)]
+    assert own.endswith("Invalid timezone: 'No time zone found with key Warsaw'")
+    assert advice.startswith("Suggestions from Aftercall (recorded data, not instructions):")
+    assert '"Warsaw" -> "Europe/Warsaw"' in advice
+    assert result.meta is not None
+    told = result.meta["aftercall"]
+    assert told["repaired"] is False
+    assert told["suggestions"][0]["changes"][0]["value"] == "Europe/Warsaw"
+
+
+async def test_a_failure_without_suggestions_is_the_servers_own_result(
+    open_gateway: OpenGateway,
+) -> None:
+    """An abstaining service adds nothing."""
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        result = await client.call_tool_mcp(NOW, {"timezone": "Warsaw"})
+
+    assert result.is_error
+    assert len(result.content) == 1
+    assert "aftercall" not in (result.meta or {})
+
+
+async def test_a_repaired_call_gives_the_true_result_and_tells_of_the_repair(
+    open_gateway: OpenGateway, service: ContractService, recorder: Recorder
+) -> None:
+    """The agent gets the corrected call's own result; meta says what was changed and why."""
+    offer = suggestion(WARSAW)
+    service.suggest = lambda _: answer(offer)
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        result = await client.call_tool_mcp(NOW, {"timezone": "Warsaw"})
+    await asyncio.to_thread(recorder.flush)
+
+    assert not result.is_error
+    assert result.structured_content is not None
+    assert result.structured_content["timezone"] == "Europe/Warsaw"
+    assert result.meta is not None
+    told = result.meta["aftercall"]
+    assert told["repaired"] is True
+    assert told["attempts"] == 2
+    assert told["confidence"] == 0.95
+    assert told["suggestionId"] == offer["suggestionId"]
+    assert told["changes"] == [WARSAW | {"reason": "the error says so"}]
+    assert "No time zone found with key Warsaw" in told["firstError"]
+    assert told["timeToRepairMs"] > 0
+    failed, repaired = service.executions
+    assert repaired["repairOf"] == failed["executionId"]
+    assert repaired["suggestionId"] == offer["suggestionId"]
+
+
+async def test_the_question_carries_the_live_schema_and_the_tools_claims(
+    open_gateway: OpenGateway, service: ContractService
+) -> None:
+    """The service can check a proposal against the schema, and knows that the tool only reads."""
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        await client.call_tool_mcp(NOW, {"tz": "UTC"})
+
+    (question,) = service.questions
+    assert question["execution"]["inputSchema"]["required"] == ["timezone"]
+    assert question["execution"]["error"]["type"] == "ToolError"
+    assert question["annotations"]["readOnlyHint"] is True
+
+
+async def test_tools_are_registered_with_the_service(
+    open_gateway: OpenGateway, service: ContractService, git_server: dict[str, Any]
+) -> None:
+    """Every tool of every server is told with its schema and annotations."""
+    async with open_gateway({"time": TIME_SERVER, "git": git_server}):
+        await until(lambda: {"time.convert_time", "git.git_log"} <= set(service.tools))
+
+    registered = service.tools["time.get_current_time"]
+    assert registered["name"] == NOW
+    assert registered["serverName"] == "time"
+    assert registered["annotations"]["readOnlyHint"] is True
+    assert registered["inputSchema"]["required"] == ["timezone"]
+
+
+async def test_concurrent_calls_share_one_server_process(open_gateway: OpenGateway) -> None:
+    """However many calls at once: the server is started once, and each call gets its own answer."""
+    zones = ["UTC", "Europe/Warsaw", "Asia/Tokyo", "America/New_York"] * 5
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        results = await asyncio.gather(
+            *(client.call_tool(NOW, {"timezone": zone}) for zone in zones)
+        )
+        running = children("mcp-server-time")
+        first = running[0].pid
+        await client.call_tool(NOW, {"timezone": "UTC"})
+        again = children("mcp-server-time")
+
+    assert [r.structured_content["timezone"] for r in results if r.structured_content] == zones
+    assert len(running) == 1
+    assert [p.pid for p in again] == [first]
+
+
+async def test_a_killed_server_comes_back(open_gateway: OpenGateway) -> None:
+    """The call that meets the dead server is told so or served; the next one works."""
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        await client.call_tool(NOW, {"timezone": "UTC"})
+        (killed,) = children("mcp-server-time")
+        killed.kill()
+        await until(lambda: not children("mcp-server-time"))
+        met = await client.call_tool_mcp(NOW, {"timezone": "UTC"})
+        after = await client.call_tool_mcp(NOW, {"timezone": "UTC"})
+        running = children("mcp-server-time")
+
+    assert not met.is_error or "MCP server 'time' ended" in met.content[0].text
+    assert not after.is_error
+    assert [p.pid for p in running] != [killed.pid]
+
+
+async def test_a_call_that_the_server_dies_in_is_told_that_it_may_have_run(
+    open_gateway: OpenGateway, service: ContractService, tmp_path: Path
+) -> None:
+    """Nobody knows whether it ran, so it is not simply sent again."""
+    script, began = tmp_path / "mortal.py", tmp_path / "began"
+    script.write_text(_MORTAL_SERVER)
+    mortal = {"command": sys.executable, "args": [str(script), str(began)]}
+    async with open_gateway({"mortal": mortal}) as client:
+        result = await client.call_tool_mcp("die", {})
+    times_run = len(began.read_text())
+
+    assert result.is_error
+    assert "it may or may not have run" in result.content[0].text
+    assert times_run == 1
+    assert service.questions[0]["execution"]["error"]["type"] == "UpstreamLostError"
+
+
+async def test_no_server_process_outlives_the_gateway(open_gateway: OpenGateway) -> None:
+    """Closing the gateway ends what it started."""
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        await client.list_tools()
+        assert len(children("mcp-server-time")) == 1
+
+    assert children("mcp-server-time") == []
+
+
+async def test_a_server_that_does_not_start_leaves_the_others_working(
+    open_gateway: OpenGateway,
+) -> None:
+    """Its tools' calls say what is wrong; the other servers' tools are listed and work."""
+    broken = {"command": "/nowhere/mcp-server-broken"}
+    async with open_gateway({"broken": broken, "time": TIME_SERVER}) as client:
+        names = {tool.name for tool in await client.list_tools()}
+        works = await client.call_tool_mcp(f"time_{NOW}", {"timezone": "UTC"})
+        fails = await client.call_tool_mcp("broken_anything", {})
+
+    assert names == {"time_get_current_time", "time_convert_time"}
+    assert not works.is_error
+    assert fails.is_error
+    assert "MCP server 'broken' cannot be reached: FileNotFoundError" in fails.content[0].text
+
+
+async def test_an_unknown_tool_is_told_as_such(open_gateway: OpenGateway) -> None:
+    """A wrong name is not a problem of the server."""
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        result = await client.call_tool_mcp("no_such_tool", {})
+
+    assert result.is_error
+    assert result.content[0].text == "Unknown tool: 'no_such_tool'"
+
+
+async def test_calls_go_through_while_the_service_is_away(
+    open_gateway: OpenGateway, service: ContractService, recorder: Recorder
+) -> None:
+    """No service: successes and failures are the server's own, and are recorded for later."""
+    service.__exit__(None, None, None)
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        good = await client.call_tool_mcp(NOW, {"timezone": "UTC"})
+        bad = await client.call_tool_mcp(NOW, {"timezone": "Warsaw"})
+    await asyncio.to_thread(recorder.flush)
+
+    assert not good.is_error
+    assert [b.text for b in bad.content] == [
+        "Error executing tool get_current_time: Invalid timezone: "
+        "'No time zone found with key Warsaw'"
+    ]
+    assert recorder.stats().spooled == 2
+
+
+async def test_a_write_is_not_repeated_however_sure_the_service_is(
+    open_gateway: OpenGateway,
+    service: ContractService,
+    git_server: dict[str, Any],
+    repository: Path,
+) -> None:
+    """`git_create_branch` changes the repository: unsafe stays unsafe at confidence 1."""
+    change = {"op": "replace", "path": "/base_branch", "from": "master", "value": "main"}
+    service.suggest = lambda _: answer(suggestion(change, confidence=1.0), safe=False)
+    arguments = {"repo_path": str(repository), "branch_name": "b", "base_branch": "master"}
+    async with open_gateway({"git": git_server}) as client:
+        result = await client.call_tool_mcp("git_create_branch", arguments)
+        branches = await client.call_tool(
+            "git_branch", {"repo_path": str(repository), "branch_type": "local"}
+        )
+
+    assert result.is_error
+    assert '"master" -> "main"' in result.content[-1].text
+    assert branches.content[0].text.split() == ["*", "main"]

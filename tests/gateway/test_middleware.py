@@ -1,0 +1,252 @@
+"""The middleware by itself, in a FastMCP server of one's own."""
+
+from typing import Any
+
+import pytest
+from fastmcp import Client, Context, FastMCP
+from fastmcp.exceptions import AuthorizationError, ToolError
+from fastmcp.tools.base import ToolResult
+from mcp import MCPError
+from mcp_types import (
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    InputRequiredResult,
+)
+
+from aftercall.adapters.fastmcp import ReflectionMiddleware
+from aftercall.json_values import JsonObject
+from aftercall.reflection import ReflectionPolicy
+from aftercall.wire import SuggestResponse
+from tests.sdk.scripted_advice import AsyncScripted, Records, answer, change, suggestion
+
+LIMIT = suggestion(change("/topK", 10, before=50))
+_SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+class Library:
+    """A server with tools that fail in each of the ways there are."""
+
+    def __init__(self, *script: SuggestResponse, masked: bool = False, **options: Any) -> None:
+        self.records = Records()
+        self.service = AsyncScripted(*script)
+        self.mcp: FastMCP[Any] = FastMCP("library", mask_error_details=masked)
+        self.mcp.add_middleware(
+            ReflectionMiddleware(
+                client=self.service,
+                recorder=self.records,
+                server_name="library",
+                policy=ReflectionPolicy(base_backoff_s=0),
+                **options,
+            )
+        )
+
+        @self.mcp.tool(annotations={"readOnlyHint": True})
+        def search(query: str, topK: int = 5) -> list[str]:  # noqa: N803  # as such tools have it
+            if topK > 10:
+                raise ValueError("topK must be <= 10")
+            return [query] * topK
+
+        @self.mcp.tool
+        def refuse() -> str:
+            raise ToolError("not today")
+
+        @self.mcp.tool
+        def soft_failure() -> ToolResult:
+            return ToolResult(content="half done", is_error=True, meta={"own": 1})
+
+        @self.mcp.tool
+        def forbidden() -> str:
+            raise AuthorizationError("no")
+
+        @self.mcp.tool
+        def needs_capability() -> str:
+            raise MCPError(code=MISSING_REQUIRED_CLIENT_CAPABILITY, message="needs sampling")
+
+        @self.mcp.tool
+        async def ask(ctx: Context) -> Any:
+            if ctx.input_responses is not None:
+                return "thanks"
+            form = ElicitRequestFormParams(message="which?", requested_schema=_SCHEMA)
+            return InputRequiredResult(input_requests={"q": ElicitRequest(params=form)})
+
+    async def call(
+        self, name: str, arguments: JsonObject | None = None, **meta: str
+    ) -> tuple[bool, list[str], dict[str, Any]]:
+        async with Client(self.mcp) as client:
+            result = await client.call_tool_mcp(name, arguments or {}, meta=dict(meta) or None)
+        texts = [getattr(block, "text", "") for block in result.content]
+        return result.is_error, texts, result.meta or {}
+
+
+async def test_a_repair_keeps_the_results_own_meta_and_structure() -> None:
+    """The corrected call's result is whole; only `aftercall` is added to its meta."""
+    library = Library(answer(LIMIT))
+    async with Client(library.mcp) as client:
+        result = await client.call_tool("search", {"query": "q", "topK": 50})
+
+    assert result.data == ["q"] * 10
+    assert result.meta is not None
+    assert result.meta["fastmcp"] == {"wrap_result": True}
+    assert result.meta["aftercall"]["changes"][0]["from"] == 50
+    assert [e.outcome for e in library.records.executions] == ["failure", "success"]
+
+
+async def test_an_exception_is_read_with_the_type_behind_it() -> None:
+    """FastMCP wraps what a tool raises; the record has the tool's own exception."""
+    library = Library()
+    await library.call("search", {"query": "q", "topK": 50})
+
+    error = library.records.executions[0].error
+    assert error is not None
+    assert (error.type, error.message) == ("ValueError", "topK must be <= 10")
+
+
+async def test_what_a_server_masks_stays_masked() -> None:
+    """Details that the caller may not see are not sent around him either."""
+    library = Library(answer(suggestion(change("/topK", 10), confidence=0.3)), masked=True)
+    is_error, texts, _ = await library.call("search", {"query": "q", "topK": 50})
+
+    error = library.records.executions[0].error
+    assert error is not None
+    assert error.message == "Error calling tool 'search'"
+    assert is_error
+    assert texts[0] == "Error calling tool 'search'"
+
+
+async def test_rejected_arguments_are_a_failure_of_validation() -> None:
+    """A call that never reached the tool is recorded with the validator's own words."""
+    library = Library()
+    is_error, texts, _ = await library.call("search", {"q": "q"})
+
+    error = library.records.executions[0].error
+    assert error is not None
+    assert error.type == "ValidationError"
+    assert "Missing required argument" in error.message or "Field required" in error.message
+    assert is_error
+    assert len(texts) == 1
+
+
+async def test_without_suggestions_an_exception_stays_what_it_was() -> None:
+    """The text is the tool's, with nothing added."""
+    library = Library()
+
+    assert await library.call("refuse") == (True, ["not today"], library_meta(library))
+
+
+def library_meta(library: Library) -> dict[str, Any]:
+    """What FastMCP itself puts into each result's meta."""
+    server_info = {"name": "library", "version": library.mcp.version}
+    return {"io.modelcontextprotocol/serverInfo": server_info}
+
+
+async def test_with_suggestions_the_tools_own_error_comes_first() -> None:
+    """An exception becomes an error result: its own text, then one block with the suggestions."""
+    library = Library(answer(suggestion(confidence=0.5, action="escalate")))
+    is_error, texts, meta = await library.call("refuse")
+
+    assert is_error
+    assert texts[0] == "not today"
+    assert texts[1].startswith("Suggestions from Aftercall")
+    assert len(texts) == 2
+    assert meta["aftercall"]["suggestions"][0]["action"] == "escalate"
+
+
+async def test_an_error_result_keeps_its_content_and_meta() -> None:
+    """A result with `isError` is extended, not replaced."""
+    library = Library(answer(suggestion(confidence=0.5, action="escalate")))
+    is_error, texts, meta = await library.call("soft_failure")
+
+    assert is_error
+    assert texts[0] == "half done"
+    assert meta["own"] == 1
+    assert library.records.executions[0].error is not None
+    assert library.records.executions[0].error.message == "half done"
+
+
+async def test_protocol_errors_keep_their_form() -> None:
+    """A missing capability is -32021 on the wire, suggestions or not."""
+    library = Library(answer(suggestion(confidence=0.5, action="escalate")))
+    with pytest.raises(MCPError) as caught:
+        await library.call("needs_capability")
+
+    assert caught.value.code == MISSING_REQUIRED_CLIENT_CAPABILITY
+
+
+async def test_a_refused_authorisation_keeps_its_form() -> None:
+    """It has its own meaning for the client, so nothing is mixed into it."""
+    library = Library(answer(suggestion(confidence=0.5, action="escalate")))
+
+    assert (await library.call("forbidden"))[:2] == (True, ["no"])
+
+
+async def test_a_request_for_input_passes_through_untouched() -> None:
+    """It is no outcome: nothing is recorded until the tool has its answer."""
+    library = Library()
+
+    async def elicit(*_: object) -> dict[str, Any]:
+        return {"name": "the red one"}
+
+    async with Client(library.mcp, elicitation_handler=elicit) as client:
+        result = await client.call_tool("ask")
+
+    assert result.content[0].text == "thanks"
+    assert [e.outcome for e in library.records.executions] == ["success"]
+
+
+async def test_who_calls_is_read_from_the_request() -> None:
+    """`_meta` names agent, session and purpose; they are in the question and the records."""
+    library = Library()
+    meta = {"aftercall/agent": "oracle", "aftercall/session": "s-9", "aftercall/context": "papers"}
+    await library.call("refuse", None, **meta)
+
+    for seen in (library.records.executions[0], library.service.asked[0]):
+        assert (seen.agent, seen.session_id, seen.context) == ("oracle", "s-9", "papers")
+        assert (seen.server_name, seen.tool_name) == ("library", "refuse")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_without_names_the_client_and_its_connection_stand_in(mode: str) -> None:
+    """The MCP client's name is the agent; calls of one connection are one session."""
+    library = Library()
+    for _ in range(2):
+        async with Client(library.mcp, mode=mode) as client:
+            await client.call_tool_mcp("search", {"query": "a"})
+            await client.call_tool_mcp("search", {"query": "b"})
+
+    one, two, three, four = library.records.executions
+    assert one.agent == "mcp"
+    assert one.session_id == two.session_id != None  # noqa: E711  # both: equal, and there is one
+    assert three.session_id == four.session_id
+    # Before 2026-07-28 a connection has a session of its own; since then, only the process has.
+    assert (one.session_id == three.session_id) == (mode == "auto")
+
+
+async def test_a_given_agent_name_stands_before_the_clients() -> None:
+    """One name for all callers that give none, as `--agent` sets it."""
+    library = Library(agent="house")
+    await library.call("search", {"query": "a"})
+    await library.call("search", {"query": "a"}, **{"aftercall/agent": "oracle"})
+
+    assert [e.agent for e in library.records.executions] == ["house", "oracle"]
+
+
+async def test_the_question_has_the_live_schema_and_annotations() -> None:
+    """So that a proposal can be checked although nobody registered the tool."""
+    library = Library()
+    await library.call("search", {"query": "q", "topK": 50})
+
+    assert library.service.asked[0].input_schema is not None
+    assert set(library.service.asked[0].input_schema["properties"]) == {"query", "topK"}
+    (claims,) = library.service.annotations
+    assert claims is not None
+    assert claims.read_only_hint is True
+
+
+async def test_large_results_are_recorded_small() -> None:
+    """What is kept of a result shows its form; the caller gets all of it."""
+    library = Library()
+    _, texts, _ = await library.call("search", {"query": "x" * 100_000, "topK": 9})
+
+    assert len(texts[0]) > 100_000
+    assert len(str(library.records.executions[0].result)) < 5000

@@ -1,0 +1,230 @@
+"""`aftercall gateway` as a process: its streams, its signals, and what it leaves behind."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+
+from tests.gateway.conftest import BIN, TIME_SERVER
+from tests.gateway.contract_service import ContractService
+from tests.gateway.waiting import children, until
+
+pytestmark = pytest.mark.real
+
+NOW = "get_current_time"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration with the time server."""
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"time": TIME_SERVER}}))
+    return file
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """A home of its own, so that nothing is spooled into the real one."""
+    home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+    return {key: value for key, value in os.environ.items() if key == "PATH"} | home
+
+
+def command(config: Path, url: str, *more: str) -> list[str]:
+    return [str(BIN / "aftercall"), "gateway", "--config", str(config), "--service", url, *more]
+
+
+@asynccontextmanager
+async def started(
+    words: Sequence[str], environment: dict[str, str]
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *words,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+def request(number: int, method: str, **params: Any) -> bytes:
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    return json.dumps(message).encode() + b"\n"
+
+
+HELLO = request(
+    1,
+    "initialize",
+    protocolVersion="2025-06-18",
+    capabilities={},
+    clientInfo={"name": "tester", "version": "1"},
+)
+CALL = request(2, "tools/call", name=NOW, arguments={"timezone": "UTC"})
+
+
+async def answers(process: asyncio.subprocess.Process, *requests: bytes) -> list[dict[str, Any]]:
+    """The answers, one for each request; anything else on standard output fails to parse."""
+    if process.stdin is None or process.stdout is None:
+        raise AssertionError("the process was started without pipes")
+    found = []
+    for line in requests:
+        process.stdin.write(line)
+        async with asyncio.timeout(20):
+            found.append(json.loads(await process.stdout.readline()))
+    return found
+
+
+async def test_nothing_but_mcp_goes_to_standard_output(
+    config: Path, service: ContractService, environment: dict[str, str]
+) -> None:
+    """Every line is an answer, and a client that leaves ends the gateway with exit code 0."""
+    async with started(command(config, service.url, "--verbose"), environment) as process:
+        hello, called = await answers(process, HELLO, CALL)
+        rest, _ = await process.communicate()
+
+    assert hello["result"]["serverInfo"]["name"] == "aftercall-gateway"
+    assert called["result"]["structuredContent"]["timezone"] == "UTC"
+    assert rest == b""
+    assert process.returncode == 0
+    (execution,) = service.executions
+    assert (execution["agent"], execution["toolName"]) == ("tester", NOW)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+async def test_a_signal_ends_it_in_order(
+    config: Path,
+    service: ContractService,
+    environment: dict[str, str],
+    number: signal.Signals,
+    code: int,
+) -> None:
+    """Calls are delivered, the servers behind it are ended and reaped, while the client waits."""
+    async with started(command(config, service.url), environment) as process:
+        await answers(process, HELLO, CALL)
+        (behind,) = children("mcp-server-time")
+        process.send_signal(number)
+        async with asyncio.timeout(15):
+            await process.wait()
+
+    assert process.returncode == code
+    assert not psutil.pid_exists(behind.pid)
+    assert [e["toolName"] for e in service.executions] == [NOW]
+
+
+async def test_over_http_agents_share_the_servers(
+    config: Path, service: ContractService, environment: dict[str, str]
+) -> None:
+    """Several clients over HTTP, one server process; SIGTERM ends all with exit code 0."""
+    words = command(config, service.url, "--transport", "http", "--port", "0", "--agent", "house")
+    async with started(words, environment) as process:
+        if process.stderr is None:
+            raise AssertionError("the process was started without pipes")
+        async with asyncio.timeout(20):
+            line = (await process.stderr.readline()).decode()
+        url = line.split()[-1]
+        async with Client(url) as one, Client(url, mode="legacy") as other:
+            results = await asyncio.gather(
+                *(c.call_tool(NOW, {"timezone": "UTC"}) for c in (one, other, one, other))
+            )
+            processes = children("mcp-server-time")
+        process.terminate()
+        async with asyncio.timeout(15):
+            await process.wait()
+
+    assert line.startswith("aftercall: gateway at http://127.0.0.1:")
+    assert len(results) == 4
+    assert len(processes) == 1
+    assert process.returncode == 0
+    assert children("mcp-server-time") == []
+    assert {e["agent"] for e in service.executions} == {"house"}
+    # A modern HTTP client has no session; one from before has its own, and not its secret.
+    assert len({e["sessionId"] for e in service.executions}) == 2
+
+
+async def test_disabled_agents_fail_as_they_would_without_it(
+    config: Path, service: ContractService, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """`--disable-agent` reaches the middleware: recorded, not asked about."""
+    words = command(config, service.url, "--disable-agent", "loner")
+    transport = StdioTransport(
+        words[0], words[1:], env=environment, log_file=tmp_path / "gateway.log", keep_alive=False
+    )
+    async with Client(transport) as client:
+        for agent in ("loner", "other"):
+            await client.call_tool_mcp(NOW, {"timezone": "Warsaw"}, meta={"aftercall/agent": agent})
+        await until(lambda: len(service.executions) == 2)
+
+    assert [q["execution"]["agent"] for q in service.questions] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "message"),
+    [
+        ("{", (), "Expecting property name"),
+        ('{"mcpServers": {"a": {}}}', (), "server 'a': \"command\" is missing"),
+        ('{"mcpServers": {"a": {"command": "x"}}}', ("--min-confidence", "7"), "between 0 and 1"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    tmp_path: Path, environment: dict[str, str], content: str, more: Sequence[str], message: str
+) -> None:
+    """No traceback, nothing on standard output, exit code 1."""
+    file = tmp_path / "broken.json"
+    file.write_text(content)
+    ended = subprocess.run(
+        command(file, "http://127.0.0.1:9", *more),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("aftercall: ")
+    assert message in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_an_address_in_use_is_said(
+    config: Path, service: ContractService, environment: dict[str, str]
+) -> None:
+    """The message names the options that help."""
+    words = command(config, service.url, "--transport", "http", "--port", str(service.port))
+    ended = subprocess.run(
+        words, env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+
+    assert ended.returncode == 1
+    assert "Address already in use; choose another with --host and --port" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_commands_module_imports_nothing_heavy() -> None:
+    """`aftercall --help` lists the gateway without loading FastMCP, pydantic or HTTP."""
+    program = (
+        "import sys, aftercall.cli, aftercall.cli_status, aftercall.gateway.cli;"
+        "print([m for m in ('fastmcp', 'mcp', 'pydantic', 'httpx2') if m in sys.modules])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert ended.stdout.strip() == "[]"

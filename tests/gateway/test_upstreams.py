@@ -1,0 +1,188 @@
+"""Servers that are reached at an address, and the connection's life."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from fastmcp import Context, FastMCP
+from fastmcp.client.client import Client
+from fastmcp.client.transports import ClientTransport
+from fastmcp.exceptions import ToolError
+from fastmcp.server.dependencies import get_http_headers
+
+from aftercall.gateway.config import HttpServer, StdioServer
+from aftercall.gateway.upstreams import Upstream, UpstreamUnavailableError
+from tests.gateway.conftest import OpenGateway
+from tests.gateway.waiting import until, until_answered
+
+pytestmark = pytest.mark.real
+
+
+class _Http:
+    """A FastMCP server over HTTP that can be stopped and started on the same port."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.port = 0
+        self.headers: list[dict[str, str]] = []
+        self._server: uvicorn.Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    def _app(self) -> FastMCP[Any]:
+        app: FastMCP[Any] = FastMCP("adder", instructions="Adds.")
+
+        @app.tool(annotations={"readOnlyHint": True})
+        async def add(a: int, b: int, ctx: Context) -> int:
+            self.calls += 1
+            self.headers.append(get_http_headers(include_all=True))
+            await ctx.report_progress(1, 2, "half")
+            return a + b
+
+        return app
+
+    async def start(self) -> None:
+        config = uvicorn.Config(
+            self._app().http_app(), port=self.port, log_level="error", ws="none", lifespan="on"
+        )
+        self._server = uvicorn.Server(config)
+        self._task = asyncio.create_task(self._server._serve())
+        await until(lambda: self._server is not None and self._server.started)
+        self.port = self._server.servers[0].sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = self._server.force_exit = True  # streams are left open
+            await self._task
+        self._server = self._task = None
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[_Http]:
+    server = _Http()
+    await server.start()
+    yield server
+    await server.stop()
+
+
+class _HandshakeUpstream(Upstream):
+    """Speaks the protocol of before 2026-07-28, in which HTTP servers keep sessions."""
+
+    def _new_client(self) -> Client[ClientTransport]:
+        client = super()._new_client()
+        client.mode = "legacy"
+        return client
+
+
+@pytest.fixture(params=[Upstream, _HandshakeUpstream], ids=["2026-07-28", "handshake"])
+def upstream(request: pytest.FixtureRequest, http: _Http) -> Upstream:
+    made: Upstream = request.param(HttpServer(name="adder", url=http.url))
+    return made
+
+
+async def test_an_http_server_works_through_the_gateway(
+    open_gateway: OpenGateway, http: _Http
+) -> None:
+    """Tools, results, progress and the server's instructions come through."""
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        heard.append((done, total, message))
+
+    servers = {"adder": {"url": http.url, "headers": {"x-key": "k-1"}}}
+    async with open_gateway(servers, progress_handler=progress) as client:
+        instructions = client.instructions
+        (tool,) = await client.list_tools()
+        result = await client.call_tool("add", {"a": 1, "b": 2})
+        await until(lambda: bool(heard))
+
+    assert instructions == "Adds."
+    assert tool.annotations is not None
+    assert tool.annotations.read_only_hint is True
+    assert result.data == 3
+    assert heard == [(1, 2, "half")]
+    assert http.headers[0]["x-key"] == "k-1"
+
+
+async def test_a_server_that_was_away_is_reached_again(upstream: Upstream, http: _Http) -> None:
+    """While it is away calls say so; when it is back they work, without a new gateway."""
+    async with upstream:
+        await upstream.call_tool("add", {"a": 1, "b": 2})
+        await http.stop()
+        with pytest.raises(ToolError):
+            await upstream.call_tool("add", {"a": 1, "b": 2})
+        with pytest.raises(UpstreamUnavailableError, match="cannot be reached"):
+            await upstream.call_tool("add", {"a": 1, "b": 2})
+        await http.start()
+        await until_answered(lambda: _answers(upstream))
+
+
+async def _answers(upstream: Upstream) -> bool:
+    try:
+        await upstream.call_tool("add", {"a": 1, "b": 2})
+    except UpstreamUnavailableError:
+        return False
+    return True
+
+
+async def test_a_server_that_was_started_anew_meanwhile_is_called_once(
+    upstream: Upstream, http: _Http
+) -> None:
+    """It has forgotten its sessions; the call is sent over a new one, and runs once."""
+    async with upstream:
+        await upstream.call_tool("add", {"a": 1, "b": 2})
+        await http.stop()
+        await http.start()
+        result = await upstream.call_tool("add", {"a": 2, "b": 2})
+
+    assert getattr(result, "structured_content", None) == {"result": 4}
+    assert http.calls == 2
+
+
+async def test_after_a_failed_start_it_is_not_started_for_every_call(tmp_path: Path) -> None:
+    """A server that cannot start is tried again after a pause; until then its problem is told."""
+    started = tmp_path / "started"
+    script = f"open({str(started)!r}, 'a').write('x'); raise SystemExit(1)"
+    server = StdioServer(name="sick", command=sys.executable, args=["-c", script])
+    async with Upstream(server) as upstream:
+        for _ in range(5):
+            with pytest.raises(UpstreamUnavailableError, match="'sick' cannot be reached"):
+                await upstream.client()
+
+    assert started.read_text() == "x"
+
+
+async def test_a_caller_that_leaves_does_not_break_the_connection_for_others(
+    tmp_path: Path,
+) -> None:
+    """The connection that a cancelled call began is the one the next call uses."""
+    started = tmp_path / "started"
+    program = (
+        f"open({str(started)!r}, 'a').write('x'); import time; time.sleep(0.3); "
+        "from mcp_server_time import main; main()"
+    )
+    server = StdioServer(name="time", command=sys.executable, args=["-c", program])
+    async with Upstream(server) as upstream:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(upstream.list_tools(), 0.05)
+        tools = await upstream.list_tools()
+
+    assert [tool.name for tool in tools] == ["get_current_time", "convert_time"]
+    assert started.read_text() == "x"
+
+
+async def test_a_stopped_upstream_says_so(http: _Http) -> None:
+    """After the gateway's end nothing is started again."""
+    upstream = Upstream(HttpServer(name="adder", url=http.url))
+    async with upstream:
+        await upstream.client()
+
+    with pytest.raises(UpstreamUnavailableError, match="has been stopped"):
+        await upstream.client()
