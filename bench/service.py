@@ -1,0 +1,317 @@
+"""How fast and how large the service is, through HTTP, on a history of its own making.
+
+    python bench/service.py [--executions 100000] [--quick] [--json FILE]
+
+A real `aftercall serve` with the default model on a temporary folder. It records the history of
+`bench/history.py` in batches of 100 over two connections and says how fast they became durable and
+when the last was learned from. Then it is started again three times, and `/suggest` is asked about
+failures that the history does not have and about one that repeats, over one connection, while
+nothing else happens. The floor (`bench/floor.py`) is measured before and after in the same run over
+a copy of the same vectors.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
+
+from bench import history  # noqa: E402  # needs the line above
+from embeddings.model_files import default_cache_dir  # noqa: E402
+
+BATCH = 100
+CONNECTIONS = 2
+MIB = 1024 * 1024
+MAX_INDEXING_S = 3600
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running `aftercall serve`."""
+
+    process: "subprocess.Popen[str]"
+    url: str
+    ready_s: float
+
+    def connect(self) -> http.client.HTTPConnection:
+        """A connection of one's own; it stays open."""
+        parts = urlsplit(self.url)
+        return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+
+    def status(self) -> dict[str, Any]:
+        """What `/status` says."""
+        connection = self.connect()
+        try:
+            connection.request("GET", "/status")
+            answer: dict[str, Any] = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        return answer
+
+    def rss_mib(self) -> float:
+        """Resident memory of the process and its children, in MiB."""
+        parent = psutil.Process(self.process.pid)
+        total = 0
+        for process in (parent, *parent.children(recursive=True)):
+            try:
+                total += process.memory_info().rss
+            except psutil.NoSuchProcess:
+                continue
+        return total / MIB
+
+    def stop(self) -> None:
+        """Gracefully; raises when it did not end well."""
+        self.process.terminate()
+        if self.process.wait(timeout=60) != 0:
+            raise RuntimeError(f"the service ended with {self.process.returncode}")
+
+
+@contextmanager
+def serving(folder: Path, log: Path) -> Iterator[Service]:
+    """Start the service and wait until it is ready; seconds from the start of the process."""
+    with log.open("a") as errors:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "aftercall.cli", "serve", "--port", "0",
+             "--data-dir", str(folder), "--log-format", "json"],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True,
+            env={k: v for k, v in os.environ.items() if not k.startswith("AFTERCALL_")},
+        )  # fmt: skip
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            ready_s = time.perf_counter() - started
+            if " ready at " not in line:
+                raise RuntimeError(f"the service did not start: {log.read_text()[-2000:]}")
+            yield Service(process, line.split(" ready at ")[1].split()[0], ready_s)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait(timeout=60)
+            if process.stdout:
+                process.stdout.close()
+
+
+@dataclass
+class Loaded:
+    """What recording the history came to."""
+
+    executions: int
+    seconds: float
+    lag_s: float
+    peak_mib: float
+    batch_ms: list[float] = field(default_factory=list)
+
+
+def load(service: Service, executions: int) -> Loaded:
+    """Record the history and wait until all of it is learned from."""
+    records = history.executions(executions)
+    bodies = iter([json.dumps(b).encode() for b in iter(lambda: list(islice(records, BATCH)), [])])
+    lock = threading.Lock()
+    batch_ms: list[float] = []
+    faults: list[str] = []
+
+    def send() -> None:
+        connection = service.connect()
+        while True:
+            with lock:
+                body = next(bodies, None)
+            if body is None:
+                connection.close()
+                return
+            started = time.perf_counter()
+            connection.request("POST", "/executions", body, {"content-type": "application/json"})
+            response = connection.getresponse()
+            receipt = json.loads(response.read())
+            batch_ms.append((time.perf_counter() - started) * 1000)
+            if response.status != 202 or receipt["rejected"]:
+                faults.append(str(receipt)[:500])
+
+    threads = [threading.Thread(target=send) for _ in range(CONNECTIONS)]
+    peak = 0.0
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        peak = max(peak, service.rss_mib())
+        threads[0].join(timeout=0.5)
+        threads[-1].join(timeout=0.01)
+    seconds = time.perf_counter() - started
+    if faults:
+        raise RuntimeError(f"{len(faults)} batches were not taken whole: {faults[0]}")
+    while service.status()["pendingIndexing"]:
+        if time.perf_counter() - started > MAX_INDEXING_S:
+            raise RuntimeError("indexing did not finish")
+        peak = max(peak, service.rss_mib())
+        time.sleep(0.1)
+    lag_s = time.perf_counter() - started - seconds
+    return Loaded(executions, seconds, lag_s, max(peak, service.rss_mib()), batch_ms)
+
+
+def ask(service: Service, failures: Sequence[dict[str, Any]], warm_up: int) -> list[float]:
+    """Milliseconds of each `/suggest` over one connection; the first `warm_up` are left out."""
+    bodies = [json.dumps({"execution": each}).encode() for each in failures]
+    connection = service.connect()
+    times: list[float] = []
+    for body in bodies:
+        started = time.perf_counter()
+        connection.request("POST", "/suggest", body, {"content-type": "application/json"})
+        response = connection.getresponse()
+        answer = response.read()
+        times.append((time.perf_counter() - started) * 1000)
+        if response.status != 200:
+            raise RuntimeError(answer.decode()[:500])
+    connection.close()
+    return times[warm_up:]
+
+
+def floor(
+    vectors: Path, failures: Sequence[dict[str, Any]], folder: Path
+) -> dict[str, list[float]]:
+    """Run `bench/floor.py` over these failures."""
+    file = folder / "failures.json"
+    file.write_text(json.dumps(failures))
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "floor.py"), "--vectors", str(vectors),
+         "--failures", str(file), "--cache-dir", str(default_cache_dir())],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    times: dict[str, list[float]] = json.loads(done.stdout)
+    return times
+
+
+def percentiles(times: Sequence[float]) -> dict[str, float]:
+    """p50, p95 and p99."""
+    cuts = statistics.quantiles(times, n=100, method="inclusive")
+    return {"p50": cuts[49], "p95": cuts[94], "p99": cuts[98]}
+
+
+def run(executions: int, questions: int) -> dict[str, Any]:
+    """All figures; progress on stderr."""
+    warm_up = 20
+    new = list(history.new_failures(questions + warm_up))
+    repeated = list(history.repeated_failures(questions + warm_up))
+    with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as name:
+        folder = Path(name)
+        data, log = folder / "data", folder / "service.log"
+        say(f"recording {executions:,} executions")
+        with serving(data, log) as service:
+            loaded = load(service, executions)
+            status = service.status()
+            service.stop()
+        shutil.copytree(data / "vectors", folder / "vectors")
+        say("starting again, three times")
+        starts = []
+        for _ in range(2):
+            with serving(data, log) as service:
+                starts.append(service.ready_s)
+                service.stop()
+        with serving(data, log) as service:
+            starts.append(service.ready_s)
+            say("measuring the floor, /suggest, and the floor again")
+            floors = [floor(folder / "vectors", new[warm_up:], folder)]
+            new_ms = ask(service, new, warm_up)
+            repeated_ms = ask(service, repeated, warm_up)
+            floors.append(floor(folder / "vectors", new[warm_up:], folder))
+            rss_mib = service.rss_mib()
+            service.stop()
+    bare = {name: percentiles([*floors[0][name], *floors[1][name]]) for name in floors[0]}
+    return {
+        "machine": {
+            "cpus": os.cpu_count(),
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+        },
+        "executions": executions,
+        "tools": 200,
+        "documents": status["documents"],
+        "questions": questions,
+        "record": {
+            "perSecond": loaded.executions / loaded.seconds,
+            "batchMs": percentiles(loaded.batch_ms),
+            "indexingLagS": loaded.lag_s,
+            "indexedPerSecond": loaded.executions / (loaded.seconds + loaded.lag_s),
+        },
+        "startS": statistics.median(starts),
+        "floorMs": bare,
+        "suggestNewMs": percentiles(new_ms),
+        "suggestRepeatedMs": percentiles(repeated_ms),
+        "ratios": {
+            "newToFloor": percentiles(new_ms)["p50"] / bare["both"]["p50"],
+            "repeatedToEmbedding": percentiles(repeated_ms)["p50"] / bare["embedding"]["p50"],
+        },
+        "memoryMiB": {"peakRecording": loaded.peak_mib, "afterSuggest": rss_mib},
+    }
+
+
+def table(figures: dict[str, Any]) -> str:
+    """The figures beside what was asked for."""
+
+    def times(values: dict[str, float]) -> str:
+        return " / ".join(f"{values[name]:.2f}" for name in ("p50", "p95", "p99"))
+
+    record, ratios = figures["record"], figures["ratios"]
+    memory = max(figures["memoryMiB"].values())
+    rows = [
+        ("recording, batches of 100", f"{record['perSecond']:,.0f} executions/s", ">= 2,000"),
+        ("  one batch, ms p50/p95/p99", times(record["batchMs"]), ""),
+        ("  learned from", f"{record['indexedPerSecond']:,.0f} executions/s", ""),
+        ("  lag behind the last batch", f"{record['indexingLagS']:.1f} s", ""),
+        ("start to ready, median of 3", f"{figures['startS']:.2f} s", "< 3 s"),
+        ("floor: embedding, ms", times(figures["floorMs"]["embedding"]), ""),
+        ("floor: index query, ms", times(figures["floorMs"]["query"]), ""),
+        ("floor: both, ms", times(figures["floorMs"]["both"]), ""),
+        ("/suggest, new failure, ms", times(figures["suggestNewMs"]), ""),
+        ("  p50 to floor", f"{ratios['newToFloor']:.2f} x", "<= 2.5"),
+        ("/suggest, repeated, ms", times(figures["suggestRepeatedMs"]), ""),
+        ("  p50 to one embedding", f"{ratios['repeatedToEmbedding']:.2f} x", "< 1"),
+        ("memory, largest seen", f"{memory:,.0f} MiB", "< 700"),
+    ]
+    head = (
+        f"{figures['executions']:,} executions, {figures['tools']} tools, "
+        f"{figures['documents']:,} documents; {figures['machine']['cpus']} CPUs, "
+        f"Python {figures['machine']['python']}"
+    )
+    lines = [f"{name:<30} {value:>26}  {wanted}".rstrip() for name, value, wanted in rows]
+    return "\n".join((head, "", *lines))
+
+
+def say(line: str) -> None:
+    """Progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--executions", type=int, default=100_000)
+    parser.add_argument("--quick", action="store_true", help="5,000 executions, 100 questions")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    args = parser.parse_args()
+    figures = run(5_000, 100) if args.quick else run(args.executions, 500)
+    print(table(figures))
+    if args.json:
+        args.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

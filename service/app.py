@@ -1,0 +1,64 @@
+"""The FastAPI app: routes, errors, limits, OpenAPI."""
+
+from fastapi import FastAPI
+from starlette.responses import HTMLResponse
+
+from service.docs_page import render_docs
+from service.errors import install_error_handlers
+from service.host_guard import HostGuard, hosts_to_answer
+from service.lifecycle import Lifecycle
+from service.limits import BodyLimits
+from service.openapi import install_openapi
+from service.request_log import RequestLog
+from service.routes import executions, similar, status, suggest, tools
+from service.settings import Settings
+from service.version import VERSION
+
+_DESCRIPTION = (
+    "The institutional memory of tool calls: record every call, ask when one fails. "
+    'Every error is `{"error": {"code", "message", "details"}}`. '
+    "Bodies are JSON with Content-Type application/json; names are camelCase. "
+    "Where a key stands twice in an object, the last value counts."
+)
+
+
+def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
+    """The app over services that `lifecycle` holds, or will hold once they are open.
+
+    Args:
+        settings: for limits and host names; nothing is read from the environment.
+        lifecycle: its `services` are set and taken away by whoever opens and closes them.
+    """
+    app = FastAPI(
+        title="Aftercall",
+        version=VERSION,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        # FastAPI's own telemetry exports rejected input with its values to whatever OpenTelemetry
+        # provider the process has; calls are private.
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+        },
+    )
+    app.state.lifecycle = lifecycle
+    install_error_handlers(app)
+    for room in (executions, suggest, similar, tools, status):
+        app.include_router(room.router)
+    install_openapi(app)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return render_docs(app.openapi())
+
+    # The last added is the outermost.
+    app.add_middleware(BodyLimits, limits=settings.limits)
+    hosts = hosts_to_answer(settings.server.host, settings.server.allowed_hosts)
+    app.add_middleware(HostGuard, hosts=hosts)
+    app.add_middleware(RequestLog)
+    return app

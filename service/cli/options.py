@@ -1,0 +1,59 @@
+"""What several commands share: reading settings, one line for a refusal."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aftercall.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+
+
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """`--data-dir`, which overrides `AFTERCALL_DATA_DIR`."""
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="folder of the log store and the vectors"
+    )
+
+
+def add_logging(parser: argparse.ArgumentParser) -> None:
+    """`--log-format` and `--log-level`."""
+    parser.add_argument("--log-format", choices=("auto", "text", "json"))
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+
+
+def settings_from(args: argparse.Namespace) -> "Settings":
+    """The environment's settings with the command line's on top; warns of variables nobody reads.
+
+    Raises:
+        ConfigurationError: naming what is wrong.
+    """
+    from pydantic import ValidationError
+
+    from service.environment import (
+        explain_settings,
+        read_settings,
+        unknown_variables,
+    )
+
+    for warning in unknown_variables(os.environ):
+        say(f"warning: {warning}")
+    try:
+        return read_settings().with_values(
+            server={"host": getattr(args, "host", None), "port": getattr(args, "port", None)},
+            data={"dir": getattr(args, "data_dir", None)},
+            log={
+                "format": getattr(args, "log_format", None),
+                "level": getattr(args, "log_level", None),
+            },
+        )
+    except ValidationError as error:
+        raise ConfigurationError(explain_settings(error)) from None
+
+
+def say(line: str) -> None:
+    """One line for a person, on stderr."""
+    print(f"aftercall: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,64 @@
+"""`aftercall serve`: the service, until it is told to stop."""
+
+import argparse
+import time
+
+from service.cli.options import add_data_dir, add_logging, say, settings_from
+
+
+class ServeCommand:
+    """Runs the service."""
+
+    name = "serve"
+    help = "run the service"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Where to listen and where to keep the data."""
+        parser.add_argument("--host", help="address to listen on (127.0.0.1)")
+        parser.add_argument("--port", type=int, help="port to listen on; 0 picks one (8799)")
+        add_data_dir(parser)
+        add_logging(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Serve until a signal; 0 after a graceful stop.
+
+        Raises:
+            AftercallError: why it cannot serve, and the cure.
+        """
+        started = time.perf_counter()
+        import asyncio  # heavy imports wait: `aftercall --help` loads this module
+
+        from service.container import Services
+        from service.host_guard import is_loopback
+        from service.logs import configure_logging
+        from service.server import bind, loop_factory, serve, url_of
+        from service.startup import one_line
+        from service.version import VERSION
+
+        settings = settings_from(args)
+        configure_logging(settings.log)
+        listener = bind(settings.server.host, settings.server.port)
+        if not is_loopback(settings.server.host):
+            say(
+                f"warning: {settings.server.host} can be reached from other machines and there is "
+                "no authentication; put a proxy that has some in front of it"
+            )
+
+        def ready(services: Services) -> None:
+            print(
+                f"aftercall {VERSION} ready at {url_of(listener)} · data {settings.data.dir} · "
+                f"log store {services.store.name} · vector index {services.index.name} · "
+                f"embedder {services.embedder.name} · {time.perf_counter() - started:.1f} s",
+                flush=True,
+            )
+
+        with (
+            listener,
+            one_line(settings.data.dir),
+            asyncio.Runner(loop_factory=loop_factory()) as runner,
+        ):
+            runner.run(serve(settings, listener, ready))
+        return 0
+
+
+command = ServeCommand()

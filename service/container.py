@@ -1,0 +1,132 @@
+"""Everything a running service holds open, opened in order and closed in reverse."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from aftercall.redaction import Redactor
+from embeddings.factory import open_embedder
+from embeddings.protocol import Embedder
+from ingest.indexer import Indexer
+from ingest.intake import Intake
+from ingest.seed import index_seed, load_seed
+from mongo.protocol import LogStore
+from mongo.sqlite import open_sqlite_store
+from retrieval.index.edge import EdgeIndex
+from retrieval.index.protocol import VectorIndex, VectorIndexError
+from retrieval.memory import Memory
+from retrieval.suggest import Suggester
+from service.settings import Settings
+
+VECTORS = "vectors"
+"""Folder of the vector index inside the data folder; `aftercall rebuild` removes it."""
+
+OnPhase = Callable[[str], None]
+"""Told what is being done, in words that complete "the service is ..."."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The open rooms below the routes."""
+
+    store: LogStore
+    embedder: Embedder
+    index: VectorIndex
+    indexer: Indexer
+    intake: Intake
+    suggester: Suggester
+    redactor: Redactor
+    parsers: Executor
+    seed_patterns: int
+    memory: Memory
+    opened_at: float
+
+
+@asynccontextmanager
+async def open_services(
+    settings: Settings, on_phase: OnPhase = lambda _: None, *, anew: bool = False
+) -> AsyncIterator[Services]:
+    """Open store, embedder, index, indexer and suggester; close them in reverse, failures included.
+
+    Args:
+        settings: what to open.
+        on_phase: told what is being done.
+        anew: forget all that was learned, once it is sure that it can be learned again; the indexer
+            is left to the caller to run.
+
+    Raises:
+        StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
+    """
+    async with AsyncExitStack() as stack:
+        on_phase("opening its log store")
+        store = await open_sqlite_store(settings.data.dir)
+        stack.push_async_callback(store.close)
+        on_phase("loading its embedding model")
+        embedder = await open_embedder(
+            settings.embedding.model,
+            cache_dir=settings.embedding.cache_dir,
+            cache_size=settings.embedding.cache_size,
+            threads=settings.embedding.threads,
+            on_progress=on_phase,
+        )
+        stack.push_async_callback(embedder.close)
+        if anew:
+            # In this order: a crash in between leaves old vectors and a full queue, which the next
+            # rebuild clears. The other way round the store would believe in vectors that are gone.
+            await store.reset_index()
+            await EdgeIndex.destroy(settings.data.dir / VECTORS)
+        on_phase("opening its vectors")
+        index = await EdgeIndex.open(
+            settings.data.dir / VECTORS,
+            dimension=embedder.dimension,
+            fingerprint=embedder.fingerprint,
+        )
+        stack.push_async_callback(index.close)
+        on_phase("reading its corpus of common mistakes")
+        if not anew:
+            await _check_vectors(store, index)
+        seeds = await asyncio.to_thread(load_seed)
+        await index_seed(seeds, store=store, index=index, embedder=embedder)
+        redactor = Redactor.create(
+            extra_names=settings.privacy.secret_names, allowlists=settings.privacy.allowlists
+        )
+        memory = Memory(store)
+        indexer = Indexer(store=store, memory=memory, index=index, embedder=embedder)
+        stack.push_async_callback(indexer.close)
+        suggester = Suggester(
+            store=store,
+            memory=memory,
+            index=index,
+            embedder=embedder,
+            redactor=redactor,
+            seeds=seeds,
+        )
+        stack.push_async_callback(suggester.close)
+        parsers = stack.enter_context(ThreadPoolExecutor(2, thread_name_prefix="aftercall-parse"))
+        if not anew:
+            indexer.start()
+        yield Services(
+            store=store,
+            embedder=embedder,
+            index=index,
+            indexer=indexer,
+            intake=Intake(store, redactor, indexer.wake),
+            suggester=suggester,
+            redactor=redactor,
+            parsers=parsers,
+            memory=memory,
+            seed_patterns=len(seeds.entries),
+            opened_at=time.monotonic(),
+        )
+
+
+async def _check_vectors(store: LogStore, index: VectorIndex) -> None:
+    """Documents are committed after their vectors, so none at all means that somebody took them."""
+    if await index.count() == 0 and (await store.counts()).documents > 0:
+        raise VectorIndexError(
+            "the log store knows documents whose vectors are gone: run `aftercall rebuild`, "
+            "which makes them anew from the log"
+        )

@@ -1,0 +1,42 @@
+"""What routes ask for: the open services and the caller's workspace.
+
+They are coroutines although they await nothing: FastAPI sends plain functions to a thread pool.
+"""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from service.container import Services
+from service.lifecycle import Lifecycle
+from service.problems import UnavailableError
+
+DEFAULT_WORKSPACE = "default"
+
+
+async def current_workspace() -> str:
+    """The workspace of the caller: one for all until there are keys; no route names it itself."""
+    return DEFAULT_WORKSPACE
+
+
+async def current_lifecycle(request: Request) -> Lifecycle:
+    """Where the process is between its start and its end."""
+    lifecycle: Lifecycle = request.app.state.lifecycle
+    return lifecycle
+
+
+async def open_services(request: Request) -> Services:
+    """The open services.
+
+    Raises:
+        UnavailableError: while they are being opened or closed.
+    """
+    lifecycle = await current_lifecycle(request)
+    if lifecycle.services is None:
+        raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
+    return lifecycle.services
+
+
+CurrentWorkspace = Annotated[str, Depends(current_workspace)]
+CurrentLifecycle = Annotated[Lifecycle, Depends(current_lifecycle)]
+OpenServices = Annotated[Services, Depends(open_services)]

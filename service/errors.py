@@ -1,0 +1,117 @@
+"""Every exception below a route becomes a `ProblemError`, in this one place.
+
+raised below                          answered
+──────────────────────────────────────────────────────────────────────────
+ProblemError                               itself
+ingest.intake.ConflictError           409 conflict
+ingest.intake.InvalidExecutionError   422 invalid_request
+ingest.outcomes.UnknownSuggestionError 404 not_found
+mongo.errors.StoreFullError           503 store_full, Retry-After
+mongo.errors.StoreError               503 store_unavailable, Retry-After
+VectorIndexError, EmbeddingError      503 index_unavailable / embedder_unavailable
+Starlette's 404 and 405               404 not_found, 405 method_not_allowed with Allow
+RequestValidationError                422 invalid_request (path parameters)
+anything else                         500 internal_error (`service.request_log`)
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from embeddings.protocol import EmbeddingError
+from ingest.intake import ConflictError, InvalidExecutionError
+from ingest.outcomes import UnknownSuggestionError
+from mongo.errors import StoreError, StoreFullError
+from retrieval.index.protocol import VectorIndexError
+from service.logs import log_event
+from service.problems import (
+    InvalidRequestError,
+    NotFoundError,
+    ProblemError,
+    UnavailableError,
+    render,
+)
+
+logger = logging.getLogger(__name__)
+
+ErrorT = TypeVar("ErrorT", bound=Exception)
+
+_FULL = (
+    "the log store has no space left; nothing of this call was stored, reading goes on; "
+    "free space on its volume and send the call again"
+)
+
+_AWAY = "the {} cannot do this at the moment; try again shortly"
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Answer every exception in the contract's form."""
+    _install(app, ProblemError, lambda _, problem: problem)
+    _install(app, ConflictError, lambda _, error: ProblemError(409, "conflict", str(error)))
+    _install(app, InvalidExecutionError, lambda _, error: InvalidRequestError(str(error)))
+    _install(app, UnknownSuggestionError, lambda _, error: NotFoundError(str(error)))
+    _install(app, StoreFullError, _unavailable("store_full", _FULL, retry_after_s=30))
+    _install(app, StoreError, _unavailable("store_unavailable", _AWAY.format("log store")))
+    _install(app, VectorIndexError, _unavailable("index_unavailable", _AWAY.format("vector index")))
+    _install(app, EmbeddingError, _unavailable("embedder_unavailable", _AWAY.format("embedder")))
+    _install(app, HTTPException, _http)
+    _install(app, RequestValidationError, _invalid_parameters)
+
+
+def _install(
+    app: FastAPI, kind: type[ErrorT], to_problem: Callable[[Request, ErrorT], ProblemError]
+) -> None:
+    async def handler(request: Request, error: Exception) -> Response:
+        if not isinstance(error, kind):  # Starlette looks handlers up by type
+            raise error
+        return render(to_problem(request, error))
+
+    app.add_exception_handler(kind, handler)
+
+
+def _unavailable(
+    code: str, message: str, *, retry_after_s: int = 2
+) -> Callable[[Request, Exception], ProblemError]:
+    """The log gets the room's own words, which name files; the caller gets `message`."""
+
+    def to_problem(_: Request, error: Exception) -> ProblemError:
+        log_event(logger, code, level="error", reason=str(error), error=error)
+        return UnavailableError(code, message, retry_after_s=retry_after_s)
+
+    return to_problem
+
+
+def _http(request: Request, error: HTTPException) -> ProblemError:
+    if error.status_code == 404:
+        return NotFoundError("there is no such path; see /docs for those there are")
+    if error.status_code == 405:
+        allowed = ", ".join(sorted(set(_methods_at(request))))
+        return ProblemError(
+            405,
+            "method_not_allowed",
+            f"this path takes {allowed}, not {request.method[:20]}",
+            headers={"allow": allowed},
+        )
+    return ProblemError(error.status_code, "invalid_request", str(error.detail))
+
+
+def _methods_at(request: Request) -> Iterator[str]:
+    """The methods of every route at the request's path; Starlette tells those of the first only."""
+    for context in iter_route_contexts(request.app.routes):
+        match, _ = context.original_route.matches(request.scope)
+        if match is not Match.NONE:
+            yield from context.methods or ()
+
+
+def _invalid_parameters(_: Request, error: RequestValidationError) -> ProblemError:
+    faults = (
+        f"{fault['loc'][-1]}: {str(fault['msg']).removeprefix('Value error, ')}"
+        for fault in error.errors()
+    )
+    return InvalidRequestError("; ".join(faults))

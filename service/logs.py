@@ -1,0 +1,109 @@
+"""Structured logs: one line per event on stderr, as JSON or as text.
+
+An event carries names, counts and durations, never what was in a call: no parameters, contexts,
+results, messages of tools. Exceptions are written as their types and places without their text,
+because the text often quotes a value.
+"""
+
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Literal, TextIO
+
+from service.settings import LogSettings
+
+_FIELDS = "aftercall_fields"
+
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
+    """Send every log record of the process through our formatter, once per process."""
+    stream = sys.stderr if stream is None else stream
+    text = settings.format == "text" or (settings.format == "auto" and stream.isatty())
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(TextFormatter() if text else JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(_LEVELS[settings.level], logging.INFO))
+    # Below INFO only our own rooms speak: libraries log bodies and SQL when asked for debug.
+    for room in ("service", "ingest", "retrieval", "embeddings", "mongo", "aftercall"):
+        logging.getLogger(room).setLevel(_LEVELS[settings.level])
+    # Its start and stop lines repeat what `serve` says in its own.
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def log_event(
+    logger: logging.Logger,
+    event: str,
+    *,
+    level: Literal["debug", "info", "warning", "error"] = "info",
+    error: BaseException | None = None,
+    **fields: object,
+) -> None:
+    """Write one event. `fields` are names, counts and durations, never the content of a call."""
+    logger.log(_LEVELS[level], event, extra={_FIELDS: fields}, exc_info=error)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line of JSON."""
+        line: dict[str, Any] = {
+            "time": _time(record).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info and record.exc_info[1]:
+            line["exception"] = list(describe_exception(record.exc_info[1]))
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """For a person at a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as a line of text; an exception follows on lines of its own."""
+        fields = " ".join(f"{name}={value}" for name, value in _fields(record).items())
+        clock = _time(record).astimezone().strftime("%H:%M:%S")
+        line = f"{clock} {record.levelname.lower():7} {record.getMessage()} {fields}".rstrip()
+        if record.exc_info and record.exc_info[1]:
+            line = "\n  ".join((line, *describe_exception(record.exc_info[1])))
+        return line
+
+
+def describe_exception(error: BaseException) -> Iterator[str]:
+    """Types and places of an exception and its causes, outermost first, without their texts."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield f"{type(current).__module__}.{type(current).__qualname__}"
+        yield from _places(current.__traceback__)
+        current = current.__cause__ or current.__context__
+
+
+def _places(trace: TracebackType | None) -> Iterator[str]:
+    for frame in traceback.extract_tb(trace)[-12:]:
+        yield f"at {frame.filename}:{frame.lineno} in {frame.name}"
+
+
+def _time(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, object]:
+    fields: Mapping[str, object] = getattr(record, _FIELDS, {})
+    return fields

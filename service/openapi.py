@@ -1,0 +1,141 @@
+"""What OpenAPI says of each route: the body that it reads by hand, the one form of every error."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from aftercall.wire import (
+    ErrorResponse,
+    Execution,
+    OutcomeReport,
+    SimilarRequest,
+    SuggestRequest,
+    ToolSpec,
+)
+
+_REFERENCE = "#/components/schemas/{model}"
+
+_BODIES: tuple[type[BaseModel], ...] = (
+    Execution,
+    SuggestRequest,
+    OutcomeReport,
+    SimilarRequest,
+    ToolSpec,
+)
+
+_ERRORS: Mapping[int, tuple[str, str, str]] = {
+    400: (
+        "The body is not JSON.",
+        "malformed_json",
+        "malformed JSON at line 1, column 14: Expecting ':' delimiter",
+    ),
+    403: (
+        "The Host header names another host.",
+        "host_not_allowed",
+        "this service does not answer under that host name; "
+        "name it in AFTERCALL_SERVER_ALLOWED_HOSTS",
+    ),
+    404: ("There is none of that id.", "not_found", "there is no execution of that id"),
+    408: (
+        "The body took too long to arrive.",
+        "request_timeout",
+        "the body did not arrive within 30 seconds",
+    ),
+    409: (
+        "The id is taken by other content.",
+        "conflict",
+        "an execution of that id with other content is stored already; "
+        "give every execution an id of its own",
+    ),
+    413: (
+        "The body is larger than 8 MiB, or the list longer than 1,000.",
+        "too_large",
+        "1,001 records in one request, at most 1,000 are taken; nothing was stored, split it",
+    ),
+    415: (
+        "The body is not application/json.",
+        "unsupported_media_type",
+        "send the body with Content-Type: application/json",
+    ),
+    422: (
+        "JSON, but not what the contract asks for; the message names the field.",
+        "invalid_request",
+        "unknown field `params` in `execution`; did you mean `parameters`?",
+    ),
+    500: (
+        "Unexpected; the service's log has it under the id.",
+        "internal_error",
+        "something unexpected happened; the service's log has it under 8c1f0e7a",
+    ),
+    503: (
+        "Come back after the seconds in Retry-After.",
+        "not_ready",
+        "the service is opening its stores; try again shortly",
+    ),
+}
+
+_ALWAYS = (403, 500)
+
+
+def answers(
+    status: int, example: object, *, errors: Sequence[int] = ()
+) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route: its success with an example, its errors in their one form."""
+    success: dict[str, Any] = {"content": {"application/json": {"example": example}}}
+    return {status: success, **{code: _error(code) for code in sorted({*errors, *_ALWAYS})}}
+
+
+def json_body(
+    model: type[BaseModel], examples: Mapping[str, object], *, or_list: bool = False
+) -> dict[str, Any]:
+    """The `openapi_extra` of a route that reads its body itself."""
+    schema: dict[str, Any] = {"$ref": _REFERENCE.format(model=model.__name__)}
+    if or_list:
+        schema = {"oneOf": [schema, {"type": "array", "items": schema, "maxItems": 1000}]}
+    content = {
+        "schema": schema,
+        "examples": {name: {"value": value} for name, value in examples.items()},
+    }
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def install_openapi(app: FastAPI) -> None:
+    """Let `app.openapi()` know the models of the bodies that routes read themselves."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = get_openapi(
+                title=app.title,
+                version=app.version,
+                description=app.description,
+                routes=app.routes,
+                tags=app.openapi_tags,
+                separate_input_output_schemas=False,
+            )
+            _, bodies = models_json_schema(
+                [(model, "validation") for model in _BODIES], ref_template=_REFERENCE
+            )
+            schema["components"]["schemas"].update(bodies["$defs"])
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+
+
+def _error(status: int) -> dict[str, Any]:
+    description, code, message = _ERRORS[status]
+    example = {"error": {"code": code, "message": message, "details": None}}
+    described: dict[str, Any] = {
+        "model": ErrorResponse,
+        "description": description,
+        "content": {"application/json": {"example": example}},
+    }
+    if status == 503:
+        described["headers"] = {
+            "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}
+        }
+    return described

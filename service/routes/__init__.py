@@ -1,0 +1,1 @@
+"""The routes of the wire contract, one file per concern."""

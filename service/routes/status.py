@@ -1,0 +1,66 @@
+"""What the service says of itself."""
+
+import time
+
+from fastapi import APIRouter, Response
+
+from aftercall.wire import Status
+from service import examples
+from service.dependencies import CurrentLifecycle, CurrentWorkspace, OpenServices
+from service.openapi import answers
+from service.problems import UnavailableError
+from service.responses import answer
+from service.version import VERSION
+
+router = APIRouter(tags=["service"])
+
+
+@router.get(
+    "/status",
+    summary="How much there is, and what is still to be learned from",
+    response_model=Status,
+    responses=answers(200, examples.STATUS, errors=(503,)),
+)
+async def status(services: OpenServices, workspace: CurrentWorkspace) -> Response:
+    """`pendingIndexing` counts all that is durable but not yet usable in answers."""
+    counts = await services.store.counts(workspace)
+    return answer(
+        Status(
+            version=VERSION,
+            ready=services.indexer.problem is None,
+            executions=counts.executions,
+            tools=counts.tools,
+            pending_indexing=counts.pending,
+            documents=counts.documents,
+            seed_patterns=services.seed_patterns,
+            embedder=services.embedder.name,
+            log_store=services.store.name,
+            vector_index=services.index.name,
+            uptime_s=round(time.monotonic() - services.opened_at, 1),
+        )
+    )
+
+
+@router.get("/healthz", summary="The process is up", responses=answers(200, {"status": "up"}))
+async def healthz() -> Response:
+    """For a supervisor that restarts what hangs; says nothing about the stores."""
+    return Response('{"status":"up"}', media_type="application/json")
+
+
+@router.get(
+    "/readyz",
+    summary="Calls are served",
+    responses=answers(200, {"status": "ready"}, errors=(503,)),
+)
+async def readyz(lifecycle: CurrentLifecycle) -> Response:
+    """503 until everything is open, and while executions cannot be learned from."""
+    services = lifecycle.services
+    if services is None:
+        raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
+    if services.indexer.problem is not None:
+        raise UnavailableError(
+            "indexing_stopped",
+            "executions are stored, but learning from them fails; see the service's log",
+            retry_after_s=5,
+        )
+    return Response('{"status":"ready"}', media_type="application/json")

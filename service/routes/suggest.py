@@ -1,0 +1,62 @@
+"""Suggestions for failed calls, and what became of them."""
+
+from fastapi import APIRouter, Request, Response
+
+from aftercall.wire import OutcomeReport, SuggestRequest, SuggestResponse
+from ingest.outcomes import record_outcome
+from service import examples
+from service.dependencies import CurrentWorkspace, OpenServices
+from service.openapi import answers, json_body
+from service.parameters import SuggestionId
+from service.request_log import count
+from service.requests import read_model
+from service.responses import answer
+
+router = APIRouter(tags=["suggesting"])
+
+
+@router.post(
+    "/suggest",
+    summary="What to do about a failed call",
+    response_model=SuggestResponse,
+    responses=answers(200, examples.SUGGESTED, errors=(400, 408, 413, 415, 422, 503)),
+    openapi_extra=json_body(SuggestRequest, examples.SUGGESTING),
+)
+async def suggest(
+    request: Request, services: OpenServices, workspace: CurrentWorkspace
+) -> Response:
+    """Suggestions come best first; `confidence` is the probability of doing what the caller meant.
+
+    An empty list is an honest "I don't know", with its reason.
+    """
+    question = await read_model(request, SuggestRequest, services.parsers)
+    response = await services.suggester.suggest(workspace, question)
+    count(request, suggestions=len(response.suggestions))
+    return answer(response)
+
+
+@router.post(
+    "/suggestions/{suggestionId}/outcome",
+    summary="What became of a suggestion",
+    status_code=204,
+    response_class=Response,
+    responses=answers(204, None, errors=(400, 404, 408, 413, 415, 422, 503)),
+    openapi_extra=json_body(OutcomeReport, examples.REPORTING),
+)
+async def report_outcome(
+    suggestion_id: SuggestionId,
+    request: Request,
+    services: OpenServices,
+    workspace: CurrentWorkspace,
+) -> Response:
+    """An execution recorded with `suggestionId` says the same; saying it twice changes nothing."""
+    report = await read_model(request, OutcomeReport, services.parsers)
+    await record_outcome(
+        workspace,
+        suggestion_id,
+        report,
+        store=services.store,
+        suggester=services.suggester,
+        on_stored=services.indexer.wake,
+    )
+    return Response(status_code=204)

@@ -1,0 +1,188 @@
+"""Listening, serving and stopping: one process, from its socket to its last flush."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import uvicorn
+
+from aftercall.errors import AftercallError
+from service.app import create_app
+from service.container import Services, open_services
+from service.lifecycle import Lifecycle
+from service.logs import log_event
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_KEEP_ALIVE_S = 65
+"""Idle connections are kept a little longer than the minute that clients and proxies commonly keep
+them, so that it is the client that closes and no request meets a closing connection."""
+
+
+class CannotListenError(AftercallError):
+    """The address cannot be listened on; the message names the cure."""
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's own handlers raise the signal again after shutdown, which would end us with -15."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A bound socket that does not listen yet, so that nothing is opened for a taken port.
+
+    Raises:
+        CannotListenError: taken, not permitted, or no address of this machine.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError:
+        raise CannotListenError(f"{host} is not an address; try --host 127.0.0.1") from None
+    listener = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":  # elsewhere the option lets two processes share a port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        # Two processes may bind one port as long as neither listens, so only this settles it.
+        listener.listen(1)
+    except OSError as error:
+        listener.close()
+        raise CannotListenError(_why_not(host, port, error)) from None
+    return listener
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return f"port {port} needs privileges; choose one above 1023 with --port"
+    return (
+        f"cannot listen on {host}:{port}: {error.strerror or error}; "
+        "is another aftercall running? choose another port with --port"
+    )
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where the socket can be reached."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def serve(
+    settings: Settings, listener: socket.socket, on_ready: Callable[[Services], None]
+) -> None:
+    """Serve on `listener` until SIGINT or SIGTERM; then finish, flush and close.
+
+    It listens at once, so that `/healthz` answers while models load; all else is 503 until
+    `on_ready` is called. A second signal ends the process where it stands, which is safe: what was
+    acknowledged is durable.
+
+    Raises:
+        StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
+    """
+    lifecycle = Lifecycle()
+    server = _Server(
+        uvicorn.Config(
+            create_app(settings, lifecycle),
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=max(1, round(settings.server.shutdown_s)),
+        )
+    )
+    stopping = asyncio.Event()
+    with _signals(stopping):
+        serving = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")
+        try:
+            async with _opened(settings, lifecycle, stopping):
+                if lifecycle.services is not None:
+                    on_ready(lifecycle.services)
+                await _first(stopping, serving)
+                lifecycle.phase = "stopping"
+                server.should_exit = True
+                await serving
+        finally:
+            server.should_exit = True
+            await serving
+    log_event(logger, "stopped")
+
+
+@contextlib.asynccontextmanager
+async def _opened(
+    settings: Settings, lifecycle: Lifecycle, stopping: asyncio.Event
+) -> AsyncIterator[None]:
+    """Services in `lifecycle`; none when it was told to stop while they were being opened."""
+
+    def phase(what: str) -> None:
+        lifecycle.phase = what
+        log_event(logger, what)
+
+    async with contextlib.AsyncExitStack() as stack:
+        opening = asyncio.create_task(
+            stack.enter_async_context(open_services(settings, phase)), name="open services"
+        )
+        await _first(stopping, opening)
+        if not opening.done():
+            opening.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await opening
+        else:
+            lifecycle.services = opening.result()
+        try:
+            yield
+        finally:
+            lifecycle.services = None
+            lifecycle.phase = "stopping"
+
+
+async def _first(stopping: asyncio.Event, task: "asyncio.Task[object]") -> None:
+    """Wait for the signal or for the task, whichever comes first."""
+    signalled = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((signalled, task), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        signalled.cancel()
+
+
+@contextlib.contextmanager
+def _signals(stopping: asyncio.Event) -> Iterator[None]:
+    """The first signal sets `stopping`; the second ends the process at once."""
+    loop = asyncio.get_running_loop()
+
+    def handle(number: int) -> None:
+        if stopping.is_set():
+            os._exit(128 + number)
+        log_event(logger, "stopping", signal=signal.Signals(number).name)
+        stopping.set()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, handle, number)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """The event loop of uvloop, where there is one for the platform."""
+    try:
+        import uvloop  # noqa: PLC0415  # not on Windows
+    except ImportError:
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

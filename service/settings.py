@@ -1,0 +1,154 @@
+"""Settings: one class per concern, plain data once made.
+
+Making one of these reads no environment; `service.environment.read_settings` does, and only entry
+points call it. A variable is `AFTERCALL_`, the section and the field: `AFTERCALL_SERVER_PORT` is
+`settings.server.port`.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_settings import NoDecode
+
+_MIB = 1024 * 1024
+
+
+def _names(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _json_object(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('must be a JSON object, such as {"send_mail": ["subject"]}') from None
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+"""Several names; comma-separated in the environment."""
+
+Allowlists = Annotated[dict[str, list[str]], NoDecode, BeforeValidator(_json_object)]
+"""Tool name to the parameters that are kept; JSON in the environment."""
+
+
+class Section(BaseModel):
+    """What the classes below share: immutable.
+
+    Unknown fields are ignored, because a variable of a newer version must not stop an older one;
+    `service.environment.unknown_variables` warns of them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ServerSettings(Section):
+    """Where the service listens, whom it answers and how it stops."""
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
+    port: int = Field(default=8799, ge=0, le=65535, description="Port to listen on; 0 picks one.")
+    allowed_hosts: Names = Field(
+        default=(),
+        description="Host names that requests may carry, comma-separated, `*` for any. Left empty: "
+        "loopback names on a loopback address, any name on another.",
+    )
+    shutdown_s: float = Field(
+        default=5.0, gt=0, le=600, description="Seconds that running requests get at shutdown."
+    )
+
+
+class DataSettings(Section):
+    """Where everything durable lives."""
+
+    dir: Path = Field(
+        description="Folder of the log store and the vectors, for one service process at a time; "
+        "unless set, where the platform keeps a user's data."
+    )
+
+
+class EmbeddingSettings(Section):
+    """How texts become vectors."""
+
+    model: str = Field(
+        default="all-MiniLM-L6-v2",
+        min_length=1,
+        description="Model name or path; `hashing` needs no model. To change it on existing data, "
+        "run `aftercall rebuild`.",
+    )
+    cache_dir: Path = Field(description="Folder of the exported models.")
+    cache_size: int = Field(
+        default=10_000, ge=0, le=10_000_000, description="Texts whose vectors are kept in memory."
+    )
+    threads: int = Field(default=2, ge=1, le=256, description="Threads of one inference.")
+
+
+class PrivacySettings(Section):
+    """What is masked before anything is written, and again before it is returned."""
+
+    secret_names: Names = Field(
+        default=(),
+        description="Further parameter names whose values are masked, comma-separated.",
+    )
+    allowlists: Allowlists = Field(
+        default_factory=dict,
+        description="JSON object of tool name to the parameters that are kept; of that tool's "
+        "other parameters only type and hash are stored.",
+    )
+
+
+class LimitSettings(Section):
+    """How much one caller, and all callers together, may ask of the service."""
+
+    body_bytes: int = Field(
+        default=8 * _MIB, ge=1024, le=1024 * _MIB, description="Largest request body, in bytes."
+    )
+    buffered_bytes: int = Field(
+        default=64 * _MIB,
+        ge=1024,
+        description="Bytes of request bodies held at a time; beyond it callers are told to wait.",
+    )
+    body_timeout_s: float = Field(
+        default=30.0, gt=0, le=3600, description="Seconds in which a request body has to arrive."
+    )
+
+
+class LogSettings(Section):
+    """What the service says of its work, on stderr."""
+
+    format: Literal["auto", "text", "json"] = Field(
+        default="auto",
+        description="`text`, `json` lines, or `auto`: text on a terminal, else json.",
+    )
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severe level that is written."
+    )
+
+
+class Settings(BaseModel):
+    """All settings of the service, a section per concern."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    server: ServerSettings = Field(default_factory=ServerSettings)
+    data: DataSettings
+    embedding: EmbeddingSettings
+    privacy: PrivacySettings = Field(default_factory=PrivacySettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
+
+    def with_values(self, **sections: Mapping[str, object]) -> Self:
+        """A copy in which some fields of some sections are replaced; None leaves a field as it is.
+
+        Raises:
+            pydantic.ValidationError: when a value is out of range.
+        """
+        values: dict[str, Any] = self.model_dump()
+        for section, fields in sections.items():
+            values[section] |= {name: value for name, value in fields.items() if value is not None}
+        return type(self).model_validate(values)

@@ -1,0 +1,213 @@
+"""A true service for the tests: real stores, the real app, a real Uvicorn on a free port."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import httpx2
+import uvicorn
+
+from service.app import create_app
+from service.container import Services, open_services
+from service.lifecycle import Lifecycle
+from service.server import bind, loop_factory, url_of
+from service.settings import DataSettings, EmbeddingSettings, Settings
+
+ROOT = Path(__file__).parents[2]
+
+T = TypeVar("T")
+
+
+def hashing_settings(folder: Path, **sections: Any) -> Settings:
+    """Settings for a service on `folder` whose embedder needs no model."""
+    settings = Settings(
+        data=DataSettings(dir=folder / "data"),
+        embedding=EmbeddingSettings(model="hashing", cache_dir=folder / "models"),
+    )
+    return settings.with_values(**sections)
+
+
+def execution(**fields: Any) -> dict[str, Any]:
+    """A valid success in the wire's form, with a new id."""
+    return {
+        "executionId": str(uuid4()),
+        "timestamp": "2026-02-20T14:30:00Z",
+        "agent": "librarian",
+        "serverName": "rag-server",
+        "toolName": "rag_query",
+        "parameters": {"query": "reflection", "topK": 5},
+        "outcome": "success",
+        **fields,
+    }
+
+
+def failure(**fields: Any) -> dict[str, Any]:
+    """A valid failure in the wire's form, with a new id."""
+    error = {"type": "ValidationError", "message": "Invalid parameter: topK must be <= 10"}
+    return execution(
+        **{"outcome": "failure", "error": error, "parameters": {"query": "x", "topK": 50}, **fields}
+    )
+
+
+def eventually(ask: Callable[[], T | None], timeout_s: float = 20) -> T:
+    """The first answer that is not None or False; fails after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if answer := ask():
+            return answer
+        time.sleep(0.02)  # between two questions, not for luck
+    raise TimeoutError(f"not so within {timeout_s} s")
+
+
+@dataclass(frozen=True)
+class RunningService:
+    """A service in a thread of this process."""
+
+    url: str
+    services: Services
+    loop: asyncio.AbstractEventLoop
+    client: httpx2.Client
+
+    def record(self, body: object) -> httpx2.Response:
+        """POST /executions."""
+        return self.client.post("/executions", json=body)
+
+    def record_text(self, body: str | bytes) -> httpx2.Response:
+        """POST /executions with a body as it is."""
+        content = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+        return self.client.post(
+            "/executions", content=content, headers={"content-type": "application/json"}
+        )
+
+    def is_stored(self, record: dict[str, Any]) -> bool:
+        """Whether an execution can be read back."""
+        return self.client.get(f"/executions/{record['executionId']}").status_code == 200
+
+
+@contextmanager
+def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
+    """Open the services of `settings` and serve them until the block ends."""
+    listener = bind("127.0.0.1", port)
+    lifecycle = Lifecycle()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(settings, lifecycle), http="httptools", ws="none", lifespan="off",
+            access_log=False, log_config=None,
+        )
+    )  # fmt: skip
+    loops: list[asyncio.AbstractEventLoop] = []
+    faults: list[BaseException] = []
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        async with open_services(settings) as services:
+            lifecycle.services = services
+            await server.serve(sockets=[listener])
+
+    def run() -> None:
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(serve())
+        except BaseException as error:  # noqa: BLE001  # raised again in the test's thread
+            faults.append(error)
+
+    thread = threading.Thread(target=run, name="service under test")
+    thread.start()
+    try:
+        eventually(lambda: server.started or faults)
+        if faults:
+            raise faults[0]
+        if lifecycle.services is None:
+            raise RuntimeError("the server started without its services")
+        with httpx2.Client(base_url=url_of(listener), timeout=30) as client:
+            yield RunningService(url_of(listener), lifecycle.services, loops[0], client)
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
+        listener.close()
+    if faults:
+        raise faults[0]
+
+
+@dataclass(frozen=True)
+class ServeProcess:
+    """`aftercall serve` in a process of its own."""
+
+    process: "subprocess.Popen[str]"
+    url: str
+    ready_line: str
+
+    def get(self, path: str) -> dict[str, Any]:
+        """The JSON of a GET."""
+        answer: dict[str, Any] = httpx2.get(self.url + path, timeout=30).json()
+        return answer
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and wait; the exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=30)
+
+
+def aftercall(*arguments: str, environ: dict[str, str] | None = None) -> "subprocess.Popen[str]":
+    """Start the `aftercall` command of this checkout with the hashing embedder."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "aftercall.cli", *arguments],
+        cwd=ROOT,
+        env={
+            **{k: v for k, v in os.environ.items() if not k.startswith("AFTERCALL_")},
+            "AFTERCALL_EMBEDDING_MODEL": "hashing",
+            **(environ or {}),
+        },
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(
+    *arguments: str, environ: dict[str, str] | None = None, stdin: str = ""
+) -> tuple[int, str, str]:
+    """Run the command to its end: exit status, stdout, stderr."""
+    process = aftercall(*arguments, environ=environ)
+    out, err = process.communicate(stdin, timeout=60)
+    return process.returncode, out, err
+
+
+@contextmanager
+def serving(
+    data_dir: Path, *arguments: str, environ: dict[str, str] | None = None
+) -> Iterator[ServeProcess]:
+    """`aftercall serve` on a free port, ready; killed at the end if it still runs."""
+    process = aftercall(
+        "serve", "--port", "0", "--data-dir", str(data_dir), *arguments, environ=environ
+    )
+    # stderr is drained all the time, so that a full pipe never stops the service.
+    errors: list[str] = []
+    drain = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
+    drain.start()
+    try:
+        line = process.stdout.readline() if process.stdout else ""
+        if " ready at " not in line:
+            process.wait(timeout=30)
+            drain.join(timeout=5)
+            raise RuntimeError(f"serve ended with {process.returncode}: {''.join(errors)}")
+        yield ServeProcess(process, line.split(" ready at ")[1].split()[0], line)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(timeout=30)
+        drain.join(timeout=5)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()

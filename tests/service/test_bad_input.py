@@ -1,0 +1,447 @@
+"""Bad input gets the contract's error, loses nothing else, and the service goes on."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+
+from tests.service.running_service import RunningService, execution, failure
+
+MIB = 1024 * 1024
+
+
+def error_of(response: httpx2.Response, status: int, code: str) -> str:
+    """The message of an error that has the contract's form and nothing else."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    body = response.json()
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"code", "message", "details"}
+    assert body["error"]["code"] == code
+    assert "Traceback" not in response.text
+    message: str = body["error"]["message"]
+    assert len(message) <= 500
+    return message
+
+
+def goes_on(service: RunningService) -> None:
+    """The service takes a good execution after the bad input."""
+    good = execution()
+    response = service.record(good)
+    assert response.json() == {"accepted": 1, "duplicates": 0, "rejected": []}
+    assert service.is_stored(good)
+
+
+def literal(record: dict[str, Any], value: str) -> str:
+    """A record as text in which the string "@" is replaced by a piece of raw JSON."""
+    return json.dumps(record).replace('"@"', value)
+
+
+def test_malformed_json_is_400_with_its_position(service: RunningService) -> None:
+    """A body that is not JSON is refused whole, and the message says where it breaks."""
+    response = service.record_text('[{"executionId": "x"},\n {"agent" 1}]')
+    message = error_of(response, 400, "malformed_json")
+    assert "line 2, column 11" in message
+    goes_on(service)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"   ",
+        b'{"a": 1} x',
+        b"[1, ",
+        b'"\xff\xfe"',
+        b"\x00",
+        b'["a\nb"]',
+        b"[1,]",
+        b"{'a': 1}",
+    ],
+    ids=[
+        "empty",
+        "blank",
+        "trailing",
+        "cut off",
+        "not utf-8",
+        "nul",
+        "raw newline",
+        "comma",
+        "quotes",
+    ],
+)
+def test_what_is_not_json_is_400(service: RunningService, body: bytes) -> None:
+    """Every way of not being JSON is the same error."""
+    error_of(service.record_text(body), 400, "malformed_json")
+
+
+@pytest.mark.parametrize("body", ["3", '"text"', "null", "true", "1.5"])
+def test_json_that_is_neither_object_nor_list_is_422(service: RunningService, body: str) -> None:
+    """The message says what the body must be."""
+    message = error_of(service.record_text(body), 422, "invalid_request")
+    assert "an object" in message
+    assert "list" in message
+
+
+def test_an_empty_list_is_recorded_as_nothing(service: RunningService) -> None:
+    """Sending nothing is no error."""
+    response = service.record([])
+    assert response.status_code == 202
+    assert response.json() == {"accepted": 0, "duplicates": 0, "rejected": []}
+
+
+Spoil = Callable[[dict[str, Any]], str]
+
+NEVER_VALID: dict[str, tuple[Spoil, tuple[str, ...]]] = {
+    "an unknown field": (
+        lambda r: json.dumps(r | {"params": {}}), ("unknown field `params`", "`parameters`")),
+    "an unknown nested field": (
+        lambda r: json.dumps(r | {"outcome": "failure", "error": {"message": "m", "kode": "x"}}),
+        ("unknown field `kode` in `error`", "`code`")),
+    "a field of a wrong type": (
+        lambda r: json.dumps(r | {"parameters": ["a"]}), ("parameters", "object")),
+    "a number as text": (
+        lambda r: json.dumps(r | {"durationMs": "fast"}), ("durationMs", "number")),
+    "a number as a name": (lambda r: json.dumps(r | {"agent": 7}), ("agent", "string")),
+    "a missing field": (
+        lambda r: json.dumps({k: v for k, v in r.items() if k != "toolName"}),
+        ("toolName", "missing")),
+    "an id that is no uuid": (
+        lambda r: json.dumps(r | {"executionId": "e-1"}), ("executionId", "UUID")),
+    "nan": (lambda r: literal(r | {"parameters": {"x": "@"}}, "NaN"), ("x", "nan")),
+    "infinity": (lambda r: literal(r | {"parameters": {"x": "@"}}, "Infinity"), ("x", "inf")),
+    "minus infinity": (lambda r: literal(r | {"result": ["@"]}, "-Infinity"), ("result", "inf")),
+    "a number beyond floats": (lambda r: literal(r | {"result": "@"}, "1e999"), ("result", "inf")),
+    "a nan duration": (lambda r: literal(r | {"durationMs": "@"}, "NaN"), ("durationMs", "finite")),
+    "an integer of 400 digits": (
+        lambda r: literal(r | {"result": "@"}, "1" * 400), ("result", "64 bits")),
+    "an integer of 5,000 digits": (
+        lambda r: literal(r | {"result": "@"}, "1" * 5000), ("result", "inf")),
+    "nesting 150 deep": (
+        lambda r: literal(r | {"parameters": {"x": "@"}}, "[" * 150 + "]" * 150),
+        ("parameters", "nested deeper than 100")),
+    "nesting 200 deep": (
+        lambda r: literal(r | {"parameters": {"x": "@"}}, '{"a":' * 200 + "1" + "}" * 200),
+        ("parameters", "nested deeper than 100")),
+    "nesting 100,000 deep": (
+        lambda r: literal(r | {"parameters": {"x": "@"}}, "[" * 100_000 + "]" * 100_000),
+        ("nested deeper than 100",)),
+    "a lone surrogate": (
+        lambda r: literal(r | {"parameters": {"x": "@"}}, '"\\ud800"'), ("x", "surrogate")),
+    "a lone surrogate in bytes": (
+        lambda r: literal(r | {"context": "@"}, '"\ud800"'), ("context", "surrogate")),
+    "a lone surrogate in a key": (
+        lambda r: literal(r | {"parameters": {"x": "@"}}, '{"\\udfff": 1}'), ("surrogate",)),
+    "a lone surrogate in a field name": (
+        lambda r: json.dumps(r)[:-1] + ', "\\ud800": 1}', ("a field name", "surrogate")),
+    "nul in a parameter": (
+        lambda r: json.dumps(r | {"parameters": {"x": "a\0b"}}), ("x", "NUL")),
+    "nul in a name": (lambda r: json.dumps(r | {"toolName": "a\0b"}), ("toolName", "NUL")),
+    "a timestamp without a zone": (
+        lambda r: json.dumps(r | {"timestamp": "2026-02-20T14:30:00"}), ("timestamp", "timezone")),
+    "a timestamp in the year 9999": (
+        lambda r: json.dumps(r | {"timestamp": "9999-12-31T23:59:59Z"}), ("timestamp",)),
+    "a timestamp before 1970": (
+        lambda r: json.dumps(r | {"timestamp": "1969-12-31T00:00:00Z"}), ("timestamp", "1970")),
+    "a timestamp two days ahead": (
+        lambda r: json.dumps(r | {"timestamp": _in_days(2)}), ("timestamp",)),
+    "a timestamp as a number": (
+        lambda r: json.dumps(r | {"timestamp": 1_700_000_000}), ("timestamp", "RFC 3339")),
+    "a success with an error": (
+        lambda r: json.dumps(r | {"error": {"message": "m"}}), ("a success has no error",)),
+    "a failure without an error": (
+        lambda r: json.dumps(r | {"outcome": "failure"}), ("a failure needs an error",)),
+    "an unknown outcome": (lambda r: json.dumps(r | {"outcome": "ok"}), ("outcome", "success")),
+    "an empty tool name": (lambda r: json.dumps(r | {"toolName": ""}), ("toolName",)),
+    "a tool name of 300 characters": (lambda r: json.dumps(r | {"toolName": "t" * 300}), ("256",)),
+}  # fmt: skip
+
+
+def _in_days(days: int) -> str:
+    from datetime import UTC, datetime, timedelta
+
+    return (datetime.now(UTC) + timedelta(days=days)).isoformat()
+
+
+@pytest.fixture(params=NEVER_VALID, ids=list(NEVER_VALID))
+def spoiled(request: pytest.FixtureRequest) -> tuple[str, tuple[str, ...]]:
+    spoil, said = NEVER_VALID[request.param]
+    return spoil(execution()), said
+
+
+def test_alone_it_is_422_and_the_message_names_field_and_problem(
+    service: RunningService, spoiled: tuple[str, tuple[str, ...]]
+) -> None:
+    """A single bad execution is refused with the field and what is wrong with it."""
+    record, said = spoiled
+    message = error_of(service.record_text(record), 422, "invalid_request")
+    for words in said:
+        assert words in message
+    goes_on(service)
+
+
+def test_in_a_list_it_is_rejected_and_its_neighbours_are_stored(
+    service: RunningService, spoiled: tuple[str, tuple[str, ...]]
+) -> None:
+    """One bad record never rejects its neighbours: it is named by its position."""
+    record, said = spoiled
+    before, after = execution(), execution()
+    response = service.record_text(f"[{json.dumps(before)}, {record}, {json.dumps(after)}]")
+    assert response.status_code == 202, response.text
+    receipt = response.json()
+    assert (receipt["accepted"], receipt["duplicates"]) == (2, 0)
+    [rejection] = receipt["rejected"]
+    assert rejection["index"] == 1
+    for words in said:
+        assert words in rejection["message"]
+    assert service.is_stored(before)
+    assert service.is_stored(after)
+
+
+def test_records_that_are_no_objects_are_rejected_one_by_one(service: RunningService) -> None:
+    """Any JSON value may stand where an execution should."""
+    good = execution()
+    receipt = service.record([3, "text", None, [], good, True]).json()
+    assert receipt["accepted"] == 1
+    assert [entry["index"] for entry in receipt["rejected"]] == [0, 1, 2, 3, 5]
+    assert service.is_stored(good)
+
+
+def test_a_9_mib_body_is_413_by_its_length(service: RunningService) -> None:
+    """Content-Length alone is enough to refuse it."""
+    response = service.record_text(b"[" + b" " * (9 * MIB) + b"]")
+    assert "8,388,608 bytes" in error_of(response, 413, "too_large")
+    goes_on(service)
+
+
+def test_a_9_mib_body_is_413_while_it_streams(service: RunningService) -> None:
+    """Without a length it is refused once it has grown too large."""
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(9):
+            yield b" " * MIB
+
+    response = service.client.post(
+        "/executions", content=chunks(), headers={"content-type": "application/json"}
+    )
+    error_of(response, 413, "too_large")
+    goes_on(service)
+
+
+def test_a_body_just_under_8_mib_is_taken(service: RunningService) -> None:
+    """The limit is where the contract says it is."""
+    large = execution(result="x" * (8 * MIB - 2000))
+    assert service.record(large).json()["accepted"] == 1
+    assert service.is_stored(large)
+
+
+@pytest.mark.parametrize("spoil", ["", "NaN"], ids=["clean", "with a NaN"])
+def test_1001_executions_are_413_and_none_is_stored(service: RunningService, spoil: str) -> None:
+    """Too many records are refused whole, whichever parser reads them."""
+    records = [execution(result=0 if spoil else None) for _ in range(1001)]
+    text = json.dumps(records)
+    if spoil:
+        text = text.replace('"result": 0', '"result": NaN', 1)
+    message = error_of(service.record_text(text), 413, "too_large")
+    assert "1,000" in message
+    assert "nothing was stored" in message
+    assert not service.is_stored(records[1])
+    goes_on(service)
+
+
+def test_1000_executions_are_taken_at_once(service: RunningService) -> None:
+    """The largest batch of the contract is recorded."""
+    receipt = service.record([execution() for _ in range(1000)]).json()
+    assert receipt == {"accepted": 1000, "duplicates": 0, "rejected": []}
+
+
+def test_an_id_with_other_content_is_409_alone(service: RunningService) -> None:
+    """The id is the key: the same content again is a duplicate, other content a conflict."""
+    first = execution()
+    service.record(first)
+    assert service.record(first).json() == {"accepted": 0, "duplicates": 1, "rejected": []}
+    error_of(service.record(first | {"agent": "somebody else"}), 409, "conflict")
+    assert service.client.get(f"/executions/{first['executionId']}").json()["agent"] == "librarian"
+
+
+def test_an_id_with_other_content_is_rejected_in_a_list(service: RunningService) -> None:
+    """In a list the conflict is named, the neighbours are stored."""
+    first, good = execution(), execution()
+    service.record(first)
+    receipt = service.record([first, first | {"agent": "somebody else"}, good]).json()
+    assert (receipt["accepted"], receipt["duplicates"]) == (1, 1)
+    assert [entry["index"] for entry in receipt["rejected"]] == [1]
+    assert service.is_stored(good)
+
+
+def test_of_a_key_that_stands_twice_the_last_value_counts(service: RunningService) -> None:
+    """Both parsers agree, so that a NaN elsewhere in the batch does not change what is stored."""
+    twice, other = execution(), execution()
+    text = json.dumps(twice)[:-1] + ', "agent": "the last"}'
+    bad = literal(execution(parameters={"x": "@"}), "NaN")
+    service.record_text(f"[{text}]")
+    again = json.dumps(other)[:-1] + ', "agent": "the last"}'
+    service.record_text(f"[{again}, {bad}]")
+    for record in (twice, other):
+        stored = service.client.get(f"/executions/{record['executionId']}").json()
+        assert stored["agent"] == "the last"
+
+
+def test_a_missing_field_does_not_hide_the_misspelt_one(service: RunningService) -> None:
+    """What was probably meant comes first, before what is therefore missing."""
+    record = execution()
+    record["tool_nmae"] = record.pop("toolName")
+    message = error_of(service.record(record), 422, "invalid_request")
+    assert message.startswith("unknown field `tool_nmae`; did you mean `toolName`?")
+
+
+def test_messages_never_repeat_a_value(service: RunningService) -> None:
+    """A rejected value may be a secret or a megabyte; neither comes back."""
+    secret = "sk-live-abcdefghijklmnop123456"  # noqa: S105  # it only looks like one
+    for spoiled in (
+        execution(agent=[secret]),
+        execution(durationMs=secret),
+        execution(outcome=secret),
+        execution(executionId=secret),
+        execution(timestamp=secret),
+        execution(**{secret: 1}),
+    ):
+        response = service.record(spoiled)
+        error_of(response, 422, "invalid_request")
+        assert secret not in response.text
+    huge = service.record(execution(**{"x" * 100_000: 1}))
+    assert len(huge.text) < 1000
+
+
+def test_a_thousand_bad_records_get_a_bounded_answer(service: RunningService) -> None:
+    """Each rejection is short, whatever was sent."""
+    response = service.record([{"x" * 200 + str(i): 1 for i in range(30)} for _ in range(1000)])
+    assert len(response.json()["rejected"]) == 1000
+    assert len(response.content) < 1000 * 600
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-type": "text/plain"},
+        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": "multipart/form-data; boundary=x"},
+        {},
+        {"content-type": "application/json; charset=utf-16"},
+        {"content-type": "application/json", "content-encoding": "gzip"},
+    ],
+    ids=["text", "form", "multipart", "none", "utf-16", "gzip"],
+)
+def test_other_media_types_are_415(service: RunningService, headers: dict[str, str]) -> None:
+    """What a web page may send without a preflight is never read."""
+    record = execution()
+    content = json.dumps(record).encode()
+    response = service.client.post("/executions", content=content, headers=headers)
+    error_of(response, 415, "unsupported_media_type")
+    assert not service.is_stored(record)
+
+
+def test_a_preflight_grants_nothing(service: RunningService) -> None:
+    """No CORS header lets a page of another origin send JSON or read an answer."""
+    response = service.client.options(
+        "/executions",
+        headers={
+            "origin": "https://example.com",
+            "access-control-request-method": "POST",
+            "access-control-request-headers": "content-type",
+        },
+    )
+    error_of(response, 405, "method_not_allowed")
+    granted = service.client.get("/status", headers={"origin": "https://example.com"})
+    for answer in (response, granted):
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_a_foreign_host_name_is_403(service: RunningService) -> None:
+    """A name that was rebound to this machine is not answered."""
+    response = service.client.get("/status", headers={"host": "rebound.example.com:8799"})
+    assert "AFTERCALL_SERVER_ALLOWED_HOSTS" in error_of(response, 403, "host_not_allowed")
+    for name in ("localhost", "127.0.0.1:1", "[::1]:8799", "LOCALHOST:8799"):
+        assert service.client.get("/status", headers={"host": name}).status_code == 200
+
+
+def test_an_unknown_path_is_404(service: RunningService) -> None:
+    """Also for paths that FastAPI would redirect or serve by default."""
+    for path in ("/nope", "/executions/", "/redoc", "/tools/", "//status"):
+        response = service.client.get(path)
+        assert response.status_code in {404, 405, 422}, path
+        assert set(response.json()) == {"error"}
+    error_of(service.client.get("/nope"), 404, "not_found")
+
+
+def test_a_wrong_method_is_405_and_names_all_right_ones(service: RunningService) -> None:
+    """Allow covers every route of the path, not the first alone."""
+    response = service.client.post("/tools/some", json={})
+    assert "DELETE, GET, PUT" in error_of(response, 405, "method_not_allowed")
+    assert response.headers["allow"] == "DELETE, GET, PUT"
+
+
+def test_an_id_in_the_path_that_is_no_uuid_is_422(service: RunningService) -> None:
+    """The message names the parameter as the contract does."""
+    message = error_of(service.client.get("/executions/e-1"), 422, "invalid_request")
+    assert message.startswith("executionId: must be a UUID")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/suggest", {"execution": {}, "limt": 3}, "unknown field `limt`; did you mean `limit`?"),
+        ("/suggest", {"execution": {"foo": 1}}, "unknown field `foo` in `execution`"),
+        ("/suggest", {"execution": None}, "execution"),
+        ("/suggest", [], "must be a JSON object"),
+        ("/similar", {"toolName": "t", "limit": 51}, "limit"),
+        ("/similar", {}, "toolName: is missing"),
+        (f"/suggestions/{uuid4()}/outcome", {"outcome": "maybe"}, "outcome"),
+    ],
+)
+def test_other_bodies_are_422_with_the_field(
+    service: RunningService, path: str, body: object, said: str
+) -> None:
+    """Every endpoint explains itself in the same way."""
+    assert said in error_of(service.client.post(path, json=body), 422, "invalid_request")
+
+
+@pytest.mark.parametrize("value", ["NaN", '"\\ud800"', "[" * 200 + "]" * 200, '"a\\u0000"'])
+def test_suggest_refuses_values_that_no_store_holds(service: RunningService, value: str) -> None:
+    """A question is checked like a record."""
+    call = failure(parameters={"x": "@"})
+    response = service.client.post(
+        "/suggest",
+        content=literal({"execution": call}, value),
+        headers={"content-type": "application/json"},
+    )
+    assert "execution.parameters" in error_of(response, 422, "invalid_request")
+
+
+def test_deeply_nested_bodies_elsewhere_are_422(service: RunningService) -> None:
+    """No endpoint can be brought down by brackets."""
+    for body in (b"[" * 500_000 + b"]" * 500_000, b'{"a":' * 100_000 + b"1" + b"}" * 100_000):
+        response = service.client.post(
+            "/suggest", content=body, headers={"content-type": "application/json"}
+        )
+        error_of(response, 422, "invalid_request")
+    goes_on(service)
+
+
+def test_an_unknown_suggestion_is_404(service: RunningService) -> None:
+    """Reporting an outcome of what was never suggested."""
+    response = service.client.post(
+        f"/suggestions/{uuid4()}/outcome",
+        json={"outcome": "success", "executionId": str(uuid4())},
+    )
+    error_of(response, 404, "not_found")
+
+
+def test_an_unknown_execution_or_tool_is_404(service: RunningService) -> None:
+    """With the same error for reading and deleting."""
+    error_of(service.client.get(f"/executions/{uuid4()}"), 404, "not_found")
+    error_of(service.client.get("/tools/none"), 404, "not_found")
+    error_of(service.client.delete("/tools/none"), 404, "not_found")

@@ -1,0 +1,217 @@
+"""The contract over HTTP, on real stores: record, read back, ask, report, register."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.service.running_service import (
+    RunningService,
+    eventually,
+    execution,
+    failure,
+    hashing_settings,
+    running,
+)
+
+
+def indexed(service: RunningService) -> None:
+    """Wait until all that is durable is usable."""
+    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+
+
+def test_an_execution_is_read_back_as_it_was_sent(service: RunningService) -> None:
+    """With every field, in camelCase, times in UTC."""
+    sent = failure(
+        timestamp="2026-02-20T15:30:00.250+01:00",
+        context="look it up",
+        durationMs=12.5,
+        toolVersion="2",
+        sessionId="s-1",
+        sequence=3,
+        attempt=2,
+        repairOf=str(uuid4()),
+        suggestionId=str(uuid4()),
+        inputSchema={"type": "object"},
+        result={"ünïcode": ["✓", 1.5, None, True, {"a": []}]},
+    )
+    service.record(sent)
+    stored = service.client.get(f"/executions/{sent['executionId']}").json()
+    assert stored.pop("timestamp") == "2026-02-20T14:30:00.250000Z"
+    sent.pop("timestamp")
+    error = {"code": None, "stack": None, "details": {}} | sent.pop("error")
+    assert stored == sent | {"error": error}
+
+
+def test_both_cases_of_names_are_taken(service: RunningService) -> None:
+    """Python names in snake_case are accepted on input."""
+    record = execution()
+    record["tool_name"] = record.pop("toolName")
+    record["execution_id"] = record.pop("executionId")
+    assert service.record(record).json()["accepted"] == 1
+    stored = service.client.get(f"/executions/{record['execution_id']}").json()
+    assert stored["toolName"] == "rag_query"
+
+
+def test_secrets_are_masked_before_they_are_stored(service: RunningService) -> None:
+    """By name and by form, in parameters, results, contexts and errors."""
+    secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105  # it only looks like one
+    record = failure(
+        parameters={"password": "hunter2hunter2", "query": f"use {secret}"},
+        context=f"with {secret}",
+        result={"headers": {"Authorization": f"Bearer {secret}"}},
+        error={"message": f"bad token {secret}", "details": {"apiKey": secret}},
+    )
+    service.record(record)
+    text = service.client.get(f"/executions/{record['executionId']}").text
+    assert secret not in text
+    assert "hunter2" not in text
+    assert text.count("[redacted:") >= 5
+
+
+def test_configured_names_and_allowlists_are_masked_too(tmp_path: Any) -> None:
+    """The privacy settings reach the intake."""
+    settings = hashing_settings(
+        tmp_path, privacy={"secret_names": ["badge"], "allowlists": {"mail": ["subject"]}}
+    )
+    with running(settings) as service:
+        one = execution(parameters={"badge": "B-12345", "query": "x"})
+        two = execution(toolName="mail", parameters={"subject": "hello", "body": "dear all"})
+        service.record([one, two])
+        first = service.client.get(f"/executions/{one['executionId']}").json()["parameters"]
+        second = service.client.get(f"/executions/{two['executionId']}").json()["parameters"]
+        assert first["badge"].startswith("[redacted:")
+        assert first["query"] == "x"
+        assert second["subject"] == "hello"
+        assert second["body"].startswith("[hashed:")
+
+
+def test_status_counts_what_there_is(tmp_path: Any) -> None:
+    """And names the parts that keep it."""
+    with running(hashing_settings(tmp_path)) as service:
+        service.record([execution(), execution(), failure()])
+        service.client.put("/tools/t", json={"name": "rag_query"})
+        indexed(service)
+        status = service.client.get("/status").json()
+        assert status["executions"] == 3
+        assert status["tools"] == 1
+        assert status["documents"] >= 1
+        assert status["seedPatterns"] > 0
+        assert status["ready"] is True
+        assert (status["embedder"], status["logStore"]) == ("hashing", "sqlite")
+        assert status["vectorIndex"] == "qdrant-edge"
+
+
+def test_health_and_readiness_answer(service: RunningService) -> None:
+    """Both are 200 once everything is open."""
+    assert service.client.get("/healthz").json() == {"status": "up"}
+    assert service.client.get("/readyz").json() == {"status": "ready"}
+
+
+def test_a_repair_that_one_agent_made_is_suggested_to_another(service: RunningService) -> None:
+    """The main job end to end: failure, repair, another's failure, suggestion, its outcome."""
+    tool = f"paging_{uuid4().hex[:8]}"
+    for session in range(6):
+        common = {"toolName": tool, "sessionId": f"{tool}-{session}", "agent": f"agent-{session}"}
+        service.record(
+            [
+                failure(**common, sequence=0, parameters={"query": f"q{session}", "topK": 50}),
+                execution(**common, sequence=1, parameters={"query": f"q{session}", "topK": 10}),
+            ]
+        )
+    indexed(service)
+    asked = failure(toolName=tool, agent="newcomer", parameters={"query": "mine", "topK": 50})
+    question = {name: asked[name] for name in asked if name not in {"executionId", "timestamp"}}
+    response = service.client.post("/suggest", json={"execution": question, "limit": 2})
+    assert response.status_code == 200, response.text
+    answer = response.json()
+    assert answer["pattern"]["category"] == "invalid_parameters"
+    assert answer["abstained"] is False
+    best = answer["suggestions"][0]
+    assert best["correctedParameters"] == {"query": "mine", "topK": 10}
+    assert best["changes"][0]["op"] == "replace"
+    assert (best["changes"][0]["from"], best["changes"][0]["value"]) == (50, 10)
+    assert len(answer["suggestions"]) <= 2
+    report = service.client.post(
+        f"/suggestions/{best['suggestionId']}/outcome",
+        json={"outcome": "success", "executionId": str(uuid4())},
+    )
+    assert report.status_code == 204
+    assert report.content == b""
+
+
+def test_similar_calls_are_found_and_masked(service: RunningService) -> None:
+    """Nearest first, with the executions themselves."""
+    tool = f"similar_{uuid4().hex[:8]}"
+    secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105  # it only looks like one
+    service.record(
+        [
+            execution(toolName=tool, parameters={"city": "Berlin"}, context="weather in Berlin"),
+            execution(toolName=tool, parameters={"path": "/srv/a", "note": secret}),
+        ]
+    )
+    indexed(service)
+    response = service.client.post(
+        "/similar",
+        json={
+            "toolName": tool,
+            "serverName": "rag-server",
+            "context": "weather in Paris",
+            "parameters": {"city": "Paris"},
+        },
+    )
+    found = response.json()["executions"]
+    assert found[0]["execution"]["parameters"] == {"city": "Berlin"}
+    assert found == sorted(found, key=lambda hit: -hit["similarity"])
+    assert secret not in response.text
+
+
+@pytest.mark.parametrize("tool_id", ["git.git_log", "git/log", "a b", "..", "100%", "ünï"])
+def test_tools_are_put_read_listed_and_deleted(service: RunningService, tool_id: str) -> None:
+    """Under any id, also one that holds what a URL has to escape."""
+    from urllib.parse import quote
+
+    path = "/tools/" + quote(tool_id, safe="").replace(".", "%2E")
+    spec = {"name": "git_log", "serverName": "git", "inputSchema": {"type": "object"}}
+    put = service.client.put(path, json=spec)
+    assert put.status_code == 200, put.text
+    tool = put.json()
+    assert tool["toolId"] == tool_id
+    assert len(tool["schemaHash"]) == 64
+    assert service.client.get(path).json() == tool
+    assert tool in service.client.get("/tools").json()["tools"]
+    assert service.client.delete(path).status_code == 204
+    assert service.client.delete(path).status_code == 404
+    assert service.client.get(path).status_code == 404
+
+
+def test_a_registered_schema_counts_at_once(service: RunningService) -> None:
+    """Putting a tool changes the next suggestion, whatever was cached before."""
+    tool = f"schema_{uuid4().hex[:8]}"
+    question = {
+        "execution": {
+            "agent": "a",
+            "toolName": tool,
+            "parameters": {"qurey": "x"},
+            "error": {"message": "'query' is a required property"},
+        }
+    }
+    service.client.post("/suggest", json=question)  # what is not known is cached too
+    schema = {
+        "type": "object",
+        "properties": {"query": {"type": "string"}},
+        "required": ["query"],
+        "additionalProperties": False,
+    }
+    service.client.put(f"/tools/{tool}", json={"name": tool, "inputSchema": schema})
+    answer = service.client.post("/suggest", json=question).json()
+    assert answer["suggestions"][0]["correctedParameters"] == {"query": "x"}
+    service.client.delete(f"/tools/{tool}")
+
+
+def test_a_request_id_comes_back(service: RunningService) -> None:
+    """The caller's own when it is harmless, a new one otherwise."""
+    given = service.client.get("/status", headers={"x-request-id": "trace-1"})
+    assert given.headers["x-request-id"] == "trace-1"
+    made = service.client.get("/status", headers={"x-request-id": "bad id {}"})
+    assert len(made.headers["x-request-id"]) == 32

@@ -1,0 +1,129 @@
+"""The outermost parts: host names, addresses, log lines."""
+
+import io
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from service.host_guard import hosts_to_answer, is_loopback
+from service.logs import JsonFormatter, TextFormatter, configure_logging, log_event
+from service.server import CannotListenError, bind, url_of
+from service.settings import LogSettings
+from tests.service.running_service import hashing_settings, running
+
+
+@pytest.mark.parametrize(
+    ("host", "answer"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),  # noqa: S104  # the very case
+        ("::", False),
+        ("192.168.1.7", False),
+        ("example.com", False),
+    ],
+)
+def test_loopback_addresses_are_known(host: str, answer: bool) -> None:
+    """They decide about the warning and about host names."""
+    assert is_loopback(host) is answer
+
+
+def test_the_hosts_that_are_answered_follow_the_address_and_the_setting() -> None:
+    """Loopback names on a loopback address, any on another, unless the setting names some."""
+    assert hosts_to_answer("127.0.0.1", ()) == {"localhost", "127.0.0.1", "::1"}
+    assert hosts_to_answer("10.0.0.1", ()) == {"*"}
+    assert hosts_to_answer("127.0.0.1", ("Box.Example",)) == {"box.example"}
+
+
+def test_allowed_hosts_replace_the_default(tmp_path: Path) -> None:
+    """For a service behind a proxy that passes its own name on."""
+    settings = hashing_settings(tmp_path, server={"allowed_hosts": ["box.example"]})
+    with running(settings) as service:
+        for name, status in (("box.example", 200), ("BOX.example:80", 200), ("localhost", 403)):
+            response = service.client.get("/status", headers={"host": name})
+            assert response.status_code == status
+
+
+def test_a_port_that_is_taken_is_named_with_the_cure() -> None:
+    """Before anything is opened."""
+    with bind("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(CannotListenError, match=rf"127\.0\.0\.1:{port}.*--port"):
+            bind("127.0.0.1", port)
+    bind("127.0.0.1", port).close()
+
+
+def test_urls_of_both_families() -> None:
+    """An IPv6 address stands in brackets."""
+    with bind("localhost", 0) as listener:
+        assert url_of(listener).startswith("http://")
+    try:
+        listener = bind("::1", 0)
+    except CannotListenError:
+        return  # a machine without IPv6 says so in its own way, which is the other test
+    with listener:
+        assert url_of(listener).startswith("http://[::1]:")
+
+
+def lines(settings: LogSettings) -> list[str]:
+    """What an event and an exception look like."""
+    stream = io.StringIO()
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    try:
+        configure_logging(settings, stream)
+        logger = logging.getLogger("service.test")
+        log_event(logger, "request", status=202, accepted=3)
+        log_event(logger, "quiet", level="debug")
+        try:
+            try:
+                {}["a secret of the call"]
+            except KeyError as cause:
+                raise RuntimeError("another secret") from cause
+        except RuntimeError as error:
+            log_event(logger, "request failed", level="error", error=error)
+        logging.getLogger("somewhere.else").info("a library speaks")
+    finally:
+        root.handlers[:] = before[0]
+        root.setLevel(before[1])
+    return stream.getvalue().splitlines()
+
+
+def test_json_lines_carry_fields_and_exceptions_without_their_texts() -> None:
+    """One object a line."""
+    events = [json.loads(line) for line in lines(LogSettings(format="json"))]
+    assert [event["event"] for event in events] == ["request", "request failed", "a library speaks"]
+    assert (events[0]["status"], events[0]["accepted"]) == (202, 3)
+    assert events[0]["time"].endswith("+00:00")
+    assert events[1]["exception"][0] == "builtins.RuntimeError"
+    assert "builtins.KeyError" in events[1]["exception"]
+    assert "secret" not in json.dumps(events)
+
+
+def test_text_lines_are_for_people_and_hold_no_more() -> None:
+    """The same events, the same silence about what was in the calls."""
+    written = lines(LogSettings(format="text"))
+    assert written[0].endswith("info    request status=202 accepted=3")
+    assert "secret" not in "".join(written)
+
+
+def test_auto_is_json_where_nobody_watches() -> None:
+    """A stream that is no terminal gets lines for machines."""
+    assert json.loads(lines(LogSettings(format="auto"))[0])["event"] == "request"
+
+
+def test_the_level_decides_what_is_written() -> None:
+    """Debug shows our own rooms, error only what went wrong."""
+    assert "quiet" in "".join(lines(LogSettings(format="json", level="debug")))
+    assert len(lines(LogSettings(format="json", level="error"))) == 1
+
+
+def test_formatters_take_records_of_libraries() -> None:
+    """With arguments and without our fields."""
+    record = logging.LogRecord("lib", logging.INFO, __file__, 1, "%s of %d", ("one", 2), None)
+    assert json.loads(JsonFormatter().format(record))["event"] == "one of 2"
+    assert TextFormatter().format(record).endswith("one of 2")

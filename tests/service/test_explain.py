@@ -1,0 +1,63 @@
+"""Validation errors in sentences: path, problem, cure, and never the value."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from aftercall.wire import Execution, SuggestRequest, WireModel
+from service.explain import explain
+from service.problems import MAX_MESSAGE, safe_message
+from tests.service.running_service import execution, failure
+
+
+def explained(model: type[WireModel], value: object, at: str = "") -> str:
+    with pytest.raises(ValidationError) as caught:
+        model.model_validate(value)
+    return explain(caught.value, model, at)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"tool_nam": 1}, "unknown field `tool_nam`; did you mean `toolName`?"),
+        ({"Parameters": 1}, "unknown field `Parameters`; did you mean `parameters`?"),
+        ({"zzz": 1}, "unknown field `zzz`; known are agent, serverName"),
+        ({"attempt": 0}, "attempt: should be greater than or equal to 1"),
+        ({"attempt": True}, "attempt: should be a valid integer"),
+        ({"outcome": "ok"}, "outcome: should be 'success' or 'failure'"),
+        ({"parameters": None}, "parameters: must be a JSON object, not null"),
+        ({"parameters": {"a": {"b": [1, float("nan")]}}}, "parameters: a.b.1 is nan"),
+    ],
+)
+def test_each_fault_is_one_sentence(fields: dict[str, Any], said: str) -> None:
+    """Without the noise of the library that found it."""
+    message = explained(Execution, execution(**fields))
+    assert said in message
+    assert "Value error" not in message
+    assert "Input" not in message
+
+
+def test_nested_fields_are_named_with_their_path() -> None:
+    """From the outside in, below whatever the model itself is a part of."""
+    call = failure(error={"message": 1, "typ": "x"})
+    call.pop("timestamp")
+    message = explained(SuggestRequest, {"execution": call})
+    assert "execution.error.message: should be a valid string" in message
+    assert "unknown field `typ` in `execution.error`; did you mean `type`?" in message
+    assert explained(Execution, {}, at="record").startswith("record.")
+
+
+def test_only_a_few_of_many_faults_are_named() -> None:
+    """A record with thousands has one cause."""
+    message = explained(Execution, execution(**{f"field{i}": 1 for i in range(5000)}))
+    assert message.count("unknown field") == 5
+    assert message.endswith("and 4995 more")
+
+
+def test_messages_are_masked_valid_and_bounded() -> None:
+    """Whatever a caller put into the names of its fields."""
+    secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105  # it only looks like one
+    assert secret not in safe_message(f"unknown field `{secret}`")
+    assert safe_message("a\ud800\0b") == "a\ufffd\ufffdb"
+    assert len(safe_message("word " * 1000)) == MAX_MESSAGE

@@ -1,0 +1,168 @@
+"""What breaks below the routes: the contract's error, no internals, and the service goes on."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from embeddings.protocol import EmbeddingError
+from service.logs import JsonFormatter
+from tests.service.running_service import (
+    RunningService,
+    execution,
+    failure,
+    hashing_settings,
+    running,
+)
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """A service that a test may break."""
+    with running(hashing_settings(tmp_path_factory.mktemp("own"))) as started:
+        yield started
+
+
+def on_loop(service: RunningService, work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run_coroutine_threadsafe(work, service.loop).result(timeout=10)
+
+
+def limit_pages(service: RunningService, pages: int) -> None:
+    """Let SQLite itself run full: its file may not grow beyond so many pages."""
+    writer = service.services.store._writer  # type: ignore[attr-defined]  # the one place to reach it
+    on_loop(
+        service,
+        writer.run(lambda connection: connection.execute(f"PRAGMA max_page_count={pages}")),
+    )
+
+
+def test_a_full_disk_is_503_and_recording_goes_on_when_there_is_space(
+    own_service: RunningService,
+) -> None:
+    """What was stored stays readable, what did not fit is not stored, and Retry-After says when."""
+    before, refused = execution(), execution(result="x" * 500_000)
+    own_service.record(before)
+    limit_pages(own_service, 1)
+    response = own_service.record([refused])
+    assert response.status_code == 503
+    assert response.json()["error"]["code"] == "store_full"
+    assert "free space" in response.json()["error"]["message"]
+    assert int(response.headers["retry-after"]) > 0
+    assert own_service.is_stored(before)
+    assert not own_service.is_stored(refused)
+    assert own_service.client.get("/status").status_code == 200
+    limit_pages(own_service, 1_000_000)
+    assert own_service.record([refused]).json()["accepted"] == 1
+    assert own_service.is_stored(refused)
+
+
+def test_a_closed_store_is_503(own_service: RunningService) -> None:
+    """Not a 500: the caller may come back."""
+    on_loop(own_service, own_service.services.store.close())
+    for response in (
+        own_service.record(execution()),
+        own_service.client.get("/status"),
+        own_service.client.get("/tools"),
+    ):
+        assert response.status_code == 503
+        assert response.json()["error"]["code"] == "store_unavailable"
+        assert "retry-after" in response.headers
+        assert "/" not in response.json()["error"]["message"]  # no paths of this machine
+
+
+def test_the_unexpected_is_a_500_whose_id_is_in_the_log_without_its_text(
+    own_service: RunningService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The caller learns nothing of the internals, the log nothing of the call."""
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("topK of the secret query was 50")
+
+    monkeypatch.setattr(type(own_service.services.suggester), "suggest", broken)
+    with caplog.at_level(logging.INFO):
+        response = own_service.client.post("/suggest", json={"execution": failure()})
+    assert response.status_code == 500
+    error = response.json()["error"]
+    assert error["code"] == "internal_error"
+    assert error["details"]["requestId"] in error["message"]
+    assert error["details"]["requestId"] == response.headers["x-request-id"]
+    for leak in ("secret", "RuntimeError", "Traceback", ".py"):
+        assert leak not in response.text
+    lines = [JsonFormatter().format(record) for record in caplog.records]
+    [failed] = [line for line in lines if json.loads(line)["event"] == "request failed"]
+    assert error["details"]["requestId"] in failed
+    assert "builtins.RuntimeError" in failed
+    assert "test_faults.py" in failed
+    assert "secret" not in "".join(lines)
+
+
+def test_an_embedder_that_fails_is_no_reason_not_to_answer(
+    own_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Suggestions come from what needs no vectors; similar calls are a 503."""
+
+    async def broken(*_: object) -> None:
+        raise EmbeddingError("the model is gone: reinstall it")
+
+    monkeypatch.setattr(type(own_service.services.embedder), "embed", broken)
+    assert own_service.client.post("/suggest", json={"execution": failure()}).status_code == 200
+    response = own_service.client.post("/similar", json={"toolName": "rag_query"})
+    assert response.status_code == 503
+    assert response.json()["error"]["code"] == "embedder_unavailable"
+
+
+def test_many_large_bodies_at_once_are_told_to_wait(tmp_path: Any) -> None:
+    """Memory is bounded over all requests, not per request alone."""
+    settings = hashing_settings(tmp_path, limits={"buffered_bytes": 200_000})
+    with running(settings) as service:
+        response = service.record(execution(result="x" * 300_000))
+        assert response.status_code == 503
+        assert response.json()["error"]["code"] == "busy"
+        assert "retry-after" in response.headers
+        # What was counted is given back.
+        for _ in range(5):
+            assert service.record(execution(result="x" * 150_000)).status_code == 202
+
+
+def test_a_body_that_never_arrives_is_408(tmp_path: Any) -> None:
+    """A caller that stalls does not hold its request open for ever."""
+    settings = hashing_settings(tmp_path, limits={"body_timeout_s": 0.2})
+    with running(settings) as service:
+
+        async def stall() -> bytes:
+            host, port = service.url.removeprefix("http://").split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(
+                b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nContent-Length: 10\r\n\r\n[1"
+            )
+            answer = await asyncio.wait_for(reader.read(), 10)
+            writer.close()
+            return answer
+
+        answer = asyncio.run(stall())
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert b'"code":"request_timeout"' in answer
+        assert service.record(execution()).status_code == 202
+
+
+def test_a_caller_who_goes_away_disturbs_nobody(own_service: RunningService) -> None:
+    """Half a body and a closed connection leave the service as it was."""
+
+    async def go_away() -> None:
+        host, port = own_service.url.removeprefix("http://").split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n[1"
+        )
+        await writer.drain()
+        writer.close()
+
+    asyncio.run(go_away())
+    assert own_service.record(execution()).json()["accepted"] == 1

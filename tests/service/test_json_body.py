@@ -1,0 +1,79 @@
+"""Reading JSON bodies: what one parser refuses, the other reads element by element."""
+
+import contextlib
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.json_body import TOO_DEEP, parse_json
+from service.problems import MalformedJsonError, TooLargeError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_clean_json_reads_as_the_standard_parser_reads_it(value: Any) -> None:
+    """The fast way changes nothing."""
+    assert parse_json(json.dumps(value).encode()) == value
+
+
+@given(st.lists(JSON, max_size=8), st.integers(0, 8), st.sampled_from([None, 2]))
+def test_a_bad_element_leaves_its_neighbours_as_they_are(
+    values: list[Any], at: int, indent: int | None
+) -> None:
+    """Around a NaN and a value too deep for any parser, every element reads as it was written."""
+    texts = [json.dumps(value, indent=indent) for value in values]
+    texts[at:at] = ["NaN", "[" * 50_000 + '"]"' + "]" * 50_000]
+    read = parse_json(f" [ {' , '.join(texts)} ] ".encode())
+    assert isinstance(read, list)
+    at = min(at, len(values))
+    nan, deep = read[at : at + 2]
+    assert math.isnan(nan)
+    assert deep is TOO_DEEP
+    assert read[:at] + read[at + 2 :] == values
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+    """No other error ever comes out."""
+    with contextlib.suppress(MalformedJsonError):
+        parse_json(body)
+
+
+@given(st.text(alphabet='[]{}",:\\ 0aN', max_size=40))
+def test_what_the_standard_parser_refuses_is_refused(text: str) -> None:
+    """Reading element by element accepts no more than reading at once."""
+    try:
+        expected = json.loads(text)
+    except json.JSONDecodeError:
+        with pytest.raises(MalformedJsonError):
+            parse_json(text.encode())
+    else:
+        assert repr(parse_json(text.encode())) == repr(expected)
+
+
+def test_a_byte_order_mark_is_ignored() -> None:
+    """As RFC 8259 permits; some editors write one."""
+    assert parse_json(b"\xef\xbb\xbf[1]") == [1]
+
+
+def test_the_position_is_that_of_the_fault_in_the_body() -> None:
+    """Also when the fault is inside a late element."""
+    with pytest.raises(MalformedJsonError, match="line 3, column 5"):
+        parse_json(b"[NaN,\n1,\n [1 2]]")
+
+
+def test_too_many_elements_are_refused_by_both_parsers() -> None:
+    """The limit holds for clean lists and for those that are read one by one."""
+    assert parse_json(b"[1,2]", max_elements=2) == [1, 2]
+    for body in (b"[1,2,3]", b"[NaN,2,3]"):
+        with pytest.raises(TooLargeError, match="split it"):
+            parse_json(body, max_elements=2)

@@ -1,0 +1,331 @@
+"""`aftercall serve` as a process: starting, refusing to start, stopping."""
+
+import json
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.service.running_service import ROOT, aftercall, eventually, execution, finished, serving
+
+pytestmark = pytest.mark.real
+
+
+def serve_refused(data_dir: Path, *arguments: str, environ: dict[str, str] | None = None) -> str:
+    """The one line with which `aftercall serve` refuses to start."""
+    status, out, err = finished(
+        "serve", "--port", "0", "--data-dir", str(data_dir), "--log-level", "error", *arguments,
+        environ=environ,
+    )  # fmt: skip
+    assert status == 1
+    assert out == ""
+    lines = err.splitlines()
+    assert len(lines) == 1, err
+    assert lines[0].startswith("aftercall: ")
+    return lines[0]
+
+
+def test_the_ready_line_names_url_folder_stores_and_embedder(tmp_path: Path) -> None:
+    """One line on stdout, when calls are served and not before."""
+    with serving(tmp_path / "data") as service:
+        for part in (
+            str(tmp_path / "data"),
+            "sqlite",
+            "qdrant-edge",
+            "hashing",
+            "http://127.0.0.1:",
+        ):
+            assert part in service.ready_line
+        assert service.get("/readyz") == {"status": "ready"}
+        assert service.stop() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_with_0_and_what_was_stored_is_there_again(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Graceful, for a supervisor and for Ctrl-C alike; the folder can be opened at once."""
+    record = execution()
+    with serving(tmp_path) as service:
+        httpx2.post(f"{service.url}/executions", json=record)
+        assert service.stop(number) == 0
+    with serving(tmp_path) as again:
+        assert again.get(f"/executions/{record['executionId']}")["toolName"] == "rag_query"
+        assert again.stop() == 0
+
+
+def test_requests_in_flight_are_answered_before_it_stops(tmp_path: Path) -> None:
+    """A body that is still arriving when the signal comes is recorded."""
+    record = execution()
+    body = json.dumps(record).encode()
+    with serving(tmp_path) as service:
+        host, port = service.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            head = (
+                "POST /executions HTTP/1.1\r\nHost: localhost\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            connection.sendall(head.encode() + body[:20])
+            service.get("/status")  # answered after the half request was begun
+            service.process.send_signal(signal.SIGTERM)
+            eventually(lambda: not listens(host, int(port)))
+            connection.sendall(body[20:])
+            assert connection.recv(1000).startswith(b"HTTP/1.1 202")
+        assert service.process.wait(timeout=10) == 0
+    with serving(tmp_path) as again:
+        assert again.get(f"/executions/{record['executionId']}")["agent"] == "librarian"
+
+
+def listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_request_that_never_ends_does_not_hold_it_up(tmp_path: Path) -> None:
+    """Running requests get a bounded time."""
+    with serving(tmp_path, environ={"AFTERCALL_SERVER_SHUTDOWN_S": "1"}) as service:
+        host, port = service.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(
+                b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n["
+            )
+            service.get("/status")
+            assert service.stop() == 0
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    """Whoever does not want to wait need not."""
+    with serving(tmp_path, environ={"AFTERCALL_SERVER_SHUTDOWN_S": "60"}) as service:
+        host, port = service.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(
+                b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n["
+            )
+            service.get("/status")
+            service.process.send_signal(signal.SIGTERM)
+            eventually(lambda: not listens(host, int(port)))
+            assert service.stop(signal.SIGINT) == 128 + signal.SIGINT
+
+
+def test_a_second_process_on_the_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    """The line names the folder, the holder and the cure."""
+    with serving(tmp_path) as first:
+        line = serve_refused(tmp_path)
+        assert f"in use by process {first.process.pid}" in line
+        assert "--data-dir" in line
+        assert first.get("/readyz") == {"status": "ready"}
+
+
+def test_a_taken_port_is_said_before_anything_is_opened(tmp_path: Path) -> None:
+    """With the cure, and without touching the folder."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        line = serve_refused(tmp_path / "data", "--port", port)
+    assert f"127.0.0.1:{port}" in line
+    assert "--port" in line
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_store_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    """Not a byte of it changes."""
+    with serving(tmp_path) as service:
+        service.stop()
+    [file] = tmp_path.glob("*.sqlite3")
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    before = file.read_bytes()
+    assert "newer" in serve_refused(tmp_path)
+    assert file.read_bytes() == before
+
+
+def test_vectors_of_another_model_are_refused_and_rebuild_is_named(tmp_path: Path) -> None:
+    """Asking with one model among vectors of another would give nonsense."""
+    record = execution()
+    with serving(tmp_path) as service:
+        httpx2.post(f"{service.url}/executions", json=record)
+        service.stop()
+    index = tmp_path / "vectors" / "index.json"
+    as_it_was = json.loads(index.read_text())
+    index.write_text(json.dumps(as_it_was | {"fingerprint": "another-model@0123456789ab"}))
+    line = serve_refused(tmp_path)
+    assert "another-model" in line
+    assert "aftercall rebuild" in line
+    # The cure works.
+    status, out, _ = finished("rebuild", "--data-dir", str(tmp_path))
+    assert status == 0
+    assert "from 1 records" in out
+    with serving(tmp_path) as again:
+        assert again.get("/status")["documents"] == 1
+
+
+def test_missing_vectors_are_noticed_and_rebuild_is_named(tmp_path: Path) -> None:
+    """Somebody who removes the folder is told what to do instead of getting poorer answers."""
+    with serving(tmp_path) as service:
+        httpx2.post(f"{service.url}/executions", json=execution())
+        eventually(lambda: service.get("/status")["pendingIndexing"] == 0)
+        service.stop()
+    shutil.rmtree(tmp_path / "vectors")
+    assert "aftercall rebuild" in serve_refused(tmp_path)
+    assert finished("rebuild", "--data-dir", str(tmp_path))[0] == 0
+    with serving(tmp_path) as again:
+        assert again.get("/status")["documents"] == 1
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    """The message says what to do with it."""
+    with serving(tmp_path) as service:
+        service.stop()
+    [file] = tmp_path.glob("*.sqlite3")
+    file.write_text("a shopping list, long enough to be looked at as a header of a file " * 10)
+    before = file.read_bytes()
+    assert "Restore a backup" in serve_refused(tmp_path)
+    assert file.read_bytes() == before
+
+
+def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """Such as one below a file."""
+    (tmp_path / "file").write_text("")
+    assert "--data-dir" in serve_refused(tmp_path / "file" / "data")
+
+
+def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
+    """With the names that are accepted."""
+    line = serve_refused(tmp_path, environ={"AFTERCALL_EMBEDDING_MODEL": "no-such-model"})
+    assert "all-MiniLM-L6-v2" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--port", "99999"), "AFTERCALL_SERVER_PORT"),
+        (("--host", "no.such.host.invalid"), "--host"),
+    ],
+)
+def test_impossible_options_are_refused(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    """In one line too."""
+    assert said in serve_refused(tmp_path, *arguments)
+
+
+def test_an_address_that_others_reach_is_warned_about(tmp_path: Path) -> None:
+    """There is no authentication yet."""
+    process = aftercall("serve", "--host", "0.0.0.0", "--port", "0", "--data-dir", str(tmp_path))  # noqa: S104  # the very case
+    try:
+        assert process.stdout is not None
+        assert " ready at " in process.stdout.readline()
+    finally:
+        process.terminate()
+        _, errors = process.communicate(timeout=30)
+    assert "no authentication" in errors
+    assert process.returncode == 0
+
+
+def test_unknown_variables_are_warned_about_and_nothing_else_happens(tmp_path: Path) -> None:
+    """A newer version's variable must not stop an older one."""
+    process = aftercall(
+        "serve", "--port", "0", "--data-dir", str(tmp_path),
+        environ={"AFTERCALL_SERVER_PROT": "1"},
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert " ready at " in process.stdout.readline()
+    process.terminate()
+    _, errors = process.communicate(timeout=30)
+    assert "AFTERCALL_SERVER_PROT is not a setting; did you mean AFTERCALL_SERVER_PORT?" in errors
+
+
+def test_a_signal_while_it_starts_stops_it(tmp_path: Path) -> None:
+    """Also before it was ready, and the lock is free afterwards."""
+    process = aftercall("serve", "--port", "0", "--data-dir", str(tmp_path), "--log-format", "json")
+    assert process.stderr is not None
+    process.stderr.readline()  # its first event: it is opening something
+    process.terminate()
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    with serving(tmp_path) as again:
+        assert again.stop() == 0
+
+
+def test_logs_are_json_lines_without_what_was_in_the_calls(tmp_path: Path) -> None:
+    """Event, route, status, duration and counts; never parameters, contexts, results, messages."""
+    words = {"parameters": "zebra", "context": "giraffe", "result": "walrus", "message": "ocelot"}
+    record = execution(
+        outcome="failure",
+        parameters={words["parameters"]: words["parameters"]},
+        context=words["context"],
+        result=words["result"],
+        error={"message": words["message"]},
+    )
+    process = aftercall(
+        "serve", "--port", "0", "--data-dir", str(tmp_path), "--log-format", "json",
+        "--log-level", "debug",
+    )  # fmt: skip
+    errors: list[str] = []
+    assert process.stdout is not None
+    drain = threading.Thread(target=lambda: errors.extend(process.stderr or ()))
+    drain.start()
+    url = process.stdout.readline().split(" ready at ")[1].split()[0]
+    httpx2.post(f"{url}/executions", json=[record, {"walrus": "ocelot"}])
+    httpx2.post(
+        f"{url}/executions", content=b"{zebra", headers={"content-type": "application/json"}
+    )
+    question = {k: v for k, v in record.items() if k not in {"executionId", "timestamp"}}
+    httpx2.post(f"{url}/suggest", json={"execution": question})
+    httpx2.get(f"{url}/zebra/giraffe?walrus=ocelot")
+    httpx2.get(f"{url}/executions/{record['executionId']}")
+    process.terminate()
+    process.wait(timeout=30)
+    drain.join(timeout=10)
+    events = [json.loads(line) for line in errors]
+    [recorded] = [e for e in events if e["event"] == "request" and e["status"] == 202]
+    assert recorded["route"] == "/executions"
+    assert recorded["method"] == "POST"
+    assert (recorded["accepted"], recorded["rejected"]) == (1, 1)
+    assert recorded["duration_ms"] > 0
+    assert recorded["request_id"]
+    text = "".join(errors)
+    assert not [word for word in words.values() if word in text]
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
+
+
+def test_starting_imports_no_torch() -> None:
+    """Nor what brings it: that would take seconds and hundreds of megabytes."""
+    heavy = ("torch", "transformers", "sentence_transformers", "sklearn", "scipy")
+    script = f"""
+import sys
+import service.cli.serve, service.server, service.app, service.container
+print([name for name in {heavy!r} if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_listing_the_commands_imports_no_service() -> None:
+    """`aftercall --help` is instant; each command imports what it needs when it is run."""
+    heavy = ("fastapi", "uvicorn", "pydantic_settings", "numpy", "onnxruntime", "qdrant_edge")
+    script = f"""
+import sys
+import service.cli.serve, service.cli.rebuild, service.cli.settings, service.cli.import_file
+print([name for name in {heavy!r} if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

@@ -1,0 +1,133 @@
+"""The SDK against a true service: clients, recorder, and the same errors on both sides."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from aftercall import (
+    AsyncClient,
+    Client,
+    Execution,
+    ExecutionError,
+    FailedCall,
+    InvalidRequestError,
+    NotFoundError,
+    Recorder,
+    TooLargeError,
+    ToolSpec,
+)
+from service.server import bind
+from tests.service.running_service import (
+    RunningService,
+    eventually,
+    execution,
+    hashing_settings,
+    running,
+)
+
+
+def an_execution(**fields: object) -> Execution:
+    return Execution.model_validate(execution(**fields))
+
+
+def a_failed_call(tool: str) -> FailedCall:
+    return FailedCall(
+        agent="a",
+        tool_name=tool,
+        parameters={"query": "x", "topK": 50},
+        error=ExecutionError(message="Invalid parameter: topK must be <= 10"),
+    )
+
+
+def test_every_method_of_the_client_works(service: RunningService) -> None:
+    """One method per endpoint, each against the endpoint."""
+    tool = f"sdk_{uuid4().hex[:8]}"
+    with Client(service.url) as client:
+        assert client.healthy()
+        assert client.ready()
+        one = an_execution(toolName=tool)
+        assert client.record(one).accepted == 1
+        assert client.record([one, an_execution(toolName=tool)]).duplicates == 1
+        assert client.get_execution(one.execution_id) == one
+        eventually(lambda: client.status().pending_indexing == 0)
+        answer = client.suggest(a_failed_call(tool))
+        assert answer.suggestions[0].corrected_parameters == {"query": "x", "topK": 10}
+        suggestion_id = answer.suggestions[0].suggestion_id
+        client.report_outcome(suggestion_id, outcome="success", execution_id=str(uuid4()))
+        assert client.similar(tool, server_name="rag-server").executions
+        spec = ToolSpec(name=tool, input_schema={"type": "object"})
+        put = client.put_tool(f"server/{tool}", spec)
+        assert client.get_tool(f"server/{tool}") == put
+        assert put in client.list_tools()
+        client.delete_tool(f"server/{tool}")
+
+
+async def test_the_async_client_works(service: RunningService) -> None:
+    """The same, without blocking."""
+    async with AsyncClient(service.url) as client:
+        one = an_execution()
+        assert (await client.record(one)).accepted == 1
+        assert (await client.get_execution(one.execution_id)) == one
+        assert (await client.suggest(a_failed_call("t"))).took_ms >= 0
+        assert (await client.status()).executions > 0
+
+
+def test_errors_become_the_exceptions_of_their_status(service: RunningService) -> None:
+    """With the service's code and message."""
+    with Client(service.url) as client:
+        with pytest.raises(NotFoundError, match="no execution of that id"):
+            client.get_execution(str(uuid4()))
+        with pytest.raises(InvalidRequestError, match="UUID"):
+            client.get_execution("e-1")
+        with pytest.raises(TooLargeError, match="1,000"):
+            client.record([an_execution() for _ in range(1001)])
+        with pytest.raises(NotFoundError):
+            client.report_outcome(str(uuid4()), outcome="success", execution_id=str(uuid4()))
+
+
+def test_a_conflict_is_named_in_the_receipt(service: RunningService) -> None:
+    """The client sends lists, in which a conflict is a rejection and no exception."""
+    one = an_execution()
+    with Client(service.url) as client:
+        client.record(one)
+        receipt = client.record(one.model_copy(update={"agent": "somebody else"}))
+        assert [entry.index for entry in receipt.rejected] == [0]
+
+
+def test_the_recorder_delivers_what_it_was_handed(service: RunningService, tmp_path: Path) -> None:
+    """All of it, once."""
+    executions = [an_execution() for _ in range(250)]
+    with Recorder(base_url=service.url, spool_dir=tmp_path) as recorder:
+        for each in executions:
+            recorder.record(each)
+    with Client(service.url) as client:
+        for each in executions[::10]:
+            assert client.get_execution(each.execution_id) == each
+
+
+def test_the_recorder_spools_while_the_service_is_away(tmp_path: Path) -> None:
+    """And delivers when one is there again."""
+    executions = [an_execution() for _ in range(20)]
+    spool = tmp_path / "spool"
+    with bind("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    with Recorder(base_url=f"http://127.0.0.1:{port}", spool_dir=spool) as recorder:
+        for each in executions:
+            recorder.record(each)
+    with (
+        running(hashing_settings(tmp_path), port) as service,
+        Recorder(base_url=service.url, spool_dir=spool),
+        Client(service.url) as client,
+    ):
+        eventually(lambda: client.status().executions == len(executions))
+
+
+def test_times_are_kept_to_the_microsecond(service: RunningService) -> None:
+    """Through encoding, storing and reading back."""
+    moment = datetime(2026, 2, 20, 14, 30, 0, 123456, tzinfo=UTC)
+    one = an_execution(timestamp=moment.isoformat())
+    with Client(service.url) as client:
+        client.record(one)
+        assert client.get_execution(one.execution_id).timestamp == moment
