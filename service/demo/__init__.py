@@ -1,0 +1,1 @@
+"""The demo: scripted agents call real tools with the mistakes that agents make."""

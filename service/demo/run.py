@@ -1,0 +1,71 @@
+"""Running the demo from beginning to end."""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from aftercall import AsyncClient
+from service.demo.agents import PlayedCall, play
+from service.demo.report import show_calls, show_next_steps, show_summary
+from service.demo.scenario import sessions
+from service.demo.stage import open_stage
+
+_LEARNED_S = 30.0
+
+
+async def run_demo(console: Console, *, keep: Path | None = None) -> list[PlayedCall]:
+    """Play all sessions and show what happened.
+
+    Args:
+        console: where it is shown.
+        keep: a folder to leave the data and logs in; a temporary one that is removed when None.
+
+    Raises:
+        StageError: when a process does not come up.
+    """
+    folder = keep or Path(tempfile.mkdtemp(prefix="aftercall-demo-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    played: list[PlayedCall] = []
+    try:
+        with console.status("getting ready") as status:
+            async with open_stage(folder, lambda words: status.update(f"{words} ...")) as stage:
+                async with AsyncClient(stage.service_url) as client:
+                    for session in sessions(str(stage.repository)):
+                        status.update(f"{session.agent}: {session.purpose} ...")
+                        played += await play(
+                            session, stage.gateway_url, lambda each: console.print(_line(each))
+                        )
+                        await _until_learned(client, played)
+                status.update("stopping ...")
+    finally:
+        if keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    show_calls(console, played)
+    show_summary(console, played)
+    console.print(f"[dim]{time.monotonic() - started:.0f} s in all[/]")
+    if keep:
+        console.print(f"Data and logs are in {keep}")
+    show_next_steps(console)
+    return played
+
+
+async def _until_learned(client: AsyncClient, played: list[PlayedCall]) -> None:
+    """Wait until all attempts so far are recorded and usable; the next session builds on them."""
+    attempts = sum(1 if each.ending in ("fine", "failed") else 2 for each in played)
+    deadline = time.monotonic() + _LEARNED_S
+    while time.monotonic() < deadline:
+        status = await client.status()
+        if status.executions >= attempts and status.pending_indexing == 0:
+            return
+        await asyncio.sleep(0.1)
+
+
+def _line(each: PlayedCall) -> str:
+    mark = {"fine": "[green]✓[/]", "repaired": "[green]✓ repaired[/]",
+            "by itself": "[yellow]✗ then right by itself[/]", "failed": "[red]✗[/]"}  # fmt: skip
+    return f"  {each.session.name}  {each.call.tool}  {mark[each.ending]}"

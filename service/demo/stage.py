@@ -1,0 +1,166 @@
+"""The stage: a service and a gateway as real processes, on ports and folders of their own."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aftercall import AsyncClient
+from aftercall.errors import AftercallError
+
+_READY_S = 120.0
+"""The first start exports the model; later ones take about two seconds."""
+_STOP_S = 10.0
+
+
+class StageError(RuntimeError):
+    """A process of the demo did not come up; the message carries the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where everything is."""
+
+    service_url: str
+    gateway_url: str
+    repository: Path
+    data_dir: Path
+
+
+@asynccontextmanager
+async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[Stage]:
+    """Start service and gateway; both are stopped at the end, whatever happened.
+
+    Args:
+        folder: an empty folder for data, repository and logs.
+        say: told what is going on, in a few words.
+
+    Raises:
+        StageError: when one of the processes does not come up.
+    """
+    repository = make_repository(folder / "repository")
+    service_port, gateway_port = _free_port(), _free_port()
+    service_url = f"http://127.0.0.1:{service_port}"
+    data_dir = folder / "data"
+    say("starting the service (the first time, the model is exported once: about 15 s)")
+    async with _process(
+        folder / "service.log",
+        "serve", "--port", str(service_port), "--data-dir", str(data_dir),
+    ) as service:  # fmt: skip
+        async with AsyncClient(service_url) as client:
+            await _until(client.ready, service, folder / "service.log", "the service")
+        say("starting the gateway with mcp-server-time and mcp-server-git behind it")
+        config = folder / "mcp.json"
+        config.write_text(json.dumps(_mcp_servers(repository)), encoding="utf-8")
+        async with _process(
+            folder / "gateway.log",
+            "gateway", "--config", str(config), "--service", service_url,
+            "--transport", "http", "--port", str(gateway_port),
+        ) as gateway:  # fmt: skip
+            await _until(
+                lambda: _listens(gateway_port), gateway, folder / "gateway.log", "the gateway"
+            )
+            yield Stage(service_url, f"http://127.0.0.1:{gateway_port}/mcp", repository, data_dir)
+
+
+def make_repository(folder: Path) -> Path:
+    """A git repository with two branches, a tag and a changed file."""
+    folder.mkdir(parents=True)
+    (folder / "README.md").write_text("# A project\n", encoding="utf-8")
+    _git(folder, "init", "--quiet", "--initial-branch=main")
+    _git(folder, "add", ".")
+    _commit(folder, "Begin")
+    for number in range(1, 12):
+        (folder / "CHANGES.md").write_text(f"Change {number}\n", encoding="utf-8")
+        _git(folder, "add", ".")
+        _commit(folder, f"Change {number}")
+    _git(folder, "tag", "v1.0")
+    _git(folder, "branch", "feature/login")
+    (folder / "notes.txt").write_text("to be staged\n", encoding="utf-8")
+    return folder
+
+
+def _commit(folder: Path, message: str) -> None:
+    _git(folder, "-c", "user.name=Demo", "-c", "user.email=demo@example.org", "commit",
+         "--quiet", "-m", message)  # fmt: skip
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    try:
+        subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)  # noqa: S603, S607 - fixed words, no shell
+    except FileNotFoundError:
+        raise StageError("the demo needs git; install it and run the demo again") from None
+
+
+def _mcp_servers(repository: Path) -> dict[str, object]:
+    return {
+        "mcpServers": {
+            "time": {
+                "command": sys.executable,
+                "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"],
+            },
+            "git": {
+                "command": sys.executable,
+                "args": ["-m", "mcp_server_git", "--repository", str(repository)],
+            },
+        }
+    }
+
+
+@asynccontextmanager
+async def _process(log: Path, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "aftercall.cli", *arguments,
+            stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=dict(os.environ),
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), _STOP_S)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+async def _until(
+    ready: Callable[[], object], process: asyncio.subprocess.Process, log: Path, what: str
+) -> None:
+    deadline = asyncio.get_running_loop().time() + _READY_S
+    while asyncio.get_running_loop().time() < deadline:
+        if process.returncode is not None:
+            break
+        try:
+            answer = ready()
+            if await answer if asyncio.iscoroutine(answer) else answer:
+                return
+        except AftercallError:
+            pass  # not up yet
+        await asyncio.sleep(0.1)
+    raise StageError(f"{what} did not come up. Its log ends with:\n{_end_of(log)}")
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")[-1500:]
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.2)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
