@@ -1,0 +1,46 @@
+# Every target installs what it needs into .venv; nothing else on the machine is touched.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check serve bench clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+install: $(STAMP) ## create .venv and install everything into it
+
+$(STAMP): pyproject.toml sdk/pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Aftercall needs Python 3.11 or later; this is %d.%d. Try: make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@echo "Installing into $(VENV) (a few minutes the first time: it brings torch to export the model once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e './sdk[gateway]' -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## watch failed calls of real tools get their corrections
+	@$(BIN)/aftercall demo
+
+test: $(STAMP) ## format check, lint, types, import layers and all tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+check: $(STAMP) ## the same without the tests that start real servers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -m "not real"
+
+serve: $(STAMP) ## run the service on http://127.0.0.1:8799
+	@$(BIN)/aftercall serve
+
+bench: $(STAMP) ## measure speed and size; writes docs/figures/
+	$(BIN)/python -m bench
+
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
