@@ -184,8 +184,8 @@ def _word_similarity(a: str, b: str) -> float:
     short, long = sorted((a, b), key=len)
     if long.rstrip("s") == short.rstrip("s"):
         return 0.98
-    if len(short) >= 2 and long.startswith(short):
-        return 0.9
+    if long.startswith(short):
+        return 0.9 if len(short) >= 2 else 0.6
     if len(short) >= 2 and short[0] == long[0] and _is_subsequence(short, long):
         return 0.8
     return 0.75 if len(short) >= 4 and DamerauLevenshtein.distance(a, b) == 1 else 0.0

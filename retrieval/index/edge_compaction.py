@@ -3,7 +3,7 @@
 A shard that was only written to is searched by a scan: 2 ms at 20,000 points, 12 ms at 100,000.
 Optimizing builds the graph that makes that 0.5 and 0.7 ms, but takes 22 s at 100,000 points with
 the GIL held. So a process of its own optimizes a copy; what changes meanwhile is noted and brought
-over, and the copy takes the shard's place. Searches by tool need none of this (0.3 ms at 100,000).
+over, and the copy takes the shard's place. Searches by tool need none of this (0.7 ms at 50,000).
 """
 
 import os

@@ -235,7 +235,7 @@ def _config(dimension: int) -> Any:
         hnsw_config=qdrant.HnswIndexConfig(
             m=16,  # both are the library's defaults
             ef_construct=100,
-            full_scan_threshold=10_000,  # KiB of vectors below which a filter's points are scanned
+            full_scan_threshold=2_000,  # KiB of vectors below which what a filter leaves is scanned
             max_indexing_threads=1,  # compaction runs beside the service
         ),
         optimizers=qdrant.EdgeOptimizersConfig(

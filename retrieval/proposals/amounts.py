@@ -101,8 +101,11 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
 
 
 def _beyond(case: Case, fault: Fault) -> list[str]:
-    """The parameters whose number lies beyond a bound that the error states without a name."""
-    return [
+    """The parameters whose number lies beyond a bound that the error states without a name.
+
+    Where several do, those that have this very bound by the schema.
+    """
+    names = [
         name
         for name, value in case.parameters.items()
         if isinstance(value, int | float)
@@ -112,3 +115,13 @@ def _beyond(case: Case, fault: Fault) -> list[str]:
             or (fault.minimum is not None and value < fault.minimum)
         )
     ]
+    views = {name: case.parameter(name) for name in names}
+    bound = [
+        name
+        for name, view in views.items()
+        if view
+        and (view.minimum, view.maximum) != (None, None)
+        and fault.maximum in (None, view.maximum)
+        and fault.minimum in (None, view.minimum)
+    ]
+    return names if len(names) == 1 else bound

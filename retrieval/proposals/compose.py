@@ -56,7 +56,11 @@ def _combinations(case: Case) -> Iterator[tuple[Option, ...]]:
         yield from ((option,) for option in single[0])
         return
     yield from ((option,) for option in whole)
-    indexes = [index for index, options in single.items() if options]
+    # What is missing first: the rename that supplies it also takes care of an unexpected name.
+    indexes = sorted(
+        (index for index, options in single.items() if options),
+        key=lambda index: case.faults[index].kind != "missing",
+    )
     yield from _covering(indexes, single, frozenset(), ())
 
 

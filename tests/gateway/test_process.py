@@ -96,7 +96,7 @@ async def test_nothing_but_mcp_goes_to_standard_output(
     """Every line is an answer, and a client that leaves ends the gateway with exit code 0."""
     async with started(command(config, service.url, "--verbose"), environment) as process:
         hello, called = await answers(process, HELLO, CALL)
-        rest, _ = await process.communicate()
+        rest, _ = await process.communicate(b"")  # without input, 3.11 leaves stdin open
 
     assert hello["result"]["serverInfo"]["name"] == "aftercall-gateway"
     assert called["result"]["structuredContent"]["timezone"] == "UTC"
@@ -218,10 +218,10 @@ def test_an_address_in_use_is_said(
 
 
 def test_the_commands_module_imports_nothing_heavy() -> None:
-    """`aftercall --help` lists the gateway without loading FastMCP, pydantic or HTTP."""
+    """`aftercall --help` lists the gateway without loading FastMCP or a web server."""
     program = (
         "import sys, aftercall.cli, aftercall.cli_status, aftercall.gateway.cli;"
-        "print([m for m in ('fastmcp', 'mcp', 'pydantic', 'httpx2') if m in sys.modules])"
+        "print([m for m in ('fastmcp', 'mcp', 'uvicorn') if m in sys.modules])"
     )
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

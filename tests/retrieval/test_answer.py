@@ -252,3 +252,19 @@ def test_a_hostile_message_breaks_nothing(message: str) -> None:
         response = answer_to(make_case({"a": value}, message)).response
         for suggestion in response.suggestions:
             assert suggestion.model_dump_json()
+
+
+def test_an_unexpected_name_takes_the_place_of_a_missing_one() -> None:
+    """The message names only the unexpected one; the schema shows what is missing."""
+    schema = object_schema(query="string") | {"additionalProperties": False}
+    message = "Additional properties are not allowed ('q' was unexpected)"
+    found = best(make_case({"q": "reflection"}, message, schema=schema))
+    assert found.corrected_parameters == {"query": "reflection"}
+
+
+def test_a_bound_without_a_name_goes_to_the_parameter_that_has_it() -> None:
+    """Two numbers lie beyond 10, and the schema says which of them may not."""
+    schema = object_schema(top={"type": "integer", "maximum": 10}, page={"type": "integer"})
+    message = "50 is greater than the maximum of 10"
+    found = best(make_case({"page": 50, "top": 50}, message, schema=schema))
+    assert found.corrected_parameters == {"page": 50, "top": 10}

@@ -58,7 +58,6 @@ def test_the_table_for_documents_holds_defaults_and_not_this_machine() -> None:
     assert str(Path.home()) not in "".join(table)
 
 
-@pytest.mark.xfail(strict=True, reason="the README's settings table comes with the README")
 def test_the_readme_holds_every_row_of_the_table() -> None:
     """A setting that it misses fails here; `aftercall settings --markdown` makes the rows."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()

@@ -1,0 +1,224 @@
+"""The command line's frame, and `aftercall status`."""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from aftercall import cli
+from aftercall.cli_status import duration
+from aftercall.errors import AftercallError, ConfigurationError
+from tests.gateway.contract_service import ContractService
+
+AFTERCALL = str(Path(sys.executable).parent / "aftercall")
+
+
+class Greet:
+    """A command of some other distribution."""
+
+    name = "greet"
+    help = "say hello to 100% of the people"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--who", required=True)
+
+    def run(self, args: argparse.Namespace) -> int:
+        if args.who == "nobody":
+            raise ConfigurationError("there is nobody to greet; give a name with --who")
+        if args.who == "stranger":
+            raise KeyboardInterrupt
+        print(f"hello {args.who}")
+        return 3 if args.who == "three" else 0
+
+
+class Sick:
+    """A command whose options cannot be declared."""
+
+    name = "sick"
+    help = "not well"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        raise RuntimeError("no options today")
+
+    def run(self, args: argparse.Namespace) -> int:
+        return 0
+
+
+greet, sick = Greet(), Sick()
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One command that works and three that are broken, each in its way."""
+    values = {
+        "greet": f"{__name__}:greet",
+        "sick": f"{__name__}:sick",
+        "gone": "no_such_module_anywhere:command",
+        "empty": f"{__name__}:AFTERCALL",
+    }
+    entries = [EntryPoint(name, value, cli.GROUP) for name, value in values.items()]
+    monkeypatch.setattr(cli, "entry_points", lambda group: entries if group == cli.GROUP else [])
+
+
+@pytest.fixture
+def service() -> Iterator[ContractService]:
+    with ContractService() as running:
+        yield running
+
+
+def run(*words: str) -> int:
+    """The exit code, whichever way it is given."""
+    try:
+        return cli.main(words)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_commands_of_all_distributions_are_listed_in_a_line_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A broken one is listed with its reason and does not keep the others away."""
+    assert run("--help") == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+
+    assert "greet     say hello to 100% of the people" in lines
+    assert any(li.startswith("gone") and "no_such_module_anywhere" in li for li in lines)
+    assert any(li.startswith("sick") and "no options today" in li for li in lines)
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["greet", "--who", "world"], 0),
+        (["greet", "--who", "three"], 3),
+        (["greet", "--who", "nobody"], 1),
+        (["greet", "--who", "stranger"], 130),
+        (["greet"], 2),
+        (["greet", "--wo"], 2),
+        (["sick"], 1),
+        (["gone", "--with", "options"], 1),
+        (["empty"], 1),
+        (["unheard-of"], 2),
+        ([], 2),
+        (["--version"], 0),
+    ],
+)
+def test_exit_codes(words: Sequence[str], code: int) -> None:
+    """0 done (or the command's own), 1 failed, 2 wrong command line, 130 interrupted."""
+    assert run(*words) == code
+
+
+@pytest.mark.usefixtures("installed")
+def test_our_errors_are_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message, and neither a traceback nor the class's name."""
+    run("greet", "--who", "nobody")
+    shown = capsys.readouterr()
+
+    assert shown.out == ""
+    assert shown.err == "aftercall: there is nobody to greet; give a name with --who\n"
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no error of ours comes with its traceback."""
+
+    def broken(_: argparse.Namespace) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(greet, "run", broken, raising=False)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["greet", "--who", "world"])
+
+
+@pytest.mark.usefixtures("installed")
+def test_only_the_command_that_is_meant_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow or broken neighbour does not touch a command that works."""
+    loaded: list[str] = []
+    load = EntryPoint.load
+
+    def noted(entry: EntryPoint) -> object:
+        loaded.append(entry.name)
+        return load(entry)
+
+    monkeypatch.setattr(EntryPoint, "load", noted)
+    run("greet", "--who", "world")
+
+    assert loaded == ["greet"]
+
+
+def test_of_two_commands_of_one_name_the_first_counts() -> None:
+    """Two distributions may both think of a name."""
+    entries = [EntryPoint("a", "one:command", "g"), EntryPoint("a", "two:command", "g")]
+
+    assert cli.discover(entries)["a"].value == "one:command"
+
+
+def test_status_is_readable(service: ContractService, capsys: pytest.CaptureFixture[str]) -> None:
+    """State, age and counts at a glance, and what a backlog means."""
+    assert run("status", "--service", service.url) == 0
+    shown = capsys.readouterr().out
+
+    assert shown.startswith(f"Aftercall 0.1.0 at {service.url}: ready, up 3 h 12 min\n")
+    assert "executions             12,345\n" in shown
+    assert "37   (stored safely; answers do not use them yet)" in shown
+    assert "all-MiniLM-L6-v2" in shown
+
+
+def test_status_is_json_for_machines(
+    service: ContractService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The service's own answer, in the words of the wire."""
+    assert run("status", "--json", "--service", service.url) == 0
+
+    assert '"pendingIndexing": 37' in capsys.readouterr().out
+
+
+def test_the_service_can_stand_in_the_environment(
+    service: ContractService, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`AFTERCALL_URL` is read when no --service is given."""
+    monkeypatch.setenv("AFTERCALL_URL", service.url)
+    assert run("status") == 0
+
+    assert service.url in capsys.readouterr().out
+
+
+def test_without_a_service_status_names_the_cure(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, one line, and what to do."""
+    with ContractService() as gone:
+        url = gone.url
+    assert run("status", "--service", url) == 1
+    shown = capsys.readouterr()
+
+    assert shown.out == ""
+    assert shown.err.startswith(f"aftercall: no service at {url} (")
+    assert "`aftercall serve`" in shown.err
+    assert len(shown.err.splitlines()) == 1
+
+
+def test_a_reader_that_leaves_is_no_error(service: ContractService) -> None:
+    """`aftercall status | head -0` ends without a traceback."""
+    shell = f"'{AFTERCALL}' status --service {service.url} | true"
+    ended = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False)
+
+    assert ended.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (8, "8 s"), (725, "12 min 5 s"), (3600, "1 h"), (273_600, "3 d 4 h")],
+)
+def test_durations_are_told_in_their_two_largest_units(seconds: float, text: str) -> None:
+    """Nobody wants to divide by 3,600."""
+    assert duration(seconds) == text
+
+
+def test_command_errors_are_part_of_the_family() -> None:
+    """Whatever a command raises for a person to read derives from one class."""
+    assert issubclass(ConfigurationError, AftercallError)
