@@ -6,7 +6,7 @@ Loading is I/O; learning is pure and runs in a thread beside the event loop.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from aftercall.wire import Execution
@@ -44,7 +44,7 @@ log = logging.getLogger("aftercall.indexer")
 
 @dataclass(slots=True)
 class BatchMaterial:
-    """All that learning from a batch needs. Knowledge and documents are copies of its own."""
+    """All that learning from a batch needs. Knowledge is learned into in place."""
 
     executions: list[StoredExecution]
     outcomes: list[tuple[SuggestionOutcome, IssuedSuggestion]]
@@ -61,8 +61,6 @@ class LearnedBatch:
 
     knowledge_rows: list[KnowledgeRow] = field(default_factory=list)
     document_rows: list[DocumentRow] = field(default_factory=list)
-    new_documents: list[tuple[str, Document]] = field(default_factory=list)
-    """Workspace and document, for those that have no vector yet."""
     repair_rows: list[RepairRow] = field(default_factory=list)
     reported: list[SuggestionOutcome] = field(default_factory=list)
     """Outcomes that executions of the batch report by their `suggestionId`."""
@@ -74,16 +72,19 @@ async def load_batch(
     *,
     store: LogStore,
     memory: Memory,
+    at_hand: Mapping[ToolKey, ToolKnowledge],
 ) -> BatchMaterial:
-    """Read what is known about the tools, sessions and documents of a batch."""
+    """Read what is known about the tools, sessions and documents of a batch.
+
+    `at_hand` is knowledge that is known to equal the store's; it is learned into in place.
+    """
     issued = [(each, await _issued(store, each)) for each in outcomes]
     known_issued = [(outcome, suggestion) for outcome, suggestion in issued if suggestion]
     tools = {each.tool_key for each in executions} | {s.tool for _, s in known_issued}
     knowledge: dict[ToolKey, ToolKnowledge] = {}
     schema_hashes: dict[ToolKey, str | None] = {}
     for tool in tools:
-        row = await store.get_knowledge(tool)
-        knowledge[tool] = ToolKnowledge.model_validate_json(row.data) if row else ToolKnowledge()
+        knowledge[tool] = at_hand.get(tool) or await _knowledge(tool, store)
         registered = await memory.tool(tool)
         schema_hashes[tool] = registered.tool.schema_hash if registered else None
     readings = await asyncio.to_thread(_read_all, executions)
@@ -126,10 +127,10 @@ def learn_batch(material: BatchMaterial) -> LearnedBatch:
         KnowledgeRow(tool, knowledge.model_dump_json().encode())
         for tool, knowledge in material.knowledge.items()
     ]
-    for key, document in documents.items():
-        learned.document_rows.append(DocumentRow(*key, document.model_dump_json().encode()))
-        if key not in material.documents:
-            learned.new_documents.append((key[0], document))
+    learned.document_rows = [
+        DocumentRow(*key, document.model_dump_json().encode(), key not in material.documents)
+        for key, document in documents.items()
+    ]
     return learned
 
 
@@ -185,6 +186,11 @@ def _read_all(executions: list[StoredExecution]) -> dict[int, ErrorReading]:
     }
 
 
+async def _knowledge(tool: ToolKey, store: LogStore) -> ToolKnowledge:
+    row = await store.get_knowledge(tool)
+    return ToolKnowledge.model_validate_json(row.data) if row else ToolKnowledge()
+
+
 async def _sessions(
     executions: list[StoredExecution], store: LogStore
 ) -> dict[tuple[ToolKey, str], list[StoredExecution]]:
@@ -192,19 +198,20 @@ async def _sessions(
     if not executions:
         return {}
     last = executions[-1].position
-    keys: dict[tuple[ToolKey, str], set[str]] = defaultdict(set)
-    for stored in executions:
-        if stored.execution.session_id is not None:
-            keys[stored.tool_key, stored.execution.session_id].add(stored.execution.outcome)
-    loaded = await asyncio.gather(
-        *(store.session_calls(tool, session, _SESSION_CALLS) for tool, session in keys)
-    )
-    found: dict[tuple[ToolKey, str], list[StoredExecution]] = {}
-    for key, calls in zip(keys, loaded, strict=True):
-        seen = [call for call in calls if call.position <= last]
-        if len({call.execution.outcome for call in seen}) > 1:
-            found[key] = seen
-    return found
+    keys = [
+        (stored.tool_key, stored.execution.session_id)
+        for stored in executions
+        if stored.execution.session_id is not None
+    ]
+    calls: dict[tuple[ToolKey, str], list[StoredExecution]] = defaultdict(list)
+    for call in await store.session_calls(keys, _SESSION_CALLS):
+        if call.position <= last:
+            calls[call.tool_key, str(call.execution.session_id)].append(call)
+    return {
+        key: seen
+        for key, seen in calls.items()
+        if len({call.execution.outcome for call in seen}) > 1
+    }
 
 
 async def _documents(

@@ -1,40 +1,42 @@
 """The indexer: what is durable becomes usable, each execution exactly once.
 
-The queue is a state on the record. A batch is learned from, its new documents are put into the
-vector index (idempotent: ids come from content), and then knowledge, documents and the records'
-new state are committed in one transaction. A crash before the commit repeats the batch; a crash
-after it repeats nothing.
+Two durable queues. The first learns: executions and outcomes become knowledge, documents and
+repairs, committed in one transaction with the queue's new state, so that a crash repeats at most
+an uncommitted batch. The second embeds: documents that are new get their vectors (idempotent, ids
+come from content). Profiles and repair rules need no vector, so they never wait for the model.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embeddings.protocol import Embedder, EmbeddingError
+from embeddings.protocol import Embedder
 from embeddings.terms import terms_text
-from ingest.batch import LearnedBatch, learn_batch, load_batch
-from mongo.errors import StoreError
+from ingest.batch import learn_batch, load_batch
+from ingest.queue_worker import QueueWorker
 from mongo.protocol import LogStore
-from mongo.records import IndexCommit, StoredExecution, SuggestionOutcome
+from mongo.records import DocumentRow, IndexCommit, ToolKey
 from retrieval.documents import Document
-from retrieval.index.protocol import IndexPoint, VectorIndex, VectorIndexError
+from retrieval.index.protocol import IndexPoint, VectorIndex
+from retrieval.knowledge import ToolKnowledge
 from retrieval.memory import Memory
 
-BATCH = 500
-"""Executions per transaction: large enough to share an fsync, small enough to stay under 0.2 s."""
-_RETRY_S = 1.0
-
-log = logging.getLogger("aftercall.indexer")
+BATCH = 1000
+"""Executions per transaction: enough to share the cost of a tool's knowledge among its calls."""
+EMBED_BATCH = 64
+"""Documents per round of the model: a fraction of a second, so that few wait for many."""
+_MAX_AT_HAND = 1_000
+"""Tools whose knowledge is kept decoded between batches; the most recent ones."""
 
 
 class Indexer:
-    """Works off the durable queue; one per log store.
+    """Works off the durable queues; one per log store.
 
     Args:
-        store: the queue and the place of what is learned.
+        store: the queues and the place of what is learned.
         memory: told what has changed.
         index: gets the vectors of new documents.
         embedder: makes them.
@@ -47,89 +49,68 @@ class Indexer:
         self._memory = memory
         self._index = index
         self._embedder = embedder
-        self._work = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._problem: str | None = None
+        self._knowledge: dict[ToolKey, ToolKnowledge] = {}
+        self._learner = QueueWorker("learning", self.learn_step)
+        self._vectors = QueueWorker("embedding", self.embed_step)
 
     @property
     def problem(self) -> str | None:
         """Why indexing stands still; None while all is well."""
-        return self._problem
+        return self._learner.problem or self._vectors.problem
 
     def start(self) -> None:
-        """Begin to work off the queue in the background."""
-        self._work.set()
-        self._task = asyncio.create_task(self._run(), name="indexer")
+        """Begin to work off the queues in the background."""
+        self._learner.start()
+        self._vectors.start()
 
     def wake(self) -> None:
-        """Say that there is something new in the queue."""
-        self._idle.clear()
-        self._work.set()
+        """Say that something new was stored."""
+        self._learner.wake()
 
     async def drain(self, timeout_s: float) -> bool:
-        """Wait until the queue is empty; False when it is not within the time."""
+        """Wait until the queues are empty; False when they are not within the time."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self._idle.wait()
+                while not (self._learner.is_idle and self._vectors.is_idle):
+                    await self._learner.until_idle()
+                    await self._vectors.until_idle()
         except TimeoutError:
             return False
         return True
 
     async def close(self) -> None:
-        """Stop after the batch at hand; what is left stays in the queue."""
-        if self._task is None:
-            return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._task = None
+        """Stop after the step at hand; what is left stays in the queues."""
+        await self._learner.close()
+        await self._vectors.close()
 
     async def run_until_empty(self, on_progress: Callable[[int], None] | None = None) -> int:
-        """Work off the whole queue in the foreground; returns how many records that were.
+        """Work off both queues in the foreground; returns how many records were learned from.
 
         Raises:
             StoreError, VectorIndexError, EmbeddingError: what stopped it; it can be run again.
         """
         done = 0
-        while count := await self.step():
-            done += count
+        while True:
+            learned = await self.learn_step()
+            done += learned
             if on_progress:
                 on_progress(done)
-        return done
+            if not learned and not await self.embed_step():
+                return done
 
-    async def step(self) -> int:
-        """Learn from one batch; returns how many records it had, 0 when the queue is empty."""
+    async def learn_step(self) -> int:
+        """Learn from one batch; returns how many records it had, 0 when there are none."""
         executions = await self._store.pending(BATCH)
         # Outcomes come last: they speak of failures that must have been learned before.
         outcomes = [] if len(executions) >= BATCH else await self._store.pending_outcomes(BATCH)
         if not executions and not outcomes:
             return 0
-        await self._index_batch(executions, outcomes)
-        return len(executions) + len(outcomes)
-
-    async def _run(self) -> None:
-        while True:
-            try:
-                self._work.clear()
-                if not await self.step() and not self._work.is_set():
-                    self._idle.set()
-                    await self._work.wait()
-                self._problem = None
-            except (StoreError, VectorIndexError, EmbeddingError) as error:
-                self._problem = str(error)
-                log.error("indexing stands still and will be tried again: %s", error)  # noqa: TRY400 - an operator's matter, not a bug
-                await asyncio.sleep(_RETRY_S)
-            except Exception:
-                self._problem = "an internal error; see the log"
-                log.exception("indexing failed and will be tried again")
-                await asyncio.sleep(_RETRY_S)
-
-    async def _index_batch(
-        self, executions: list[StoredExecution], outcomes: list[SuggestionOutcome]
-    ) -> None:
-        material = await load_batch(executions, outcomes, store=self._store, memory=self._memory)
+        # Taken out while it is changed: when anything fails, it is read anew from the store.
+        at_hand, self._knowledge = self._knowledge, {}
+        material = await load_batch(
+            executions, outcomes, store=self._store, memory=self._memory, at_hand=at_hand
+        )
         learned = await asyncio.to_thread(learn_batch, material)
-        await self._embed(learned)
         await self._store.add_outcomes(learned.reported)
         commit = IndexCommit(
             positions=[each.position for each in executions],
@@ -140,8 +121,23 @@ class Indexer:
         )
         # Shielded: a shutdown in the middle must not leave the caches behind the store.
         await asyncio.shield(self._commit(commit))
-        if learned.reported:
-            self._work.set()
+        self._knowledge = dict(islice((material.knowledge | at_hand).items(), _MAX_AT_HAND))
+        return len(executions) + len(outcomes)
+
+    async def embed_step(self) -> int:
+        """Embed one batch of new documents; returns how many, 0 when all have their vectors."""
+        rows = await self._store.pending_vectors(EMBED_BATCH)
+        if not rows:
+            return 0
+        documents = [Document.model_validate_json(row.data) for row in rows]
+        vectors = await self._embedder.embed([each.text for each in documents], "document")
+        points = [
+            _point(row, document, vector)
+            for row, document, vector in zip(rows, documents, vectors, strict=True)
+        ]
+        await self._index.upsert(points)
+        await self._store.mark_embedded(rows)
+        return len(rows)
 
     async def _commit(self, commit: IndexCommit) -> None:
         await self._store.commit_index(commit)
@@ -149,23 +145,14 @@ class Indexer:
         self._memory.forget_documents(
             [(row.workspace, row.document_id) for row in commit.documents]
         )
-
-    async def _embed(self, learned: LearnedBatch) -> None:
-        new = learned.new_documents
-        if not new:
-            return
-        vectors = await self._embedder.embed([document.text for _, document in new], "document")
-        points = [
-            _point(workspace, document, vector)
-            for (workspace, document), vector in zip(new, vectors, strict=True)
-        ]
-        await self._index.upsert(points)
+        if any(row.is_new for row in commit.documents):
+            self._vectors.wake()
 
 
-def _point(workspace: str, document: Document, vector: NDArray[np.float32]) -> IndexPoint:
+def _point(row: DocumentRow, document: Document, vector: NDArray[np.float32]) -> IndexPoint:
     return IndexPoint(
         document_id=document.document_id,
-        workspace=workspace,
+        workspace=row.workspace,
         kind=document.kind,
         server_name=document.server_name,
         tool_name=document.tool_name,

@@ -58,9 +58,9 @@ class LogStore(Protocol):
         ...
 
     async def session_calls(
-        self, tool: ToolKey, session_id: str, limit: int
+        self, sessions: Sequence[tuple[ToolKey, str]], limit: int
     ) -> list[StoredExecution]:
-        """The latest `limit` calls of one tool in one session, oldest arrival first."""
+        """The latest `limit` calls of each tool in each session, oldest arrival first."""
         ...
 
     # The indexing queue: a state on the record, not memory
@@ -74,6 +74,14 @@ class LogStore(Protocol):
 
     async def commit_index(self, commit: IndexCommit) -> None:
         """Apply what an indexing batch learned and mark its executions, in one transaction."""
+        ...
+
+    async def pending_vectors(self, limit: int) -> list[DocumentRow]:
+        """The oldest documents that have no vector yet, over all workspaces, oldest first."""
+        ...
+
+    async def mark_embedded(self, documents: Sequence[DocumentRow]) -> None:
+        """Say that these documents have their vectors; those that had one already stay so."""
         ...
 
     async def reset_index(self) -> None:

@@ -63,11 +63,15 @@ class KnowledgeRow:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """One distinct document; its vector is in the vector index under the same id (a UUID)."""
+    """One distinct document; its vector is in the vector index under the same id (a UUID).
+
+    A commit that says `is_new` queues it for its vector (`LogStore.pending_vectors`).
+    """
 
     workspace: str
     document_id: str
     data: bytes
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,8 @@ class StoredTool:
 class StoreCounts:
     """How much a store holds, over all workspaces or in one.
 
-    `pending` counts executions and outcomes that nothing was learned from yet.
+    `pending` counts executions and outcomes that nothing was learned from yet, and documents that
+    have no vector yet.
     """
 
     executions: int

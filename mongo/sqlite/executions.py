@@ -47,10 +47,17 @@ FROM json_each(?) AS wanted
 CROSS JOIN executions AS e ON e.workspace = ? AND e.execution_id = wanted.value
 """
 
-_SESSION = """
-SELECT json_group_array(json_array(position, workspace, data, schema_hash, received_at)) FROM (
-    SELECT * FROM executions
-    WHERE workspace = ? AND session_id = ? AND server_name = ? AND tool_name = ?
+_SESSIONS = """
+SELECT json_group_array(
+    json_array(e.position, e.workspace, e.data, e.schema_hash, e.received_at)
+)
+FROM json_each(?) AS wanted
+CROSS JOIN executions AS e ON e.position IN (
+    SELECT position FROM executions
+    WHERE workspace = json_extract(wanted.value, '$[0]')
+    AND session_id = json_extract(wanted.value, '$[1]')
+    AND server_name = json_extract(wanted.value, '$[2]')
+    AND tool_name = json_extract(wanted.value, '$[3]')
     ORDER BY position DESC LIMIT ?
 )
 """
@@ -162,12 +169,14 @@ def get_several(
 
 
 def session_calls(
-    connection: sqlite3.Connection, tool: ToolKey, session_id: str, limit: int
+    connection: sqlite3.Connection, sessions: Sequence[tuple[ToolKey, str]], limit: int
 ) -> list[StoredExecution]:
-    """The latest of one tool in one session, oldest arrival first."""
-    server = codec.server_column(tool.server_name)
-    key = (tool.workspace, session_id, server, tool.tool_name)
-    return _fetch(connection, _SESSION, (*key, max(limit, 0)))
+    """The latest `limit` of each tool in each session, oldest arrival first."""
+    wanted = [
+        (tool.workspace, session_id, codec.server_column(tool.server_name), tool.tool_name)
+        for tool, session_id in dict.fromkeys(sessions)
+    ]
+    return _fetch(connection, _SESSIONS, (bulk.values(wanted), max(limit, 0)))
 
 
 def pending(connection: sqlite3.Connection, limit: int) -> list[StoredExecution]:

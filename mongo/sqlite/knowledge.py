@@ -13,6 +13,7 @@ _RESET = (
     "DELETE FROM documents",
     "DELETE FROM repairs",
     "DELETE FROM pending",
+    "DELETE FROM pending_vectors",
     "DELETE FROM pending_outcomes",
     """
     INSERT INTO pending_outcomes (position, workspace) SELECT position, workspace FROM outcomes
@@ -39,6 +40,21 @@ _GET_DOCUMENTS = """
 SELECT json_group_array(json_array(d.document_id, hex(d.data)))
 FROM json_each(?) AS wanted
 CROSS JOIN documents AS d ON d.workspace = ? AND d.document_id = wanted.value
+"""
+
+_PENDING_VECTORS = """
+SELECT json_group_array(json_array(position, workspace, document_id, hex(data))) FROM (
+    SELECT p.position, d.workspace, d.document_id, d.data
+    FROM pending_vectors AS p
+    CROSS JOIN documents AS d ON d.workspace = p.workspace AND d.document_id = p.document_id
+    ORDER BY p.position LIMIT ?
+)
+"""
+
+_HAS_VECTOR = """
+DELETE FROM pending_vectors WHERE (workspace, document_id) IN (
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)
+)
 """
 
 _INTO_REPAIRS = """
@@ -74,6 +90,12 @@ def commit_index(connection: sqlite3.Connection, commit: IndexCommit) -> None:
         "documents (workspace, document_id, data)",
         ((row.workspace, row.document_id, row.data) for row in commit.documents),
         _REPLACE_DOCUMENT,
+    )
+    bulk.insert(
+        connection,
+        "pending_vectors (workspace, document_id)",
+        ((row.workspace, row.document_id) for row in commit.documents if row.is_new),
+        "ON CONFLICT (workspace, document_id) DO NOTHING",
     )
     bulk.insert(
         connection,
@@ -114,6 +136,21 @@ def get_documents(
         for document_id in distinct
         if document_id in found
     ]
+
+
+def pending_vectors(connection: sqlite3.Connection, limit: int) -> list[DocumentRow]:
+    """The oldest documents that have no vector yet, oldest first."""
+    rows = bulk.fetch(connection, _PENDING_VECTORS, (max(limit, 0),))
+    return [
+        DocumentRow(workspace, document_id, bytes.fromhex(data), is_new=True)
+        for _, workspace, document_id, data in sorted(rows)
+    ]
+
+
+def mark_embedded(connection: sqlite3.Connection, documents: Sequence[DocumentRow]) -> None:
+    """Take documents off the queue of those without a vector."""
+    wanted = bulk.values((row.workspace, row.document_id) for row in documents)
+    connection.execute(_HAS_VECTOR, (wanted,))
 
 
 def list_repairs(connection: sqlite3.Connection, tool: ToolKey, limit: int) -> list[RepairRow]:

@@ -149,6 +149,15 @@ _VERSION_1 = (
         workspace TEXT NOT NULL
     )
     """,
+    # Documents that have no vector yet: the queue's third part, counted with it.
+    """
+    CREATE TABLE pending_vectors (
+        position INTEGER PRIMARY KEY AUTOINCREMENT,
+        workspace TEXT NOT NULL,
+        document_id TEXT NOT NULL,
+        UNIQUE (workspace, document_id)
+    )
+    """,
     # Kept by the triggers below: COUNT(*) walks an index, too slow for `/status`.
     """
     CREATE TABLE counters (
@@ -165,6 +174,7 @@ _VERSION_1 = (
         for statement in _counted(table)
     ),
     *_counted("pending_outcomes", "pending"),
+    *_counted("pending_vectors", "pending"),
     """
     CREATE TRIGGER outcomes_are_queued AFTER INSERT ON outcomes BEGIN
         INSERT INTO pending_outcomes (position, workspace) VALUES (NEW.position, NEW.workspace);

@@ -89,11 +89,11 @@ class SqliteLogStore:
         )
 
     async def session_calls(
-        self, tool: ToolKey, session_id: str, limit: int
+        self, sessions: Sequence[tuple[ToolKey, str]], limit: int
     ) -> list[StoredExecution]:
-        """The latest `limit` calls of one tool in one session, oldest arrival first."""
+        """The latest `limit` calls of each tool in each session, oldest arrival first."""
         return await self._readers.run(
-            partial(execution_log.session_calls, tool=tool, session_id=session_id, limit=limit)
+            partial(execution_log.session_calls, sessions=tuple(sessions), limit=limit)
         )
 
     # The indexing queue
@@ -109,6 +109,15 @@ class SqliteLogStore:
     async def commit_index(self, commit: IndexCommit) -> None:
         """Apply what an indexing batch learned and mark its executions, in one transaction."""
         await self._writer.run(partial(knowledge.commit_index, commit=commit))
+
+    async def pending_vectors(self, limit: int) -> list[DocumentRow]:
+        """The oldest documents that have no vector yet, oldest first."""
+        return await self._readers.run(partial(knowledge.pending_vectors, limit=limit))
+
+    async def mark_embedded(self, documents: Sequence[DocumentRow]) -> None:
+        """Say that these documents have their vectors."""
+        kept = tuple(documents)
+        await self._writer.run(partial(knowledge.mark_embedded, documents=kept))
 
     async def reset_index(self) -> None:
         """Forget all that was learned and mark every execution as pending (for `rebuild`)."""

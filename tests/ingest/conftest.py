@@ -1,7 +1,8 @@
 """A memory of one's own: the real store, index and learner on a temporary folder."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from aftercall.redaction import Redactor
 from aftercall.wire import Execution, FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
 from embeddings.hashing import HashingEmbedder
+from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.intake import Intake
 from mongo.protocol import LogStore
@@ -29,10 +31,18 @@ class Brain:
     intake: Intake
     indexer: Indexer
     suggester: Suggester
+    new_indexer: Callable[[], Indexer]
+    embedder: Embedder
 
     async def learn(self, *executions: Execution) -> None:
         """Record executions and wait until they are learned from."""
         await self.intake.accept(WORKSPACE, list(executions))
+        await self.indexer.run_until_empty()
+
+    async def rebuild(self) -> None:
+        """Forget all that was learned and learn it again from the log, as `aftercall rebuild`."""
+        await self.store.reset_index()
+        self.indexer = self.new_indexer()
         await self.indexer.run_until_empty()
 
     async def ask(self, execution: Execution, *, reads: bool = True) -> SuggestResponse:
@@ -54,12 +64,15 @@ async def brain(tmp_path: Path) -> AsyncIterator[Brain]:
         tmp_path / "vectors", dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )
     memory = Memory(store)
-    indexer = Indexer(store=store, memory=memory, index=index, embedder=embedder)
+    new_indexer = partial(Indexer, store=store, memory=memory, index=index, embedder=embedder)
+    indexer = new_indexer()
     suggester = Suggester(
         store=store, memory=memory, index=index, embedder=embedder, redactor=Redactor(),
         seeds=SeedBook(),
     )  # fmt: skip
-    yield Brain(store, Intake(store, Redactor(), indexer.wake), indexer, suggester)
+    yield Brain(
+        store, Intake(store, Redactor(), indexer.wake), indexer, suggester, new_indexer, embedder
+    )
     await suggester.close()
     await indexer.close()
     await index.close()

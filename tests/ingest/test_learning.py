@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from aftercall.wire import Execution, OutcomeReport, SuggestRequest
+from embeddings.protocol import EmbeddingError
 from ingest.outcomes import UnknownSuggestionError, record_outcome
 from mongo.errors import StoreUnavailableError
 from mongo.records import IndexCommit, ToolKey
@@ -76,7 +77,7 @@ async def test_sending_everything_twice_teaches_once(brain: Brain) -> None:
 async def test_a_batch_that_could_not_be_committed_is_learned_once_later(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store fails after the vectors were written: nothing is lost or doubled."""
+    """The store fails after all was learned: nothing is lost or doubled."""
     await brain.intake.accept(WORKSPACE, [show(1, "a", "master"), show(2, "a", "main")])
     commit = brain.store.commit_index
 
@@ -85,7 +86,7 @@ async def test_a_batch_that_could_not_be_committed_is_learned_once_later(
 
     monkeypatch.setattr(brain.store, "commit_index", refuse)
     with pytest.raises(StoreUnavailableError):
-        await brain.indexer.step()
+        await brain.indexer.learn_step()
     monkeypatch.setattr(brain.store, "commit_index", commit)
     assert await brain.indexer.run_until_empty() == 2
     known = await knowledge(brain)
@@ -107,8 +108,7 @@ async def test_a_rebuild_learns_the_same_again(brain: Brain) -> None:
     before = await knowledge(brain)
     [rule] = next(iter(before.signatures.values())).rules.values()
     assert (rule.repairs, rule.successes) == (1, 1)
-    await brain.store.reset_index()
-    await brain.indexer.run_until_empty()
+    await brain.rebuild()
     assert await knowledge(brain) == before
 
 
@@ -186,4 +186,28 @@ async def test_one_unlearnable_record_does_not_hold_up_the_others(
     profile = (await knowledge(brain)).profile(None)
     assert profile is not None
     assert profile.successes == 1
+    assert (await brain.store.counts()).pending == 0
+
+
+async def test_rules_do_not_wait_for_the_model(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the embedder is stuck, repairs are usable; new documents stay queued."""
+
+    async def stuck(*_: object) -> None:
+        raise EmbeddingError("no model")
+
+    for number, session in ((1, "a"), (3, "b")):
+        await brain.intake.accept(
+            WORKSPACE, [show(number, session, "master"), show(number + 1, session, "main")]
+        )
+    with monkeypatch.context() as patch:
+        patch.setattr(brain.embedder, "embed", stuck)
+        assert await brain.indexer.learn_step() == 4
+        with pytest.raises(EmbeddingError):
+            await brain.indexer.embed_step()
+        best = (await brain.ask(show(9, "z", "master"))).suggestions[0]
+        assert best.corrected_parameters == {"repo_path": "/r", "revision": "main"}
+    assert (await brain.store.counts()).pending == 2
+    await brain.indexer.run_until_empty()
     assert (await brain.store.counts()).pending == 0

@@ -112,7 +112,7 @@ async def test_workspaces_do_not_see_each_other(log_store: LogStore) -> None:
     )
     await log_store.save_suggestions([make_suggestion(1)])
     assert await log_store.get_execution("elsewhere", make_id(1)) == theirs.execution
-    (other,) = await log_store.session_calls(ELSEWHERE, "s-1", 10)
+    (other,) = await log_store.session_calls([(ELSEWHERE, "s-1")], 10)
     assert other.execution == theirs.execution
     assert await log_store.get_knowledge(ELSEWHERE) is None
     assert await log_store.get_documents("elsewhere", [make_id(7)]) == []
@@ -160,12 +160,15 @@ async def test_session_calls_are_the_latest_of_one_tool_in_one_session(log_store
             make_execution(13, session_id=None),
         ],
     )
-    calls = await log_store.session_calls(SEARCH, "s-1", 3)
+    calls = await log_store.session_calls([(SEARCH, "s-1")], 3)
     assert [call.execution.sequence for call in calls] == [2, 3, 4]
-    (unserved,) = await log_store.session_calls(NO_SERVER, "s-1", 10)
+    (unserved,) = await log_store.session_calls([(NO_SERVER, "s-1")], 10)
     assert unserved.execution.sequence == 11
     assert unserved.tool_key == NO_SERVER
-    assert await log_store.session_calls(SEARCH, "s-1", 0) == []
+    assert await log_store.session_calls([(SEARCH, "s-1")], 0) == []
+    both = await log_store.session_calls([(SEARCH, "s-1"), (NO_SERVER, "s-1")] * 2, 10)
+    assert [each.position for each in both] == sorted({each.position for each in both})
+    assert {each.tool_key for each in both} == {SEARCH, NO_SERVER}
 
 
 async def test_pending_is_oldest_first_over_all_workspaces(log_store: LogStore) -> None:
@@ -465,3 +468,18 @@ async def test_a_cancelled_caller_does_not_disturb_others(log_store: LogStore) -
     survivors = [make_id(number) for number in range(1, 40, 2)]
     assert len(await log_store.get_executions(WORKSPACE, survivors)) == 20
     assert await log_store.append(WORKSPACE, [make_execution(99)]) == ["accepted"]
+
+
+async def test_a_new_document_waits_for_its_vector(log_store: LogStore) -> None:
+    """It counts as pending until it is marked; a changed one that has its vector does not."""
+    new = DocumentRow(WORKSPACE, make_id(1), b"new", is_new=True)
+    known = DocumentRow(WORKSPACE, make_id(2), b"known")
+    await log_store.commit_index(IndexCommit(positions=[], documents=[new, known]))
+    await log_store.commit_index(
+        IndexCommit(positions=[], documents=[replace(new, data=b"newer", is_new=False)])
+    )
+    assert await log_store.pending_vectors(10) == [replace(new, data=b"newer")]
+    assert (await log_store.counts()).pending == 1
+    await log_store.mark_embedded([new])
+    assert await log_store.pending_vectors(10) == []
+    assert (await log_store.counts()).pending == 0

@@ -138,7 +138,7 @@ async def test_any_execution_comes_back_as_it_was(
             assert queued.execution == execution
             assert await store.get_executions("a", [execution.execution_id]) == [queued]
             if execution.session_id is not None:
-                assert await store.session_calls(queued.tool_key, execution.session_id, 5) == [
+                assert await store.session_calls([(queued.tool_key, execution.session_id)], 5) == [
                     queued
                 ]
         finally:
