@@ -28,13 +28,12 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from fastmcp.server import create_proxy
 
-from aftercall.async_client import AsyncClient
+from aftercall import AsyncClient, Recorder
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
-from aftercall.recorder import Recorder
 
 BIN = Path(sys.executable).parent
-TIME_SERVER = {"command": str(BIN / "mcp-server-time"), "args": ["--local-timezone", "UTC"]}
+TIME, TIME_ARGS = str(BIN / "mcp-server-time"), ["--local-timezone", "UTC"]
 TOOL, ARGUMENTS = "get_current_time", {"timezone": "Europe/Warsaw"}
 HTTP_SERVER = """
 import sys
@@ -118,13 +117,13 @@ async def process(command: Sequence[str], port: int, home: Path) -> AsyncIterato
 
 async def measure(calls: int, repeats: int, service: str, home: Path) -> list[Row]:
     config = home / "servers.json"
-    config.write_text(json.dumps({"mcpServers": {"time": TIME_SERVER}}))
+    config.write_text(json.dumps({"mcpServers": {"time": {"command": TIME, "args": TIME_ARGS}}}))
     gateway_command = [str(BIN / "aftercall"), "gateway", "--service", service]
     quiet = home / "stderr.log"
     rows = []
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        stdio = await enter(Client(StdioTransport(**TIME_SERVER, log_file=quiet)))
+        stdio = await enter(Client(StdioTransport(TIME, TIME_ARGS, log_file=quiet)))
 
         recorder = Recorder(base_url=service, spool_dir=home / "spool")
         stack.callback(recorder.close)
@@ -174,7 +173,7 @@ async def measure(calls: int, repeats: int, service: str, home: Path) -> list[Ro
         )
 
         # For each call it starts the server anew, so a few calls say it all.
-        proxy = await enter(Client(create_proxy(StdioTransport(**TIME_SERVER, keep_alive=False))))
+        proxy = await enter(Client(create_proxy(StdioTransport(TIME, TIME_ARGS, keep_alive=False))))
         rows.append(await compare("FastMCP's proxy as it comes", stdio, proxy, calls=3, repeats=2))
     return rows
 

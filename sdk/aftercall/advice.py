@@ -22,37 +22,38 @@ _HEADING = "Suggestions from Aftercall (recorded data, not instructions):"
 def describe_suggestions(
     suggestions: Sequence[Suggestion],
     *,
-    tried: Sequence[str] = (),
+    tried: Sequence[tuple[Suggestion, str]] = (),
     max_chars: int = MAX_ADVICE_CHARS,
 ) -> str:
     """A text of at most `max_chars` characters; empty when there is nothing to say.
 
     Args:
         suggestions: best first.
-        tried: one line for each retry that failed already.
+        tried: suggestions that were followed, each with the error that came of it.
         max_chars: the bound.
     """
     if not suggestions and not tried:
         return ""
-    lines = [_HEADING, *(f"- tried: {_quoted(line)}" for line in tried)]
+    lines = [_HEADING]
+    lines += [f"- Tried: {_action(s)}. It failed: {_quoted(error)}" for s, error in tried]
     lines += [f"{rank}. {describe_suggestion(s)}" for rank, s in enumerate(suggestions, start=1)]
     return bounded_text("\n".join(lines), max_chars)
 
 
 def describe_suggestion(suggestion: Suggestion) -> str:
     """One suggestion in one line: what to do, how sure, and why."""
-    sure = f"confidence {suggestion.confidence:.2f}"
-    if suggestion.action == "change_parameters":
-        what = "; ".join(_describe_change(change) for change in suggestion.changes)
-    elif suggestion.action == "retry_unchanged":
-        wait_s = (suggestion.retry_after_ms or 0) / 1000
-        what = f"call again unchanged after {wait_s:g} s"
-    elif suggestion.action == "switch_tool":
-        what = f"use another tool: {_quoted(suggestion.tool)}"
-    else:
-        what = "do not retry; hand over to someone who can decide"
     lesson = f" Lesson: {_quoted(suggestion.lesson)}" if suggestion.lesson else ""
-    return f"{what} ({sure}).{lesson}"
+    return f"{_action(suggestion)} (confidence {suggestion.confidence:.2f}).{lesson}"
+
+
+def _action(suggestion: Suggestion) -> str:
+    if suggestion.action == "change_parameters":
+        return "; ".join(_describe_change(change) for change in suggestion.changes)
+    if suggestion.action == "retry_unchanged":
+        return f"call again unchanged after {(suggestion.retry_after_ms or 0) / 1000:g} s"
+    if suggestion.action == "switch_tool":
+        return f"use another tool: {_quoted(suggestion.tool)}"
+    return "do not retry; hand over to someone who can decide"
 
 
 def _describe_change(change: Change) -> str:

@@ -49,8 +49,7 @@ class _BrokenCommand:
         self.help = f"(cannot be loaded: {self._problem})"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Takes whatever is given, so that the reason is shown and not a usage error."""
-        parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+        """None: it is not run by way of a parser, as nobody knows its options."""
 
     def run(self, args: argparse.Namespace) -> int:
         """Tell why it cannot be run."""
@@ -73,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     meant = {words[0]: found[words[0]]} if words and words[0] in found else found
     commands = {name: _load(name, entry_point) for name, entry_point in meant.items()}
     parser = _parser(commands)
-    args = parser.parse_args(words)
+    is_broken = bool(words) and isinstance(commands.get(words[0]), _BrokenCommand)
+    args = argparse.Namespace(command=words[0]) if is_broken else parser.parse_args(words)
     if args.command is None:
         parser.print_help(sys.stderr)
         return _USAGE

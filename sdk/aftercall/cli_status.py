@@ -24,7 +24,7 @@ class StatusCommand:
         Raises:
             AftercallError: the service is not there, or what is there is no service.
         """
-        from aftercall.client import Client  # noqa: PLC0415  # `aftercall --help` loads this module
+        from aftercall import Client  # noqa: PLC0415  # `aftercall --help` loads this module
         from aftercall.errors import ServiceTimeoutError, ServiceUnreachableError  # noqa: PLC0415
 
         url = service_url(args)

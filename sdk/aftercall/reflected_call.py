@@ -22,7 +22,7 @@ from aftercall.reflected_result import Attempt, ReflectedResult
 from aftercall.result_reader import ExceptionsOnly, ResultReader
 from aftercall.retry_rules import Failure, ReflectionPolicy, Retry, RetryRules
 from aftercall.wire.execution import Execution, ExecutionError
-from aftercall.wire.suggestion import Suggestion, SuggestResponse
+from aftercall.wire.suggestion import SuggestResponse
 
 ResultT = TypeVar("ResultT")
 
@@ -88,7 +88,7 @@ class ReflectedCall(Generic[ResultT]):
         copy = make_json_value(parameters)
         self._sent: JsonObject = copy if isinstance(copy, dict) else {}
         self._can_be_replayed = same_json(self._sent, parameters)
-        self._suggestion: Suggestion | None = None
+        self._retry: Retry | None = None
         self._attempts: list[Attempt] = []
         self._question: Execution | None = None
         self._rules: RetryRules | None = None
@@ -139,7 +139,7 @@ class ReflectedCall(Generic[ResultT]):
         last = self._attempts[-1]
         if last.error is None or self._rules is None:
             return None
-        failure = Failure(last.parameters, last.error)
+        failure = Failure(last.parameters, last.error, last.changes)
         retry = self._rules.next_retry(
             failure, answer if isinstance(answer, SuggestResponse) else None
         )
@@ -147,7 +147,7 @@ class ReflectedCall(Generic[ResultT]):
             self._rules.reason = "the parameters hold values outside JSON"
             return None
         if retry is not None:
-            self._sent, self._suggestion = retry.parameters, retry.suggestion
+            self._sent, self._retry = retry.parameters, retry
         return retry
 
     def finish(self, *, raise_on_failure: bool) -> ReflectedResult[ResultT]:
@@ -203,7 +203,8 @@ class ReflectedCall(Generic[ResultT]):
             outcome="success" if error is None else "failure",
             error=error,
             duration_ms=duration_ms,
-            suggestion=self._suggestion,
+            suggestion=self._retry.suggestion if self._retry else None,
+            changes=self._retry.changes if self._retry else (),
         )
         self._attempts.append(attempt)
         first = self._attempts[0]

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar, cast
 from aftercall.advice import describe_suggestions
 from aftercall.json_values import JsonObject
 from aftercall.wire.execution import ExecutionError, Outcome
-from aftercall.wire.suggestion import Suggestion
+from aftercall.wire.suggestion import Change, Suggestion
 
 ResultT = TypeVar("ResultT")
 
@@ -22,6 +22,8 @@ class Attempt:
     duration_ms: float
     suggestion: Suggestion | None = None
     """What this attempt followed; None for the first."""
+    changes: tuple[Change, ...] = ()
+    """From the first attempt's parameters to these."""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: they break `ReflectedResult[T](...)` on 3.11
@@ -68,7 +70,7 @@ class ReflectedResult(Generic[ResultT]):
     def advice(self) -> str:
         """The suggestions and what was tried, in plain words; empty when there is nothing."""
         tried = [
-            f"{attempt.suggestion.action} failed: {attempt.error.message}"
+            (attempt.suggestion, attempt.error.message)
             for attempt in self.attempts
             if attempt.suggestion is not None and attempt.error is not None
         ]

@@ -22,7 +22,7 @@ from aftercall.json_patch import JsonPatchError, Operation, apply, same_json
 from aftercall.json_values import JsonObject
 from aftercall.redaction import is_redacted
 from aftercall.wire.execution import ExecutionError
-from aftercall.wire.suggestion import Suggestion, SuggestResponse
+from aftercall.wire.suggestion import Change, Suggestion, SuggestResponse
 
 MOST_ATTEMPTS = 3
 """Seed 004: "Limit to 3 retry attempts per tool call"; the first call is one of them."""
@@ -76,19 +76,25 @@ class ReflectionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The next attempt: what to send, after how many seconds, and on whose word."""
+    """The next attempt: what to send, after how many seconds, and on whose word.
+
+    `changes` lead from the first call's parameters to these; where a suggestion came on top of
+    another, they are those of both.
+    """
 
     parameters: JsonObject
     wait_s: float
     suggestion: Suggestion
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed attempt as the rules see it."""
+    """A failed attempt as the rules see it; `changes` as in `Retry`."""
 
     parameters: JsonObject
     error: ExecutionError
+    changes: tuple[Change, ...] = ()
 
 
 class RetryRules:
@@ -187,7 +193,7 @@ class RetryRules:
             if wait_s > self._policy.max_wait_s:
                 self.reason = f"the advised wait of {wait_s:.1f} s is too long to hold the call"
                 return None
-            return Retry(about.parameters, wait_s, offer)
+            return Retry(about.parameters, wait_s, offer, about.changes)
         corrected = apply_changes(about.parameters, offer)
         if corrected is None:
             self.reason = "the suggested change does not fit the parameters that were sent"
@@ -195,7 +201,8 @@ class RetryRules:
         if was_sent(corrected, (failure.parameters for failure in self._failures)):
             self.reason = "the suggested parameters have been tried"
             return None
-        return Retry(corrected, min(backoff_s, self._policy.max_wait_s), offer)
+        wait_s = min(backoff_s, self._policy.max_wait_s)
+        return Retry(corrected, wait_s, offer, (*about.changes, *offer.changes))
 
 
 def apply_changes(parameters: JsonObject, suggestion: Suggestion) -> JsonObject | None:

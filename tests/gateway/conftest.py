@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from fastmcp import Client
 
-from aftercall.async_client import AsyncClient
+from aftercall import AsyncClient, Recorder
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
-from aftercall.recorder import Recorder
 from aftercall.reflection import ReflectionPolicy
 from tests.gateway.contract_service import ContractService
 
 BIN = Path(sys.executable).parent
-TIME_SERVER = {"command": str(BIN / "mcp-server-time"), "args": ["--local-timezone", "UTC"]}
+TIME, TIME_ARGS = str(BIN / "mcp-server-time"), ["--local-timezone", "UTC"]
+TIME_SERVER = {"command": TIME, "args": TIME_ARGS}
 
 OpenGateway = Callable[..., AbstractAsyncContextManager[Client[Any]]]
 

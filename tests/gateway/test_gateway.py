@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
-from mcp_types import TextContent
 
-from aftercall.recorder import Recorder
-from tests.gateway.conftest import TIME_SERVER, OpenGateway
+from aftercall import Recorder
+from tests.gateway.conftest import TIME, TIME_ARGS, TIME_SERVER, OpenGateway
 from tests.gateway.contract_service import ContractService, answer, suggestion
+from tests.gateway.results import texts
 from tests.gateway.waiting import children, until
 
 pytestmark = pytest.mark.real
@@ -39,7 +39,7 @@ async def test_one_servers_tools_keep_their_names_schemas_and_annotations(
 ) -> None:
     """What an agent sees through the gateway is what the server itself lists."""
     with (tmp_path / "direct.log").open("w") as log:
-        async with Client(StdioTransport(**TIME_SERVER, log_file=log)) as direct:
+        async with Client(StdioTransport(TIME, TIME_ARGS, log_file=log)) as direct:
             expected = {tool.name: tool for tool in await direct.list_tools()}
     async with open_gateway({"time": TIME_SERVER}) as client:
         listed = {tool.name: tool for tool in await client.list_tools()}
@@ -64,7 +64,7 @@ async def test_several_servers_tools_are_told_apart_by_prefix(
     assert {"time_get_current_time", "git_git_log", "git_git_status"} <= names
     assert time.structured_content is not None
     assert time.structured_content["timezone"] == "UTC"
-    assert "First" in log.content[0].text
+    assert "First" in texts(log)[0]
 
 
 async def test_a_success_passes_through_unchanged_and_is_recorded(
@@ -78,7 +78,7 @@ async def test_a_success_passes_through_unchanged_and_is_recorded(
 
     assert not result.is_error
     assert result.structured_content is not None
-    assert json.loads(result.content[0].text) == result.structured_content
+    assert json.loads(texts(result)[0]) == result.structured_content
     assert "aftercall" not in (result.meta or {})
     assert service.questions == []
     (execution,) = service.executions
@@ -100,7 +100,7 @@ async def test_a_failure_shows_the_tools_own_error_first_and_then_the_suggestion
         result = await client.call_tool_mcp(NOW, {"timezone": "Warsaw"})
 
     assert result.is_error
-    own, advice = [block.text for block in result.content if isinstance(block, TextContent)]
+    own, advice = texts(result)
     assert own.endswith("Invalid timezone: 'No time zone found with key Warsaw'")
     assert advice.startswith("Suggestions from Aftercall (recorded data, not instructions):")
     assert '"Warsaw" -> "Europe/Warsaw"' in advice
@@ -204,7 +204,7 @@ async def test_a_killed_server_comes_back(open_gateway: OpenGateway) -> None:
         after = await client.call_tool_mcp(NOW, {"timezone": "UTC"})
         running = children("mcp-server-time")
 
-    assert not met.is_error or "MCP server 'time' ended" in met.content[0].text
+    assert not met.is_error or "MCP server 'time' ended" in texts(met)[0]
     assert not after.is_error
     assert [p.pid for p in running] != [killed.pid]
 
@@ -221,7 +221,7 @@ async def test_a_call_that_the_server_dies_in_is_told_that_it_may_have_run(
     times_run = len(began.read_text())
 
     assert result.is_error
-    assert "it may or may not have run" in result.content[0].text
+    assert "it may or may not have run" in texts(result)[0]
     assert times_run == 1
     assert service.questions[0]["execution"]["error"]["type"] == "UpstreamLostError"
 
@@ -236,7 +236,7 @@ async def test_no_server_process_outlives_the_gateway(open_gateway: OpenGateway)
 
 
 async def test_a_server_that_does_not_start_leaves_the_others_working(
-    open_gateway: OpenGateway,
+    open_gateway: OpenGateway, service: ContractService
 ) -> None:
     """Its tools' calls say what is wrong; the other servers' tools are listed and work."""
     broken = {"command": "/nowhere/mcp-server-broken"}
@@ -244,11 +244,14 @@ async def test_a_server_that_does_not_start_leaves_the_others_working(
         names = {tool.name for tool in await client.list_tools()}
         works = await client.call_tool_mcp(f"time_{NOW}", {"timezone": "UTC"})
         fails = await client.call_tool_mcp("broken_anything", {})
+        others = [await client.list_resources(), await client.list_prompts()]
 
     assert names == {"time_get_current_time", "time_convert_time"}
+    assert others == [[], []]
+    assert service.questions[0]["execution"]["error"]["type"] == "UpstreamUnavailableError"
     assert not works.is_error
     assert fails.is_error
-    assert "MCP server 'broken' cannot be reached: FileNotFoundError" in fails.content[0].text
+    assert "MCP server 'broken' cannot be reached: FileNotFoundError" in texts(fails)[0]
 
 
 async def test_an_unknown_tool_is_told_as_such(open_gateway: OpenGateway) -> None:
@@ -257,7 +260,7 @@ async def test_an_unknown_tool_is_told_as_such(open_gateway: OpenGateway) -> Non
         result = await client.call_tool_mcp("no_such_tool", {})
 
     assert result.is_error
-    assert result.content[0].text == "Unknown tool: 'no_such_tool'"
+    assert texts(result)[0] == "Unknown tool: 'no_such_tool'"
 
 
 async def test_calls_go_through_while_the_service_is_away(
@@ -271,7 +274,7 @@ async def test_calls_go_through_while_the_service_is_away(
     await asyncio.to_thread(recorder.flush)
 
     assert not good.is_error
-    assert [b.text for b in bad.content] == [
+    assert texts(bad) == [
         "Error executing tool get_current_time: Invalid timezone: "
         "'No time zone found with key Warsaw'"
     ]
@@ -295,5 +298,5 @@ async def test_a_write_is_not_repeated_however_sure_the_service_is(
         )
 
     assert result.is_error
-    assert '"master" -> "main"' in result.content[-1].text
-    assert branches.content[0].text.split() == ["*", "main"]
+    assert '"master" -> "main"' in texts(result)[-1]
+    assert texts(branches)[0].split() == ["*", "main"]

@@ -17,7 +17,8 @@ from mcp_types import (
 from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.json_values import JsonObject
 from aftercall.reflection import ReflectionPolicy
-from aftercall.wire import SuggestResponse
+from aftercall.wire import SuggestResponse, ToolAnnotations
+from tests.gateway.results import texts
 from tests.sdk.scripted_advice import AsyncScripted, Records, answer, change, suggestion
 
 LIMIT = suggestion(change("/topK", 10, before=50))
@@ -27,7 +28,13 @@ _SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
 class Library:
     """A server with tools that fail in each of the ways there are."""
 
-    def __init__(self, *script: SuggestResponse, masked: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        *script: SuggestResponse,
+        masked: bool = False,
+        policy: ReflectionPolicy | None = None,
+        agent: str | None = None,
+    ) -> None:
         self.records = Records()
         self.service = AsyncScripted(*script)
         self.mcp: FastMCP[Any] = FastMCP("library", mask_error_details=masked)
@@ -36,8 +43,8 @@ class Library:
                 client=self.service,
                 recorder=self.records,
                 server_name="library",
-                policy=ReflectionPolicy(base_backoff_s=0),
-                **options,
+                policy=policy or ReflectionPolicy(base_backoff_s=0),
+                agent=agent,
             )
         )
 
@@ -75,8 +82,7 @@ class Library:
     ) -> tuple[bool, list[str], dict[str, Any]]:
         async with Client(self.mcp) as client:
             result = await client.call_tool_mcp(name, arguments or {}, meta=dict(meta) or None)
-        texts = [getattr(block, "text", "") for block in result.content]
-        return result.is_error, texts, result.meta or {}
+        return result.is_error, texts(result), result.meta or {}
 
 
 async def test_a_repair_keeps_the_results_own_meta_and_structure() -> None:
@@ -105,26 +111,26 @@ async def test_an_exception_is_read_with_the_type_behind_it() -> None:
 async def test_what_a_server_masks_stays_masked() -> None:
     """Details that the caller may not see are not sent around him either."""
     library = Library(answer(suggestion(change("/topK", 10), confidence=0.3)), masked=True)
-    is_error, texts, _ = await library.call("search", {"query": "q", "topK": 50})
+    is_error, shown, _ = await library.call("search", {"query": "q", "topK": 50})
 
     error = library.records.executions[0].error
     assert error is not None
     assert error.message == "Error calling tool 'search'"
     assert is_error
-    assert texts[0] == "Error calling tool 'search'"
+    assert shown[0] == "Error calling tool 'search'"
 
 
 async def test_rejected_arguments_are_a_failure_of_validation() -> None:
     """A call that never reached the tool is recorded with the validator's own words."""
     library = Library()
-    is_error, texts, _ = await library.call("search", {"q": "q"})
+    is_error, shown, _ = await library.call("search", {"q": "q"})
 
     error = library.records.executions[0].error
     assert error is not None
     assert error.type == "ValidationError"
     assert "Missing required argument" in error.message or "Field required" in error.message
     assert is_error
-    assert len(texts) == 1
+    assert len(shown) == 1
 
 
 async def test_without_suggestions_an_exception_stays_what_it_was() -> None:
@@ -143,22 +149,22 @@ def library_meta(library: Library) -> dict[str, Any]:
 async def test_with_suggestions_the_tools_own_error_comes_first() -> None:
     """An exception becomes an error result: its own text, then one block with the suggestions."""
     library = Library(answer(suggestion(confidence=0.5, action="escalate")))
-    is_error, texts, meta = await library.call("refuse")
+    is_error, shown, meta = await library.call("refuse")
 
     assert is_error
-    assert texts[0] == "not today"
-    assert texts[1].startswith("Suggestions from Aftercall")
-    assert len(texts) == 2
+    assert shown[0] == "not today"
+    assert shown[1].startswith("Suggestions from Aftercall")
+    assert len(shown) == 2
     assert meta["aftercall"]["suggestions"][0]["action"] == "escalate"
 
 
 async def test_an_error_result_keeps_its_content_and_meta() -> None:
     """A result with `isError` is extended, not replaced."""
     library = Library(answer(suggestion(confidence=0.5, action="escalate")))
-    is_error, texts, meta = await library.call("soft_failure")
+    is_error, shown, meta = await library.call("soft_failure")
 
     assert is_error
-    assert texts[0] == "half done"
+    assert shown[0] == "half done"
     assert meta["own"] == 1
     assert library.records.executions[0].error is not None
     assert library.records.executions[0].error.message == "half done"
@@ -190,7 +196,7 @@ async def test_a_request_for_input_passes_through_untouched() -> None:
     async with Client(library.mcp, elicitation_handler=elicit) as client:
         result = await client.call_tool("ask")
 
-    assert result.content[0].text == "thanks"
+    assert texts(result)[0] == "thanks"
     assert [e.outcome for e in library.records.executions] == ["success"]
 
 
@@ -236,17 +242,25 @@ async def test_the_question_has_the_live_schema_and_annotations() -> None:
     library = Library()
     await library.call("search", {"query": "q", "topK": 50})
 
-    assert library.service.asked[0].input_schema is not None
-    assert set(library.service.asked[0].input_schema["properties"]) == {"query", "topK"}
+    schema: Any = library.service.asked[0].input_schema
+    assert set(schema["properties"]) == {"query", "topK"}
     (claims,) = library.service.annotations
     assert claims is not None
     assert claims.read_only_hint is True
 
 
+async def test_untrusted_claims_are_not_sent() -> None:
+    """With `trust_annotations=False` an empty object goes out, which trusts none."""
+    library = Library(policy=ReflectionPolicy(trust_annotations=False))
+    await library.call("search", {"query": "q", "topK": 50})
+
+    assert library.service.annotations == [ToolAnnotations()]
+
+
 async def test_large_results_are_recorded_small() -> None:
     """What is kept of a result shows its form; the caller gets all of it."""
     library = Library()
-    _, texts, _ = await library.call("search", {"query": "x" * 100_000, "topK": 9})
+    _, shown, _ = await library.call("search", {"query": "x" * 100_000, "topK": 9})
 
-    assert len(texts[0]) > 100_000
+    assert len(shown[0]) > 100_000
     assert len(str(library.records.executions[0].result)) < 5000

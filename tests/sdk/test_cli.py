@@ -31,7 +31,7 @@ class Greet:
             raise ConfigurationError("there is nobody to greet; give a name with --who")
         if args.who == "stranger":
             raise KeyboardInterrupt
-        print(f"hello {args.who}")
+        sys.stdout.write(f"hello {args.who}\n")
         return 3 if args.who == "three" else 0
 
 
@@ -41,10 +41,10 @@ class Sick:
     name = "sick"
     help = "not well"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+    def add_arguments(self, _: argparse.ArgumentParser) -> None:
         raise RuntimeError("no options today")
 
-    def run(self, args: argparse.Namespace) -> int:
+    def run(self, _: argparse.Namespace) -> int:
         return 0
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -48,23 +49,21 @@ def run(request: pytest.FixtureRequest) -> Run:
         tool: PickyTool, *script: Script, delay_s: float = 0, **options: Any
     ) -> tuple[ReflectedResult[str], ScriptedService, Records]:
         records = Records()
-        settings = {"tool_name": "rag_query", "parameters": dict(BAD), "agent": "librarian"}
+        settings: dict[str, Any] = {
+            "tool_name": "rag_query",
+            "parameters": dict(BAD),
+            "agent": "librarian",
+        }
         settings |= {"policy": FAST, **options}
         if request.param == "async":
-            service: ScriptedService = AsyncScripted(*script, delay_s=delay_s)
+            awaited = AsyncScripted(*script, delay_s=delay_s)
             result = await call_with_reflection(
-                tool.run_async, client=service, recorder=records, **settings
+                tool.run_async, client=awaited, recorder=records, **settings
             )
-        else:
-            service = SyncScripted(*script, delay_s=delay_s)
-            result = await asyncio.to_thread(
-                call_with_reflection_sync,
-                tool.run,
-                client=service,
-                recorder=records,
-                **settings,
-            )
-        return result, service, records
+            return result, awaited, records
+        blocking = SyncScripted(*script, delay_s=delay_s)
+        twin = partial(call_with_reflection_sync, client=blocking, recorder=records, **settings)
+        return await asyncio.to_thread(twin, tool.run), blocking, records
 
     return through
 
@@ -133,7 +132,8 @@ async def test_the_first_error_comes_back_with_what_was_tried(run: Run) -> None:
     assert [a.outcome for a in result.attempts] == ["failure"] * 3
     assert result.suggestions == [offers[2]]
     assert 'replace "/topK": null -> 7' in result.advice
-    assert "tried" in result.advice
+    assert '- Tried: replace "/topK": null -> 9' in result.advice
+    assert 'It failed: "topK must be <= 10 (call 2)"' in result.advice
 
 
 @pytest.mark.parametrize("confidence", [0.0, 0.5, 0.80])
@@ -202,6 +202,7 @@ async def test_a_second_mistake_is_mended_after_the_first(run: Run) -> None:
 
     assert result.note == "repaired on second try"
     assert tool.calls[-1] == {"query": "q", "topK": 10, "lang": "en"}
+    assert [c.path for c in result.attempts[-1].changes] == ["/topK", "/lang"]
 
 
 async def test_the_same_error_again_is_not_answered_with_another_change(run: Run) -> None:
@@ -439,7 +440,7 @@ class _Reader:
         return "question" not in result
 
     def summarise(self, result: dict[str, Any]) -> str:
-        return result["text"]
+        return str(result["text"])
 
 
 async def test_a_failure_told_by_a_result_is_read_and_kept() -> None:
@@ -520,7 +521,7 @@ def test_backoff_has_full_jitter_and_grows() -> None:
 
     waits = {}
     for drawn in (0.0, 0.5, 1.0):
-        rules = RetryRules(policy, may_repeat=True, jitter=lambda drawn=drawn: drawn)
+        rules = RetryRules(policy, may_repeat=True, jitter=partial(float, drawn))
         first = rules.next_retry(Failure(BAD, error), answer(*offers))
         assert first is not None
         second = rules.next_retry(Failure(first.parameters, error), answer())
@@ -528,6 +529,57 @@ def test_backoff_has_full_jitter_and_grows() -> None:
         waits[drawn] = (first.wait_s, second.wait_s)
 
     assert waits == {0.0: (0.0, 0.0), 0.5: (0.5, 1.0), 1.0: (1.0, 1.5)}
+
+
+_OFFERS = st.builds(
+    lambda action, value, confidence, wait_ms: suggestion(
+        *([change("/topK", value)] if action == "change_parameters" else []),
+        action=action,
+        confidence=confidence,
+        retry_after_ms=wait_ms,
+        tool="other",
+    ),
+    st.sampled_from(["change_parameters", "change_parameters", "retry_unchanged", "escalate"]),
+    st.integers(min_value=45, max_value=50),
+    st.sampled_from([0.5, 0.8, 0.81, 0.9, 1.0]),
+    st.sampled_from([0, 100, 60_000]),
+)
+_ANSWERS = st.none() | st.builds(
+    lambda offers, safe, category: answer(*offers, safe=safe, category=category),
+    st.lists(_OFFERS, max_size=4),
+    st.booleans(),
+    st.sampled_from(["invalid_parameters", "timeout", "permission_denied"]),
+)
+
+
+_MESSAGES = st.lists(st.sampled_from(["topK is too large", "lang is missing"]), min_size=3)
+
+
+@given(st.lists(_ANSWERS, min_size=3, max_size=3), st.booleans(), _MESSAGES)
+def test_no_answers_lead_outside_the_rules(
+    answers: list[SuggestResponse | None], may_repeat: bool, messages: list[str]
+) -> None:
+    """Whatever the service says and however the tool fails, each retry keeps every rule."""
+    policy = ReflectionPolicy(base_backoff_s=0.1, max_wait_s=5)
+    rules = RetryRules(policy, may_repeat=may_repeat, jitter=lambda: 0.5)
+    sent = [dict(BAD)]
+    for given_answer, message in zip(answers, messages, strict=False):
+        failure = Failure(sent[-1], ExecutionError(message=message))
+        retry = rules.next_retry(failure, given_answer)
+        if retry is None:
+            assert rules.reason
+            break
+        assert retry.suggestion.confidence > 0.80
+        assert retry.suggestion.action in ("change_parameters", "retry_unchanged")
+        assert retry.wait_s <= 5
+        assert may_repeat or (given_answer is not None and given_answer.retry.safe)
+        assert given_answer is None or given_answer.pattern.category != "permission_denied"
+        if retry.suggestion.action == "change_parameters":
+            assert retry.parameters not in sent
+        assert retry.suggestion not in rules.remaining
+        sent.append(retry.parameters)
+
+    assert len(sent) <= 3
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import mcp_types
 from fastmcp.exceptions import DisabledError, NotFoundError, ToolError, ValidationError
 from fastmcp.server.context import Context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.tools.base import ToolResult
+from fastmcp.tools.base import Tool, ToolResult
 
 from aftercall.adapters.fastmcp_caller import caller_of
 from aftercall.adapters.fastmcp_results import ToolResultReader, with_advice, with_repair
@@ -132,7 +132,7 @@ class _ToolDescribing:
         limit: int = 3,
         annotations: ToolAnnotations | None = None,
     ) -> SuggestResponse:
-        tool = await self._context.fastmcp.get_tool(self._exposed_name) if self._context else None
+        tool = await self._tool()
         if tool is not None:
             schema = make_json_value(tool.parameters)
             execution = execution.model_copy(update={"input_schema": schema})
@@ -140,6 +140,14 @@ class _ToolDescribing:
                 claims = tool.annotations.model_dump(exclude_none=True)
                 annotations = ToolAnnotations.model_validate(claims)
         return await self._client.suggest(execution, limit=limit, annotations=annotations)
+
+    async def _tool(self) -> Tool | None:
+        try:
+            return (
+                await self._context.fastmcp.get_tool(self._exposed_name) if self._context else None
+            )
+        except Exception:  # noqa: BLE001  # the tool's server is away; the question still helps
+            return None
 
 
 def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:

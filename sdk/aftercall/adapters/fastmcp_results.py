@@ -32,8 +32,9 @@ class ToolResultReader:
     def read_exception(self, error: Exception) -> ExecutionError:
         """The error behind FastMCP's wrapping: the type and code are those of its cause.
 
-        Subclasses are no wrappings: they say more than what caused them. The cause's text is used only where the caller sees it too, so that what a server masks
-        (`mask_error_details`) does not come back in a suggestion.
+        Subclasses are no wrappings: they say more than what caused them. The cause's text is used
+        only where the caller sees it too, so that what a server masks (`mask_error_details`) does
+        not come back in a suggestion.
         """
         cause = error.__cause__
         if type(error) in _WRAPPINGS and isinstance(cause, Exception):
@@ -64,7 +65,7 @@ def with_repair(result: ToolResult, reflected: ReflectedResult[ToolResult]) -> T
         "confidence": followed.confidence if followed else None,
         "suggestionId": followed.suggestion_id if followed else None,
         "action": followed.action if followed else None,
-        "changes": [_dumped(change) for change in followed.changes] if followed else [],
+        "changes": [_dumped(change) for change in reflected.attempts[-1].changes],
         "firstError": bounded_text(first.message, _MAX_FIRST_ERROR_CHARS) if first else None,
         "timeToRepairMs": reflected.time_to_repair_ms,
     }

@@ -5,11 +5,13 @@ each call matters here.
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 import mcp_types
 from fastmcp.exceptions import ToolError
+from fastmcp.prompts import Prompt
+from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.context import Context
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.providers.proxy import ProxyProvider, ProxyTool
@@ -19,6 +21,8 @@ from mcp import MCPError
 from pydantic import PrivateAttr
 
 from aftercall.gateway.upstreams import Upstream, UpstreamUnavailableError
+
+T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 
@@ -128,6 +132,23 @@ class UpstreamProvider(ProxyProvider):
                 _logger.warning("%s", error)
                 tools = {}
         return list(tools.values())
+
+    async def _list_resources(self) -> Sequence[Resource]:
+        return await self._or_nothing("resources", super()._list_resources())
+
+    async def _list_resource_templates(self) -> Sequence[ResourceTemplate]:
+        return await self._or_nothing("resource templates", super()._list_resource_templates())
+
+    async def _list_prompts(self) -> Sequence[Prompt]:
+        return await self._or_nothing("prompts", super()._list_prompts())
+
+    async def _or_nothing(self, what: str, listing: Awaitable[Sequence[T]]) -> Sequence[T]:
+        """One server that is away must not keep the lists of the others away."""
+        try:
+            return await listing
+        except (MCPError, ToolError) as error:
+            _logger.warning("no %s from %s: %s", what, self._upstream.name, error)
+            return []
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         tool = self.known(name)

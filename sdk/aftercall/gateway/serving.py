@@ -14,12 +14,11 @@ from typing import Any, Literal
 import uvicorn
 from fastmcp import FastMCP
 
-from aftercall.async_client import AsyncClient
+from aftercall import AsyncClient, Recorder
 from aftercall.errors import ConfigurationError
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
 from aftercall.gateway.stdin_gate import StdinGate
-from aftercall.recorder import Recorder
 from aftercall.retry_rules import ReflectionPolicy
 
 PATH = "/mcp"
@@ -82,15 +81,16 @@ async def _serve_stdio(gateway: FastMCP[Any]) -> int:
 async def _serve_http(gateway: FastMCP[Any], options: GatewayOptions) -> int:
     with _listen(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
-        if not ip_address(host).is_loopback:
+        is_local = ip_address(host).is_loopback
+        if not is_local:
             _logger.warning(
                 "%s can be reached from other machines, and the gateway asks for no password; put "
                 "a proxy that does in front of it",
                 host,
             )
-        app = gateway.http_app(
-            path=PATH, host_origin_protection="auto", allowed_hosts=[options.host, host]
-        )
+        # Against DNS rebinding: on this machine, only its own names are answered to.
+        names = [options.host, host] if is_local else None
+        app = gateway.http_app(path=PATH, host_origin_protection="auto", allowed_hosts=names)
         server = _Server(
             uvicorn.Config(
                 app,

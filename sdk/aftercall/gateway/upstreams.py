@@ -186,8 +186,10 @@ class Upstream:
             if error.code == mcp_types.METHOD_NOT_FOUND:
                 return []
             raise UpstreamUnavailableError(f"MCP server {self.name!r}: {error}") from error
-        except RuntimeError as error:
-            raise UpstreamUnavailableError(f"MCP server {self.name!r}: {error}") from error
+        except UpstreamUnavailableError:
+            raise
+        except Exception as error:  # a malformed list, a transport's own error: no list either way
+            raise UpstreamUnavailableError(f"MCP server {self.name!r}: {_told(error)}") from error
 
     async def close(self) -> None:
         """End the connection, and the server with it when the gateway started it."""
