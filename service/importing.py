@@ -6,8 +6,7 @@ from typing import BinaryIO, NamedTuple
 
 from pydantic import ValidationError
 
-from aftercall import endpoints
-from aftercall.client import Client
+from aftercall.client import Client, endpoints
 from aftercall.redaction import Redactor
 from aftercall.wire import Execution
 from service.explain import explain

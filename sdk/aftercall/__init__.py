@@ -1,7 +1,8 @@
 """Aftercall's SDK: record what tools did, and ask what to do when they fail.
 
 `Client` and `AsyncClient` have one method per endpoint of the service, `Recorder` records from
-running programs, `Redactor` masks secrets before anything leaves the process.
+running programs, `call_with_reflection` asks and retries by itself, `Redactor` masks secrets before
+anything leaves the process.
 """
 
 from aftercall.client import AsyncClient, Client
@@ -20,8 +21,14 @@ from aftercall.errors import (
     ServiceUnreachableError,
     TooLargeError,
 )
-from aftercall.recorder import Recorder, RecorderStats
+from aftercall.recording import Recorder, RecorderStats
 from aftercall.redaction import Redactor
+from aftercall.reflection import (
+    ReflectedResult,
+    ReflectionPolicy,
+    call_with_reflection,
+    call_with_reflection_sync,
+)
 from aftercall.wire import (
     Execution,
     ExecutionError,
@@ -55,6 +62,8 @@ __all__ = [
     "Recorder",
     "RecorderStats",
     "Redactor",
+    "ReflectedResult",
+    "ReflectionPolicy",
     "ServiceFailedError",
     "ServiceTimeoutError",
     "ServiceUnreachableError",
@@ -66,4 +75,6 @@ __all__ = [
     "Tool",
     "ToolAnnotations",
     "ToolSpec",
+    "call_with_reflection",
+    "call_with_reflection_sync",
 ]

@@ -99,6 +99,18 @@ def apply(document: JsonObject, operations: Sequence[Operation]) -> JsonObject:
     return changed
 
 
+def value_at(document: JsonObject, path: str) -> JsonValue:
+    """The value that a JSON Pointer leads to.
+
+    Raises:
+        JsonPatchError: when it leads nowhere.
+    """
+    value: JsonValue = document
+    for part in parse_pointer(path):
+        value = _member(value, part, path)
+    return value
+
+
 def _apply_one(document: JsonObject, operation: Operation) -> None:
     parts = parse_pointer(operation.path)
     if not parts:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from aftercall.cli_status import add_service, service_url
+from aftercall.cli.status import add_service, service_url
 from aftercall.errors import AftercallError
 from service.cli.options import say
 

@@ -220,7 +220,7 @@ def test_an_address_in_use_is_said(
 def test_the_commands_module_imports_nothing_heavy() -> None:
     """`aftercall --help` lists the gateway without loading FastMCP or a web server."""
     program = (
-        "import sys, aftercall.cli, aftercall.cli_status, aftercall.gateway.cli;"
+        "import sys, aftercall.cli, aftercall.cli.status, aftercall.gateway.cli;"
         "print([m for m in ('fastmcp', 'mcp', 'uvicorn') if m in sys.modules])"
     )
     ended = subprocess.run(

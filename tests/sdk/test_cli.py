@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from aftercall import cli
-from aftercall.cli_status import duration
+from aftercall.cli import frame as cli
+from aftercall.cli.status import duration
 from aftercall.errors import AftercallError, ConfigurationError
 from tests.gateway.contract_service import ContractService
 

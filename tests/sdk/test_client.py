@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall import endpoints, transport
-from aftercall.async_client import AsyncClient
-from aftercall.client import Client
+from aftercall.client import Client, endpoints, transport
+from aftercall.client.async_client import AsyncClient
+from aftercall.client.transport import RetryPolicy
 from aftercall.errors import (
     AftercallError,
     ApiError,
@@ -36,7 +36,6 @@ from aftercall.errors import (
     TooLargeError,
 )
 from aftercall.redaction import Redactor
-from aftercall.transport import RetryPolicy
 from aftercall.wire import Execution, FailedCall, ToolAnnotations, ToolSpec
 from tests.sdk import loopback
 from tests.sdk.loopback import Fault, Loopback
@@ -93,8 +92,8 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def note(seconds: float) -> None:
         noted.append(seconds)
 
-    monkeypatch.setattr("aftercall.client.time.sleep", noted.append)
-    monkeypatch.setattr("aftercall.async_client.asyncio.sleep", note)
+    monkeypatch.setattr("aftercall.client.sync_client.time.sleep", noted.append)
+    monkeypatch.setattr("aftercall.client.async_client.asyncio.sleep", note)
     return noted
 
 
@@ -596,8 +595,8 @@ async def test_a_service_that_comes_back_is_reached(
     async def restart_too(_: float) -> None:
         service.start(port)
 
-    monkeypatch.setattr("aftercall.client.time.sleep", restart)
-    monkeypatch.setattr("aftercall.async_client.asyncio.sleep", restart_too)
+    monkeypatch.setattr("aftercall.client.sync_client.time.sleep", restart)
+    monkeypatch.setattr("aftercall.client.async_client.asyncio.sleep", restart_too)
     assert (await client("status")).ready
 
 

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.client import Client
-from aftercall.delivery import Delivery, body_sized
-from aftercall.endpoints import MAX_BODY_BYTES, encode
+from aftercall.client.endpoints import MAX_BODY_BYTES, encode
 from aftercall.errors import ConfigurationError
-from aftercall.recorder import Recorder, RecorderStats, state_folder
+from aftercall.recording.delivery import Delivery, body_sized
+from aftercall.recording.recorder import Recorder, RecorderStats, state_folder
+from aftercall.recording.tally import LossReport, Tally
 from aftercall.redaction import Redactor
-from aftercall.tally import LossReport, Tally
 from aftercall.wire import Execution
 from tests.sdk import loopback
 from tests.sdk.loopback import Fault, Loopback
@@ -212,7 +212,7 @@ def test_a_failure_of_our_own_does_not_end_recording(
         raise ValueError(quoted)
 
     with monkeypatch.context() as broken:
-        broken.setattr("aftercall.courier.Courier.round", fail)
+        broken.setattr("aftercall.recording.courier.Courier.round", fail)
         ids = hand_over(recorder, new_execution, 1)
         assert not recorder.flush()
     assert recorder.flush()
@@ -459,7 +459,7 @@ def test_a_full_disk_leaves_executions_in_memory(
 
     service.fail(loopback.error(503))
     with monkeypatch.context() as full:
-        full.setattr("aftercall.spool.os.fsync", no_space)
+        full.setattr("aftercall.recording.spool.os.fsync", no_space)
         ids = hand_over(recorder, new_execution, 10)
         assert not recorder.flush()
         assert not recorder.flush()
@@ -640,7 +640,7 @@ def test_a_client_that_was_given_stays_open(
 
 PRELUDE = """
 import json, os, sys, time, uuid
-from aftercall.recorder import Recorder
+from aftercall.recording.recorder import Recorder
 from aftercall.wire import Execution
 url, spool_dir = sys.argv[1:3]
 def new(agent="a"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import REDACTED, Redactor, is_redacted
-from aftercall.secret_forms import is_secret_name
+from aftercall.redaction.secret_forms import is_secret_name
 from aftercall.wire import Execution, FailedCall
 from tests.sdk.strategies import executions, failed_calls, json_objects, json_values, texts
 

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.bounded import bounded_json
 from aftercall.errors import ConfigurationError, ServiceUnreachableError
-from aftercall.failure_rates import FailureRates
 from aftercall.json_values import JsonObject, check_json_value
 from aftercall.reflection import (
     ReflectedResult,
@@ -20,8 +18,10 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.retry_rules import Failure, RetryRules
-from aftercall.wire import Execution, ExecutionError, SuggestResponse, ToolAnnotations
+from aftercall.reflection.bounded import bounded_json
+from aftercall.reflection.failure_rates import FailureRates
+from aftercall.reflection.retry_rules import Failure, RetryRules
+from aftercall.wire import Change, Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     PickyTool,
@@ -370,6 +370,37 @@ async def test_a_redacted_value_is_never_sent_to_a_tool(run: Run) -> None:
 
     assert result.repaired
     assert tool.calls == [secret, {"password": "hunter2", "topK": 10}]
+
+
+async def test_a_renamed_secret_arrives_whole(run: Run) -> None:
+    """The service only saw the mask; the tool gets the caller's own value under the new name."""
+    mask = "[redacted:string:1-8]"
+    renamed = suggestion(
+        Change(op="remove", path="/pwd", from_=mask, reason="the tool has no pwd"),
+        Change(op="add", path="/password", value=mask, reason="it is called password"),
+    )
+    tool = PickyTool({"password": "hunter2"})
+    result, _, _ = await run(tool, answer(renamed), parameters={"pwd": "hunter2"})
+
+    assert result.repaired
+    assert tool.calls == [{"pwd": "hunter2"}, {"password": "hunter2"}]
+    assert "hunter2" not in str(result.attempts[-1].changes)
+
+
+async def test_a_mask_that_could_stand_for_two_secrets_is_not_guessed(run: Run) -> None:
+    """Two removed secrets look alike: nothing is sent."""
+    mask = "[redacted:string:1-8]"
+    unclear = suggestion(
+        Change(op="remove", path="/pwd", from_=mask, reason="r"),
+        Change(op="remove", path="/pin", from_=mask, reason="r"),
+        Change(op="add", path="/password", value=mask, reason="r"),
+    )
+    parameters: JsonObject = {"pwd": "hunter2", "pin": "1234"}
+    tool = PickyTool({"password": "hunter2"})
+    result, _, _ = await run(tool, answer(unclear), parameters=parameters)
+
+    assert not result.repaired
+    assert tool.calls == [parameters]
 
 
 async def test_a_change_that_does_not_fit_is_passed_over(run: Run) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.spool import Segment, Spool
+from aftercall.recording.spool import Segment, Spool
 
 MIB = 1024 * 1024
 
@@ -136,7 +136,8 @@ def test_an_open_segment_of_a_living_writer_is_left_alone(folder: Path) -> None:
 def test_what_a_killed_process_left_is_adopted(folder: Path) -> None:
     """Whole lines are sent by the next process, a half-written one is skipped and counted."""
     script = (
-        "import sys, time, os; from pathlib import Path; from aftercall.spool import Spool\n"
+        "import sys, time, os; from pathlib import Path\n"
+        "from aftercall.recording.spool import Spool\n"
         "spool = Spool(Path(sys.argv[1]), max_bytes=10**6)\n"
         "spool.append([b'1', b'2'])\n"
         "descriptor = next(Path(sys.argv[1]).glob('*.open'))\n"
@@ -155,7 +156,7 @@ def test_what_a_killed_process_left_is_adopted(folder: Path) -> None:
 def test_a_process_killed_while_sending_gives_its_segment_back(folder: Path) -> None:
     """The lock ends with the process."""
     script = (
-        "import sys, time; from pathlib import Path; from aftercall.spool import Spool\n"
+        "import sys, time; from pathlib import Path; from aftercall.recording.spool import Spool\n"
         "spool = Spool(Path(sys.argv[1]), max_bytes=10**6)\n"
         "spool.append([b'1'])\n"
         "segment = spool.oldest()\n"
@@ -228,7 +229,7 @@ def test_a_full_disk_loses_nothing_that_was_kept(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr("aftercall.spool.os.fsync", no_space)
+        full.setattr("aftercall.recording.spool.os.fsync", no_space)
         with pytest.raises(OSError, match="No space left"):
             spool.append(lines(2))
     assert spool.waiting() == 1
@@ -293,7 +294,7 @@ def test_closing_twice_does_nothing(folder: Path) -> None:
 def test_a_child_leaves_to_its_parent_what_is_the_parents(folder: Path) -> None:
     """After `forget` the parent's segment is locked still, and the child writes one of its own."""
     script = (
-        "import os, sys; from pathlib import Path; from aftercall.spool import Spool\n"
+        "import os, sys; from pathlib import Path; from aftercall.recording.spool import Spool\n"
         "spool = Spool(Path(sys.argv[1]), max_bytes=10**6)\n"
         "spool.append([b'1'])\n"
         "child = os.fork()\n"

@@ -17,7 +17,6 @@ from fastmcp.tools.base import Tool, ToolResult
 
 from aftercall.adapters.fastmcp_caller import caller_of
 from aftercall.adapters.fastmcp_results import ToolResultReader, with_advice, with_repair
-from aftercall.failure_rates import FailureRates
 from aftercall.json_values import JsonObject, make_json_value
 from aftercall.reflection import (
     AsyncSuggester,
@@ -26,6 +25,7 @@ from aftercall.reflection import (
     ReflectionPolicy,
     call_with_reflection,
 )
+from aftercall.reflection.failure_rates import FailureRates
 from aftercall.wire.execution import Execution
 from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
 

@@ -4,10 +4,10 @@ from fastmcp.exceptions import ToolError, ValidationError
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp_types import ContentBlock, TextContent
 
-from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.reflected_result import ReflectedResult
-from aftercall.result_reader import read_exception
+from aftercall.reflection.bounded import bounded_json, bounded_text
+from aftercall.reflection.reflected_result import ReflectedResult
+from aftercall.reflection.result_reader import read_exception
 from aftercall.wire.base import WireModel
 from aftercall.wire.execution import ExecutionError
 
@@ -65,6 +65,8 @@ def with_repair(result: ToolResult, reflected: ReflectedResult[ToolResult]) -> T
         "confidence": followed.confidence if followed else None,
         "suggestionId": followed.suggestion_id if followed else None,
         "action": followed.action if followed else None,
+        "evidence": _dumped(followed.evidence) if followed else None,
+        "lesson": followed.lesson if followed else None,
         "changes": [_dumped(change) for change in reflected.attempts[-1].changes],
         "firstError": bounded_text(first.message, _MAX_FIRST_ERROR_CHARS) if first else None,
         "timeToRepairMs": reflected.time_to_repair_ms,

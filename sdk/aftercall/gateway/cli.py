@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from aftercall.cli_status import add_service, service_url
+from aftercall.cli.status import add_service, service_url
 from aftercall.errors import ConfigurationError
 
 
@@ -62,7 +62,7 @@ class GatewayCommand:
             ConfigurationError: names the file, server and field, or the extra to install.
         """
         from aftercall.gateway.config import GatewayConfig  # noqa: PLC0415  # only when it runs
-        from aftercall.retry_rules import ReflectionPolicy  # noqa: PLC0415
+        from aftercall.reflection.retry_rules import ReflectionPolicy  # noqa: PLC0415
 
         config = GatewayConfig.from_file(args.config)
         policy = ReflectionPolicy(

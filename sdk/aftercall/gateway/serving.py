@@ -19,7 +19,7 @@ from aftercall.errors import ConfigurationError
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
 from aftercall.gateway.stdin_gate import StdinGate
-from aftercall.retry_rules import ReflectionPolicy
+from aftercall.reflection.retry_rules import ReflectionPolicy
 
 PATH = "/mcp"
 

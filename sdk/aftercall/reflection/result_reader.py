@@ -3,8 +3,8 @@
 import errno
 from typing import Protocol, TypeVar
 
-from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonValue
+from aftercall.reflection.bounded import bounded_json, bounded_text
 from aftercall.wire.execution import ExecutionError
 
 ReadT_contra = TypeVar("ReadT_contra", contravariant=True)

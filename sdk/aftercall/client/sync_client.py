@@ -1,4 +1,4 @@
-"""The clients: one method per endpoint, the same names in both.
+"""The client for synchronous programs.
 
 Secrets are masked before anything leaves the process. What can pass by itself is retried, as every
 endpoint may be called twice without harm: executions count by their id, outcomes by suggestion and
@@ -12,13 +12,9 @@ from typing import Self, TypeVar
 
 import httpx2
 
-from aftercall import endpoints
-from aftercall.async_client import AsyncClient
-from aftercall.endpoints import Request
-from aftercall.errors import AftercallError
-from aftercall.json_values import JsonObject
-from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.transport import (
+from aftercall.client import endpoints
+from aftercall.client.endpoints import Request
+from aftercall.client.transport import (
     BASE_URL,
     NOT_NOW,
     RetryPolicy,
@@ -28,6 +24,9 @@ from aftercall.transport import (
     read_answer,
     request_headers,
 )
+from aftercall.errors import AftercallError
+from aftercall.json_values import JsonObject
+from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.wire import (
     Execution,
     FailedCall,
@@ -44,8 +43,6 @@ from aftercall.wire import (
 
 T = TypeVar("T")
 
-__all__ = ["AsyncClient", "Client"]
-
 
 class Client:
     """Talks to the service; a context manager. May be shared between threads.
@@ -55,7 +52,7 @@ class Client:
         timeout_s: seconds to wait for an answer once connected; longest silence, not longest
             download.
         connect_timeout_s: seconds to wait for a connection.
-        retries: how often a request is sent again (see `aftercall.transport.RetryPolicy`).
+        retries: how often a request is sent again (see `aftercall.client.transport.RetryPolicy`).
         redactor: masks secrets before they leave the process; None sends everything as it is.
         headers: sent with every request.
         transport: another way to send: a proxy, a unix socket, an application in this process.
@@ -213,7 +210,7 @@ class Client:
         return self._probe(endpoints.ready())
 
     def send(self, request: Request[T]) -> T:
-        """Send a request of `aftercall.endpoints`, again where that can help.
+        """Send a request of `aftercall.client.endpoints`, again where that can help.
 
         Raises:
             AftercallError: the subclass that says what went wrong (see `aftercall.errors`).

@@ -73,7 +73,7 @@ def add_service(parser: argparse.ArgumentParser) -> None:
 
 def service_url(args: argparse.Namespace) -> str:
     """The address given, else the environment's, else the one where `aftercall serve` listens."""
-    from aftercall.transport import BASE_URL  # noqa: PLC0415  # as above
+    from aftercall.client.transport import BASE_URL  # noqa: PLC0415  # as above
 
     given: str | None = args.service
     return given or os.environ.get(SERVICE_VARIABLE) or BASE_URL

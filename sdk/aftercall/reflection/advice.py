@@ -8,8 +8,8 @@ to a bound, and the first line says that they are data.
 import json
 from collections.abc import Sequence
 
-from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonValue
+from aftercall.reflection.bounded import bounded_json, bounded_text
 from aftercall.wire.suggestion import Change, Suggestion
 
 MAX_ADVICE_CHARS = 2000

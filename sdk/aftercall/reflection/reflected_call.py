@@ -14,13 +14,13 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from aftercall.bounded import bounded_text
-from aftercall.failure_rates import FailureRates
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
-from aftercall.reflected_result import Attempt, ReflectedResult
-from aftercall.result_reader import ExceptionsOnly, ResultReader
-from aftercall.retry_rules import Failure, ReflectionPolicy, Retry, RetryRules
+from aftercall.reflection.bounded import bounded_text
+from aftercall.reflection.failure_rates import FailureRates
+from aftercall.reflection.reflected_result import Attempt, ReflectedResult
+from aftercall.reflection.result_reader import ExceptionsOnly, ResultReader
+from aftercall.reflection.retry_rules import Failure, ReflectionPolicy, Retry, RetryRules
 from aftercall.wire.execution import Execution, ExecutionError
 from aftercall.wire.suggestion import SuggestResponse
 

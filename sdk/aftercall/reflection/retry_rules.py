@@ -14,12 +14,12 @@ The rules (document 004 of the seeds, narrowed where a retry could do harm):
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from aftercall.errors import ConfigurationError
-from aftercall.json_patch import JsonPatchError, Operation, apply, same_json
-from aftercall.json_values import JsonObject
+from aftercall.json_patch import JsonPatchError, Operation, apply, same_json, value_at
+from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from aftercall.wire.execution import ExecutionError
 from aftercall.wire.suggestion import Change, Suggestion, SuggestResponse
@@ -116,6 +116,7 @@ class RetryRules:
         self._first_answer: deque[Suggestion] = deque()
         self._followed: set[str] = set()
         self._offered: list[Suggestion] = []
+        self._why_none = "no suggestion"
         self.reason = "the service was not asked"
         """Why there is no (further) retry, in words."""
 
@@ -138,6 +139,7 @@ class RetryRules:
             self._offered += [s for s in answer.suggestions if s.suggestion_id not in known]
         if is_first and answer is not None:
             self._first_answer = deque(answer.suggestions)
+            self._why_none = answer.reason or self._why_none
         if len(self._failures) >= self._policy.max_attempts:
             self.reason = "no attempt is left"
             return None
@@ -170,7 +172,7 @@ class RetryRules:
 
     def _first_usable(self, offers: deque[Suggestion], about: Failure) -> Retry | None:
         """The best suggestion that may be followed; those that were looked at are used up."""
-        self.reason = "there is no further suggestion" if self._offered else "no suggestion"
+        self.reason = "there is no further suggestion" if self._offered else self._why_none
         while offers:
             offer = offers.popleft()
             if offer.action in _FOR_THE_CALLER:
@@ -209,18 +211,36 @@ def apply_changes(parameters: JsonObject, suggestion: Suggestion) -> JsonObject 
     """The parameters with the suggested changes; None when they do not fit.
 
     The changes are applied here rather than taking `corrected_parameters` whole: the service saw
-    a redacted copy of the call, so its copy holds masks where the secrets were.
+    a redacted copy of the call, so its copy holds masks where the secrets were. A secret that is
+    renamed keeps its value: the mask in the `add` is that of one `remove`.
     """
-    if not suggestion.changes or any(is_redacted(c.value) for c in suggestion.changes):
+    if not suggestion.changes:
         return None
-    operations = [
-        Operation(change.op, change.path, value=change.value, before=change.from_)
-        for change in suggestion.changes
-    ]
     try:
+        operations = [
+            Operation(
+                change.op, change.path, value=_unmasked(change, suggestion.changes, parameters)
+            )
+            for change in suggestion.changes
+        ]
         return apply(parameters, operations)
     except JsonPatchError:
         return None
+
+
+def _unmasked(change: Change, changes: Sequence[Change], parameters: JsonObject) -> JsonValue:
+    """The value to send: the caller's own where the service could only see its mask.
+
+    Raises:
+        JsonPatchError: when the mask could stand for several values, or for none of the caller's.
+    """
+    if change.op == "remove" or not is_redacted(change.value):
+        return change.value
+    moved = [c for c in changes if c.op == "remove" and same_json(c.from_, change.value)]
+    takers = [c for c in changes if c.op != "remove" and same_json(c.value, change.value)]
+    if len(moved) != 1 or len(takers) != 1:
+        raise JsonPatchError(f"{change.path} is given a masked value")
+    return value_at(parameters, moved[0].path)
 
 
 def was_sent(parameters: JsonObject, sent: Iterable[JsonObject]) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aftercall.client import Client
-from aftercall.endpoints import MAX_BODY_BYTES, record_encoded
+from aftercall.client.endpoints import MAX_BODY_BYTES, record_encoded
+from aftercall.client.transport import full_jitter_s
 from aftercall.errors import (
     AftercallError,
     ApiError,
@@ -14,7 +15,6 @@ from aftercall.errors import (
     InvalidRequestError,
     TooLargeError,
 )
-from aftercall.transport import full_jitter_s
 
 _LOGGER = logging.getLogger("aftercall")
 

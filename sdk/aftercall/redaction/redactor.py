@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from aftercall.json_values import JsonObject, JsonValue, content_hash
-from aftercall.secret_forms import (
+from aftercall.redaction.secret_forms import (
     MASKED,
     is_secret_name,
     mask_secrets,

@@ -6,11 +6,11 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-from aftercall.delivery import Delivered, Delivery
-from aftercall.endpoints import MAX_BODY_BYTES, encode
+from aftercall.client.endpoints import MAX_BODY_BYTES, encode
+from aftercall.recording.delivery import Delivered, Delivery
+from aftercall.recording.spool import Spool
+from aftercall.recording.tally import LossReport
 from aftercall.redaction import Redactor
-from aftercall.spool import Spool
-from aftercall.tally import LossReport
 from aftercall.wire import Execution
 
 _LOGGER = logging.getLogger("aftercall")

@@ -1,8 +1,8 @@
 """Calling a tool with reflection: record every attempt, ask when one fails, retry where safe.
 
 `call_with_reflection` wraps any callable; `call_with_reflection_sync` is its twin. Both only do
-the I/O: what to do next is decided in `aftercall.retry_rules`, and kept track of in
-`aftercall.reflected_call`.
+the I/O: what to do next is decided in `aftercall.reflection.retry_rules`, and kept track of in
+`aftercall.reflection.reflected_call`.
 
     reflected = await call_with_reflection(
         tool, tool_name="rag_query", parameters={"topK": 50}, agent="librarian",
@@ -21,12 +21,12 @@ from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from typing import Protocol, TypeVar
 
-from aftercall.failure_rates import FailureRates
 from aftercall.json_values import JsonObject
-from aftercall.reflected_call import CallFacts, ExecutionSink, ReflectedCall
-from aftercall.reflected_result import Attempt, ReflectedResult
-from aftercall.result_reader import ResultReader
-from aftercall.retry_rules import ReflectionPolicy
+from aftercall.reflection.failure_rates import FailureRates
+from aftercall.reflection.reflected_call import CallFacts, ExecutionSink, ReflectedCall
+from aftercall.reflection.reflected_result import Attempt, ReflectedResult
+from aftercall.reflection.result_reader import ResultReader
+from aftercall.reflection.retry_rules import ReflectionPolicy
 from aftercall.wire.execution import Execution
 from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
 

@@ -7,12 +7,9 @@ from typing import Self, TypeVar
 
 import httpx2
 
-from aftercall import endpoints
-from aftercall.endpoints import Request
-from aftercall.errors import AftercallError
-from aftercall.json_values import JsonObject
-from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.transport import (
+from aftercall.client import endpoints
+from aftercall.client.endpoints import Request
+from aftercall.client.transport import (
     BASE_URL,
     NOT_NOW,
     RetryPolicy,
@@ -22,6 +19,9 @@ from aftercall.transport import (
     read_answer,
     request_headers,
 )
+from aftercall.errors import AftercallError
+from aftercall.json_values import JsonObject
+from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.wire import (
     Execution,
     FailedCall,
@@ -50,7 +50,7 @@ class AsyncClient:
         timeout_s: seconds to wait for an answer once connected; longest silence, not longest
             download.
         connect_timeout_s: seconds to wait for a connection.
-        retries: how often a request is sent again (see `aftercall.transport.RetryPolicy`).
+        retries: how often a request is sent again (see `aftercall.client.transport.RetryPolicy`).
         redactor: masks secrets before they leave the process; None sends everything as it is.
         headers: sent with every request.
         transport: another way to send: a proxy, a unix socket, an application in this process.
@@ -213,7 +213,7 @@ class AsyncClient:
         return await self._probe(endpoints.ready())
 
     async def send(self, request: Request[T]) -> T:
-        """Send a request of `aftercall.endpoints`, again where that can help.
+        """Send a request of `aftercall.client.endpoints`, again where that can help.
 
         Raises:
             AftercallError: the subclass that says what went wrong (see `aftercall.errors`).

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
-from aftercall.advice import describe_suggestions
 from aftercall.json_values import JsonObject
+from aftercall.reflection.advice import describe_suggestions
 from aftercall.wire.execution import ExecutionError, Outcome
 from aftercall.wire.suggestion import Change, Suggestion
 

@@ -129,7 +129,3 @@ def _parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
         text = command.help.replace("%", "%%")
         command.add_arguments(added.add_parser(name, help=text, description=text))
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,69 @@
+"""The demo: real service, real gateway, real tools; its figures are asserted."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from service.demo.agents import PlayedCall
+from service.demo.run import run_demo
+from service.demo.stage import StageError, make_repository
+
+pytestmark = pytest.mark.real
+
+
+async def test_the_demo_keeps_its_promise(tmp_path: Path) -> None:
+    """Mistakes of every kind are repaired as meant, the second agent profits, honesty included."""
+    shown = io.StringIO()
+    console = Console(file=shown, width=120)
+    played = await run_demo(console, keep=tmp_path / "stage")
+
+    by_mistake: dict[str, list[PlayedCall]] = {}
+    for each in played:
+        if each.call.mistake:
+            by_mistake.setdefault(each.call.mistake, []).append(each)
+    first_try = [each for each in played if each.ending == "fine"]
+    after = [each for each in played if each.ending in ("fine", "repaired")]
+
+    assert len(first_try) / len(played) < 0.3
+    assert len(after) / len(played) >= 0.7
+    assert all(each.as_meant for each in played), "a repaired call did something else"
+    for mistake in (
+        "wrong parameter name", "wrong type", "wrong form", "value out of range",
+        "wrong time zone", "value not allowed",
+    ):  # fmt: skip
+        assert all(each.ending == "repaired" for each in by_mistake[mistake]), mistake
+
+    # The first agent has to help itself where nobody knew; the second does not.
+    for mistake in ("wrong revision name", "missing parameter"):
+        first, *_, last = by_mistake[mistake]
+        assert (first.session.agent, first.ending) == ("ada", "by itself")
+        assert (last.session.agent, last.ending) == ("ben", "repaired")
+    assert any(each.session.agent == "ben" and each.repairs_known >= 2 for each in played)
+
+    # What nobody stated and nobody learned is not guessed.
+    [unreadable] = by_mistake["unreadable value"]
+    assert unreadable.ending == "failed"
+    assert unreadable.suggestion is None
+
+    text = shown.getvalue()
+    for words in ("What the agents did", "Calls that succeeded", "Next:", "make serve"):
+        assert words in text
+
+
+def test_every_error_in_the_table_came_from_a_tool() -> None:
+    """The scenario holds calls only: no error, suggestion or result is written down in it."""
+    source = Path(__file__).parents[2] / "service" / "demo" / "scenario.py"
+    text = source.read_text(encoding="utf-8")
+    assert "Invalid" not in text
+    assert "did not resolve" not in text
+
+
+def test_without_git_the_demo_names_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newcomer without git is told what to install."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StageError, match="git"):
+        make_repository(tmp_path / "repository")
