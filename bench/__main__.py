@@ -1,0 +1,156 @@
+"""All speed measurements of the foundation, one after the other, into `docs/figures/`.
+
+    python -m bench [--quick]
+
+Each benchmark is a program of its own that can be run by itself; this one runs them in a quiet row,
+and writes `docs/figures/speed.md` (asked and measured) and `docs/figures/speed.json` (everything).
+`--quick` takes a few minutes less and is for trying it out: it writes nothing.
+"""
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+FIGURES = ROOT / "docs" / "figures"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure that was asked for."""
+
+    what: str
+    asked: str
+    measured: str
+    command: str
+
+
+def run_json(*command: str) -> Json:
+    """A benchmark's figures from what it prints with `--json`."""
+    print(f"  {' '.join(command)}", flush=True)
+    done = subprocess.run(
+        [sys.executable, *command, "--json"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    figures: Json = json.loads(done.stdout)
+    return figures
+
+
+def run_service(*options: str) -> Json:
+    """The service's figures, which it writes to a file beside its progress."""
+    print(f"  bench/service.py {' '.join(options)}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        command = [sys.executable, "bench/service.py", *options, "--json", str(file)]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        figures: Json = json.loads(file.read_text(encoding="utf-8"))
+        return figures
+
+
+def asked_rows(service: Json, gateway: Json, recorder: Json) -> list[Row]:
+    """The figures that the foundation was asked for."""
+    ratios, record, memory = service["ratios"], service["record"], service["memoryMiB"]
+    from_service = "python bench/service.py"
+    from_gateway = "python bench/gateway.py"
+    rows = [
+        Row("`/suggest`, new failure: p50 to one embedding and one index query", "at most 2.5",
+            f"{ratios['newToFloor']:.2f} ({service['suggestNewMs']['p50']:.1f} ms to "
+            f"{service['floorMs']['both']['p50']:.1f} ms)", from_service),
+        Row("`/suggest`, repeated failure: p50 to one embedding", "below 1",
+            f"{ratios['repeatedToEmbedding']:.2f} ({service['suggestRepeatedMs']['p50']:.1f} ms)",
+            from_service),
+        Row("recording in batches of 100, durable, through HTTP", "at least 2,000/s",
+            f"{record['perSecond']:,.0f}/s", from_service),
+        Row("start to ready on the existing store", "under 3 s", f"{service['startS']:.2f} s",
+            from_service),
+        Row("memory of the service, largest seen", "under 700 MiB",
+            f"{max(memory.values()):.0f} MiB", from_service),
+        Row("recorder's hand-over, p99", "under 100 µs",
+            f"{recorder['hand_over_us']['p99']:.1f} µs", "python bench/recorder.py"),
+    ]  # fmt: skip
+    asked = [row for row in gateway["rows"] if "as it comes" not in row["name"]]
+    rows += [
+        Row(f"gateway adds to a succeeding call, p50 ({row['name']})", "at most 5 ms",
+            f"{row['added_p50_ms']:.2f} ms", from_gateway)
+        for row in asked
+    ]  # fmt: skip
+    return rows
+
+
+def page(service: Json, gateway: Json, recorder: Json, store: Json, embedding: Json) -> str:
+    """The Markdown page."""
+    record = service["record"]
+    proxy = next(row for row in gateway["rows"] if "as it comes" in row["name"])
+    onnx, torch = embedding["embedders"][:2]
+    batch = next(r for r in store["appends"] if (r["batch"], r["callers"]) == (100, 1))
+    lines = [
+        "# Speed",
+        "",
+        f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, "
+        f"{service['machine']['cpus']} shared cores, Python {platform.python_version()}. "
+        "Made by `make bench`; everything measured is in `speed.json`.",
+        f"{service['executions']:,} executions over {service['tools']} tools "
+        f"({service['documents']:,} distinct documents), made by `bench/history.py` with its fixed "
+        "seed. Ratios are of medians within one run.",
+        "",
+        "| figure | asked | measured | command |",
+        "|---|---|---|---|",
+        *(
+            f"| {row.what} | {row.asked} | {row.measured} | `{row.command}` |"
+            for row in asked_rows(service, gateway, recorder)
+        ),
+        "",
+        "Beside them:",
+        "",
+        f"- indexing while that history pours in: {record['indexedPerSecond']:,.0f} executions a "
+        f"second; the last batch was usable in all answers {record['indexingLagS']:.0f} s after "
+        "its acknowledgement. Profiles and repair rules do not wait for the embedder; new "
+        "documents do.",
+        f"- the log store alone appends {batch['per_second']:,.0f} executions a second in batches "
+        "of 100 (`python bench/log_store.py`).",
+        f"- one short text embeds in {onnx['short_p50_ms']:.1f} ms on ONNX Runtime, in "
+        f"{torch['short_p50_ms']:.1f} ms on torch (`python bench/embedding.py`).",
+        f"- FastMCP's proxy for an `mcpServers` file, as it comes, adds "
+        f"{proxy['added_p50_ms']:.0f} ms to each call.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run them all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small, and nothing is written")
+    quick = parser.parse_args().quick
+    print("running (about ten minutes; leave the machine alone meanwhile)", flush=True)
+    service = run_service(*(["--quick"] if quick else []))
+    gateway = run_json("bench/gateway.py", *(["--calls", "30", "--repeats", "3"] if quick else []))
+    recorder = run_json(
+        "bench/recorder.py", *(["--hand-overs", "5000", "--repeats", "1"] if quick else [])
+    )
+    store = run_json("bench/log_store.py", *(["--executions", "2000"] if quick else []))
+    embedding = run_json("bench/embedding.py", *(["--points", "1000"] if quick else []))
+    text = page(service, gateway, recorder, store, embedding)
+    print(f"\n{text}")
+    if quick:
+        return
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    everything = {
+        "service": service, "gateway": gateway, "recorder": recorder, "log_store": store,
+        "embedding": embedding,
+    }  # fmt: skip
+    (FIGURES / "speed.md").write_text(text, encoding="utf-8")
+    (FIGURES / "speed.json").write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
+    print(f"written to {FIGURES.relative_to(ROOT)}/")
+
+
+if __name__ == "__main__":
+    main()
