@@ -84,9 +84,12 @@ def _ranked(case: Case, shapes: Mapping[str, int]) -> list[tuple[Suggestion, str
         if is_verified(case, proposal)
     ]
     scored.sort(key=lambda item: (-item[0], len(item[1].options), item[1].key))
+    surest: dict[str, tuple[float, Proposal]] = {}
+    for confidence, proposal in scored:
+        surest.setdefault(proposal.key, (confidence, proposal))
     return [
         (_suggestion(case, proposal, confidence, shapes), edit_key(_edits(proposal)))
-        for confidence, proposal in scored
+        for confidence, proposal in surest.values()
         if confidence >= MIN_CONFIDENCE
     ]
 

@@ -17,7 +17,8 @@ _WORDS = Trials(22, 1)  # "five" -> 5, "1,000" -> 1000
 _UNITS = Trials(12, 1.5)  # "10 commits" -> 10, but also "5 minutes" -> 5 where seconds are meant
 _SPLIT = Trials(8, 2.5)  # "a, b" -> ["a", "b"]
 _DROP_NULL = Trials(14, 1.5)  # null for an optional parameter: leave it out
-_STATED_BOUND = Trials(14, 2)
+_STATED_BOUND = Trials(24, 2)  # the error names the parameter and its bound
+_MATCHED_BOUND = Trials(14, 2)  # the error names a bound, and one value lies beyond it
 _SEEN_BOUND = Trials(4, 3)
 
 
@@ -87,7 +88,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         yield Option(
             (Clamp(name=target, minimum=low, maximum=high),),
             f"the {'schema' if fault.from_schema else 'error'} states the limit {stated}{within}",
-            _STATED_BOUND,
+            _STATED_BOUND if name in case.parameters else _MATCHED_BOUND,
             ("schema",) if fault.from_schema else ("error",),
             successes=successes,
             covers=covers,

@@ -33,17 +33,19 @@ class Proposal:
 
 
 def propose(case: Case) -> list[Proposal]:
-    """Every distinct proposal for the case, unranked and not yet verified. Pure; never raises."""
-    found: dict[str, Proposal] = {}
+    """Every proposal for the case, unranked and not yet verified. Pure; never raises.
+
+    Several may lead to the same parameters by different edits; the surest of them counts.
+    """
+    found: list[Proposal] = []
     for options in islice(_combinations(case), _MAX_COMBINATIONS):
         edits = [edit for option in options for edit in option.edits]
         try:
             parameters = apply_edits(case.parameters, edits)
         except EditDoesNotApplyError:
             continue
-        proposal = Proposal(parameters, options)
-        found.setdefault(proposal.key, proposal)
-    return list(found.values())
+        found.append(Proposal(parameters, options))
+    return found
 
 
 def _combinations(case: Case) -> Iterator[tuple[Option, ...]]:

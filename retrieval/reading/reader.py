@@ -87,7 +87,11 @@ def _dedupe(faults: Iterator[Fault]) -> Iterator[Fault]:
         )
     clear = {fault.path for fault in kept.values() if fault.kind != "invalid"}
     for fault in kept.values():
-        if fault.kind == "invalid" and fault.path in clear and not fault.suggested:
+        if (
+            fault.kind == "invalid"
+            and not fault.suggested
+            and (fault.path in clear or not fault.path)
+        ):
             continue
         if fault.kind == "missing" and ("unexpected", fault.path, None) in kept:
             continue

@@ -92,7 +92,7 @@ def test_the_examples_of_the_readme_work(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     text = (SDK / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 6
     source = "\n".join(blocks)
     for there, here in {
         "http://127.0.0.1:8799": service.url,
@@ -105,6 +105,6 @@ def test_the_examples_of_the_readme_work(
     source = source.replace("recorder = Recorder(\n", "recorder.close()\nrecorder = Recorder(\n")
     source += "\nrecorder.close()\nclient.close()\n"
     exec(compile(source, "README.md", "exec"), {})  # noqa: S102  # our own README
-    assert len(service.executions) == 1
+    assert len(service.executions) == 2
     assert [request.path for request in service.requests].count("/suggest") == 1
     assert "token=[redacted:string:9-16]" in capsys.readouterr().out
