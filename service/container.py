@@ -19,7 +19,7 @@ from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndex, VectorIndexError
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
-from service.settings import Settings
+from service.config.settings import Settings
 
 VECTORS = "vectors"
 """Folder of the vector index inside the data folder; `aftercall rebuild` removes it."""

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from aftercall.client import Client, endpoints
 from aftercall.redaction import Redactor
 from aftercall.wire import Execution
-from service.explain import explain
-from service.json_body import TooDeep, parse_json
-from service.problems import ProblemError, safe_message
+from service.http.explain import explain
+from service.http.json_body import TooDeep, parse_json
+from service.http.problems import ProblemError, safe_message
 
 _BATCH_LINES = 500
 _BATCH_BYTES = 4 * 1024 * 1024

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
+from service.config.settings import Settings
 from service.container import open_services
-from service.settings import Settings
 
 _SAY_EVERY_S = 2.0
 

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import uvicorn
 
 from aftercall.errors import AftercallError
-from service.app import create_app
+from service.config.settings import Settings
 from service.container import Services, open_services
+from service.http.app import create_app
 from service.lifecycle import Lifecycle
 from service.logs import log_event
-from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ class ServeCommand:
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
         from service.container import Services
-        from service.host_guard import is_loopback
+        from service.http.host_guard import is_loopback
         from service.logs import configure_logging
         from service.server import bind, loop_factory, serve, url_of
         from service.startup import one_line

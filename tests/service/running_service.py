@@ -17,11 +17,11 @@ from uuid import uuid4
 import httpx2
 import uvicorn
 
-from service.app import create_app
+from service.config.settings import DataSettings, EmbeddingSettings, Settings
 from service.container import Services, open_services
+from service.http.app import create_app
 from service.lifecycle import Lifecycle
 from service.server import bind, loop_factory, url_of
-from service.settings import DataSettings, EmbeddingSettings, Settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from aftercall.wire import Execution, SuggestRequest, WireModel
-from service.explain import explain
-from service.problems import MAX_MESSAGE, safe_message
+from service.http.explain import explain
+from service.http.problems import MAX_MESSAGE, safe_message
 from tests.service.running_service import execution, failure
 
 

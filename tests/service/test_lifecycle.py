@@ -308,7 +308,7 @@ def test_starting_imports_no_torch() -> None:
     heavy = ("torch", "transformers", "sentence_transformers", "sklearn", "scipy")
     script = f"""
 import sys
-import service.cli.serve, service.server, service.app, service.container
+import service.cli.serve, service.server, service.http.app, service.container
 print([name for name in {heavy!r} if name in sys.modules])
 """
     done = subprocess.run(

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from aftercall.errors import ConfigurationError
-from service.environment import (
+from service.config.environment import (
     default_data_dir,
     list_settings,
     read_settings,
     unknown_variables,
 )
-from service.settings import Settings
+from service.config.settings import Settings
 from tests.service.running_service import ROOT, finished
 
 

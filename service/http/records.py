@@ -3,9 +3,9 @@
 from pydantic import ValidationError
 
 from aftercall.wire import Execution, Rejection
-from service.explain import explain
-from service.json_body import TooDeep, parse_json
-from service.problems import InvalidRequestError, safe_message
+from service.http.explain import explain
+from service.http.json_body import TooDeep, parse_json
+from service.http.problems import InvalidRequestError, safe_message
 
 
 def parse_records(body: bytes) -> Execution | list[Execution | Rejection]:

@@ -1,8 +1,8 @@
 """Settings: one class per concern, plain data once made.
 
-Making one of these reads no environment; `service.environment.read_settings` does, and only entry
-points call it. A variable is `AFTERCALL_`, the section and the field: `AFTERCALL_SERVER_PORT` is
-`settings.server.port`.
+Making one of these reads no environment; `service.config.environment.read_settings` does, and only
+entry points call it. A variable is `AFTERCALL_`, the section and the field:
+`AFTERCALL_SERVER_PORT` is `settings.server.port`.
 """
 
 import json
@@ -42,7 +42,7 @@ class Section(BaseModel):
     """What the classes below share: immutable.
 
     Unknown fields are ignored, because a variable of a newer version must not stop an older one;
-    `service.environment.unknown_variables` warns of them.
+    `service.config.environment.unknown_variables` warns of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")

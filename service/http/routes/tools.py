@@ -7,13 +7,13 @@ from fastapi import APIRouter, Request, Response
 from aftercall.json_values import content_hash
 from aftercall.wire import Tool, ToolList, ToolSpec
 from mongo.records import StoredTool
-from service import examples
-from service.dependencies import CurrentWorkspace, OpenServices
-from service.openapi import answers, json_body
-from service.parameters import ToolId
-from service.problems import NotFoundError
-from service.requests import read_model
-from service.responses import answer
+from service.http import examples
+from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.openapi import answers, json_body
+from service.http.parameters import ToolId
+from service.http.problems import NotFoundError
+from service.http.requests import read_model
+from service.http.responses import answer
 
 router = APIRouter(tags=["tools"])
 

@@ -10,8 +10,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.http.problems import ProblemError, render
 from service.logs import log_event
-from service.problems import ProblemError, render
 
 logger = logging.getLogger(__name__)
 

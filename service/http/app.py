@@ -3,15 +3,15 @@
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse
 
-from service.docs_page import render_docs
-from service.errors import install_error_handlers
-from service.host_guard import HostGuard, hosts_to_answer
+from service.config.settings import Settings
+from service.http.docs_page import render_docs
+from service.http.errors import install_error_handlers
+from service.http.host_guard import HostGuard, hosts_to_answer
+from service.http.limits import BodyLimits
+from service.http.openapi import install_openapi
+from service.http.request_log import RequestLog
+from service.http.routes import executions, similar, status, suggest, tools
 from service.lifecycle import Lifecycle
-from service.limits import BodyLimits
-from service.openapi import install_openapi
-from service.request_log import RequestLog
-from service.routes import executions, similar, status, suggest, tools
-from service.settings import Settings
 from service.version import VERSION
 
 _DESCRIPTION = (

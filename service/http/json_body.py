@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from aftercall.json_values import MAX_DEPTH
 from aftercall.wire import MAX_BATCH
-from service.problems import MalformedJsonError, TooLargeError
+from service.http.problems import MalformedJsonError, TooLargeError
 
 
 class TooDeep:

@@ -9,9 +9,9 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from service.explain import explain
-from service.json_body import TooDeep, parse_json
-from service.problems import InvalidRequestError, MalformedJsonError, ProblemError
+from service.http.explain import explain
+from service.http.json_body import TooDeep, parse_json
+from service.http.problems import InvalidRequestError, MalformedJsonError, ProblemError
 
 ResultT = TypeVar("ResultT")
 ModelT = TypeVar("ModelT", bound=BaseModel)

@@ -12,8 +12,8 @@ from pydantic_settings.exceptions import SettingsError
 
 from aftercall.errors import ConfigurationError
 from embeddings.model_files import default_cache_dir
-from service.near_names import nearest
-from service.settings import Settings
+from service.config.near_names import nearest
+from service.config.settings import Settings
 
 PREFIX = "AFTERCALL_"
 

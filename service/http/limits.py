@@ -8,8 +8,8 @@ import asyncio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.problems import ProblemError, TooLargeError, UnavailableError, render
-from service.settings import LimitSettings
+from service.config.settings import LimitSettings
+from service.http.problems import ProblemError, TooLargeError, UnavailableError, render
 
 
 class BodyLimits:

@@ -3,15 +3,15 @@
 from fastapi import APIRouter, Request, Response
 
 from aftercall.wire import Execution, RecordReceipt
-from service import examples
-from service.dependencies import CurrentWorkspace, OpenServices
-from service.openapi import answers, json_body
-from service.parameters import ExecutionId
-from service.problems import NotFoundError
-from service.records import parse_records
-from service.request_log import count
-from service.requests import parse, read_body
-from service.responses import answer
+from service.http import examples
+from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.openapi import answers, json_body
+from service.http.parameters import ExecutionId
+from service.http.problems import NotFoundError
+from service.http.records import parse_records
+from service.http.request_log import count
+from service.http.requests import parse, read_body
+from service.http.responses import answer
 
 router = APIRouter(tags=["recording"])
 

@@ -5,11 +5,11 @@ import time
 from fastapi import APIRouter, Response
 
 from aftercall.wire import Status
-from service import examples
-from service.dependencies import CurrentLifecycle, CurrentWorkspace, OpenServices
-from service.openapi import answers
-from service.problems import UnavailableError
-from service.responses import answer
+from service.http import examples
+from service.http.dependencies import CurrentLifecycle, CurrentWorkspace, OpenServices
+from service.http.openapi import answers
+from service.http.problems import UnavailableError
+from service.http.responses import answer
 from service.version import VERSION
 
 router = APIRouter(tags=["service"])

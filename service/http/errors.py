@@ -11,7 +11,7 @@ mongo.errors.StoreError               503 store_unavailable, Retry-After
 VectorIndexError, EmbeddingError      503 index_unavailable / embedder_unavailable
 Starlette's 404 and 405               404 not_found, 405 method_not_allowed with Allow
 RequestValidationError                422 invalid_request (path parameters)
-anything else                         500 internal_error (`service.request_log`)
+anything else                         500 internal_error (`service.http.request_log`)
 """
 
 import logging
@@ -29,14 +29,14 @@ from ingest.intake import ConflictError, InvalidExecutionError
 from ingest.outcomes import UnknownSuggestionError
 from mongo.errors import StoreError, StoreFullError
 from retrieval.index.protocol import VectorIndexError
-from service.logs import log_event
-from service.problems import (
+from service.http.problems import (
     InvalidRequestError,
     NotFoundError,
     ProblemError,
     UnavailableError,
     render,
 )
+from service.logs import log_event
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from service.container import Services
+from service.http.problems import UnavailableError
 from service.lifecycle import Lifecycle
-from service.problems import UnavailableError
 
 DEFAULT_WORKSPACE = "default"
 

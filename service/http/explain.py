@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from service.near_names import nearest
+from service.config.near_names import nearest
 
 _SHOWN = 5
 """Faults named in one message; a record with thousands has one cause."""

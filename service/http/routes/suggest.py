@@ -4,13 +4,13 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.wire import OutcomeReport, SuggestRequest, SuggestResponse
 from ingest.outcomes import record_outcome
-from service import examples
-from service.dependencies import CurrentWorkspace, OpenServices
-from service.openapi import answers, json_body
-from service.parameters import SuggestionId
-from service.request_log import count
-from service.requests import read_model
-from service.responses import answer
+from service.http import examples
+from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.openapi import answers, json_body
+from service.http.parameters import SuggestionId
+from service.http.request_log import count
+from service.http.requests import read_model
+from service.http.responses import answer
 
 router = APIRouter(tags=["suggesting"])
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.problems import ProblemError, render
+from service.http.problems import ProblemError, render
 
 ANY_HOST = "*"
 

@@ -1,0 +1,1 @@
+"""Settings: one class per concern, the environment read in one place."""
