@@ -238,7 +238,7 @@ def run(executions: int, questions: int) -> dict[str, Any]:
     return {
         "machine": {
             "cpus": os.cpu_count(),
-            "platform": platform.platform(),
+            "platform": f"{platform.system()} {platform.machine()}",
             "python": platform.python_version(),
         },
         "executions": executions,

@@ -48,7 +48,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     ),
     (
         "PermissionError: [Errno 13] Permission denied: '/etc/shadow'",
-        "Permission denied: '/root/.ssh/id_rsa'",
+        "Permission denied: '/home/ada/.ssh/id_rsa'",
         "EACCES: permission denied, open '/var/log/auth.log'",
     ),
     (
