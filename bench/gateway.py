@@ -192,7 +192,8 @@ def main() -> None:
         shutil.rmtree(home, ignore_errors=True)
     if args.json:
         figures = [asdict(row) for row in rows]
-        print(json.dumps({"machine": f"{platform.system()} {platform.machine()}", "rows": figures}, indent=2))
+        machine = f"{platform.system()} {platform.machine()}"
+        print(json.dumps({"machine": machine, "rows": figures}, indent=2))
         return
     print(f"{'':<32}{'direct p50':>12}{'gateway p50':>13}{'added p50':>11}{'p95':>9}   ms per call")
     for row in rows:
