@@ -4,16 +4,22 @@ Question and document share the form, so one embedding of a failed call finds bo
 successes and its like failures.
 """
 
+import heapq
+from itertools import islice
+
 from aftercall.json_values import JsonObject, JsonValue
 
 MAX_TEXT = 1200
 """Characters embedded: about the 256 tokens that all-MiniLM-L6-v2 reads."""
 _MAX_VALUE = 60
+_MAX_PARAMETERS = 100
+"""The first by name; no more than these fit into the text anyway."""
 
 
 def call_text(tool_name: str, parameters: JsonObject, context: str | None) -> str:
     """A call, for nearness to other calls: tool, intent, parameters."""
-    shown = "; ".join(f"{name}: {_short(value)}" for name, value in sorted(parameters.items()))
+    first = heapq.nsmallest(_MAX_PARAMETERS, parameters)
+    shown = "; ".join(f"{_clip(name, _MAX_VALUE)}: {_short(parameters[name])}" for name in first)
     intent = f" for {_clip(context, 200)}" if context else ""
     return _clip(f"{tool_name}{intent} with {shown or 'no parameters'}", MAX_TEXT)
 
@@ -35,9 +41,9 @@ def _short(value: JsonValue) -> str:
     if isinstance(value, str):
         return _clip(value, _MAX_VALUE)
     if isinstance(value, dict):
-        return "{" + ", ".join(list(value)[:8]) + "}"
+        return "{" + ", ".join(_clip(key, _MAX_VALUE) for key in islice(value, 8)) + "}"
     if isinstance(value, list):
-        inside = ", ".join(_short(item) for item in value[:3])
+        inside = _clip(", ".join(_short(item) for item in value[:3]), 3 * _MAX_VALUE)
         return f"[{inside}{', ...' if len(value) > 3 else ''}]"
     return str(value)
 

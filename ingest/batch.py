@@ -37,7 +37,7 @@ from retrieval.memory import Memory
 from retrieval.reading import ErrorReading, read_error
 
 _SESSION_CALLS = 50
-"""Calls of one tool in one session that mining looks back on."""
+"""Calls of one tool in one session, before the batch's own, that mining looks back on."""
 
 log = logging.getLogger("aftercall.indexer")
 
@@ -149,9 +149,14 @@ def _learn_one(material: BatchMaterial, stored: StoredExecution) -> Document:
 def _learn_repairs(material: BatchMaterial) -> Iterable[RepairRow]:
     """Repairs whose later-arrived half is in this batch: so each is counted exactly once."""
     in_batch = {each.position for each in material.executions}
-    for (tool, _), calls in material.sessions.items():
+    for (tool, session), calls in material.sessions.items():
         positions = {each.execution.execution_id: each.position for each in calls}
-        for repair in mine([each.execution for each in calls]):
+        try:
+            repairs = mine([each.execution for each in calls])
+        except Exception:
+            log.exception("no repairs were looked for in session %s of %s", session, tool)
+            continue
+        for repair in repairs:
             pair = (repair.failed.execution_id, repair.mended.execution_id)
             if max(positions[each] for each in pair) in in_batch:
                 learn_repair(material.knowledge[tool], repair)
@@ -194,19 +199,21 @@ async def _knowledge(tool: ToolKey, store: LogStore) -> ToolKnowledge:
 async def _sessions(
     executions: list[StoredExecution], store: LogStore
 ) -> dict[tuple[ToolKey, str], list[StoredExecution]]:
-    """The calls of each touched session, up to the batch's last: later ones are not yet ours."""
-    if not executions:
+    """The batch's calls by tool and session, with the latest ones before; later ones are not ours.
+
+    The batch brings its own, however many: in a backlog the store's latest are not yet ours.
+    """
+    own: dict[tuple[ToolKey, str], list[StoredExecution]] = defaultdict(list)
+    for stored in executions:
+        if stored.execution.session_id is not None:
+            own[stored.tool_key, stored.execution.session_id].append(stored)
+    if not own:
         return {}
-    last = executions[-1].position
-    keys = [
-        (stored.tool_key, stored.execution.session_id)
-        for stored in executions
-        if stored.execution.session_id is not None
-    ]
     calls: dict[tuple[ToolKey, str], list[StoredExecution]] = defaultdict(list)
-    for call in await store.session_calls(keys, _SESSION_CALLS):
-        if call.position <= last:
-            calls[call.tool_key, str(call.execution.session_id)].append(call)
+    for call in await store.session_calls(list(own), _SESSION_CALLS, executions[0].position):
+        calls[call.tool_key, str(call.execution.session_id)].append(call)
+    for key, seen in own.items():
+        calls[key].extend(seen)
     return {
         key: seen
         for key, seen in calls.items()

@@ -50,6 +50,7 @@ class Indexer:
         self._index = index
         self._embedder = embedder
         self._knowledge: dict[ToolKey, ToolKnowledge] = {}
+        self._committing: asyncio.Future[None] | None = None
         self._learner = QueueWorker("learning", self.learn_step)
         self._vectors = QueueWorker("embedding", self.embed_step)
 
@@ -81,6 +82,9 @@ class Indexer:
     async def close(self) -> None:
         """Stop after the step at hand; what is left stays in the queues."""
         await self._learner.close()
+        if self._committing is not None:
+            # It goes on when the learner is stopped in the middle; the store is closed after us.
+            await asyncio.wait([self._committing])
         await self._vectors.close()
 
     async def run_until_empty(self, on_progress: Callable[[int], None] | None = None) -> int:
@@ -120,7 +124,8 @@ class Indexer:
             outcomes=outcomes,
         )
         # Shielded: a shutdown in the middle must not leave the caches behind the store.
-        await asyncio.shield(self._commit(commit))
+        self._committing = asyncio.ensure_future(self._commit(commit))
+        await asyncio.shield(self._committing)
         self._knowledge = dict(islice((material.knowledge | at_hand).items(), _MAX_AT_HAND))
         return len(executions) + len(outcomes)
 

@@ -8,14 +8,13 @@ from aftercall.wire import Execution, Outcome
 from embeddings.render import call_text, failure_text
 from ingest.mining import Repair
 from retrieval.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
-from retrieval.edits import Edit
+from retrieval.edits import Edit, edit_key
 from retrieval.index.protocol import Kind
-from retrieval.knowledge import MAX_EXAMPLES, ToolKnowledge, remember
+from retrieval.knowledge import MAX_EDITS_LENGTH, MAX_EXAMPLES, ToolKnowledge, remember
 from retrieval.reading import ErrorReading
 
 _BLAMES_PARAMETERS = frozenset({"invalid_parameters", "not_found"})
 _MAX_EXAMPLE = 2_000
-_MAX_MESSAGE = 500
 
 
 def learn_success(knowledge: ToolKnowledge, execution: Execution, schema_hash: str | None) -> None:
@@ -39,19 +38,17 @@ def learn_failure(
     known.first_seen = _earlier(known.first_seen, execution.timestamp)
     known.last_seen = _later(known.last_seen, execution.timestamp)
     remember(known.agents, execution.agent)
-    if execution.error is not None:
-        known.message = execution.error.message[:_MAX_MESSAGE]
 
 
 def learn_repair(knowledge: ToolKnowledge, repair: Repair) -> None:
     """Add a mined repair to the rules of its signature, in place."""
+    if len(edit_key(repair.edits)) > MAX_EDITS_LENGTH:
+        return
     known = knowledge.signature_to_update(repair.reading.signature, repair.reading.category)
     rule = known.rule_to_update(repair.edits)
     rule.repairs += 1
     remember(rule.sessions, session_of(repair.mended))
     remember(rule.execution_ids, repair.mended.execution_id, MAX_EXAMPLES)
-    rule.failed_example = _small(repair.failed.parameters) or {}
-    rule.mended_example = _small(repair.mended.parameters) or {}
     rule.last_seen = _later(rule.last_seen, repair.mended.timestamp)
 
 
@@ -64,8 +61,8 @@ def learn_outcome(
     apart (see `retrieval.proposals.experience`).
     """
     known = knowledge.signature(signature)
-    if known is None:
-        return  # forgotten since: what is not asked about any more needs no rule
+    if known is None or len(edit_key(edits)) > MAX_EDITS_LENGTH:
+        return  # forgotten since, or too special: such a rule would serve nobody
     rule = known.rule_to_update(edits)
     if outcome == "success":
         rule.successes += 1

@@ -1,5 +1,6 @@
 """Repair mining: a failure, then a success of the same tool in the same session, that mended it."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,21 +36,28 @@ def mine(calls: Sequence[Execution]) -> list[Repair]:
     all calls have one, else by time; a call that names the failure in `repairOf` is paired first.
     """
     ordered = _ordered(calls)
+    naming: dict[str, list[tuple[int, Execution]]] = defaultdict(list)
+    for position, call in enumerate(ordered):
+        if call.repair_of is not None:
+            naming[call.repair_of].append((position, call))
     repairs = []
     for position, failed in enumerate(ordered):
-        if failed.outcome == "failure" and (repair := _mended(failed, ordered[position + 1 :])):
+        named = [call for at, call in naming.get(failed.execution_id, ()) if at > position]
+        later = ordered[position + 1 : position + 1 + MAX_CALLS_BETWEEN]
+        if failed.outcome == "failure" and (repair := _mended(failed, named, later)):
             repairs.append(repair)
     return repairs
 
 
-def _mended(failed: Execution, later: Sequence[Execution]) -> Repair | None:
+def _mended(
+    failed: Execution, named: Sequence[Execution], later: Sequence[Execution]
+) -> Repair | None:
     if failed.error is None:
         return None
     reading = read_error(failed.error, failed.parameters)
-    named = [each for each in later if each.repair_of == failed.execution_id]
     near = [
         each
-        for each in later[:MAX_CALLS_BETWEEN]
+        for each in later
         if each.timestamp - failed.timestamp <= MAX_GAP
         and each.repair_of in (None, failed.execution_id)
     ]

@@ -7,7 +7,7 @@ that says which) and nothing else when the store cannot do it.
 from collections.abc import Sequence
 from typing import Protocol
 
-from aftercall.json_values import JsonObject
+from aftercall.json_values import MAX_INTEGER, JsonObject
 from aftercall.wire import Execution
 from mongo.records import (
     Appended,
@@ -58,9 +58,12 @@ class LogStore(Protocol):
         ...
 
     async def session_calls(
-        self, sessions: Sequence[tuple[ToolKey, str]], limit: int
+        self, sessions: Sequence[tuple[ToolKey, str]], limit: int, before: int = MAX_INTEGER
     ) -> list[StoredExecution]:
-        """The latest `limit` calls of each tool in each session, oldest arrival first."""
+        """The latest `limit` calls of each tool in each session, oldest arrival first.
+
+        Only those of a position below `before`.
+        """
         ...
 
     # The indexing queue: a state on the record, not memory

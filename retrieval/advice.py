@@ -8,12 +8,18 @@ from aftercall.wire import Action, ErrorCategory, ExecutionError, RetryAdvice, T
 from retrieval.proposals import Trials
 from retrieval.reading import ErrorReading
 
+# "retry after 30", "try again in 2 hours", "wait 5s": a unit, or a word of time before the number;
+# "retry 1 of 3", "after 5 attempts" and "reset at 2026-02-20" are no waits.
 _STATED_WAIT = re.compile(
-    r"(?:retry|try again|wait|available|reset)[^\n\d]{0,30}?(\d+(?:\.\d+)?)\s*"
-    r"(ms|milli|s\b|sec|m\b|min)?",
+    r"(?:retry|retrying|try again|wait|available|resets?)\b[^\n\d]{0,30}?"
+    r"(?P<sure>\b(?:after|in|for)\b[\s:=]{1,3}|-after[\s:=\"]{1,4})?(?<![\d.])"
+    r"(?P<number>\d{1,9}(?:\.\d{1,3})?)(?![\d:/]|-\d)\s{0,2}"
+    r"(?P<unit>ms\b|millis|s\b|sec|m\b|min|h\b|hr|hour|days?\b)?"
+    r"(?!\s{0,2}(?:of\b|attempts|times|tries|retries|requests))",
     re.IGNORECASE,
 )
-_MAX_WAIT_MS = 15 * 60_000.0
+_MAX_WAIT_MS = 24 * 3_600_000.0
+"""A longer wait is no advice for a call, and a number that large is more likely a date."""
 
 # Waits where the tool states none, and how often such a failure passes. Pseudo-trials until the
 # workspace has its own: a rate limit with a stated wait nearly always does.
@@ -98,17 +104,26 @@ def abstention_reason(reading: ErrorReading) -> str:
 
 
 def _stated_wait_ms(error: ExecutionError) -> float | None:
-    for key in ("retryAfterMs", "retry_after_ms"):
-        if (wait := _number(error.details, key)) is not None:
-            return min(wait, _MAX_WAIT_MS)
-    for key in ("retryAfter", "retry_after", "Retry-After"):
-        if (wait := _number(error.details, key)) is not None:
-            return min(wait * 1000, _MAX_WAIT_MS)
-    if found := _STATED_WAIT.search(error.message[:2000]):
-        unit = (found[2] or "s").lower()
-        factor = 1 if unit.startswith(("ms", "milli")) else 60_000 if unit.startswith("m") else 1000
-        return min(float(found[1]) * factor, _MAX_WAIT_MS)
+    waits = [(key, 1.0) for key in ("retryAfterMs", "retry_after_ms")]
+    waits += [(key, 1000.0) for key in ("retryAfter", "retry_after", "Retry-After")]
+    for key, factor in waits:
+        stated = _number(error.details, key)
+        if stated is not None and stated * factor <= _MAX_WAIT_MS:
+            return stated * factor
+    for found in _STATED_WAIT.finditer(error.message[:2000]):
+        if found["unit"] or found["sure"]:
+            wait = float(found["number"]) * _unit_ms(found["unit"])
+            if wait <= _MAX_WAIT_MS:
+                return wait
     return None
+
+
+def _unit_ms(unit: str | None) -> float:
+    """Milliseconds of a unit as it was written; seconds when there is none, as in HTTP."""
+    name = (unit or "s").lower()
+    if name.startswith(("ms", "milli")):
+        return 1.0
+    return {"s": 1e3, "m": 60e3, "h": 3_600e3, "d": 86_400e3}[name[0]]
 
 
 def _number(details: JsonObject, key: str) -> float | None:

@@ -19,11 +19,11 @@ from aftercall.wire import (
 from retrieval.advice import Advice, abstention_reason, advise, retry_advice
 from retrieval.confidence import MIN_CONFIDENCE, confidence_of, lower_bound
 from retrieval.documents import shape_of
-from retrieval.edits import Edit, Rename, edit_key
+from retrieval.edits import Cast, Edit, Remove, Rename, edit_key
 from retrieval.lessons import lesson_of
 from retrieval.proposals import Case, Proposal, propose
 from retrieval.proposals.experience import rule_trials
-from retrieval.verify import is_verified
+from retrieval.verify import Verifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,11 @@ def _why_not(case: Case) -> str:
 
 
 def _ranked(case: Case, shapes: Mapping[str, int]) -> list[tuple[Suggestion, str]]:
+    verifier = Verifier(case)
     scored = [
         (confidence_of(case, proposal), proposal)
         for proposal in propose(case)
-        if is_verified(case, proposal)
+        if verifier.accepts(proposal)
     ]
     scored.sort(key=lambda item: (-item[0], len(item[1].options), item[1].key))
     surest: dict[str, tuple[float, Proposal]] = {}
@@ -104,14 +105,16 @@ def _suggestion(
     options = proposal.options
     edits = _edits(proposal)
     changes = _changes(case, proposal)
-    similar = [call.execution_id for call in case.similar]
-    ids = [each for option in options for each in option.execution_ids] + similar
+    ids = [each for option in options for each in option.execution_ids]
     sources: list[EvidenceSource] = [each for option in options for each in option.sources]
-    shape = shapes.get(shape_of(proposal.parameters), 0)
+    wanted = shape_of(proposal.parameters)
+    # A success of the same shape agrees with names and types, and says nothing of a value.
+    of_shape = all(isinstance(edit, Rename | Remove | Cast) for edit in edits)
+    shape = shapes.get(wanted, 0) if of_shape else 0
     if shape:
         sources.append("similar")
+        ids += [call.execution_id for call in case.similar if shape_of(call.parameters) == wanted]
     lessons = [option.lesson for option in options if option.lesson]
-    touched = {json_patch.parse_pointer(change.path)[0] for change in changes}
     return Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action="change_parameters",
@@ -127,8 +130,8 @@ def _suggestion(
         ),
         lesson=" ".join([*lessons, lesson_of(edits)]) if lessons else lesson_of(edits),
         example=Example(
-            failed={k: v for k, v in case.parameters.items() if k in touched},
-            successful={k: v for k, v in proposal.parameters.items() if k in touched},
+            failed={k: v for k, v in case.parameters.items() if k in proposal.touched},
+            successful={k: v for k, v in proposal.parameters.items() if k in proposal.touched},
         ),
     )
 
@@ -141,7 +144,11 @@ def _changes(case: Case, proposal: Proposal) -> list[Change]:
             if isinstance(edit, Rename):
                 reasons.setdefault(edit.to, option.reason)
     changes = []
-    for operation in json_patch.diff(case.parameters, proposal.parameters):
+    before, after = (
+        {name: value for name, value in call.items() if name in proposal.touched}
+        for call in (case.parameters, proposal.parameters)
+    )
+    for operation in json_patch.diff(before, after):
         name = json_patch.parse_pointer(operation.path)[0]
         changes.append(
             Change(

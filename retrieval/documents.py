@@ -18,6 +18,7 @@ from retrieval.values import type_of
 
 _NAMESPACE = uuid.UUID("6f1b1a52-5f0e-5d6b-9a55-0f8f4f7f5a10")
 MAX_EXECUTION_IDS = 5
+_MOST_KEYS = 100
 
 
 class Document(BaseModel):
@@ -75,12 +76,18 @@ def document_id(
 
 
 def shape_of(parameters: JsonObject) -> str:
-    """The shape of parameters: names and types, sorted; objects are entered two levels deep."""
+    """The shape of parameters: names and types, sorted; objects in them are entered once.
+
+    An object of many keys holds data under them and not a form; its keys make no shape, or every
+    call would have its own.
+    """
+    if len(parameters) > _MOST_KEYS:
+        return "{*}"
     return ",".join(f"{name}:{_shape(value, 1)}" for name, value in sorted(parameters.items()))
 
 
 def _shape(value: JsonValue, depth: int) -> str:
-    if isinstance(value, dict) and depth:
+    if isinstance(value, dict) and depth and len(value) <= _MOST_KEYS:
         inside = ",".join(f"{k}:{_shape(v, depth - 1)}" for k, v in sorted(value.items()))
         return f"{{{inside}}}"
     if isinstance(value, list):

@@ -15,7 +15,7 @@ from aftercall.json_values import MAX_INTEGER, JsonObject, JsonValue
 from aftercall.wire.base import Json
 from retrieval.reading import ErrorReading
 from retrieval.reading.faults import JsonType
-from retrieval.values import CastError, cast, type_of
+from retrieval.values import CastError, cast, differ_in_digits, type_of
 
 
 class EditDoesNotApplyError(ValueError):
@@ -92,12 +92,12 @@ def edits_of_key(key: str) -> list[Edit]:
 
 
 def apply_edits(parameters: JsonObject, edits: Sequence[Edit]) -> JsonObject:
-    """A changed copy of the parameters.
+    """A changed copy of the parameters; values that stay are shared with the original.
 
     Raises:
         EditDoesNotApplyError: when one of the edits has nothing to work on.
     """
-    changed = deepcopy(parameters)
+    changed = dict(parameters)
     for edit in edits:
         _apply(changed, edit)
     return changed
@@ -177,15 +177,31 @@ def _only_the_repair(
         return None
     implicated = reading.implicated
     if implicated:
-        touching = [edit for edit in edits if _names(edit) & implicated]
         # A rename takes its source from a name that the error need not mention.
+        touching = [edit for edit in edits if names_of(edit) & implicated]
+        beside = [edit for edit in edits if not names_of(edit) & implicated]
+        if any(_is_another_thing(edit, reading) for edit in touching):
+            return None
+        if any(isinstance(edit, Replace) for edit in beside) and any(
+            isinstance(edit, Add | Replace) for edit in touching
+        ):
+            return None  # the value went with a new intent: it was right for that one
         return touching or None
     untouched = len(failed) - sum(edit.name in failed for edit in edits)
-    small = len(edits) <= 2 and (untouched >= len(edits) or len(failed) <= 1)
-    return edits if small else None
+    said_again = len(failed) <= 1 and not any(isinstance(edit, Replace) for edit in edits)
+    small = len(edits) <= 2 and (untouched >= len(edits) or said_again)
+    return edits if small and not any(_is_another_thing(e, reading) for e in edits) else None
 
 
-def _names(edit: Edit) -> set[str]:
+def _is_another_thing(edit: Edit, reading: ErrorReading) -> bool:
+    """Whether a value that was not found gave way to one of another number: the next of a list."""
+    if not isinstance(edit, Replace) or reading.category not in ("not_found", "unknown"):
+        return False
+    return differ_in_digits(str(edit.before), str(edit.value))
+
+
+def names_of(edit: Edit) -> set[str]:
+    """The parameters that an edit changes, takes away or supplies."""
     return {edit.name, edit.to} if isinstance(edit, Rename) else {edit.name}
 
 

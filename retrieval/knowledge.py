@@ -8,7 +8,6 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from aftercall.json_values import JsonObject
 from aftercall.wire import ErrorCategory
 from retrieval.edits import Edit, edit_key
 from retrieval.profile import ToolProfile
@@ -16,8 +15,10 @@ from retrieval.profile import ToolProfile
 MAX_PROFILES = 4
 """Schema versions remembered; older ones are forgotten, oldest first."""
 MAX_SIGNATURES = 200
-MAX_RULES = 20
-MAX_NAMES = 20
+MAX_RULES = 10
+MAX_NAMES = 12
+MAX_EDITS_LENGTH = 1_000
+"""Characters of a rule's key. A longer repair is text rewritten, which mends no other call."""
 MAX_EXAMPLES = 5
 NO_SCHEMA = ""
 
@@ -33,14 +34,7 @@ class RepairRule(BaseModel):
     """Suggestions of these edits that were reported to have failed."""
     sessions: list[str] = Field(default_factory=list)
     execution_ids: list[str] = Field(default_factory=list)
-    failed_example: JsonObject = Field(default_factory=dict)
-    mended_example: JsonObject = Field(default_factory=dict)
     last_seen: datetime | None = None
-
-    @property
-    def key(self) -> str:
-        """Equal for equal edits."""
-        return edit_key(self.edits)
 
 
 class SignatureKnowledge(BaseModel):
@@ -52,7 +46,6 @@ class SignatureKnowledge(BaseModel):
     agents: list[str] = Field(default_factory=list)
     first_seen: datetime | None = None
     last_seen: datetime | None = None
-    message: str = ""
     rules: dict[str, RepairRule] = Field(default_factory=dict)
 
     def rule_to_update(self, edits: list[Edit]) -> RepairRule:

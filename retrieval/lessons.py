@@ -13,11 +13,6 @@ def lesson_of(edits: Sequence[Edit]) -> str:
     return " ".join(dict.fromkeys(_sentence(edit) for edit in edits))
 
 
-def correction_of(edits: Sequence[Edit]) -> str:
-    """A repair as an imperative, for lists."""
-    return "; ".join(dict.fromkeys(_sentence(edit).rstrip(".") for edit in edits))
-
-
 def _sentence(edit: Edit) -> str:
     match edit:
         case Rename():
@@ -37,5 +32,7 @@ def _sentence(edit: Edit) -> str:
 
 
 def _shown(value: JsonValue) -> str:
+    if isinstance(value, str):
+        value = value[: _MAX_VALUE + 1]
     text = canonical_json(value)
     return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}..."

@@ -7,12 +7,18 @@ import json
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Literal
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from retrieval.reading.faults import JsonType
 
+MAX_SCHEMA = 16_000
+"""Characters of a schema's canonical JSON beyond which it is not looked into, so that no caller can
+fill the caches or keep the others waiting; the 117 of GitHub's MCP server take up to 7,012."""
 _MAX_REFS = 20
+_MAX_PARAMETERS = 1_000
+_MAX_ALTERNATIVES = 100
 
 _ALL_TYPES: dict[str, JsonType] = {
     "string": "string", "integer": "integer", "number": "number", "boolean": "boolean",
@@ -22,7 +28,7 @@ _ALL_TYPES: dict[str, JsonType] = {
 
 @dataclass(frozen=True, slots=True)
 class ParameterView:
-    """One parameter. `types` empty means any; bounds are inclusive, of the number or the length.
+    """One parameter. `types` empty means any; bounds are inclusive.
 
     `stated_values` are values that the schema states: its enum, or words quoted in its description.
     """
@@ -36,11 +42,7 @@ class ParameterView:
     stated_values: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
-    min_length: int | None = None
-    max_length: int | None = None
     item_types: tuple[JsonType, ...] = ()
-    format: str | None = None
-    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,13 @@ class ToolView:
 
 def view_of_schema(schema: JsonObject) -> ToolView:
     """The view of a JSON Schema for arguments. Never raises: what cannot be read is left out."""
-    return _view_of_schema(canonical_json(schema))
+    canonical = canonical_json(schema)
+    if len(canonical) > MAX_SCHEMA:
+        return ToolView("schema")
+    return _view_of_schema(canonical)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=512)
 def _view_of_schema(canonical: str) -> ToolView:
     schema: JsonObject = json.loads(canonical)
     properties = schema.get("properties")
@@ -79,7 +84,9 @@ def _view_of_schema(canonical: str) -> ToolView:
     )
     views = {
         name: _parameter(name, _resolve(part, schema), required=name in names, root=schema)
-        for name, part in (properties.items() if isinstance(properties, dict) else ())
+        for name, part in islice(
+            properties.items() if isinstance(properties, dict) else (), _MAX_PARAMETERS
+        )
     }
     return ToolView("schema", views, closed=schema.get("additionalProperties") is False)
 
@@ -101,11 +108,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
         stated_values=_stated(allowed, description),
         minimum=_limit(options, "minimum", "exclusiveMinimum", 1),
         maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
-        min_length=_length(options, "minLength", "minItems"),
-        max_length=_length(options, "maxLength", "maxItems"),
         item_types=tuple(_types(items)),
-        format=_text(_first(options, "format")),
-        description=description,
     )
 
 
@@ -125,12 +128,9 @@ def _resolve(part: JsonValue, root: JsonObject) -> JsonObject:
 
 
 def _alternatives(part: JsonObject, root: JsonObject) -> list[JsonObject]:
-    return [
-        _resolve(option, root)
-        for key in ("anyOf", "oneOf", "allOf")
-        for option in (part.get(key) or [])  # type: ignore[union-attr]  # a list where it is a schema
-        if isinstance(part.get(key), list)
-    ]
+    groups = [part.get(key) for key in ("anyOf", "oneOf", "allOf")]
+    options = [option for group in groups if isinstance(group, list) for option in group]
+    return [_resolve(option, root) for option in options[:_MAX_ALTERNATIVES]]
 
 
 def _types(part: JsonObject) -> list[JsonType]:
@@ -150,10 +150,6 @@ def _first(options: list[JsonObject], key: str) -> JsonValue:
     return next((option[key] for option in options if key in option), None)
 
 
-def _text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> float | None:
     for option in options:
         value, beyond = option.get(key), option.get(exclusive)
@@ -162,15 +158,6 @@ def _limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> fl
         if isinstance(beyond, int | float) and not isinstance(beyond, bool):
             whole = "integer" in _types(option)
             return float(beyond) + (step if whole else step * 1e-9 * max(1.0, abs(beyond)))
-    return None
-
-
-def _length(options: list[JsonObject], *keys: str) -> int | None:
-    for option in options:
-        for key in keys:
-            value = option.get(key)
-            if isinstance(value, int) and not isinstance(value, bool):
-                return value
     return None
 
 

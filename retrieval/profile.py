@@ -10,10 +10,13 @@ from retrieval.parameters import ParameterView, ToolView
 from retrieval.reading.faults import JsonType
 from retrieval.values import type_of
 
-MAX_PARAMETERS = 200
+MAX_PARAMETERS = 100
 MAX_VALUES = 50
 """Values kept per parameter: the most often seen ones; 50 of a city or status list say enough."""
+MAX_ALL_VALUES = 1_000
+"""Values kept per tool: one of very many parameters keeps fewer of each."""
 MAX_VALUE_LENGTH = 128
+MAX_NAME_LENGTH = 128
 MAX_SESSIONS = 3
 """Sessions remembered per value; two already make it common knowledge."""
 COMMON_SESSIONS = 2
@@ -70,7 +73,8 @@ class ToolProfile(BaseModel):
                 profile.successes += 1
                 kind = type_of(value)
                 profile.types[kind] = profile.types.get(kind, 0) + 1
-                _observe_value(profile, value, session)
+                room = min(MAX_VALUES, max(5, MAX_ALL_VALUES // len(self.parameters)))
+                _observe_value(profile, value, session, room)
 
     def observe_failure(self, parameters: JsonObject, *, blame_parameters: bool) -> None:
         """Count a call that failed.
@@ -84,7 +88,7 @@ class ToolProfile(BaseModel):
         for name in parameters:
             if profile := self._parameter(name):
                 profile.failures += 1
-        if blame_parameters:
+        if blame_parameters and not is_redacted(parameters):  # one mask stands for many values
             key = content_hash(parameters)
             self.failed_calls[key] = self.failed_calls.pop(key, 0) + 1
             while len(self.failed_calls) > MAX_FAILED_CALLS:
@@ -112,12 +116,14 @@ class ToolProfile(BaseModel):
         )
 
     def _parameter(self, name: str) -> ParameterProfile | None:
-        if name not in self.parameters and len(self.parameters) >= MAX_PARAMETERS:
+        if name not in self.parameters and (
+            len(self.parameters) >= MAX_PARAMETERS or len(name) > MAX_NAME_LENGTH
+        ):
             return None
         return self.parameters.setdefault(name, ParameterProfile())
 
 
-def _observe_value(profile: ParameterProfile, value: JsonValue, session: str) -> None:
+def _observe_value(profile: ParameterProfile, value: JsonValue, session: str, room: int) -> None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         profile.minimum = value if profile.minimum is None else min(profile.minimum, value)
         profile.maximum = value if profile.maximum is None else max(profile.maximum, value)
@@ -128,7 +134,7 @@ def _observe_value(profile: ParameterProfile, value: JsonValue, session: str) ->
     key = canonical_json(value)
     known = profile.values.get(key)
     if known is None:
-        if len(profile.values) >= MAX_VALUES:
+        while len(profile.values) >= room:
             _forget_rarest(profile.values)
         known = profile.values.setdefault(key, ValueCount(value=value))
     known.count += 1

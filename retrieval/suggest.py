@@ -86,7 +86,13 @@ class Suggester:
         registered = await self._memory.tool(tool)
         annotations = _trusted(request, registered)
         hits, near_seeds = await self._near(tool, call, reading)
-        documents = await self._memory.documents(workspace, [hit.document_id for hit in hits])
+        found_documents = await self._memory.documents(workspace, [hit.document_id for hit in hits])
+        # Without a server the index is asked for the name alone, which other servers may have too.
+        documents = {
+            each: document
+            for each, document in found_documents.items()
+            if document.server_name == tool.server_name
+        }
         seeds = self._seeds.find(reading, call.tool_name, near_seeds)
         reading = _informed(reading, seeds)
         case = _case(
@@ -192,12 +198,13 @@ def _case(
     seeds: tuple[SeedEntry, ...],
 ) -> Case:
     schema = call.input_schema or (registered.tool.input_schema if registered else None)
-    profile = _profile(knowledge, schema)
+    profile, is_current = _profile(knowledge, schema)
     return Case(
         parameters=call.parameters,
         reading=reading,
         view=_view(schema, profile),
         profile=profile,
+        profile_is_current=is_current,
         signature=knowledge.signature(reading.signature) if knowledge else None,
         similar=tuple(_similar(hits, documents)),
         seeds=seeds,
@@ -206,14 +213,19 @@ def _case(
     )
 
 
-def _profile(knowledge: ToolKnowledge | None, schema: JsonObject | None) -> ToolProfile | None:
-    """The profile under the live schema, else of calls without one, else under the last one."""
+def _profile(
+    knowledge: ToolKnowledge | None, schema: JsonObject | None
+) -> tuple[ToolProfile | None, bool]:
+    """The profile to go by, and whether it is of the live schema.
+
+    That of the live schema; else that of calls without one; else the last one.
+    """
     if knowledge is None:
-        return None
+        return None, True
     if schema is not None and (exact := knowledge.profile(content_hash(schema))):
-        return exact
+        return exact, True
     newest = next(reversed(knowledge.profiles.values()), None)
-    return knowledge.profile(None) or newest
+    return knowledge.profile(None) or newest, schema is None
 
 
 def _view(schema: JsonObject | None, profile: ToolProfile | None) -> ToolView | None:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
+from rapidfuzz.distance import DamerauLevenshtein
 
 from aftercall.json_values import MAX_INTEGER, JsonValue, check_json_value
 from retrieval.reading.faults import JsonType
@@ -12,7 +12,7 @@ from retrieval.reading.faults import JsonType
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
           "eleven", "twelve")  # fmt: skip
 _NUMBER_WORDS = dict(zip(_SMALL, range(13), strict=True)) | {
-    "twenty": 20, "thirty": 30, "fifty": 50, "hundred": 100, "a hundred": 100, "dozen": 12,
+    "twenty": 20, "thirty": 30, "fifty": 50, "hundred": 100, "a hundred": 100,
 }  # fmt: skip
 
 _TRUE = frozenset({"true", "yes", "on", "1", "y"})
@@ -40,6 +40,29 @@ def fits(value: JsonValue, types: Sequence[JsonType]) -> bool:
         return True
     kind = type_of(value)
     return kind in types or (kind == "integer" and "number" in types)
+
+
+_ONE_NUMBER = re.compile(r"[$€£]?\s*(-?\d+(?:,\d{3})*(?:\.\d+)?)\s*(?P<unit>%|[a-z]{1,20})?")
+_MAX_NUMBER = 60
+_MEASURES = frozenset(
+    (
+        "ms", "sec", "secs", "second", "min", "mins", "minute", "hr", "hrs", "hour", "day", "week",
+        "month", "quarter", "year", "percent", "thousand", "million", "billion", "hundred", "dozen",
+        "bn", "mn", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "byte", "mm", "cm", "km", "meter",
+        "metre", "mile", "feet", "foot", "ft", "inch", "yard", "kg", "mg", "lb", "lbs", "pound",
+        "oz", "gram", "ton", "liter", "litre", "ml", "gallon", "mph", "kmh", "knot", "degree",
+        "celsius", "fahrenheit", "kelvin", "usd", "eur", "gbp", "jpy", "chf", "dollar", "euro",
+        "cent", "yen", "am", "pm", "th", "st", "nd", "rd", "psi", "bar", "kpa", "px", "pt", "em",
+    )
+)  # fmt: skip
+
+
+def _scales(unit: str) -> bool:
+    """Whether a unit says how much one is: `5 minutes` is not 5 where seconds are meant, nor 5k 5.
+
+    A counted thing (`10 commits`) is only named. Short units are letters of too many measures.
+    """
+    return len(unit) <= 2 or unit in _MEASURES or unit.removesuffix("s") in _MEASURES
 
 
 class CastError(ValueError):
@@ -77,10 +100,12 @@ def _to_number(value: JsonValue, to: JsonType) -> JsonValue:
     text = value.strip().lower()
     if text in _NUMBER_WORDS:
         return _NUMBER_WORDS[text]
-    # One number with at most a unit behind it: "5", "10 commits", "1,000", "$12.50", "20%".
-    found = re.fullmatch(r"[$€£]?\s*(-?\d+(?:,\d{3})*(?:\.\d+)?)\s*(?:%|[a-z]{1,20})?", text)
+    # One number, perhaps with what is counted behind it: "5", "10 commits", "1,000", "$12.50".
+    found = _ONE_NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER else None
     if not found:
         raise CastError("not one number")
+    if found["unit"] and _scales(found["unit"]):
+        raise CastError("the tool may count in another unit")
     number = float(found[1].replace(",", ""))
     if abs(number) > MAX_INTEGER:
         raise CastError("more than 64 bits")
@@ -113,8 +138,13 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
         text = value.strip()
         if text.startswith("["):
             return _from_json_text(text, list)
-        parts = [part.strip() for part in text.split(",")]
-        if len(parts) > 1 and all(parts) and all(" " not in part for part in parts):
+        parts = [part.strip() for part in text[:_MAX_JSON_TEXT].split(",")]
+        if (
+            len(text) <= _MAX_JSON_TEXT
+            and len(parts) > 1
+            and all(parts)
+            and all(" " not in part for part in parts)
+        ):
             return [_item(part, item_types) for part in parts]
     if value is None or (isinstance(value, dict) and "object" not in item_types):
         raise CastError("a list of it would be a guess")
@@ -127,9 +157,14 @@ def _item(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
     return cast(value, item_types[0])
 
 
+_MAX_JSON_TEXT = 20_000
+
+
 def _from_json_text(
     text: str, kind: type[dict[str, JsonValue]] | type[list[JsonValue]]
 ) -> JsonValue:
+    if len(text) > _MAX_JSON_TEXT:
+        raise CastError("too much to read while somebody waits")
     try:
         parsed = check_json_value(json.loads(text))
     except (ValueError, RecursionError):  # InvalidJsonValueError is a ValueError
@@ -139,70 +174,31 @@ def _from_json_text(
     return parsed
 
 
-def words_of(name: str) -> tuple[str, ...]:
-    """The words of an identifier: `sourceTimeZone` and `source_time_zone` give the same."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
-    return tuple(re.findall(r"[a-z0-9]+", spaced.lower()))
-
-
-def name_similarity(left: str, right: str) -> float:
-    """How likely two parameter names mean the same, 0 to 1; 1 is equal up to case and separators.
-
-    Equal words count most, then abbreviations (`tz` of `timezone`, `msg` of `message`), then
-    spelling (Jaro-Winkler).
-    """
-    a, b = words_of(left), words_of(right)
-    if not a or not b:
-        return 0.0
-    if "".join(a) == "".join(b):
-        return 1.0
-    if sorted(a) == sorted(b):
-        return 0.95
-    shared = _matched(a, b)
-    spelling = JaroWinkler.similarity("".join(a), "".join(b))
-    containment = shared / min(len(a), len(b))
-    coverage = shared / max(len(a), len(b))
-    by_words = 0.55 * containment + 0.4 * coverage
-    return max(by_words, spelling if spelling >= 0.85 else 0.6 * spelling)
-
-
-def _matched(a: tuple[str, ...], b: tuple[str, ...]) -> float:
-    """The sum over the shorter name's words of how well each matches one of the other's."""
-    short, long = (a, b) if len(a) <= len(b) else (b, a)
-    rest, total = list(long), 0.0
-    for word in short:
-        best = max(rest, key=lambda other: _word_similarity(word, other), default=None)
-        if best is not None and (score := _word_similarity(word, best)) > 0:
-            total += score
-            rest.remove(best)
-    return total
-
-
-def _word_similarity(a: str, b: str) -> float:
-    if a == b:
-        return 1.0
-    short, long = sorted((a, b), key=len)
-    if long.rstrip("s") == short.rstrip("s"):
-        return 0.98
-    if long.startswith(short):
-        return 0.9 if len(short) >= 2 else 0.6
-    if len(short) >= 2 and short[0] == long[0] and _is_subsequence(short, long):
-        return 0.8
-    return 0.75 if len(short) >= 4 and DamerauLevenshtein.distance(a, b) == 1 else 0.0
-
-
-def _is_subsequence(short: str, long: str) -> bool:
-    letters = iter(long)
-    return all(char in letters for char in short)
+_MAX_TEXT = 200
+_MAX_KNOWN = 2_000
+_SEPARATORS = re.compile(r"[\s_-]+")
+_DIGITS = re.compile(r"\d+")
 
 
 def nearest(text: str, known: Sequence[str]) -> tuple[str, float] | None:
     """The known value that `text` most likely means, with a score in (0, 1]; None when unclear.
 
-    1.0 is equal up to case and separators; then a misspelling, a last or first part of a path-like
-    value, and a prefix. A tie between two different values is unclear.
+    1.0 is equal up to case and separators; then a misspelling, the last part of a path-like value,
+    and a prefix. A tie between two different values is unclear. Values that differ in a digit name
+    different things (`acct-12`, `acct-13`), however alike they look. Only the first 2,000 known
+    values count, and no text longer than 200 characters.
     """
-    scored = sorted(((_nearness(text, value), value) for value in known), reverse=True)
+    flat = _flat(text)
+    if not flat or len(text) > _MAX_TEXT:
+        return None
+    scored = sorted(
+        (
+            (_nearness(flat, value), value)
+            for value in known[:_MAX_KNOWN]
+            if len(value) <= _MAX_TEXT
+        ),
+        reverse=True,
+    )
     if not scored or scored[0][0] <= 0:
         return None
     best, value = scored[0]
@@ -211,20 +207,29 @@ def nearest(text: str, known: Sequence[str]) -> tuple[str, float] | None:
     return value, best
 
 
-def _nearness(text: str, value: str) -> float:
-    a, b = text.strip().lower(), value.strip().lower()
-    flat_a, flat_b = re.sub(r"[\s_-]+", "", a), re.sub(r"[\s_-]+", "", b)
-    if not flat_a or not flat_b:
+def differ_in_digits(left: str, right: str) -> bool:
+    """Whether two texts hold different numbers, and so name different things."""
+    return _DIGITS.findall(left) != _DIGITS.findall(right)
+
+
+def _flat(text: str) -> str:
+    return _SEPARATORS.sub("", text.strip().lower()) if len(text) <= _MAX_TEXT else ""
+
+
+def _nearness(flat: str, value: str) -> float:
+    other = _flat(value)
+    if not other:
         return 0.0
-    if flat_a == flat_b:
+    if flat == other:
         return 1.0
-    last = re.split(r"[/.:]", b)[-1]
-    if flat_a == re.sub(r"[\s_-]+", "", last):
+    if flat == _flat(re.split(r"[/.:]", value)[-1]):
         return 0.92
-    distance = DamerauLevenshtein.distance(flat_a, flat_b, score_cutoff=3)
-    allowed = 0 if len(flat_a) < 4 else 1 if len(flat_a) < 8 else 2
+    if differ_in_digits(flat, other):
+        return 0.0
+    allowed = 0 if len(flat) < 4 else 1 if len(flat) < 8 else 2
+    distance = DamerauLevenshtein.distance(flat, other, score_cutoff=allowed)
     if distance <= allowed:
         return 0.9 - 0.08 * (distance - 1)
-    if len(flat_a) >= 3 and (flat_b.startswith(flat_a) or flat_a.startswith(flat_b)):
+    if len(flat) >= 3 and (other.startswith(flat) or flat.startswith(other)):
         return 0.6
     return 0.0

@@ -14,6 +14,7 @@ from aftercall.errors import AftercallError
 from service.config.settings import Settings
 from service.container import Services, open_services
 from service.http.app import create_app
+from service.http.malformed_http import ContractHttpProtocol
 from service.lifecycle import Lifecycle
 from service.logs import log_event
 
@@ -48,7 +49,7 @@ def bind(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-    except OSError:
+    except (OSError, UnicodeError):  # the latter for what the IDNA codec takes for no host name
         raise CannotListenError(f"{host} is not an address; try --host 127.0.0.1") from None
     listener = socket.socket(family, kind, protocol)
     try:
@@ -94,7 +95,7 @@ async def serve(
     server = _Server(
         uvicorn.Config(
             create_app(settings, lifecycle),
-            http="httptools",
+            http=ContractHttpProtocol,
             ws="none",
             lifespan="off",
             access_log=False,

@@ -7,7 +7,7 @@ from pathlib import Path
 from aftercall.errors import AftercallError
 from embeddings.protocol import EmbeddingError
 from ingest.seed import SeedCorpusError
-from mongo.errors import StoreError
+from mongo.errors import StoreError, StoreFullError
 from retrieval.index.protocol import VectorIndexError
 
 
@@ -24,6 +24,12 @@ def one_line(data_dir: Path) -> Iterator[None]:
     """
     try:
         yield
+    except StoreFullError as error:
+        # The store's words are about one call; here it is the start that did not go through.
+        raise CannotOpenError(
+            f"no space left for {data_dir}: what is stored there is as it was. Free space on its "
+            "volume, or choose another folder with --data-dir, and run this command again"
+        ) from error
     except (StoreError, VectorIndexError, EmbeddingError, SeedCorpusError) as error:
         raise CannotOpenError(" ".join(str(error).split())) from error
     except OSError as error:

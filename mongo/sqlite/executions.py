@@ -58,6 +58,7 @@ CROSS JOIN executions AS e ON e.position IN (
     AND session_id = json_extract(wanted.value, '$[1]')
     AND server_name = json_extract(wanted.value, '$[2]')
     AND tool_name = json_extract(wanted.value, '$[3]')
+    AND position < ?
     ORDER BY position DESC LIMIT ?
 )
 """
@@ -169,14 +170,17 @@ def get_several(
 
 
 def session_calls(
-    connection: sqlite3.Connection, sessions: Sequence[tuple[ToolKey, str]], limit: int
+    connection: sqlite3.Connection,
+    sessions: Sequence[tuple[ToolKey, str]],
+    limit: int,
+    before: int,
 ) -> list[StoredExecution]:
-    """The latest `limit` of each tool in each session, oldest arrival first."""
+    """The latest `limit` below position `before`, by tool and session, oldest arrival first."""
     wanted = [
         (tool.workspace, session_id, codec.server_column(tool.server_name), tool.tool_name)
         for tool, session_id in dict.fromkeys(sessions)
     ]
-    return _fetch(connection, _SESSIONS, (bulk.values(wanted), max(limit, 0)))
+    return _fetch(connection, _SESSIONS, (bulk.values(wanted), before, max(limit, 0)))
 
 
 def pending(connection: sqlite3.Connection, limit: int) -> list[StoredExecution]:

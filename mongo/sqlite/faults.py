@@ -69,6 +69,14 @@ def full(where: Path) -> StoreFullError:
     )
 
 
+def full_when_opening(where: Path) -> StoreFullError:
+    """No space to open the store; nobody's call was lost."""
+    return StoreFullError(
+        f"no space left for {where}: the store cannot be opened; what it holds is as it was. Free "
+        f"space on its volume and start again, {_ANOTHER_FOLDER}"
+    )
+
+
 def damaged(path: Path, what: str) -> StoreDamagedError:
     """Not ours, or corrupt; the file was left as it is."""
     return StoreDamagedError(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from mongo.errors import StoreFullError
 from mongo.sqlite import faults
 from mongo.sqlite.connection import connect_writer
 from mongo.sqlite.lock import FolderLock
@@ -32,7 +33,11 @@ async def open_sqlite_store(
         StoreFullError: no space to open it.
         StoreError: the folder or the file cannot be written.
     """
-    return await asyncio.to_thread(_open, data_dir, migrations)
+    try:
+        return await asyncio.to_thread(_open, data_dir, migrations)
+    except StoreFullError as error:
+        # Raised below in the words for a call that was not stored; here there was none.
+        raise faults.full_when_opening(data_dir) from error
 
 
 def _open(data_dir: Path, migrations: Sequence[Migration]) -> SqliteLogStore:

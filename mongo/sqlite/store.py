@@ -7,7 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from aftercall.json_values import JsonObject
+from aftercall.json_values import MAX_INTEGER, JsonObject
 from aftercall.wire import Execution
 from mongo.records import (
     Appended,
@@ -89,11 +89,13 @@ class SqliteLogStore:
         )
 
     async def session_calls(
-        self, sessions: Sequence[tuple[ToolKey, str]], limit: int
+        self, sessions: Sequence[tuple[ToolKey, str]], limit: int, before: int = MAX_INTEGER
     ) -> list[StoredExecution]:
         """The latest `limit` calls of each tool in each session, oldest arrival first."""
         return await self._readers.run(
-            partial(execution_log.session_calls, sessions=tuple(sessions), limit=limit)
+            partial(
+                execution_log.session_calls, sessions=tuple(sessions), limit=limit, before=before
+            )
         )
 
     # The indexing queue

@@ -6,6 +6,8 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.wire import EvidenceSource
 from retrieval.edits import Cast, Clamp, Remove, Replace
+from retrieval.identifiers import words_of
+from retrieval.profile import ParameterProfile
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option, Trials
 from retrieval.reading import Fault
@@ -14,12 +16,20 @@ from retrieval.values import CastError, cast, type_of
 
 _EXACT = Trials(30, 1)  # "5" -> 5, 5 -> "5", a -> [a]
 _WORDS = Trials(22, 1)  # "five" -> 5, "1,000" -> 1000
-_UNITS = Trials(12, 1.5)  # "10 commits" -> 10, but also "5 minutes" -> 5 where seconds are meant
+_UNITS = Trials(12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5
 _SPLIT = Trials(8, 2.5)  # "a, b" -> ["a", "b"]
 _DROP_NULL = Trials(14, 1.5)  # null for an optional parameter: leave it out
 _STATED_BOUND = Trials(24, 2)  # the error names the parameter and its bound
 _MATCHED_BOUND = Trials(14, 2)  # the error names a bound, and one value lies beyond it
 _SEEN_BOUND = Trials(4, 3)
+_RAISED = Trials(5, 2.5)  # 0 -> 1: what is too small was often meant as "none" or "all"
+_INTENT_BOUND = Trials(3, 3)
+"""Of an amount that a write is about: to transfer 100 instead of 500 is another transfer."""
+# How much is asked for at a time: to get less is still what was meant.
+_PORTION = frozenset(
+    ("limit", "top", "k", "max", "maximum", "count", "n", "num", "size", "per", "page", "results",
+     "depth", "timeout", "width", "height", "quality", "tokens", "lines", "length")
+)  # fmt: skip
 
 
 def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -63,8 +73,8 @@ def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Tria
         text = value.strip()
         if text in (str(corrected), f"{corrected}.0"):
             return _EXACT
-        has_unit = text[:1].isdigit() and not text[-1:].isdigit()
-        return _UNITS if has_unit else _WORDS
+        bare = text[-1].isdigit() and text.lstrip("-")[0].isdigit()
+        return _WORDS if bare or text[0].isalpha() else _UNITS
     return _EXACT
 
 
@@ -82,13 +92,15 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     high = fault.maximum if fault.maximum is not None else view.maximum if view else None
     covers = frozenset({index})
     if low is not None or high is not None:
+        if fault.exclusive and not _is_whole(case, target):
+            return  # the nearest number inside an open bound is nobody's wish
         stated = " to ".join(f"{limit:g}" for limit in (low, high) if limit is not None)
-        successes = seen.successes if seen else 0
+        successes = seen.successes if seen and _stays_within(seen, low, high) else 0
         within = f"; {successes} successes stay within it" if successes else ""
         yield Option(
             (Clamp(name=target, minimum=low, maximum=high),),
             f"the {'schema' if fault.from_schema else 'error'} states the limit {stated}{within}",
-            _STATED_BOUND if name in case.parameters else _MATCHED_BOUND,
+            _bound_trials(case, target, low, is_named=name in case.parameters),
             ("schema",) if fault.from_schema else ("error",),
             successes=successes,
             covers=covers,
@@ -99,6 +111,27 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         yield Option(
             (edit,), reason, _SEEN_BOUND, ("profile",), successes=seen.successes, covers=covers
         )
+
+
+def _bound_trials(case: Case, name: str, low: float | None, *, is_named: bool) -> Trials:
+    value = case.parameters[name]
+    if case.writes and _PORTION.isdisjoint(words_of(name)):
+        return _INTENT_BOUND
+    raised = isinstance(value, int | float) and low is not None and value < low
+    if raised:
+        return _RAISED
+    return _STATED_BOUND if is_named else _MATCHED_BOUND
+
+
+def _is_whole(case: Case, name: str) -> bool:
+    view = case.parameter(name)
+    return isinstance(case.parameters[name], int) and not (view and "number" in view.types)
+
+
+def _stays_within(seen: ParameterProfile, low: float | None, high: float | None) -> bool:
+    if seen.minimum is None or seen.maximum is None:
+        return False
+    return (low is None or seen.minimum >= low) and (high is None or seen.maximum <= high)
 
 
 def _beyond(case: Case, fault: Fault) -> list[str]:

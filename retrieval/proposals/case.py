@@ -1,8 +1,10 @@
 """The case: all that proposals may look at, gathered before they are made. No I/O from here on."""
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from aftercall.json_values import JsonObject
+from aftercall.redaction import is_redacted
 from retrieval.documents import SeedEntry
 from retrieval.knowledge import SignatureKnowledge
 from retrieval.parameters import ParameterView, ToolView
@@ -25,13 +27,15 @@ class Case:
     """A failed call with what is known of its tool.
 
     `writes` is true unless the tool is known to only read: then no value is added that the schema
-    or a repair rule does not give.
+    or a repair rule does not give. `profile_is_current` is false when the profile was gathered
+    under another schema than `schema`.
     """
 
     parameters: JsonObject
     reading: ErrorReading
     view: ToolView | None = None
     profile: ToolProfile | None = None
+    profile_is_current: bool = True
     signature: SignatureKnowledge | None = None
     similar: tuple[SimilarCall, ...] = ()
     seeds: tuple[SeedEntry, ...] = ()
@@ -76,18 +80,24 @@ _NOT_ABOUT_PARAMETERS = frozenset(
 )  # fmt: skip
 
 
+_MAX_SHOWN = 20
+"""Faults of a kind: more than the proposals deal with (see `compose`)."""
+_MAX_NAMES = 1_000
+
+
 def _schema_faults(view: ToolView, parameters: JsonObject) -> list[Fault]:
     """Where the call itself does not fit what is known of the tool's parameters."""
-    faults = [Fault("missing", (name,), from_schema=True) for name in view.missing(parameters)]
+    missing = view.missing(parameters)[:_MAX_SHOWN]
+    faults = [Fault("missing", (name,), from_schema=True) for name in missing]
     if view.closed:
-        unknown = view.unknown(parameters)
+        unknown = view.unknown(parameters)[:_MAX_SHOWN]
         faults += [Fault("unexpected", (name,), from_schema=True) for name in unknown]
     if view.source == "profile":
         return faults
-    for name, value in parameters.items():
+    for name, value in islice(parameters.items(), _MAX_NAMES):
         known = view.parameters.get(name)
-        if known is None:
-            continue
+        if known is None or is_redacted(value):
+            continue  # the caller's own value may fit; its mask says nothing
         if not fits(value, known.types):
             fault = Fault("wrong_type", (name,), expected_types=known.types, from_schema=True)
             faults.append(fault)

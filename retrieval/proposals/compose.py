@@ -1,11 +1,12 @@
 """Composing: an option for every fault makes a proposal; whole-repair rules are proposals too."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, canonical_json
-from retrieval.edits import EditDoesNotApplyError, apply_edits
+from retrieval.edits import Edit, EditDoesNotApplyError, apply_edits, names_of
 from retrieval.proposals.amounts import out_of_range_options, wrong_type_options
 from retrieval.proposals.case import Case
 from retrieval.proposals.choices import refused_value_options
@@ -17,23 +18,26 @@ from retrieval.reading import Fault
 
 _MAX_COMBINATIONS = 24
 _MAX_PER_FAULT = 3
+_MAX_FAULTS = 16
+"""A call with more faults than this is not mended but written anew, which is for its caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Changed parameters, and the options that make them up."""
+    """Changed parameters, and the options that make them up.
+
+    `touched` are the names whose values differ from the failed call's; `key` is equal for proposals
+    with equal parameters.
+    """
 
     parameters: JsonObject
     options: tuple[Option, ...]
-
-    @property
-    def key(self) -> str:
-        """Equal for proposals with equal parameters."""
-        return canonical_json(self.parameters)
+    touched: frozenset[str]
+    key: str
 
 
 def propose(case: Case) -> list[Proposal]:
-    """Every proposal for the case, unranked and not yet verified. Pure; never raises.
+    """Every proposal that changes the call, unranked and not yet verified. Pure.
 
     Several may lead to the same parameters by different edits; the surest of them counts.
     """
@@ -44,13 +48,28 @@ def propose(case: Case) -> list[Proposal]:
             parameters = apply_edits(case.parameters, edits)
         except EditDoesNotApplyError:
             continue
-        found.append(Proposal(parameters, options))
+        names = _changed_names(case.parameters, parameters, edits)
+        # The key is of what differs: parameters may be large, and most of them stay.
+        key = canonical_json([[name, name in parameters, parameters.get(name)] for name in names])
+        if names:
+            found.append(Proposal(parameters, options, frozenset(names), key))
     return found
+
+
+def _changed_names(before: JsonObject, after: JsonObject, edits: Iterable[Edit]) -> list[str]:
+    return [
+        name
+        for name in sorted({name for edit in edits for name in names_of(edit)})
+        if (name in before) != (name in after) or not same_json(before.get(name), after.get(name))
+    ]
 
 
 def _combinations(case: Case) -> Iterator[tuple[Option, ...]]:
     whole = _merged([*rule_options(case), *seed_options(case)])
     single: dict[int, list[Option]] = {}
+    if len(case.faults) > _MAX_FAULTS:
+        yield from ((option,) for option in whole)
+        return
     for index, fault in enumerate(case.faults):
         single[index] = _merged([*_options(case, index, fault)])
     if len(case.faults) == 1:

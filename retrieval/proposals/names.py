@@ -1,24 +1,33 @@
 """Missing and unexpected parameters: renames first, since the caller said the value already."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from aftercall.json_values import JsonValue
 from aftercall.wire import EvidenceSource
 from retrieval.edits import Add, Cast, Edit, Remove, Rename
+from retrieval.identifiers import name_similarity
 from retrieval.parameters import ParameterView
 from retrieval.proposals.case import Case
-from retrieval.proposals.option import Option, Trials
+from retrieval.proposals.option import OLD_SCHEMA, Option, Trials
 from retrieval.reading import Fault
-from retrieval.values import CastError, cast, fits, name_similarity
+from retrieval.values import CastError, cast, fits
 
 # Pseudo-trials by how alike the names are. A stated rename is as good as said; likeness of names
 # with a fitting type is rarely wrong; the only free value for the only missing name often is.
 _SAID = Trials(40, 1)
 _LIKE = [(0.9, Trials(30, 1)), (0.7, Trials(20, 1)), (0.5, Trials(7, 1.5))]
+_UNSURE_SOURCE = Trials(10, 2.5)
 _ONLY_CANDIDATE = Trials(4, 2.5)
 _DEFAULT = Trials(6, 2)
 _ONLY_VALUE = Trials(12, 1)
 _REMOVE = Trials(14, 2)
+_REMOVE_FROM_WRITE = Trials(5, 3)
+"""What is left out of a write may be what narrowed it, such as the filter of a deletion."""
+_UNSEEN_IS_UNKNOWN = 5
+"""From so many successes on, a parameter in none of them is taken as one the tool lacks."""
+_MAX_NAMES = 100
+"""Parameters compared by name, on either side; real tools have a few dozen."""
 _MOST_SUCCESSES = 14
 """So many successes count at most: a usual value alone never makes an automatic retry."""
 _MIN_SHARE = 0.5
@@ -47,7 +56,7 @@ def missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
             yield Option(
                 edits,
                 f"the tool has no {free_name}; its required {name} is missing and is the like one",
-                trials if case.view is None or case.view.source == "schema" else trials.scaled(0.8),
+                trials,
                 (source, "parameters"),
                 covers=covers | also,
             )
@@ -65,7 +74,7 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         edits = _rename(case, name, fault.suggested) or (Rename(name=name, to=fault.suggested),)
         reason = f"the error says that {name} should be {fault.suggested}"
         yield Option(edits, reason, _SAID, ("error",), covers=covers)
-    for target in case.view.parameters if case.view else ():
+    for target in islice(case.view.parameters if case.view else (), _MAX_NAMES):
         if target in case.parameters or target == fault.suggested:
             continue
         likeness = _like_trials(name_similarity(name, target))
@@ -73,7 +82,9 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         if likeness and renamed:
             reason = f"the tool has no {name}; {target} is the like one"
             yield Option(renamed, reason, likeness, (source, "parameters"), covers=covers)
-    yield Option((Remove(name=name),), f"the tool has no {name}", _REMOVE, (source,), covers=covers)
+    harmless = not case.writes or case.parameters[name] in (None, "", [], {})
+    trials = _REMOVE if harmless else _REMOVE_FROM_WRITE
+    yield Option((Remove(name=name),), f"the tool has no {name}", trials, (source,), covers=covers)
 
 
 def _free_parameters(case: Case) -> list[str]:
@@ -87,7 +98,7 @@ def _free_parameters(case: Case) -> list[str]:
     if not said and not unknown and case.view is None:
         missing = {fault.parameter for fault in case.faults if fault.kind == "missing"}
         unknown = [name for name in case.parameters if name not in missing]
-    return list(dict.fromkeys([*said, *unknown]))
+    return list(dict.fromkeys([*said, *unknown]))[:_MAX_NAMES]
 
 
 def _rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
@@ -105,10 +116,23 @@ def _rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
 
 
 def _rename_trials(case: Case, source: str, target: str, free: int) -> Trials | None:
-    if like := _like_trials(name_similarity(source, target)):
-        return like if case.view else like.scaled(0.7)
+    like = _like_trials(name_similarity(source, target))
+    if not _is_known_to_be_unknown(case, source):
+        # The source may be a good parameter that happens to look like the missing one.
+        return _UNSURE_SOURCE if like else None
+    if like:
+        return like
     missing = sum(fault.kind == "missing" for fault in case.faults)
     return _ONLY_CANDIDATE if free == 1 and missing == 1 and case.view else None
+
+
+def _is_known_to_be_unknown(case: Case, name: str) -> bool:
+    """Whether the error, the schema or enough successes say that the tool has no such parameter."""
+    said = any(fault.kind == "unexpected" and fault.parameter == name for fault in case.faults)
+    if said or case.view is None:
+        return said
+    enough = case.profile is not None and case.profile.successes >= _UNSEEN_IS_UNKNOWN
+    return case.view.source == "schema" or enough
 
 
 def _like_trials(similarity: float) -> Trials | None:
@@ -128,10 +152,11 @@ def _supplied_values(case: Case, name: str, covers: frozenset[int]) -> Iterator[
         share = common.count / total
         if share < _MIN_SHARE or not _fits(view, common.value):
             continue
+        trials = Trials(1 + weight * share, 2 + weight * (1 - share))
         yield Option(
             (Add(name=name, value=common.value),),
             f"{common.count} of {total} successes have this value",
-            Trials(1 + weight * share, 2 + weight * (1 - share)),
+            trials if case.profile_is_current else trials.scaled(OLD_SCHEMA),
             ("profile",),
             successes=common.count,
             covers=covers,

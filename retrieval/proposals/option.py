@@ -5,6 +5,9 @@ from dataclasses import dataclass, field, replace
 from aftercall.wire import EvidenceSource
 from retrieval.edits import Edit, edit_key
 
+OLD_SCHEMA = 0.5
+"""Weight of what was seen under another schema of the tool (4-rules.md, Suggesting)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trials:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from aftercall.json_patch import same_json
 from retrieval.edits import Add
 from retrieval.proposals.case import Case
-from retrieval.proposals.option import Option, Trials
+from retrieval.proposals.option import OLD_SCHEMA, Option, Trials
 from retrieval.reading import Fault
 from retrieval.values import fits
 
@@ -18,7 +18,9 @@ def similar_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
     """For a missing parameter of a tool that only reads: what the nearest success had there."""
     name = fault.parameter
     seen = case.seen(name)
-    if fault.kind != "missing" or name is None or case.writes or seen is None:
+    if name is None or len(fault.path) > 1 or case.writes or seen is None:
+        return
+    if name in case.parameters:
         return
     common = seen.common_values()
     view = case.parameter(name)
@@ -29,10 +31,11 @@ def similar_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         if any(same_json(value, known.value) for known in common) and (
             view is None or fits(value, view.types)
         ):
+            trials = Trials(1 + 3 * call.similarity, _WRONG)
             yield Option(
                 (Add(name=name, value=value),),
                 "the most similar success had this value",
-                Trials(1 + 3 * call.similarity, _WRONG),
+                trials if case.profile_is_current else trials.scaled(OLD_SCHEMA),
                 ("similar",),
                 execution_ids=(call.execution_id,),
                 covers=frozenset({index}),

@@ -38,6 +38,10 @@ class Fault:
     suggested: str | None = None
     expected_format: str | None = None
     value_text: str | None = None
+    shown_input: str | None = None
+    """The input as the message shows it (Python's `repr`, perhaps cut); for "missing" the whole."""
+    exclusive: bool = False
+    """The bound itself is not allowed: exact for whole numbers only, which it was moved by one."""
     from_schema: bool = False
 
     @property

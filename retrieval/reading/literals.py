@@ -11,13 +11,19 @@ from retrieval.reading.faults import JsonType
 
 _TYPE_NAMES: dict[str, JsonType] = {
     "str": "string", "string": "string", "text": "string", "int": "integer", "integer": "integer",
-    "int64": "integer", "int32": "integer", "long": "integer", "float": "number",
+    "int64": "integer", "i32": "integer", "i64": "integer", "u32": "integer",
+    "u64": "integer", "usize": "integer", "f32": "number", "f64": "number",
+    "int32": "integer", "long": "integer", "float": "number",
     "number": "number", "double": "number", "float64": "number", "numeric": "number",
     "decimal": "number", "bool": "boolean", "boolean": "boolean", "list": "array",
     "array": "array", "tuple": "array", "set": "array", "sequence": "array", "slice": "array",
     "dict": "object", "dictionary": "object", "object": "object", "mapping": "object",
     "map": "object", "struct": "object", "null": "null", "none": "null", "nonetype": "null",
 }  # fmt: skip
+
+_OPENING = re.compile(r"[\[{]")
+_MAX_OPENINGS = 20
+"""Brackets tried as the start of JSON: a text of nothing but brackets must not be read anew each."""
 
 _QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""")
 
@@ -67,7 +73,10 @@ def embedded_json(text: str) -> Iterator[JsonValue]:
     """JSON objects and arrays inside a message, outermost first; at most three."""
     decoder = json.JSONDecoder()
     position, found = 0, 0
-    while found < 3 and (match := re.compile(r"[\[{]").search(text, position)):
+    for _ in range(_MAX_OPENINGS):
+        match = _OPENING.search(text, position)
+        if found == 3 or match is None:
+            return
         try:
             value, end = decoder.raw_decode(text, match.start())
             check_json_value(value)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from retrieval.reading.faults import Fault, JsonType, Path
 from retrieval.reading.literals import number, value_list
@@ -34,8 +35,11 @@ _PATTERN = re.compile(r"should match pattern '(?P<pattern>[^\n]+)'")
 
 def read_pydantic(message: str) -> Iterator[Fault]:
     """The faults that a pydantic message names; none when it is not pydantic's."""
-    for match in [*_V2.finditer(message), *_V1.finditer(message)]:
-        yield _fault(_path(match["loc"]), match["type"], match["message"])
+    for match in _V2.finditer(message):
+        fault = fault_of(_path(match["loc"]), match["type"], match["message"])
+        yield replace(fault, shown_input=match["value"])
+    for match in _V1.finditer(message):
+        yield fault_of(_path(match["loc"]), match["type"], match["message"])
 
 
 def _path(location: str) -> Path:
@@ -43,7 +47,8 @@ def _path(location: str) -> Path:
     return tuple(int(part) if part.isdecimal() else part for part in parts)
 
 
-def _fault(path: Path, code: str, text: str) -> Fault:
+def fault_of(path: Path, code: str, text: str) -> Fault:
+    """The fault of one pydantic error: its location, its type and its message."""
     code = code.removeprefix("value_error.").removeprefix("type_error.")
     if code in ("missing", "missing_argument", "missing_keyword_only_argument"):
         return Fault("missing", path)
@@ -72,8 +77,8 @@ def _bounded(path: Path, text: str) -> Fault | None:
             return Fault("out_of_range", path, minimum=limit, of_length=True)
         return Fault("out_of_range", path, maximum=limit, of_length=True)
     if (bound := _BOUND.search(text)) and (limit := number(bound["n"])) is not None:
-        step = 0 if bound["equal"] else 1
+        exclusive = not bound["equal"]
         if bound["word"] == "greater":
-            return Fault("out_of_range", path, minimum=limit + step)
-        return Fault("out_of_range", path, maximum=limit - step)
+            return Fault("out_of_range", path, minimum=limit + exclusive, exclusive=exclusive)
+        return Fault("out_of_range", path, maximum=limit - exclusive, exclusive=exclusive)
     return None

@@ -44,7 +44,8 @@ def signature_of(message: str, *, names: Collection[str] = (), values: Collectio
         values: the call's own values as text; they are masked wherever they stand.
     """
     text = strip_frames(message[: 4 * MAX_LENGTH])
-    for value in sorted((v for v in values if len(v) >= 3), key=len, reverse=True):
+    said = {value for value in values if len(value) >= 3 and value in text}
+    for value in sorted(said, key=lambda value: (-len(value), value)):
         if value not in names:
             text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "<v>", text)
     text = _QUOTED.sub(lambda match: _mask_quoted(match, names), text)

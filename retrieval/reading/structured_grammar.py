@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 
-from aftercall.json_patch import parse_pointer
+from aftercall.json_patch import JsonPatchError, parse_pointer
 from aftercall.json_values import JsonObject, JsonValue
 from retrieval.reading.faults import Fault, JsonType, Path
 from retrieval.reading.literals import json_type
+from retrieval.reading.pydantic_grammar import fault_of
+
+_MAX_ISSUES = 20
 
 
 def read_structured(value: JsonValue) -> Iterator[Fault]:
@@ -17,7 +20,7 @@ def read_structured(value: JsonValue) -> Iterator[Fault]:
         else:
             yield from _one(value)
     elif isinstance(value, list):
-        for item in value[:20]:
+        for item in value[:_MAX_ISSUES]:
             if isinstance(item, dict):
                 yield from _one(item)
 
@@ -27,6 +30,20 @@ def _one(issue: JsonObject) -> Iterator[Fault]:
         yield from _ajv(issue)
     elif isinstance(issue.get("path"), list) and isinstance(issue.get("code"), str):
         yield from _zod(issue, _path(issue["path"]))
+    elif isinstance(issue.get("loc"), list) and isinstance(kind := issue.get("type"), str):
+        yield _pydantic(issue, kind, _path(issue["loc"]))
+    elif isinstance(field := issue.get("field"), str) and isinstance(issue.get("code"), str):
+        # GitHub's REST API: {"resource": "Issue", "field": "title", "code": "missing_field"}
+        missing = str(issue["code"]).startswith("missing")
+        yield Fault("missing" if missing else "invalid", (field,))
+
+
+def _pydantic(issue: JsonObject, kind: str, path: Path) -> Fault:
+    """One of pydantic's `errors()`; FastAPI puts the part of the request before the path."""
+    if len(path) > 1 and path[0] in ("body", "query", "path", "header", "cookie"):
+        path = path[1:]
+    message = issue.get("msg")
+    return fault_of(path, kind, message if isinstance(message, str) else "")
 
 
 def _zod(issue: JsonObject, path: Path) -> Iterator[Fault]:
@@ -61,7 +78,7 @@ def _zod(issue: JsonObject, path: Path) -> Iterator[Fault]:
 
 def _ajv(issue: JsonObject) -> Iterator[Fault]:
     at = issue.get("instancePath") or issue.get("dataPath") or ""
-    path = _path(parse_pointer(at)) if isinstance(at, str) and at.startswith("/") else ()
+    path = _pointed(at) if isinstance(at, str) else ()
     params = issue.get("params")
     params = params if isinstance(params, dict) else {}
     keyword = issue["keyword"]
@@ -85,6 +102,13 @@ def _ajv(issue: JsonObject) -> Iterator[Fault]:
         yield Fault("bad_format", path, expected_format=str(params.get(str(keyword))))
     else:
         yield Fault("invalid", path)
+
+
+def _pointed(at: str) -> Path:
+    try:
+        return _path(parse_pointer(at))
+    except JsonPatchError:  # ajv 6 writes `.a.b` by default, and a message may hold anything
+        return ()
 
 
 def _path(parts: JsonValue | list[str]) -> Path:

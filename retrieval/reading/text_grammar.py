@@ -107,10 +107,11 @@ def _bound(match: re.Match[str]) -> Iterator[Fault]:
     low, high = groups.get("low"), groups.get("high")
     minimum = number(low) if low else None
     maximum = number(high) if high else None
+    exclusive = False
     if groups.get("above") is not None and minimum is not None:
-        minimum += 1
+        minimum, exclusive = minimum + 1, True
     if groups.get("below") is not None and maximum is not None:
-        maximum -= 1
+        maximum, exclusive = maximum - 1, True
     yield Fault(
         "out_of_range",
         _path(groups.get("name")),
@@ -118,12 +119,13 @@ def _bound(match: re.Match[str]) -> Iterator[Fault]:
         maximum=maximum,
         of_length=bool(groups.get("length")),
         value_text=groups.get("value"),
+        exclusive=exclusive,
     )
 
 
 def _sign(match: re.Match[str]) -> Iterator[Fault]:
-    minimum = 0.0 if match["sign"].lower() == "non-negative" else 1.0
-    yield Fault("out_of_range", _path(match["name"]), minimum=minimum)
+    positive = match["sign"].lower() == "positive"
+    yield Fault("out_of_range", _path(match["name"]), minimum=float(positive), exclusive=positive)
 
 
 def _bad_format(match: re.Match[str]) -> Iterator[Fault]:
@@ -157,6 +159,9 @@ def _rule(pattern: str, faults: Callable[[re.Match[str]], Iterator[Fault]]) -> _
 
 
 _NUMBER = r"(?<![\d,])-?\d[\d,]{0,20}(?:\.\d{1,20})?"
+# A quoted value as Python and JSON write it; each kind ends at its own mark, so that a text of
+# nothing but marks is read once.
+_VALUE = r"(?:'(?:[^'\\\n]|\\.){0,200}+'|\"(?:[^\"\\\n]|\\.){0,200}+\"|`[^`\n]{0,200}+`)"
 _SUBJECT = rf"(?:(?P<name>{_Q}?/?{_NAME}{_Q}?)\s*:?\s+)?"
 
 _RULES: list[_Rule] = [
@@ -171,17 +176,18 @@ _RULES: list[_Rule] = [
     _rule(r"additional properties are not allowed \((?P<names>[^)\n]+) (?:was|were) unexpected\)",
           _unexpected_each),
     _rule(rf"must NOT have additional properties:? {_Q}?(?P<name>[\w$.-]+)", _unexpected),
-    _rule(rf"(?P<value>{_Q}[^\n]{{0,200}}?{_Q}|{_NUMBER}|True|False|None|\[[^\n]{{0,200}}?\]|\{{[^\n]{{0,200}}?\}})"
+    _rule(rf"(?P<value>{_VALUE}|{_NUMBER}|True|False|None|\[[^\n]{{0,200}}?\]|\{{[^\n]{{0,200}}?\}})"
           r" is not of type (?P<types>[^\n]+)", _wrong_type),
     _rule(rf"(?P<value>{_NUMBER}) is (?:greater than|greater than or equal to) the maximum"
           rf"(?: of)? (?P<high>{_NUMBER})", _bound),
     _rule(rf"(?P<value>{_NUMBER}) is (?:less than|less than or equal to) the minimum"
           rf"(?: of)? (?P<low>{_NUMBER})", _bound),
-    _rule(rf"(?P<value>{_Q}[^\n]{{0,200}}?{_Q}|{_NUMBER}) is not one of (?P<values>\[[^\]\n]*\])",
+    _rule(rf"(?P<value>{_VALUE}|{_NUMBER}) is not one of (?P<values>\[[^\]\n]*\]|'[^\n]{{1,2000}})",
           _not_allowed),
-    _rule(rf"(?P<value>{_Q}[^\n]{{0,200}}?{_Q}) does not match {_Q}(?P<format>[^\n]+?){_Q}",
+    _rule(rf"(?P<value>{_VALUE}) does not match {_Q}(?P<format>[^\n]+?){_Q}",
           _bad_format),
-    _rule(rf"(?P<value>{_Q}[^\n]{{0,200}}?{_Q}) is not a {_Q}(?P<format>[\w-]+){_Q}", _bad_format),
+    _rule(rf"(?P<value>{_VALUE}) is not a {_Q}(?P<format>[\w-]+){_Q}", _bad_format),
+    _rule(r"field validation for '(?P<name>\w+)' failed on the 'required' tag", _missing),  # Go
     # missing and unknown, in words
     _rule(r"missing (?:the )?(?:required )?(?:parameter|argument|field|propert|param|input|key)"
           r"(?:s|y|ies)?(?:\(s\))?:? (?P<names>[^\n.;]+)", _missing_each),
@@ -202,8 +208,13 @@ _RULES: list[_Rule] = [
           r"(?:but )?(?:got|received|found|not) ", _wrong_type),
     _rule(r"cannot unmarshal (?P<value>\w+) into Go (?:struct field|value) (?:\w+\.)?"
           r"(?P<name>[\w.]+) of type \*?(?P<types>[\w\[\]]+)", _wrong_type),
-    _rule(rf"invalid literal for (?P<types>int|float)\(\)[^\n]*?: (?P<value>{_Q}[^\n]*?{_Q})",
+    _rule(rf"invalid literal for (?P<types>int|float)\(\)[^\n]{{0,100}}?: (?P<value>{_VALUE})",
           _wrong_type),
+    _rule(rf"invalid type: \w+ (?P<value>{_VALUE}|{_NUMBER}), expected (?:an? )?(?P<types>\w+)",
+          _wrong_type),  # Rust's serde
+    _rule(r"value of type `(?:[\w.]{0,100}\.)?(?P<types>\w+)(?:<[^`\n]{0,100}>)?` from \w+ (?:value )?\(?"
+          rf"(?P<value>{_VALUE})", _wrong_type),  # Jackson
+    _rule(rf"expected (?P<types>\w+), received \w+\n\s*→ at (?P<name>{_NAME})", _wrong_type),  # zod 4
     # ranges
     _rule(rf"{_SUBJECT}(?:length )?(?:must|should|has to|needs to) be (?:a number )?"
           rf"(?:in the range |in range |between )\[?(?P<low>{_NUMBER})(?: and |-|\s*\.\.+\s*|, ?| to )"
@@ -226,32 +237,39 @@ _RULES: list[_Rule] = [
     _rule(rf"{_SUBJECT}(?:must|should|has to) be (?:a )?(?P<sign>non-negative|positive)", _sign),
     # closed lists
     _rule(rf"{_SUBJECT}(?:must|should) be (?:equal to )?(?:one|any) of(?: the following| the allowed"
-          r" values)?(?: values)?:? (?P<values>[^\n]+?)(?:$|\.\s|, got|, not|; got|\(got)",
+          r" values)?(?: values)?:? (?P<values>[^\n]{1,2000}?)(?:$|\.\s|, got|, not|; got|\(got)",
           _not_allowed),
-    _rule(r"(?:valid|allowed|permitted|supported|available|accepted|possible) (?:values?|options?|"
+    _rule(r"(?<![a-z])(?:valid|allowed|permitted|supported|available|accepted|possible) (?:values?|options?|"
           r"choices|types?)(?: (?:for (?P<name>[\w.-]+) )?(?:are|is|include)|:) ?:?"
-          r"(?P<values>[^\n]+?)(?:$|\.\s)", _not_allowed),
-    _rule(rf"invalid choice:? (?P<value>{_Q}[^'\"\n]*{_Q}) \(choose from (?P<values>[^)\n]+)\)",
-          _not_allowed),
-    _rule(r"expected one of:? (?P<values>[^\n]+?)(?:$|\.\s|, got|, found)", _not_allowed),
+          r"(?P<values>[^\n]{1,2000}?)(?:$|\.\s)", _not_allowed),
+    _rule(rf"invalid (?:choice|value for {_Q}(?P<name>[\w-]{{1,64}}){_Q}):? (?P<value>{_VALUE})"
+          r" \(choose from (?P<values>[^)\n]+)\)", _not_allowed),
+    _rule(rf"unknown variant (?P<value>{_VALUE}), expected (?:one of )?(?P<values>[^\n]{{1,2000}})",
+          _not_allowed),  # Rust's serde
+    _rule(rf"unsupported value: (?P<value>{_VALUE}): supported values: (?P<values>[^\n]{{1,2000}})",
+          _not_allowed),  # Kubernetes
+    _rule(rf"invalid enum value\. expected (?P<values>[^\n]{{1,2000}}?), received (?P<value>{_VALUE})",
+          _not_allowed),  # zod 3
+    _rule(r"expected one of:? (?P<values>[^\n]{1,2000}?)(?:$|\.\s|, got|, found)", _not_allowed),
     # formats
-    _rule(r"invalid (?P<name>[\w ]{1,40}?) format\b[^\n]*?expected:? (?:format )?"
+    _rule(r"invalid (?P<name>[\w ]{1,40}?) format\b[^\n]{0,200}?expected:? (?:format )?"
           r"(?P<format>[^\s\[(,;]+)", _bad_format),
-    _rule(rf"(?P<value>{_Q}[^\n]{{0,100}}?{_Q}) does not match format {_Q}(?P<format>[^'\n]+){_Q}",
+    _rule(rf"(?P<value>{_VALUE}) does not match format {_Q}(?P<format>[^'\n]+){_Q}",
           _bad_format),
     _rule(rf"{_SUBJECT}(?:must|should) be (?:in|of) (?:the )?(?:form|format|pattern):? "
           rf"{_Q}?(?P<format>[^\s'\"`,;)]+)", _bad_format),
-    _rule(rf"invalid isoformat string: (?P<value>{_Q}[^\n]*?{_Q})", _bad_format),
+    _rule(rf"invalid isoformat string: (?P<value>{_VALUE})", _bad_format),
     # names of things that do not exist
     _rule(rf"no (?:time ?zone|\w+) found (?:with|for|named|matching) (?:key |id |name )?"
-          rf"{_Q}?(?P<value>[^'\"`\n]+?){_Q}?(?:$|[.;,])", _not_found),
+          rf"{_Q}?(?P<value>[^'\"`\n]{{1,200}}?){_Q}?(?:$|[.;,])", _not_found),
     _rule(rf"(?:ref|reference|revision|pathspec|branch|tag|object|file|user|repository|resource|"
           rf"table|column|key|entity) {_Q}(?P<value>[^'\"`\n]+){_Q} (?:did not (?:resolve|match)|"
           r"does not exist|doesn't exist|was not found|not found|is unknown)", _not_found),
+    _rule(rf"no such file or directory, \w+ (?P<value>{_VALUE})", _not_found),  # Node
     _rule(rf"no such (?:file or directory|table|column|file|user|branch|key|object)[^\n:]{{0,20}}: "
-          rf"{_Q}?(?P<value>[^'\"`\n]+?){_Q}?(?:$|[;,])", _not_found),
+          rf"{_Q}?(?P<value>[^'\"`\n]{{1,200}}?){_Q}?(?:$|[;,])", _not_found),
     _rule(rf"unknown (?:time ?zone|revision|branch|user|city|currency|unit|location):? "
-          rf"{_Q}?(?P<value>[^'\"`\n,;]+?){_Q}?(?:$|[.,;])", _not_found),
+          rf"{_Q}?(?P<value>[^'\"`\n,;]{{1,200}}?){_Q}?(?:$|[.,;])", _not_found),
     # refused
     _rule(r"invalid (?P<name>[a-z_]+(?: [a-z_]+){0,2}): "
           rf"{_Q}?(?P<value>[^'\"`\n]{{1,100}}?){_Q}?$", _invalid),

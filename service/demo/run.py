@@ -12,7 +12,7 @@ from aftercall import AsyncClient
 from service.demo.agents import PlayedCall, play
 from service.demo.report import show_calls, show_next_steps, show_summary
 from service.demo.scenario import sessions
-from service.demo.stage import open_stage
+from service.demo.stage import StageError, open_stage
 
 _LEARNED_S = 30.0
 
@@ -25,10 +25,9 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> list[Played
         keep: a folder to leave the data and logs in; a temporary one that is removed when None.
 
     Raises:
-        StageError: when a process does not come up.
+        StageError: `keep` cannot be made or holds something, or a process does not come up.
     """
-    folder = keep or Path(tempfile.mkdtemp(prefix="aftercall-demo-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _empty_folder(keep)
     started = time.monotonic()
     played: list[PlayedCall] = []
     try:
@@ -52,6 +51,22 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> list[Played
         console.print(f"Data and logs are in {keep}")
     show_next_steps(console)
     return played
+
+
+def _empty_folder(keep: Path | None) -> Path:
+    try:
+        if keep is None:
+            return Path(tempfile.mkdtemp(prefix="aftercall-demo-"))
+        keep.mkdir(parents=True, exist_ok=True)
+        is_empty = not any(keep.iterdir())
+    except OSError as error:
+        what = keep or "the folder for temporary files"
+        raise StageError(
+            f"cannot use {what}: {error.strerror or error}; name another folder with --keep"
+        ) from error
+    if not is_empty:
+        raise StageError(f"{keep} is not empty; name another folder with --keep")
+    return keep
 
 
 async def _until_learned(client: AsyncClient, played: list[PlayedCall]) -> None:

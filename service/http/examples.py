@@ -157,7 +157,7 @@ STATUS: dict[str, Any] = {
     "tools": 200,
     "pendingIndexing": 0,
     "documents": 4_180,
-    "seedPatterns": 120,
+    "seedPatterns": 80,
     "embedder": "all-MiniLM-L6-v2",
     "logStore": "sqlite",
     "vectorIndex": "qdrant-edge",

@@ -106,6 +106,35 @@ async def test_nothing_but_mcp_goes_to_standard_output(
     assert (execution["agent"], execution["toolName"]) == ("tester", NOW)
 
 
+async def test_tools_that_seldom_fail_can_be_left_alone(
+    config: Path, service: ContractService, environment: dict[str, str]
+) -> None:
+    """With --min-failure-rate, known from enough calls; without it every failure is asked about."""
+    mistake = request(2, "tools/call", name=NOW, arguments={"timezone": "Nowhere"})
+    asked = []
+    for more in ((), ("--min-failure-rate", "0.05")):
+        service.questions.clear()
+        async with started(command(config, service.url, *more), environment) as process:
+            # The mistake is the 21st call: 1 of 21 is less than 5 %.
+            *_, failed = await answers(process, HELLO, *[CALL] * 20, mistake)
+        assert failed["result"]["isError"]
+        asked.append(len(service.questions))
+
+    assert asked == [1, 0]
+
+
+async def test_an_impossible_failure_rate_is_refused(
+    config: Path, service: ContractService, environment: dict[str, str]
+) -> None:
+    """It is a share, not a percentage; said in one line."""
+    words = command(config, service.url, "--min-failure-rate", "5")
+    async with started(words, environment) as process:
+        _, err = await process.communicate()
+
+    assert process.returncode == 1
+    assert err == b"aftercall: min_failure_rate must be between 0 and 1, not 5.0\n"
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 async def test_a_signal_ends_it_in_order(
     config: Path,

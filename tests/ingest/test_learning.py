@@ -7,10 +7,14 @@ import pytest
 
 from aftercall.wire import Execution, OutcomeReport, SuggestRequest
 from embeddings.protocol import EmbeddingError
+from ingest.learner import learn_failure, learn_repair, learn_success
+from ingest.mining import Repair
 from ingest.outcomes import UnknownSuggestionError, record_outcome
 from mongo.errors import StoreUnavailableError
 from mongo.records import IndexCommit, ToolKey
+from retrieval.edits import Replace
 from retrieval.knowledge import ToolKnowledge
+from retrieval.reading import read_error
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 
@@ -211,3 +215,42 @@ async def test_rules_do_not_wait_for_the_model(
     assert (await brain.store.counts()).pending == 2
     await brain.indexer.run_until_empty()
     assert (await brain.store.counts()).pending == 0
+
+
+async def test_a_backlog_of_a_long_session_teaches_all_its_repairs(brain: Brain) -> None:
+    """Thousands of calls of one session wait: repairs far from its end count too."""
+    calls = []
+    for number in range(1, 2_401, 3):
+        for offset, revision in enumerate(("master", "main", "other")):
+            call = show(1, "long", revision, sequence=number + offset)
+            calls.append(call.model_copy(update={"execution_id": str(UUID(int=number + offset))}))
+    for start in range(0, len(calls), 1_000):
+        await brain.intake.accept(WORKSPACE, calls[start : start + 1_000])
+    await brain.indexer.run_until_empty()
+    assert len(await brain.store.list_repairs(TOOL, 5_000)) == 800
+
+
+async def test_what_is_known_of_a_tool_stays_small(brain: Brain) -> None:
+    """Names, values, messages and repairs without end leave a bounded number of bytes."""
+    known = ToolKnowledge()
+    for number in range(3_000):
+        wide = {f"p{number}_{n}": f"{n}-{number}" + "x" * 100 for n in range(10)}
+        learn_success(
+            known, an_execution(parameters=wide, session_id=f"s{number}"), str(number % 9)
+        )
+        failed = an_execution(
+            parameters={"text": f"{number}" * 500}, outcome="failure", agent=f"agent {number}" * 20,
+            session_id=f"s{number}", error={"message": f"no such thing: {hash_of(number)}"},
+        )  # fmt: skip
+        mended = an_execution(parameters={"text": "y" * 100_000, "p": "z" * 900})
+        reading = read_error(failed.error, failed.parameters)  # type: ignore[arg-type]  # a failure has one
+        learn_failure(known, failed, reading, None)
+        for edit in (Replace(name="text", before="a", value="y" * 100_000),
+                     Replace(name="p", before=str(number), value="z" * 400)):  # fmt: skip
+            learn_repair(known, Repair(failed, mended, reading, [edit]))
+    assert len(known.model_dump_json()) < 4_000_000
+
+
+def hash_of(number: int) -> str:
+    """A word of letters, so that no mask makes two of them one."""
+    return "".join(chr(103 + int(digit)) for digit in f"{number:08d}")

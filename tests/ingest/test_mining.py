@@ -86,3 +86,27 @@ def test_an_unrelated_success_is_no_repair(parameters: dict[str, Any]) -> None:
     """A success that does not touch the named fault mends nothing."""
     failed = call(1, {"tz": "UTC", "style": "x"}, error=MISSING)
     assert mine([failed, call(2, parameters)]) == []
+
+
+NOT_FOUND = {"type": "Error", "message": "No user found with id 42"}
+
+
+def test_the_next_of_a_list_is_no_repair() -> None:
+    """An agent that goes on to another id has not mended the one that does not exist."""
+    assert mine([call(1, {"id": "42"}, error=NOT_FOUND), call(2, {"id": "77"})]) == []
+    assert mine([call(1, {"id": 42}, error=NOT_FOUND), call(2, {"id": 77})]) == []
+
+
+def test_a_value_that_came_with_another_intent_is_no_repair() -> None:
+    """The branch was right for the other repository."""
+    error = {"type": "Error", "message": "Ref 'master' did not resolve"}
+    failed = call(1, {"repo": "/a", "revision": "master"}, error=error)
+    assert mine([failed, call(2, {"repo": "/b", "revision": "main"})]) == []
+    assert len(mine([failed, call(2, {"repo": "/a", "revision": "main"})])) == 1
+
+
+def test_a_name_is_mended_whatever_else_the_caller_changed() -> None:
+    """The right name is right for any value."""
+    failed = call(1, {"tz": "UTC", "style": "long"}, error=MISSING)
+    [repair] = mine([failed, call(2, {"timezone": "UTC", "style": "short"})])
+    assert repair.edits == [Rename(name="tz", to="timezone")]

@@ -109,6 +109,8 @@ def test_on_a_volume_that_is_really_full(tmp_path: Path) -> None:
     assert seen["refused_found"] == 0
     assert seen["after_clearing"] == ["accepted"] * 10
     assert seen["executions_after_reopening"] == seen["acknowledged"] + 10
-    assert "no space left" in seen["opening_a_new_store"]
-    assert "no space left" in seen["opening_the_old_store"]
+    for refusal in (seen["opening_a_new_store"], seen["opening_the_old_store"]):
+        assert "no space left" in refusal
+        assert "start again" in refusal
+        assert "this call" not in refusal  # there was none
     assert seen["executions_in_the_end"] == seen["executions_after_reopening"]

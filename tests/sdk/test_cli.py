@@ -166,6 +166,7 @@ def test_status_is_readable(service: ContractService, capsys: pytest.CaptureFixt
 
     assert shown.startswith(f"Aftercall 0.1.0 at {service.url}: ready, up 3 h 12 min\n")
     assert "executions             12,345\n" in shown
+    assert "registered tools       14\n" in shown
     assert "37   (stored safely; answers do not use them yet)" in shown
     assert "all-MiniLM-L6-v2" in shown
 

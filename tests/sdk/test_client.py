@@ -195,6 +195,20 @@ async def test_tools_are_registered_read_listed_and_forgotten(client: Both) -> N
             await client(method, "git/git_log")
 
 
+async def test_secrets_of_a_tool_do_not_leave_the_process(client: Both, service: Loopback) -> None:
+    """Neither in its description nor in its schema's defaults nor in its implementation."""
+    spec = ToolSpec(
+        name="login",
+        description="try password=hunter2hunter2",
+        input_schema={"properties": {"password": {"default": "hunter2hunter2"}}},
+        implementation={"apiKey": "hunter2hunter2"},
+    )
+    await client("put_tool", "login", spec)
+    sent = service.requests[0].json
+    assert "hunter2" not in json.dumps(sent)
+    assert list(sent["inputSchema"]["properties"]) == ["password"]
+
+
 @pytest.mark.parametrize(
     "tool_id",
     ["a/b", "a b", "ü", "a?b=c", "a#b", "a%2Fb", "..", ".", "...", "../status", "a\nb", "%", "/"],

@@ -47,19 +47,23 @@ print(json.dumps({
 
 
 @pytest.mark.real
-def test_the_sdk_installs_and_works_alone(tmp_path: Path, service: Loopback) -> None:
+def test_the_sdk_installs_and_works_alone(
+    tmp_path: Path, service: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In an empty environment: client and recorder work, and nothing heavy has come with them."""
+    # Isolated (-I), or this checkout would be found in the caller's PYTHONPATH.
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
-    run = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    run = [python, "-I", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     constraints = ["-c", ROOT / "constraints.txt"]
     installed = subprocess.run(
         [*run, SDK, *constraints], capture_output=True, text=True, check=False
     )
     assert installed.returncode == 0, installed.stderr
     used = subprocess.run(
-        [python, "-W", "error", "-c", USE, service.url, tmp_path / "spool"],
+        [python, "-I", "-W", "error", "-c", USE, service.url, tmp_path / "spool"],
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert used.returncode == 0, used.stderr
@@ -75,7 +79,7 @@ def test_importing_the_sdk_imports_nothing_heavy() -> None:
     """Here, where everything is installed, `import aftercall` still loads only what it needs."""
     script = "import sys, aftercall; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
     ).stdout.split()
     assert "aftercall" in loaded
     heavy = {"numpy", "fastapi", "fastmcp", "mcp", "starlette", "torch", "rich", "multiprocessing"}

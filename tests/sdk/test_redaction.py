@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import REDACTED, Redactor, is_redacted
 from aftercall.redaction.secret_forms import is_secret_name
-from aftercall.wire import Execution, FailedCall
+from aftercall.wire import Execution, ExecutionError, FailedCall, ToolSpec
 from tests.sdk.strategies import executions, failed_calls, json_objects, json_values, texts
 
 SECRET_NAMES = [
@@ -409,3 +409,74 @@ def test_redacted_calls_are_still_valid() -> None:
     }  # fmt: skip
     masked = Redactor().call(FailedCall.model_validate(fields))
     assert FailedCall.model_validate(json.loads(masked.model_dump_json())) == masked
+
+
+SECRET = SECRET_TEXTS["GitHub"]
+
+TOOL = ToolSpec(
+    name="login",
+    description=f"Example: login with {SECRET}, password=hunter2hunter2",
+    input_schema={
+        "type": "object",
+        "required": ["password", "default"],
+        "properties": {
+            "password": {"type": "string", "default": "hunter2hunter2", "minLength": 3},
+            "default": {"type": "string", "description": f"such as {SECRET}"},
+            "query": {"type": "string", "default": "cats", "examples": ["dogs", SECRET]},
+            "login": {"$ref": "#/$defs/Login", "default": {"user": "me", "token": "abc-123-def"}},
+            "credentials": {
+                "type": "object",
+                "properties": {"account": {"type": "string", "examples": ["acc-998877"]}},
+            },
+        },
+        "$defs": {"Login": {"type": "object", "enum": [SECRET, "none"]}},
+    },
+    implementation={
+        "code": f"HEADERS = {{'Authorization': 'Bearer {SECRET}'}}",
+        "env": {"API_KEY": "0123456789abcdef", "REGION": "eu"},
+    },
+)
+
+
+def test_tools_are_registered_without_secrets() -> None:
+    """In the description by form; in the implementation and in a schema's values by name too."""
+    masked = Redactor().tool(TOOL)
+    properties = (masked.input_schema or {})["properties"]
+    assert isinstance(properties, dict)
+    for secret in (SECRET, "hunter2", "abc-123-def", "acc-998877", "0123456789abcdef"):
+        assert secret not in masked.model_dump_json()
+    assert masked.implementation["env"]["REGION"] == "eu"  # type: ignore[call-overload,index]  # as built
+    assert properties["query"]["default"] == "cats"  # type: ignore[call-overload,index]  # as built
+    assert properties["login"]["default"]["user"] == "me"  # type: ignore[call-overload,index]  # as built
+
+
+def test_a_schema_keeps_its_keys_and_what_it_demands() -> None:
+    """A property named `password` stays a property, and what was valid stays valid."""
+    masked = Redactor().tool(TOOL).input_schema or {}
+
+    def keys(value: JsonValue) -> object:
+        if isinstance(value, dict):
+            return {name: keys(item) for name, item in value.items()}
+        return [keys(item) for item in value] if isinstance(value, list) else None
+
+    assert keys(masked) == keys(TOOL.input_schema)
+    assert masked["required"] == ["password", "default"]
+    password = masked["properties"]["password"]  # type: ignore[call-overload,index]  # as built
+    assert (password["type"], password["minLength"]) == ("string", 3)  # type: ignore[call-overload,index]  # as built
+
+
+def test_a_schema_looks_the_same_in_a_tool_and_in_a_call() -> None:
+    """Or the knowledge of a call would not be found under the registered schema's hash."""
+    call = FailedCall(
+        agent="a", tool_name="login", parameters={}, error=ExecutionError(message="no"),
+        input_schema=TOOL.input_schema,
+    )  # fmt: skip
+    assert Redactor().call(call).input_schema == Redactor().tool(TOOL).input_schema
+
+
+@given(schema=json_objects, implementation=json_values)
+def test_redacting_a_tool_twice_is_like_once(schema: JsonObject, implementation: JsonValue) -> None:
+    """Whatever the schema holds; the service does again what the client did."""
+    spec = ToolSpec(name="t", input_schema=schema, implementation=implementation)
+    once = Redactor().tool(spec)
+    assert Redactor().tool(once) == once

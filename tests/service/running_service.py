@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ import uvicorn
 from service.config.settings import DataSettings, EmbeddingSettings, Settings
 from service.container import Services, open_services
 from service.http.app import create_app
+from service.http.malformed_http import ContractHttpProtocol
 from service.lifecycle import Lifecycle
 from service.server import bind, loop_factory, url_of
 
@@ -94,6 +95,11 @@ class RunningService:
         return self.client.get(f"/executions/{record['executionId']}").status_code == 200
 
 
+def on_loop(service: RunningService, work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine of the service's own stores returns, run where they live."""
+    return asyncio.run_coroutine_threadsafe(work, service.loop).result(timeout=10)
+
+
 @contextmanager
 def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
     """Open the services of `settings` and serve them until the block ends."""
@@ -101,7 +107,7 @@ def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
     lifecycle = Lifecycle()
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(settings, lifecycle), http="httptools", ws="none", lifespan="off",
+            create_app(settings, lifecycle), http=ContractHttpProtocol, ws="none", lifespan="off",
             access_log=False, log_config=None,
         )
     )  # fmt: skip

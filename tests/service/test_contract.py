@@ -1,16 +1,22 @@
 """The contract over HTTP, on real stores: record, read back, ask, report, register."""
 
+from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
 
+from aftercall.json_values import content_hash
+from aftercall.wire import Tool
+from mongo.records import StoredTool
 from tests.service.running_service import (
     RunningService,
     eventually,
     execution,
     failure,
     hashing_settings,
+    on_loop,
     running,
 )
 
@@ -183,6 +189,59 @@ def test_tools_are_put_read_listed_and_deleted(service: RunningService, tool_id:
     assert service.client.delete(path).status_code == 204
     assert service.client.delete(path).status_code == 404
     assert service.client.get(path).status_code == 404
+
+
+def test_secrets_of_a_tool_are_neither_stored_nor_returned(service: RunningService) -> None:
+    """Masked before storing; a property that is named like a secret stays in the schema."""
+    secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105  # it only looks like one
+    body = {
+        "name": "login",
+        "description": f"use {secret}",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"password": {"type": "string", "default": "hunter2hunter2"}},
+        },
+        "implementation": {"code": f"KEY = '{secret}'", "apiKey": "hunter2hunter2"},
+    }
+    answers = [
+        service.client.put("/tools/login", json=body),
+        service.client.get("/tools/login"),
+        service.client.get("/tools"),
+    ]
+    stored = on_loop(service, service.services.store.get_tool("default", "login"))
+    assert stored is not None
+    for text in (*(answer.text for answer in answers), stored.tool.model_dump_json()):
+        assert "[redacted:" in text
+        assert secret not in text
+        assert "hunter2" not in text
+        assert '"password":{"type":"string"' in text
+    assert stored.tool.schema_hash == content_hash(stored.tool.input_schema)
+
+
+def test_what_was_stored_unmasked_is_masked_when_it_is_read(service: RunningService) -> None:
+    """Such as by a version that did not mask it yet."""
+    tool = Tool(
+        tool_id="old", name="old", description="password=hunter2hunter2",
+        updated_at=datetime.now(UTC),
+    )  # fmt: skip
+    on_loop(service, service.services.store.put_tool(StoredTool("default", tool)))
+    for path in ("/tools/old", "/tools"):
+        answer = service.client.get(path)
+        assert "[redacted:" in answer.text
+        assert "hunter2" not in answer.text
+
+
+@pytest.mark.parametrize("tool_id", ["x/failures", "a/b/health", "/health"])
+def test_ids_that_would_hide_a_path_of_the_contract_are_refused(
+    service: RunningService, tool_id: str
+) -> None:
+    """`POST /tools/{toolId}/failures` and `GET /tools/{toolId}/health` are not ambiguous."""
+    response = service.client.put(f"/tools/{quote(tool_id, safe='')}", json={"name": "t"})
+    assert response.status_code == 422
+    assert response.json()["error"]["code"] == "invalid_request"
+    assert "must not end in /failures or /health" in response.json()["error"]["message"]
+    for neighbour in ("health", "x-failures"):
+        assert service.client.put(f"/tools/{neighbour}", json={"name": "t"}).status_code == 200
 
 
 def test_a_registered_schema_counts_at_once(service: RunningService) -> None:

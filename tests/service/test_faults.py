@@ -3,8 +3,8 @@
 import asyncio
 import json
 import logging
-from collections.abc import Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,10 +15,9 @@ from tests.service.running_service import (
     execution,
     failure,
     hashing_settings,
+    on_loop,
     running,
 )
-
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -26,10 +25,6 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
     """A service that a test may break."""
     with running(hashing_settings(tmp_path_factory.mktemp("own"))) as started:
         yield started
-
-
-def on_loop(service: RunningService, work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run_coroutine_threadsafe(work, service.loop).result(timeout=10)
 
 
 def limit_pages(service: RunningService, pages: int) -> None:

@@ -12,8 +12,22 @@ from pathlib import Path
 
 import httpx2
 import pytest
+import uvicorn
 
-from tests.service.running_service import ROOT, aftercall, eventually, execution, finished, serving
+from mongo.sqlite import faults
+from service.http.app import create_app
+from service.lifecycle import Lifecycle
+from service.server import bind, url_of
+from service.startup import CannotOpenError, one_line
+from tests.service.running_service import (
+    ROOT,
+    aftercall,
+    eventually,
+    execution,
+    finished,
+    hashing_settings,
+    serving,
+)
 
 pytestmark = pytest.mark.real
 
@@ -212,6 +226,7 @@ def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
     [
         (("--port", "99999"), "AFTERCALL_SERVER_PORT"),
         (("--host", "no.such.host.invalid"), "--host"),
+        (("--host", "a" * 80), "--host"),  # longer than a label of a host name may be
     ],
 )
 def test_impossible_options_are_refused(
@@ -219,6 +234,55 @@ def test_impossible_options_are_refused(
 ) -> None:
     """In one line too."""
     assert said in serve_refused(tmp_path, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("below", "said"),
+    [("file", "File exists"), ("file/demo", "Not a directory"), ("", "not empty")],
+)
+def test_the_demo_refuses_a_folder_that_it_cannot_have(
+    tmp_path: Path, below: str, said: str
+) -> None:
+    """In one line that names the option."""
+    (tmp_path / "file").write_text("")
+    status, out, err = finished("demo", "--keep", str(tmp_path / below))
+    assert (status, out) == (1, "")
+    [line] = err.splitlines()
+    assert line.startswith("aftercall: ")
+    assert said in line
+    assert "--keep" in line
+
+
+def test_no_space_at_the_start_is_told_as_such(tmp_path: Path) -> None:
+    """Not in the words for a call that was not stored: nobody has one to send again."""
+    with pytest.raises(CannotOpenError, match="Free space") as told, one_line(tmp_path):
+        raise faults.full(tmp_path)
+    assert str(tmp_path) in str(told.value)
+    assert "this call" not in str(told.value)
+    assert "--data-dir" in str(told.value)
+
+
+def test_status_tells_what_a_service_that_is_not_ready_does(tmp_path: Path) -> None:
+    """Which service it is, what it is doing, and that asking again will help; exit code 1."""
+    lifecycle = Lifecycle(phase="loading its embedding model")
+    config = uvicorn.Config(
+        create_app(hashing_settings(tmp_path), lifecycle), lifespan="off", log_config=None
+    )
+    server = uvicorn.Server(config)
+    with bind("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            eventually(lambda: server.started)
+            url = url_of(listener)
+            status, out, err = finished("status", "--service", url)
+        finally:
+            server.should_exit = True
+            thread.join(timeout=30)
+    assert (status, out) == (1, "")
+    [line] = err.splitlines()
+    assert line.startswith(f"aftercall: the service at {url} ")
+    assert "loading its embedding model; try again shortly" in line
 
 
 def test_an_address_that_others_reach_is_warned_about(tmp_path: Path) -> None:

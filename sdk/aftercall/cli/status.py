@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+from aftercall.errors import AftercallError
+
 SERVICE_VARIABLE = "AFTERCALL_URL"
 
 
@@ -25,12 +27,19 @@ class StatusCommand:
             AftercallError: the service is not there, or what is there is no service.
         """
         from aftercall import Client  # noqa: PLC0415  # `aftercall --help` loads this module
-        from aftercall.errors import ServiceTimeoutError, ServiceUnreachableError  # noqa: PLC0415
+        from aftercall.errors import (  # noqa: PLC0415  # as above
+            ServiceFailedError,
+            ServiceTimeoutError,
+            ServiceUnreachableError,
+        )
 
         url = service_url(args)
         try:
             with Client(url, retries=0) as client:
                 status = client.status()
+        except ServiceFailedError as error:
+            # It starts, stops or is in trouble: its own words, and which service said them.
+            raise AftercallError(f"the service at {url} cannot say how it is: {error}") from error
         except ServiceTimeoutError:
             raise  # it is there; its own message says what to look at
         except ServiceUnreachableError as error:
@@ -47,7 +56,7 @@ class StatusCommand:
         rows = [
             ("executions", f"{status.executions:,}"),
             ("waiting to be indexed", waiting),
-            ("tools", f"{status.tools:,}"),
+            ("registered tools", f"{status.tools:,}"),
             ("distinct documents", f"{status.documents:,}"),
             ("shipped patterns", f"{status.seed_patterns:,}"),
             ("embedder", status.embedder),

@@ -182,7 +182,7 @@ class AsyncClient:
 
     async def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
         """Register a tool, or replace the one of this id."""
-        return await self.send(endpoints.put_tool(tool_id, spec))
+        return await self.send(endpoints.put_tool(tool_id, spec, self._redactor))
 
     async def get_tool(self, tool_id: str) -> Tool:
         """A registered tool.

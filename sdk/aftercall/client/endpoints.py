@@ -126,9 +126,10 @@ def similar(question: SimilarRequest, redactor: Redactor | None) -> Request[Simi
     return Request("POST", "/similar", _model(SimilarResponse), _body(question))
 
 
-def put_tool(tool_id: str, spec: ToolSpec) -> Request[Tool]:
+def put_tool(tool_id: str, spec: ToolSpec, redactor: Redactor | None) -> Request[Tool]:
     """`PUT /tools/{toolId}`."""
-    return Request("PUT", f"/tools/{_segment(tool_id)}", _model(Tool), _body(spec))
+    clean = spec if redactor is None else redactor.tool(spec)
+    return Request("PUT", f"/tools/{_segment(tool_id)}", _model(Tool), _body(clean))
 
 
 def get_tool(tool_id: str) -> Request[Tool]:

@@ -179,7 +179,7 @@ class Client:
 
     def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
         """Register a tool, or replace the one of this id."""
-        return self.send(endpoints.put_tool(tool_id, spec))
+        return self.send(endpoints.put_tool(tool_id, spec, self._redactor))
 
     def get_tool(self, tool_id: str) -> Tool:
         """A registered tool.

@@ -47,6 +47,14 @@ class GatewayCommand:
             help="retry only on suggestions with a confidence above this (default: 0.80)",
         )
         parser.add_argument(
+            "--min-failure-rate",
+            type=float,
+            default=0.0,
+            metavar="X",
+            help="leave failures of tools alone that fail less often than this share of their "
+            "calls, 0 to 1; 0.05 is a common choice (default: 0, none)",
+        )
+        parser.add_argument(
             "--disable-agent",
             action="append",
             default=[],
@@ -62,16 +70,17 @@ class GatewayCommand:
             ConfigurationError: names the file, server and field, or the extra to install.
         """
         from aftercall.gateway.config import GatewayConfig  # noqa: PLC0415  # only when it runs
-        from aftercall.reflection.retry_rules import ReflectionPolicy  # noqa: PLC0415
+        from aftercall.reflection.retry_rules import ReflectionPolicy  # noqa: PLC0415  # as above
 
         config = GatewayConfig.from_file(args.config)
         policy = ReflectionPolicy(
             min_confidence=args.min_confidence,
+            min_failure_rate=args.min_failure_rate,
             trust_annotations=not args.no_trust_annotations,
             disabled_agents=frozenset(args.disable_agent),
         )
         try:
-            from aftercall.gateway.serving import GatewayOptions, serve  # noqa: PLC0415
+            from aftercall.gateway.serving import GatewayOptions, serve  # noqa: PLC0415  # the extra
         except ModuleNotFoundError as error:
             raise ConfigurationError(
                 f"the gateway needs {error.name}; install it with `pip install aftercall[gateway]`"

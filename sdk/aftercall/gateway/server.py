@@ -72,7 +72,7 @@ def build_gateway(
     gateway.provider_error_strategy = "raise"
     # Without a lookup the MCP SDK lists all tools before every call over HTTP (2026-07-28), to
     # check the call's headers; FastMCP has no setting for it.
-    gateway._mcp_server.get_tool_input_schema = upstreams.input_schema  # noqa: SLF001
+    gateway._mcp_server.get_tool_input_schema = upstreams.input_schema  # noqa: SLF001  # no setting
     for name, provider in upstreams.providers.items():
         gateway.add_provider(provider, namespace=name if upstreams.are_several else "")
     return gateway

@@ -239,8 +239,8 @@ class Upstream:
             await _close(ended)
         client = self._new_client()
         try:
-            # Left by `close`, since it outlives every block; FastMCP leaves the method untyped.
-            await client.__aenter__()  # type: ignore[no-untyped-call]
+            # Left by `close`, since it outlives every block.
+            await client.__aenter__()  # type: ignore[no-untyped-call]  # FastMCP leaves it untyped
         except Exception as error:
             self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
             self._paused_until = time.monotonic() + self._pause_s
@@ -302,8 +302,8 @@ def _has_forgotten_session(client: Client[ClientTransport], error: MCPError) -> 
 async def _close(client: Client[ClientTransport]) -> None:
     """Closing tells again why a connection had ended; that was told to the call it ended."""
     try:
-        # FastMCP leaves `close` untyped.
-        await asyncio.wait_for(client.close(), _CLOSE_TIMEOUT_S)  # type: ignore[no-untyped-call]
+        closing = client.close()  # type: ignore[no-untyped-call]  # FastMCP leaves it untyped
+        await asyncio.wait_for(closing, _CLOSE_TIMEOUT_S)
     except Exception as error:  # noqa: BLE001  # whatever it is, there is nothing left to close
         _logger.debug("closing %s: %s", client.name, _told(error))
 

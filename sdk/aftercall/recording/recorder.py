@@ -268,7 +268,8 @@ class Recorder:
             except Exception as error:  # noqa: BLE001  # whatever happens, recording goes on
                 # The traceback without the message, which may quote what was recorded.
                 where = "".join(traceback.format_tb(error.__traceback__))
-                _LOGGER.error("the recorder failed with %s:\n%s", type(error).__name__, where)  # noqa: TRY400
+                kind = type(error).__name__
+                _LOGGER.error("the recorder failed with %s:\n%s", kind, where)  # noqa: TRY400  # see above
             for request in requests:
                 request.acknowledged = acknowledged
                 request.answered.set()

@@ -20,9 +20,12 @@ from aftercall.redaction.secret_forms import (
     outside_masks,
     snake_case,
 )
+from aftercall.redaction.tool_schema import mask_schema
 from aftercall.wire.execution import Call, ExecutionError
+from aftercall.wire.tool import ToolSpec
 
 CallT = TypeVar("CallT", bound=Call)
+ToolT = TypeVar("ToolT", bound=ToolSpec)
 
 REDACTED = MASKED
 """How a masked value looks; masking it again changes nothing."""
@@ -36,7 +39,7 @@ _MAX_ECHOES = 100
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Masks secrets in calls. Doing it twice changes nothing.
+    """Masks secrets in calls and in descriptions of tools. Doing it twice changes nothing.
 
     What identifies a call (agent, server, tool, ids) is kept as it is; a `session_id` in the form
     of a secret becomes its hash, so that a session's calls still belong together.
@@ -73,7 +76,7 @@ class Redactor:
             "context": mask.optional_text(call.context),
         }
         if call.input_schema is not None:
-            changes["input_schema"] = mask.texts(call.input_schema)
+            changes["input_schema"] = mask.schema(call.input_schema)
         if call.session_id is not None and self.text(call.session_id) != call.session_id:
             changes["session_id"] = _hashed(call.session_id)
         error: ExecutionError | None = getattr(call, "error", None)
@@ -87,6 +90,24 @@ class Redactor:
                 }
             )
         return call.model_copy(update=changes)
+
+    def tool(self, tool: ToolT) -> ToolT:
+        """A copy of `tool` without secrets in description, input schema and implementation.
+
+        The schema keeps every key, for a property named `password` is no secret; its texts are
+        masked by form, and defaults and examples by name too. Id, names, version and tags are what
+        the tool is found by, and stay as they are. A schema comes out as `call` leaves the same
+        one, so that both have one hash.
+        """
+        mask = _Mask(self)
+        schema = tool.input_schema
+        return tool.model_copy(
+            update={
+                "description": mask.text(tool.description),
+                "input_schema": None if schema is None else mask.schema(schema),
+                "implementation": mask.value(tool.implementation),
+            }
+        )
 
     def parameters(self, tool_name: str, parameters: JsonObject) -> JsonObject:
         """The parameters of a call to `tool_name` without secrets."""
@@ -166,16 +187,13 @@ class _Mask:
     def member(self, name: str, value: JsonValue) -> JsonValue:
         return _mask(value) if self.redactor.is_secret_name(name) else self.value(value)
 
-    def texts(self, value: JsonObject) -> JsonObject:
-        """As `object`, blind to names: in a schema, `password` names a type and not a secret."""
-        return {name: self._texts(item) for name, item in value.items()}
-
-    def _texts(self, value: JsonValue) -> JsonValue:
-        if isinstance(value, dict):
-            return self.texts(value)
-        if isinstance(value, list):
-            return [self._texts(item) for item in value]
-        return self.text(value) if isinstance(value, str) else value
+    def schema(self, schema: JsonObject) -> JsonObject:
+        return mask_schema(
+            schema,
+            is_secret_name=self.redactor.is_secret_name,
+            text=self.text,
+            member=self.member,
+        )
 
     def optional_text(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)

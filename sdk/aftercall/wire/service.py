@@ -28,7 +28,7 @@ class Status(WireModel):
     version: str
     ready: bool
     executions: int = Field(ge=0)
-    tools: int = Field(ge=0)
+    tools: int = Field(ge=0, description="Registered tools; others are learned from calls alone.")
     pending_indexing: int = Field(ge=0, description="Durable but not yet usable in answers.")
     documents: int = Field(ge=0, description="Distinct documents, one vector each.")
     seed_patterns: int = Field(ge=0, description="Entries of the shipped corpus in use.")

@@ -10,7 +10,7 @@ from mongo.records import StoredTool
 from service.http import examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers, json_body
-from service.http.parameters import ToolId
+from service.http.parameters import NewToolId, ToolId
 from service.http.problems import NotFoundError
 from service.http.requests import read_model
 from service.http.responses import answer
@@ -30,7 +30,7 @@ _PATH = "/tools/{toolId:path}"
 async def list_tools(services: OpenServices, workspace: CurrentWorkspace) -> Response:
     """Registering is optional; a tool is learned from its calls all the same."""
     stored = await services.store.list_tools(workspace)
-    return answer(ToolList(tools=[entry.tool for entry in stored]))
+    return answer(ToolList(tools=[services.redactor.tool(entry.tool) for entry in stored]))
 
 
 @router.put(
@@ -41,10 +41,10 @@ async def list_tools(services: OpenServices, workspace: CurrentWorkspace) -> Res
     openapi_extra=json_body(ToolSpec, examples.REGISTERING),
 )
 async def put_tool(
-    tool_id: ToolId, request: Request, services: OpenServices, workspace: CurrentWorkspace
+    tool_id: NewToolId, request: Request, services: OpenServices, workspace: CurrentWorkspace
 ) -> Response:
     """With its input schema, a suggestion for the tool is checked against it before it is made."""
-    spec = await read_model(request, ToolSpec, services.parsers)
+    spec = services.redactor.tool(await read_model(request, ToolSpec, services.parsers))
     schema = spec.input_schema
     tool = Tool(
         **{name: getattr(spec, name) for name in ToolSpec.model_fields},
@@ -74,7 +74,7 @@ async def read_tool(
     stored = await services.store.get_tool(workspace, tool_id)
     if stored is None:
         raise NotFoundError("there is no tool of that id")
-    return answer(stored.tool)
+    return answer(services.redactor.tool(stored.tool))
 
 
 @router.delete(

@@ -1,0 +1,114 @@
+"""Hostile input: whatever is asked, an answer or an abstention comes, after bounded work."""
+
+import json
+from typing import Any
+
+import pytest
+
+from retrieval.documents import shape_of
+from retrieval.parameters import MAX_SCHEMA, view_of_schema
+from retrieval.proposals import Proposal
+from retrieval.values import nearest
+from retrieval.verify import Verifier
+from tests.retrieval.cases import answer_to, make_case, object_schema
+
+MISSING = "'zone' is a required property"
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def accepts(parameters: dict[str, Any], schema: dict[str, Any]) -> bool:
+    proposal = Proposal(parameters, (), frozenset(parameters), "")
+    return Verifier(make_case({}, "bad", schema=schema)).accepts(proposal)
+
+
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "(a|a)*b", "(a*)*(a*)*c"])
+def test_a_catastrophic_pattern_does_not_hang(pattern: str) -> None:
+    """A backtracking engine would take until the end of the world for 60 letters."""
+    schema = object_schema(a={"type": "string", "pattern": pattern})
+    assert not accepts({"a": "a" * 60 + "!"}, schema)
+
+
+def test_a_pattern_is_still_held_against_a_value() -> None:
+    """A bounded engine still checks; what it does not know it cannot refuse."""
+    schema = object_schema(a={"type": "string", "pattern": r"^\d{4}-\d\d$"})
+    assert accepts({"a": "2026-02"}, schema)
+    assert not accepts({"a": "Feb 2026"}, schema)
+    look_ahead = object_schema(a={"type": "string", "pattern": "(?=x)y"})
+    assert accepts({"a": "anything"}, look_ahead)
+
+
+def test_a_schema_that_branches_without_end_is_given_up() -> None:
+    """2^40 paths through the references: after so many steps nothing is refused any more."""
+    steps = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/d0"}},
+        "$defs": steps | {"d40": {"type": "null"}},
+    }
+    assert accepts({"a": 1}, schema)
+
+
+def test_a_schema_beyond_the_bound_is_not_looked_into() -> None:
+    """It is neither cached nor checked; the answer goes by the error alone."""
+    schema = object_schema(a={"type": "string", "description": "d" * MAX_SCHEMA})
+    assert view_of_schema(schema).parameters == {}
+    assert accepts({"a": 5}, schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"}, {"$ref": "https://example.org/s.json"}, {"$ref": 5}, {"type": 5},
+        {"$schema": ["x"]}, {"$schema": "http://x/y"}, {"properties": {"a": True, "b": None}},
+        {"required": "abc"}, {"properties": {"a": {"anyOf": 5, "enum": {}, "type": [[]]}}},
+        {"properties": {"a": {"pattern": "("}}}, {"properties": {"a": {"pattern": 5}}},
+    ],
+)  # fmt: skip
+def test_a_broken_schema_refuses_nothing_and_raises_nothing(schema: dict[str, Any]) -> None:
+    """Whatever stands in it, the call is answered."""
+    response = answer_to(make_case({"tz": "UTC", "a": "b"}, MISSING, schema=schema)).response
+    assert response.pattern.category == "invalid_parameters"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"a": deep(90)}, {"a": "x" * 2**20}, {"k" * 2**20: 1}, {f"k{n}": n for n in range(20_000)},
+        {"a": list(range(100_000))}, {f"p{n}": f"value {n}" for n in range(3_000)},
+    ],
+    ids=["deep", "long", "long name", "many", "list", "many texts"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "message",
+    [
+        MISSING, "a must be an integer", "a must be <= 10", "Invalid a: x",
+        "[" * 4_000, "'" * 4_000,
+        "missing required parameters: " + ", ".join(f"m{n}" for n in range(400)),
+        json.dumps(
+            [{"code": "unrecognized_keys", "keys": [f"k{n}" for n in range(300)], "path": []}]
+        ),
+    ],
+)  # fmt: skip
+def test_huge_calls_are_answered(message: str, parameters: dict[str, Any]) -> None:
+    """Neither depth nor length nor number raises."""
+    schema = object_schema(["zone"], a="integer", zone="string") | {"additionalProperties": False}
+    response = answer_to(make_case(parameters, message, schema=schema)).response
+    assert response.abstained == (not response.suggestions)
+
+
+def test_nearness_has_a_bound() -> None:
+    """A text too long for a value of a closed list is near to none."""
+    assert nearest("Berlin" * 100, ["Berlin" * 100, "Berlin"]) is None
+
+
+def test_data_in_keys_makes_no_shape() -> None:
+    """An object with a thousand keys holds data: else every call would be a document of its own."""
+    first = shape_of({"a": {f"user{n}": 1 for n in range(1_000)}})
+    other = shape_of({"a": {f"client{n}": 1 for n in range(1_000)}})
+    assert first == other

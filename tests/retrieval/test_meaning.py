@@ -1,0 +1,281 @@
+"""What the caller meant stays: near misses that must not become wrong successes."""
+
+from typing import Any
+
+import pytest
+
+from aftercall.wire import Suggestion, ToolAnnotations
+from retrieval.documents import SeedEntry
+from retrieval.edits import Add, Clamp, Remove, Replace
+from retrieval.knowledge import RepairRule, SignatureKnowledge
+from retrieval.profile import ToolProfile
+from retrieval.proposals.case import Case, SimilarCall
+from tests.retrieval.cases import answer_to, make_case, object_schema
+
+AUTOMATIC = 0.8
+
+
+def suggestions(case: Case) -> list[Suggestion]:
+    return answer_to(case).response.suggestions
+
+
+def missing(name: str) -> str:
+    return f"'{name}' is a required property"
+
+
+def profile_of(sessions: int = 20, **parameters: Any) -> ToolProfile:
+    profile = ToolProfile()
+    for session in range(sessions):
+        profile.observe_success(parameters, str(session))
+    return profile
+
+
+def rule(signature: str, *edits: Any, sessions: int) -> SignatureKnowledge:
+    known = SignatureKnowledge(signature=signature, category="unknown")
+    names = [str(number) for number in range(sessions)]
+    key = known.rule_to_update(list(edits))
+    key.repairs, key.sessions = sessions, names
+    return known
+
+
+@pytest.mark.parametrize("wrong", ["acct-00012", "invoice 2024-01", "v1.2.4"])
+def test_another_number_is_another_thing(wrong: str) -> None:
+    """An id that differs from a well-known one in a digit is not a misspelling of it."""
+    right = {"acct-00012": "acct-00013", "invoice 2024-01": "invoice 2024-02", "v1.2.4": "v1.2.3"}
+    profile = profile_of(name=right[wrong])
+    case = make_case({"name": wrong}, f"No entry found with name '{wrong}'", profile=profile)
+    assert suggestions(case) == []
+
+
+def test_a_like_name_of_an_open_list_is_no_automatic_retry() -> None:
+    """Other sessions asked for Boston: Austin may be meant all the same."""
+    case = make_case(
+        {"name": "Jon Smit"},
+        "No user found with name 'Jon Smit'",
+        profile=profile_of(name="John Smit"),
+    )
+    assert all(each.confidence < AUTOMATIC for each in suggestions(case))
+
+
+@pytest.mark.parametrize("value", ["5 minutes", "10k", "20%", "3 million", "2h"])
+def test_a_number_with_a_measure_is_not_stripped_of_it(value: str) -> None:
+    """5 minutes are not 5 seconds, and 10k are not 10."""
+    case = make_case({"timeout": value}, "timeout must be an integer")
+    assert suggestions(case) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "other"),
+    [("page_size", "page"), ("min_price", "max_price"), ("exclude", "include"),
+     ("file", "file_type"),
+     ("start", "end"), ("old_path", "new_path"), ("context", "content")],
+)  # fmt: skip
+def test_another_aspect_is_not_the_same_parameter(wrong: str, other: str) -> None:
+    """A value never moves between two ends, two sides or a thing and its size."""
+    schema = object_schema([], **{other: "string"}) | {"additionalProperties": False}
+    message = f"Additional properties are not allowed ('{wrong}' was unexpected)"
+    for each in suggestions(make_case({wrong: "x"}, message, schema=schema)):
+        assert other not in (each.corrected_parameters or {})
+
+
+def test_a_good_parameter_is_not_moved_to_a_missing_name_on_a_guess() -> None:
+    """Without a schema nothing says that `repo` is wrong; it may just look like `repo_path`."""
+    case = make_case({"repo": "a"}, missing("repo_path"))
+    assert all(each.confidence < AUTOMATIC for each in suggestions(case))
+
+
+def test_a_filter_is_not_dropped_from_a_write_with_confidence() -> None:
+    """What the tool does not know may have narrowed the call."""
+    schema = object_schema(["table"], table="string") | {"additionalProperties": False}
+    message = "Additional properties are not allowed ('where' was unexpected)"
+    case = make_case({"table": "t", "where": "id=5"}, message, schema=schema, writes=True)
+    assert all(each.confidence < 0.6 for each in suggestions(case))
+
+
+def test_an_amount_that_a_write_is_about_is_not_clamped_with_confidence() -> None:
+    """To transfer 100 instead of 500 is another transfer; to list 100 instead of 500 is not."""
+    message = "amount must be <= 100"
+    case = make_case({"amount": 500, "to": "x"}, message, writes=True)
+    assert all(each.confidence < 0.5 for each in suggestions(case))
+    [listing, *_] = suggestions(make_case({"limit": 500}, "limit must be <= 100", writes=True))
+    assert listing.confidence > AUTOMATIC
+
+
+@pytest.mark.parametrize("message", ["ratio must be less than 1", "ratio must be positive"])
+def test_an_open_bound_of_a_fraction_has_no_nearest_value(message: str) -> None:
+    """Neither 0 nor 1 is what a caller with 1.5 or -0.5 had in mind."""
+    case = make_case({"ratio": 1.5 if "less" in message else -0.5}, message)
+    assert suggestions(case) == []
+
+
+def test_a_bound_of_a_named_parameter_is_not_laid_on_another() -> None:
+    """The message is about `age`, which the call does not have."""
+    assert suggestions(make_case({"price": 50}, "age must be <= 10")) == []
+
+
+def test_a_rule_does_not_outvote_the_error_at_hand() -> None:
+    """Another plan had the limit 10; this error says 100."""
+    known = rule("limit must be <= <n>", Clamp(name="limit", maximum=10), sessions=5)
+    best = suggestions(make_case({"limit": 500}, "limit must be <= 100", signature=known))
+    assert [each.corrected_parameters for each in best] == [{"limit": 100}]
+
+
+def test_a_flag_of_one_session_is_not_put_into_a_write() -> None:
+    """`force` helped one agent once; nobody else gets it unasked."""
+    message = "refused: would lose changes"
+    known = rule(message, Add(name="force", value=True), sessions=1)
+    case = make_case({"branch": "x"}, message, signature=known, writes=True)
+    assert suggestions(case) == []
+
+
+def test_a_mask_stands_for_no_value() -> None:
+    """Two callers' secrets look alike when masked; a rule for one says nothing of the other."""
+    masked = "[redacted:string:9-16]"
+    known = rule("bad x", Replace(name="x", before=masked, value="open"), sessions=3)
+    assert suggestions(make_case({"x": masked}, "bad x", signature=known)) == []
+
+
+def test_a_masked_number_is_not_of_the_wrong_type() -> None:
+    """The mask is text; the caller's value may be the number that the schema wants."""
+    schema = object_schema(pin="integer", zone="string")
+    case = make_case({"pin": "[redacted:number:1-8]", "tz": "UTC"}, missing("zone"), schema=schema)
+    assert [fault.kind for fault in case.faults] == ["missing"]
+
+
+def test_a_shipped_entry_changes_only_what_is_at_fault() -> None:
+    """An entry that is merely like the error touches nothing that the error is not about."""
+    seed = SeedEntry(
+        pattern="p", category="invalid_parameters", messages=["x"], common_mistake="m",
+        correction="c", lesson="l", edits=[Remove(name="query")],
+    )  # fmt: skip
+    case = make_case({"query": "q", "n": "many"}, "n must be an integer", seeds=(seed,))
+    assert suggestions(case) == []
+
+
+def test_a_catalogue_is_for_its_own_kind_of_parameter() -> None:
+    """A city is not a time zone, however alike the two errors sound."""
+    seed = SeedEntry(
+        pattern="p", category="not_found", messages=["x"], common_mistake="m", correction="c",
+        lesson="l", catalogue="iana_time_zones",
+    )  # fmt: skip
+    city = make_case({"city": "Berlin"}, "No city found with name Berlin", seeds=(seed,))
+    assert suggestions(city) == []
+    zone = make_case({"tz": "Berlin"}, "No time zone found with key Berlin", seeds=(seed,))
+    assert suggestions(zone)[0].corrected_parameters == {"tz": "Europe/Berlin"}
+
+
+def test_a_query_is_not_replaced_by_a_name_in_it() -> None:
+    """What was not found is a table inside the query, not the query."""
+    profile = profile_of(query="users")
+    case = make_case({"query": "select * from user"}, "no such table: user", profile=profile)
+    assert suggestions(case) == []
+
+
+def test_evidence_counts_what_agrees() -> None:
+    """Successes of the same shape but with other values do not speak for a value."""
+    profile = ToolProfile()
+    for session in range(50):
+        profile.observe_success({"n": 40 + session}, str(session))
+    [best, *_] = suggestions(make_case({"n": 500}, "n must be <= 20", profile=profile))
+    assert best.evidence.successes == 0
+    assert "stay" not in best.changes[0].reason
+
+
+def test_an_old_schema_counts_less_and_forbids_nothing() -> None:
+    """What failed under another schema may be right now; what was usual then is less sure."""
+    profile = profile_of(zone="UTC", n=1)
+    profile.observe_failure({"zone": "UTC", "n": 2}, blame_parameters=True)
+    schema = object_schema(zone="string", n="integer")
+    now = make_case({"n": 1}, missing("zone"), schema=schema, profile=profile)
+    old = Case(**{name: getattr(now, name) for name in _GIVEN} | {"profile_is_current": False})
+    assert suggestions(old)[0].confidence < suggestions(now)[0].confidence
+
+
+_GIVEN = ("parameters", "reading", "view", "profile", "signature", "similar", "seeds", "writes",
+          "schema")  # fmt: skip
+
+
+def test_successes_alone_never_make_a_suggestion_sure() -> None:
+    """To succeed is weak evidence of right: a wrong suggestion must not make itself certain."""
+    known = rule("bad x", Replace(name="x", before="a", value="b"), sessions=0)
+    next(iter(known.rules.values())).successes = 10_000
+    profile = profile_of(x="b")
+    case = make_case({"x": "a"}, "bad x", signature=known, profile=profile)
+    assert all(each.confidence < 0.9 for each in suggestions(case))
+
+
+def test_ran_and_then_failed_to_validate_is_no_rejection() -> None:
+    """Validators' phrases about what came back, or about another input, prove nothing."""
+    nothing = ToolAnnotations()
+    for message in (
+        "Output validation error: 'id' is a required property",
+        "1 validation error for CreateUserResponse\nid\n  Field required "
+        "[type=missing, input_value={'name': 'x'}, input_type=dict]",
+        "1 validation error for User\nid\n  Field required "
+        "[type=missing, input_value={'nick': 'y'}, input_type=dict]",
+        "The row was inserted, then: 'id' is a required property",
+        "Rate limit exceeded while writing page 7",
+    ):
+        case = make_case({"name": "x"}, message, writes=True)
+        assert not answer_to(case, message, nothing).response.retry.safe, message
+    assert make_case(
+        {}, "Output validation error: 'id' is a required property"
+    ).reading.category == ("contract_violation")
+
+
+@pytest.mark.parametrize(
+    ("message", "parameters"),
+    [
+        ("Input validation error: 'zone' is a required property", {"tz": "UTC"}),
+        ("MCP error -32602: Invalid arguments for tool x: []", {"tz": "UTC"}),
+        ("Error executing tool f: 1 validation error for fArguments\nzone\n  Field required "
+         "[type=missing, input_value={'tz': 'UTC'}, input_type=dict]", {"tz": "UTC"}),
+        ("1 validation error for call[f]\nn\n  Input should be a valid integer, unable to parse "
+         "string as an integer [type=int_parsing, input_value='x', input_type=str]", {"n": "x"}),
+        ("1 validation error for GitLog\nn\n  Input should be a valid integer, unable to parse "
+         "string as an integer [type=int_parsing, input_value='five', input_type=str]",
+         {"n": "five"}),
+        ("f() got an unexpected keyword argument 'tz'", {"tz": "UTC"}),
+    ],
+)  # fmt: skip
+def test_a_refusal_of_this_very_call_may_be_repeated(
+    message: str, parameters: dict[str, Any]
+) -> None:
+    """The framework's own frame, or a validator's words that fit the call, prove it."""
+    case = make_case(parameters, message, writes=True)
+    assert answer_to(case, message, ToolAnnotations()).response.retry.safe
+
+
+@pytest.mark.parametrize(
+    ("message", "wait_ms"),
+    [
+        ("Rate limit exceeded. Retry after 30 seconds", 30_000),
+        ("429: try again in 2 minutes", 120_000),
+        ("Too many requests; please try again in 2 hours.", 7_200_000),
+        ("rate limit hit, retry-after: 7", 7_000),
+        ("Rate limited, wait 500ms", 500),
+        ("rate limit: retry 1 of 3 failed", 2_000),
+        ("rate limit; gave up, will not retry after 5 attempts", 2_000),
+        ("rate limit resets at 2026-02-20T14:00:00Z", 2_000),
+    ],
+)
+def test_a_stated_wait_is_read_with_its_unit(message: str, wait_ms: float) -> None:
+    """A count of attempts or a date is no wait; then the usual one counts."""
+    found = answer_to(make_case({}, message), message=message).response.suggestions[0]
+    assert found.retry_after_ms == wait_ms
+
+
+def test_a_value_of_a_like_call_is_only_used_when_it_is_common() -> None:
+    """The nearest success is another session's: what only it had stays with it."""
+    profile = ToolProfile()
+    profile.observe_success({"q": "x", "account": "acct-private"}, "theirs")
+    view = object_schema(q="string", account="string")
+    base = make_case({"q": "x"}, missing("account"), schema=view, profile=profile)
+    near = (SimilarCall("0" * 32, {"q": "x", "account": "acct-private"}, 0.99),)
+    case = Case(**{name: getattr(base, name) for name in _GIVEN} | {"similar": near})
+    assert suggestions(case) == []
+
+
+def test_a_rule_keeps_no_example_of_anybodys_call() -> None:
+    """What is learned of a repair is its edits and counts, nothing of the rest of the call."""
+    assert not {name for name in RepairRule.model_fields if "example" in name}

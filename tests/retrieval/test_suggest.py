@@ -1,0 +1,148 @@
+"""The suggester over the real store and index: what it trusts, and what it does in trouble."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from aftercall.json_values import content_hash
+from aftercall.wire import (
+    FailedCall,
+    SuggestRequest,
+    SuggestResponse,
+    Tool,
+    ToolAnnotations,
+)
+from embeddings.protocol import EmbeddingError
+from mongo.errors import StoreUnavailableError
+from mongo.records import StoredTool, ToolKey
+from retrieval.index.protocol import VectorIndexError
+from tests.ingest.conftest import WORKSPACE, Brain, brain
+from tests.retrieval.cases import an_execution, object_schema
+
+__all__ = ["brain"]
+
+MISSING = "Input validation error: 'zone' is a required property"
+SCHEMA = object_schema(zone="string", style="string")
+
+
+def failed(server: str | None = "srv", message: str = MISSING, **fields: Any) -> FailedCall:
+    """A call of `now` that gave the zone another name, or whatever is said."""
+    return FailedCall.model_validate(
+        {
+            "agent": "ada", "server_name": server, "tool_name": "now", "session_id": "s",
+            "parameters": {"time_zone": "UTC", "style": "long"}, "error": {"message": message},
+        } | fields
+    )  # fmt: skip
+
+
+async def ask(memory: Brain, call: FailedCall, annotations: Any = None) -> SuggestResponse:
+    request = SuggestRequest(execution=call, annotations=annotations)
+    return await memory.suggester.suggest(WORKSPACE, request)
+
+
+async def register(memory: Brain, **fields: Any) -> None:
+    tool = Tool.model_validate(
+        {
+            "toolId": "t",
+            "namespace": "n",
+            "name": "now",
+            "serverName": "srv",
+            "updatedAt": "2026-02-20T14:30:00Z",
+        }
+        | fields
+    )
+    await memory.store.put_tool(StoredTool(WORKSPACE, tool))
+
+
+async def succeed(memory: Brain, count: int, start: int = 1, **fields: Any) -> None:
+    given = {"tool_name": "now", "parameters": {"zone": "UTC", "style": "long"}} | fields
+    await memory.learn(
+        *(
+            an_execution(execution_id=str(UUID(int=n)), session_id=f"s{n}", **given)
+            for n in range(start, start + count)
+        )
+    )
+
+
+@pytest.mark.parametrize("part", ["embedder", "index"])
+async def test_without_like_calls_there_still_is_an_answer(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """The schema and the error need neither model nor vectors."""
+
+    async def broken(*_: object) -> None:
+        raise EmbeddingError("gone") if part == "embedder" else VectorIndexError("gone")
+
+    if part == "embedder":
+        monkeypatch.setattr(brain.embedder, "embed", broken)
+    else:
+        monkeypatch.setattr(brain.suggester, "_index", type("Broken", (), {"search": broken})())
+    found = (await ask(brain, failed(input_schema=SCHEMA))).suggestions[0]
+    assert found.corrected_parameters == {"style": "long", "zone": "UTC"}
+
+
+async def test_a_suggestion_is_found_by_id_at_once_and_stored_soon(brain: Brain) -> None:
+    """Nobody waits for the store, and an outcome may come before it has finished."""
+    issued = (await ask(brain, failed(input_schema=SCHEMA))).suggestions[0].suggestion_id
+    assert brain.suggester.issued(WORKSPACE, issued) is not None
+    assert brain.suggester.issued("elsewhere", issued) is None
+    await brain.suggester.close()
+    assert brain.suggester.issued(WORKSPACE, issued) is None
+    assert await brain.store.get_suggestion(WORKSPACE, issued) is not None
+
+
+async def test_a_suggestion_that_could_not_be_stored_is_stored_with_the_next(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that is away for a moment loses no suggestion."""
+
+    async def away(*_: object) -> None:
+        raise StoreUnavailableError("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(brain.store, "save_suggestions", away)
+        first = (await ask(brain, failed(input_schema=SCHEMA))).suggestions[0].suggestion_id
+        await brain.suggester.close()
+    await ask(brain, failed(input_schema=SCHEMA))
+    await brain.suggester.close()
+    assert await brain.store.get_suggestion(WORKSPACE, first) is not None
+
+
+async def test_the_registered_schema_and_annotations_count(brain: Brain) -> None:
+    """A gateway that registered the tool need not send them with every question."""
+    await register(brain, inputSchema=SCHEMA, annotations={"readOnlyHint": True})
+    response = await ask(brain, failed(message="zone is required"))
+    assert response.suggestions[0].corrected_parameters == {"style": "long", "zone": "UTC"}
+    assert "only reads" in response.retry.reason
+
+
+async def test_empty_annotations_trust_none(brain: Brain) -> None:
+    """The caller's word stands above what was registered: `{}` says that no claim is believed."""
+    await register(brain, inputSchema=SCHEMA, annotations={"readOnlyHint": True})
+    response = await ask(brain, failed(message="zone is required"), ToolAnnotations())
+    assert not response.retry.safe
+
+
+async def test_a_profile_of_another_schema_is_only_a_hint(brain: Brain) -> None:
+    """What was usual under the old schema is proposed with less confidence under the new one."""
+    await succeed(brain, 10, input_schema=SCHEMA)
+    call = failed(parameters={"style": "long"}, input_schema=SCHEMA)
+    reads = ToolAnnotations(read_only_hint=True)
+    now = (await ask(brain, call, reads)).suggestions[0]
+    newer = SCHEMA | {"description": "version 2"}
+    assert content_hash(newer) != content_hash(SCHEMA)
+    later = (await ask(brain, call.model_copy(update={"input_schema": newer}), reads)).suggestions
+    assert now.corrected_parameters == {"style": "long", "zone": "UTC"}
+    assert all(each.confidence < now.confidence for each in later)
+
+
+async def test_a_tool_of_that_name_on_another_server_is_another_tool(brain: Brain) -> None:
+    """Neither its values nor its counts are evidence."""
+    await succeed(brain, 10, server_name="other")
+    response = await ask(
+        brain, failed(server=None, input_schema=SCHEMA), ToolAnnotations(read_only_hint=True)
+    )
+    assert response.suggestions[0].evidence.successes == 0
+    assert response.suggestions[0].evidence.execution_ids == []
+    assert await brain.store.get_knowledge(ToolKey(WORKSPACE, None, "now")) is None
