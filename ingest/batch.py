@@ -150,7 +150,7 @@ def _learn_repairs(material: BatchMaterial) -> Iterable[RepairRow]:
     """Repairs whose later-arrived half is in this batch: so each is counted exactly once."""
     in_batch = {each.position for each in material.executions}
     for (tool, session), calls in material.sessions.items():
-        positions = {each.execution.execution_id: each.position for each in calls}
+        stored = {each.execution.execution_id: each for each in calls}
         try:
             repairs = mine([each.execution for each in calls])
         except Exception:
@@ -158,8 +158,10 @@ def _learn_repairs(material: BatchMaterial) -> Iterable[RepairRow]:
             continue
         for repair in repairs:
             pair = (repair.failed.execution_id, repair.mended.execution_id)
-            if max(positions[each] for each in pair) in in_batch:
-                learn_repair(material.knowledge[tool], repair)
+            if max(stored[each].position for each in pair) in in_batch:
+                mended = stored[repair.mended.execution_id]
+                schema_hash = mended.schema_hash or material.schema_hashes[tool]
+                learn_repair(material.knowledge[tool], repair, schema_hash)
                 yield _repair_row(tool, repair)
 
 

@@ -10,7 +10,14 @@ from ingest.mining import Repair
 from retrieval.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
 from retrieval.edits import Edit, edit_key
 from retrieval.index.protocol import Kind
-from retrieval.knowledge import MAX_EDITS_LENGTH, MAX_EXAMPLES, ToolKnowledge, remember
+from retrieval.knowledge import (
+    MAX_EDITS_LENGTH,
+    MAX_EXAMPLES,
+    MAX_PROFILES,
+    NO_SCHEMA,
+    ToolKnowledge,
+    remember,
+)
 from retrieval.reading import ErrorReading
 
 _BLAMES_PARAMETERS = frozenset({"invalid_parameters", "not_found"})
@@ -40,13 +47,14 @@ def learn_failure(
     remember(known.agents, execution.agent)
 
 
-def learn_repair(knowledge: ToolKnowledge, repair: Repair) -> None:
+def learn_repair(knowledge: ToolKnowledge, repair: Repair, schema_hash: str | None) -> None:
     """Add a mined repair to the rules of its signature, in place."""
     if len(edit_key(repair.edits)) > MAX_EDITS_LENGTH:
         return
     known = knowledge.signature_to_update(repair.reading.signature, repair.reading.category)
     rule = known.rule_to_update(repair.edits)
     rule.repairs += 1
+    remember(rule.schema_hashes, schema_hash or NO_SCHEMA, MAX_PROFILES)
     remember(rule.sessions, session_of(repair.mended))
     remember(rule.execution_ids, repair.mended.execution_id, MAX_EXAMPLES)
     rule.last_seen = _later(rule.last_seen, repair.mended.timestamp)

@@ -32,6 +32,8 @@ class RepairRule(BaseModel):
     """Suggestions of these edits that were reported to have worked."""
     failures: int = 0
     """Suggestions of these edits that were reported to have failed."""
+    schema_hashes: list[str] = Field(default_factory=list)
+    """Schemas under which it was seen to mend; `NO_SCHEMA` where none was known."""
     sessions: list[str] = Field(default_factory=list)
     execution_ids: list[str] = Field(default_factory=list)
     last_seen: datetime | None = None

@@ -12,9 +12,16 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, content_hash
 from aftercall.redaction import Redactor
-from aftercall.wire import FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
+from aftercall.wire import (
+    FailedCall,
+    Suggestion,
+    SuggestRequest,
+    SuggestResponse,
+    ToolAnnotations,
+)
 from embeddings.protocol import Embedder, EmbeddingError
 from embeddings.render import question_text
 from embeddings.terms import terms_text
@@ -95,15 +102,14 @@ class Suggester:
         }
         seeds = self._seeds.find(reading, call.tool_name, near_seeds)
         reading = _informed(reading, seeds)
-        case = _case(
-            call, reading, knowledge, registered, annotations, hits, documents, seeds
-        )  # fmt: skip
+        case = _case(call, reading, knowledge, registered, annotations, hits, documents, seeds)
         shapes = {
             shape_of(document.example): document.count
             for document in documents.values()
             if document.example is not None
         }
         found = answer(case, call.error, annotations, limit=request.limit, shapes=shapes)
+        found = self._without_secrets(call.tool_name, found)
         self._remember(tool, found)
         took = (time.perf_counter() - started) * 1000
         return found.response.model_copy(update={"took_ms": round(took, 3)})
@@ -144,6 +150,25 @@ class Suggester:
         near = [hit.document_id for hit in seeds if hit.similarity >= _MIN_SEED_SIMILARITY]
         return successes, near
 
+    def _without_secrets(self, tool_name: str, found: Answer) -> Answer:
+        """The answer without what is masked today: it may have been learned before it was."""
+        kept = [
+            _redacted_words(suggestion, self._redactor)
+            for suggestion in found.response.suggestions
+            if self._is_open(tool_name, suggestion)
+        ]
+        none_left = bool(found.response.suggestions) and not kept
+        changes: dict[str, object] = {"suggestions": kept}
+        if none_left:
+            changes |= {"abstained": True, "reason": "what is known of this failure is masked"}
+        return replace(found, response=found.response.model_copy(update=changes))
+
+    def _is_open(self, tool_name: str, suggestion: Suggestion) -> bool:
+        corrected = suggestion.corrected_parameters
+        return corrected is None or same_json(
+            self._redactor.parameters(tool_name, corrected), corrected
+        )
+
     def _remember(self, tool: ToolKey, found: Answer) -> None:
         """Keep what was suggested; saved in the background, so that nobody waits for it."""
         for suggestion in found.response.suggestions:
@@ -171,6 +196,15 @@ class Suggester:
                 return
             for issued in batch:
                 self._unsaved.pop(issued.suggestion.suggestion_id, None)
+
+
+def _redacted_words(suggestion: Suggestion, redactor: Redactor) -> Suggestion:
+    changes = [
+        change.model_copy(update={"reason": redactor.text(change.reason)})
+        for change in suggestion.changes
+    ]
+    lesson = redactor.text(suggestion.lesson)
+    return suggestion.model_copy(update={"changes": changes, "lesson": lesson})
 
 
 def _informed(reading: ErrorReading, seeds: tuple[SeedEntry, ...]) -> ErrorReading:
@@ -210,6 +244,7 @@ def _case(
         seeds=seeds,
         writes=not annotations.read_only_hint,
         schema=schema,
+        schema_hash=None if schema is None else content_hash(schema),
     )
 
 

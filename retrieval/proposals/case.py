@@ -36,6 +36,7 @@ class Case:
     view: ToolView | None = None
     profile: ToolProfile | None = None
     profile_is_current: bool = True
+    schema_hash: str | None = None
     signature: SignatureKnowledge | None = None
     similar: tuple[SimilarCall, ...] = ()
     seeds: tuple[SeedEntry, ...] = ()

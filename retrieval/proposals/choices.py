@@ -10,7 +10,7 @@ from retrieval.catalogues import catalogue, is_about
 from retrieval.edits import Replace
 from retrieval.formats import rewrite
 from retrieval.proposals.case import Case
-from retrieval.proposals.option import OLD_SCHEMA, Option, Trials
+from retrieval.proposals.option import Option, Trials
 from retrieval.reading import Fault
 from retrieval.values import nearest
 
@@ -101,7 +101,7 @@ def _near(
         # No closed list: what is meant may be another thing of a like name.
         slip = nearness == _ONE_SLIP and len(str(value)) >= _LONG and not case.writes
         trials = trials if slip or nearness >= _SAME else trials.plus(_OPEN_LIST)
-        trials = trials if case.profile_is_current else trials.scaled(OLD_SCHEMA)
+        trials = trials if case.profile_is_current else trials.under_old_schema()
     yield Option(
         (Replace(name=name, before=value, value=texts[text]),),
         f"the nearest known value; {words[source]}",

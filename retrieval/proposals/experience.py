@@ -6,7 +6,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, Clamp, Edit, EditDoesNotApplyError, Replace, apply_edits, names_of
-from retrieval.knowledge import RepairRule
+from retrieval.knowledge import NO_SCHEMA, RepairRule
 from retrieval.profile import COMMON_SESSIONS
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option, Trials
@@ -36,7 +36,7 @@ def rule_options(case: Case) -> Iterator[Option]:
         yield Option(
             tuple(rule.edits),
             f"it mended the same error {rule.repairs} time{'s' * (rule.repairs != 1)} before",
-            rule_trials(rule),
+            _trials(case, rule),
             ("repairs",),
             repairs=rule.repairs,
             successes=rule.successes,
@@ -44,6 +44,14 @@ def rule_options(case: Case) -> Iterator[Option]:
             execution_ids=tuple(rule.execution_ids[-3:]),
             covers=_touched(case, rule.edits) | said,
         )
+
+
+def _trials(case: Case, rule: RepairRule) -> Trials:
+    """A rule that was only seen under other schemas of the tool counts less."""
+    trials = rule_trials(rule)
+    if case.schema_hash is None or {case.schema_hash, NO_SCHEMA} & set(rule.schema_hashes):
+        return trials
+    return trials.under_old_schema()
 
 
 def rule_trials(rule: RepairRule) -> Trials:

@@ -9,7 +9,7 @@ from retrieval.edits import Add, Cast, Edit, Remove, Rename
 from retrieval.identifiers import name_similarity
 from retrieval.parameters import ParameterView
 from retrieval.proposals.case import Case
-from retrieval.proposals.option import OLD_SCHEMA, Option, Trials
+from retrieval.proposals.option import Option, Trials
 from retrieval.reading import Fault
 from retrieval.values import CastError, cast, fits
 
@@ -156,7 +156,7 @@ def _supplied_values(case: Case, name: str, covers: frozenset[int]) -> Iterator[
         yield Option(
             (Add(name=name, value=common.value),),
             f"{common.count} of {total} successes have this value",
-            trials if case.profile_is_current else trials.scaled(OLD_SCHEMA),
+            trials if case.profile_is_current else trials.under_old_schema(),
             ("profile",),
             successes=common.count,
             covers=covers,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from aftercall.wire import EvidenceSource
 from retrieval.edits import Edit, edit_key
 
-OLD_SCHEMA = 0.5
+_OLD_SCHEMA = 0.5
 """Weight of what was seen under another schema of the tool (4-rules.md, Suggesting)."""
 
 
@@ -23,6 +23,10 @@ class Trials:
     def scaled(self, factor: float) -> "Trials":
         """Weaker (factor below 1) evidence of the same proportion."""
         return Trials(self.right * factor, self.wrong * max(factor, 0.5))
+
+    def under_old_schema(self) -> "Trials":
+        """The same seen under another schema: half of what spoke for it, and one more doubt."""
+        return Trials(self.right * _OLD_SCHEMA, self.wrong + 1)
 
 
 @dataclass(frozen=True, slots=True)

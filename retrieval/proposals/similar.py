@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from aftercall.json_patch import same_json
 from retrieval.edits import Add
 from retrieval.proposals.case import Case
-from retrieval.proposals.option import OLD_SCHEMA, Option, Trials
+from retrieval.proposals.option import Option, Trials
 from retrieval.reading import Fault
 from retrieval.values import fits
 
@@ -35,7 +35,7 @@ def similar_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
             yield Option(
                 (Add(name=name, value=value),),
                 "the most similar success had this value",
-                trials if case.profile_is_current else trials.scaled(OLD_SCHEMA),
+                trials if case.profile_is_current else trials.under_old_schema(),
                 ("similar",),
                 execution_ids=(call.execution_id,),
                 covers=frozenset({index}),

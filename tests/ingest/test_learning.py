@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from aftercall.redaction import Redactor
 from aftercall.wire import Execution, OutcomeReport, SuggestRequest
 from embeddings.protocol import EmbeddingError
 from ingest.learner import learn_failure, learn_repair, learn_success
@@ -247,10 +248,38 @@ async def test_what_is_known_of_a_tool_stays_small(brain: Brain) -> None:
         learn_failure(known, failed, reading, None)
         for edit in (Replace(name="text", before="a", value="y" * 100_000),
                      Replace(name="p", before=str(number), value="z" * 400)):  # fmt: skip
-            learn_repair(known, Repair(failed, mended, reading, [edit]))
+            learn_repair(known, Repair(failed, mended, reading, [edit]), None)
     assert len(known.model_dump_json()) < 4_000_000
 
 
 def hash_of(number: int) -> str:
     """A word of letters, so that no mask makes two of them one."""
     return "".join(chr(103 + int(digit)) for digit in f"{number:08d}")
+
+
+async def test_a_repair_under_an_old_schema_counts_less(brain: Brain) -> None:
+    """The rule stays, and under a newer schema of the tool it is less sure."""
+    old = {"type": "object", "properties": {"repo_path": {}, "revision": {}}}
+    newer = old | {"description": "version 2"}
+    for number, session in ((1, "a"), (3, "b"), (5, "c")):
+        await brain.learn(
+            show(number, session, "master", input_schema=old),
+            show(number + 1, session, "main", input_schema=old),
+        )
+    then = (await brain.ask(show(9, "z", "master", input_schema=old))).suggestions[0]
+    now = (await brain.ask(show(9, "z", "master", input_schema=newer))).suggestions[0]
+    assert now.corrected_parameters == then.corrected_parameters
+    assert now.confidence < then.confidence - 0.05
+
+
+async def test_what_is_masked_since_is_not_answered(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value learned before its name was declared secret is never suggested again."""
+    for number, session in ((1, "a"), (3, "b"), (5, "c")):
+        await brain.learn(show(number, session, "master"), show(number + 1, session, "main"))
+    assert (await brain.ask(show(9, "z", "master"))).suggestions
+    monkeypatch.setattr(brain.suggester, "_redactor", Redactor.create(extra_names=["revision"]))
+    response = await brain.ask(show(9, "z", "master"))
+    assert "main" not in response.model_dump_json()
+    assert response.abstained

@@ -4,13 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import Suggestion, ToolAnnotations
+from aftercall.wire import ExecutionError, Suggestion, ToolAnnotations
+from ingest.seed import load_seed
 from retrieval.confidence import lower_bound
 from retrieval.edits import Rename, Replace
 from retrieval.knowledge import SignatureKnowledge
 from retrieval.parameters import view_of_schema
 from retrieval.profile import ToolProfile
 from retrieval.proposals import Trials
+from retrieval.reading import read_error
 from tests.retrieval.cases import READS, answer_to, make_case, object_schema
 
 TIME = object_schema(timezone="string")
@@ -268,3 +270,14 @@ def test_a_bound_without_a_name_goes_to_the_parameter_that_has_it() -> None:
     message = "50 is greater than the maximum of 10"
     found = best(make_case({"page": 50, "top": 50}, message, schema=schema))
     assert found.corrected_parameters == {"page": 50, "top": 10}
+
+
+def test_the_corpus_never_makes_an_answer_worse() -> None:
+    """A corpus entry that agrees with the error adds to it, and the error stays named."""
+    message = "Invalid parameter: topK must be <= 10"
+    call = {"query": "q", "topK": 50}
+    seeds = load_seed().find(read_error(ExecutionError(message=message), call), "rag_query", [])
+    assert seeds
+    alone, helped = best(make_case(call, message)), best(make_case(call, message, seeds=seeds))
+    assert helped.confidence >= alone.confidence
+    assert {"error", "seed"} <= set(helped.evidence.sources)

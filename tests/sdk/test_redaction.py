@@ -395,8 +395,9 @@ def test_long_hostile_texts_are_done_in_linear_time(unit: str) -> None:
 
 def test_masked_values_are_recognised_at_any_depth() -> None:
     """What holds a mask is never proposed."""
-    for value in ("[redacted:string:1-8]", "a [hashed:integer:00ff] b", {"a": [{"b": "[redacted:number:1-8]"}]}):  # fmt: skip  # noqa: E501
-        assert is_redacted(value)  # type: ignore[arg-type]  # JSON all the same
+    deep: JsonValue = {"a": [{"b": "[redacted:number:1-8]"}]}
+    for value in ("[redacted:string:1-8]", "a [hashed:integer:00ff] b", deep):
+        assert is_redacted(value)
     for plain in ("redacted", "[redacted]", 1, None, True, {"redacted": ["x"]}):
         assert not is_redacted(plain)  # type: ignore[arg-type]  # JSON all the same
 
