@@ -109,5 +109,9 @@ def _changes(changes: list[JsonValue]) -> str | None:
 def _evidence(evidence: JsonObject) -> str:
     sources = evidence.get("sources")
     words = [str(source) for source in sources] if isinstance(sources, list) else []
-    counts = [f"{evidence[key]} {key}" for key in ("repairs", "successes") if evidence.get(key)]
+    counts = [
+        f"{evidence[many]} {one if evidence[many] == 1 else many}"
+        for one, many in (("repair", "repairs"), ("success", "successes"))
+        if evidence.get(many)
+    ]
     return ", ".join([*words, *counts])

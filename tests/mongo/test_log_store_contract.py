@@ -162,6 +162,8 @@ async def test_session_calls_are_the_latest_of_one_tool_in_one_session(log_store
     )
     calls = await log_store.session_calls([(SEARCH, "s-1")], 3)
     assert [call.execution.sequence for call in calls] == [2, 3, 4]
+    earlier = await log_store.session_calls([(SEARCH, "s-1")], 2, before=calls[-1].position)
+    assert [call.execution.sequence for call in earlier] == [2, 3]
     (unserved,) = await log_store.session_calls([(NO_SERVER, "s-1")], 10)
     assert unserved.execution.sequence == 11
     assert unserved.tool_key == NO_SERVER
