@@ -68,17 +68,6 @@ class Indexer:
         """Say that something new was stored."""
         self._learner.wake()
 
-    async def drain(self, timeout_s: float) -> bool:
-        """Wait until the queues are empty; False when they are not within the time."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                while not (self._learner.is_idle and self._vectors.is_idle):
-                    await self._learner.until_idle()
-                    await self._vectors.until_idle()
-        except TimeoutError:
-            return False
-        return True
-
     async def close(self) -> None:
         """Stop after the step at hand; what is left stays in the queues."""
         await self._learner.close()

@@ -25,7 +25,6 @@ class QueueWorker:
         self._name = name
         self._step = step
         self._work = asyncio.Event()
-        self._idle = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.problem: str | None = None
         """Why the work stands still; None while all is well."""
@@ -37,17 +36,7 @@ class QueueWorker:
 
     def wake(self) -> None:
         """Say that there is something new in the queue."""
-        self._idle.clear()
         self._work.set()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether the queue was found empty and nothing was said to be new since."""
-        return self._idle.is_set()
-
-    async def until_idle(self) -> None:
-        """Wait until the queue is empty."""
-        await self._idle.wait()
 
     async def close(self) -> None:
         """Stop; what is left stays in the queue."""
@@ -61,11 +50,10 @@ class QueueWorker:
         while True:
             try:
                 self._work.clear()
-                if not await self._step() and not self._work.is_set():
-                    self._idle.set()
-                    self.problem = None
-                    await self._work.wait()
+                done = await self._step()
                 self.problem = None
+                if not done:
+                    await self._work.wait()
             except (StoreError, VectorIndexError, EmbeddingError) as error:
                 self.problem = str(error)
                 log.error("%s stands still and will be tried again: %s", self._name, error)  # noqa: TRY400 - an operator's matter, not a bug

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
-from aftercall.json_values import JsonObject
 from mongo.protocol import LogStore
 from mongo.records import StoredTool, ToolKey
 from retrieval.documents import Document
@@ -27,7 +26,6 @@ class Memory:
         self._knowledge: _Lru[ToolKey, ToolKnowledge | None] = _Lru(max_tools)
         self._tools: _Lru[ToolKey, StoredTool | None] = _Lru(max_tools)
         self._documents: _Lru[tuple[str, str], Document] = _Lru(max_documents)
-        self._schemas: _Lru[tuple[str, str], JsonObject | None] = _Lru(max_tools)
 
     async def knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
         """What is known of a tool; not to be changed by the caller."""
@@ -47,17 +45,6 @@ class Memory:
             self._tools.put(tool, value, generation)
             return value
         return self._tools[tool]
-
-    async def schema(self, workspace: str, schema_hash: str) -> JsonObject | None:
-        """An input schema by its hash."""
-        key = (workspace, schema_hash)
-        if key not in self._schemas:
-            generation = self._schemas.generation
-            value = await self._store.get_schema(workspace, schema_hash)
-            if value is not None:
-                self._schemas.put(key, value, generation)
-            return value
-        return self._schemas[key]
 
     async def documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
         """Those of the documents that exist, by id."""

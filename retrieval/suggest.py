@@ -232,7 +232,8 @@ def _case(
     seeds: tuple[SeedEntry, ...],
 ) -> Case:
     schema = call.input_schema or (registered.tool.input_schema if registered else None)
-    profile, is_current = _profile(knowledge, schema)
+    schema_hash = None if schema is None else content_hash(schema)
+    profile, is_current = _profile(knowledge, schema_hash)
     return Case(
         parameters=call.parameters,
         reading=reading,
@@ -244,12 +245,12 @@ def _case(
         seeds=seeds,
         writes=not annotations.read_only_hint,
         schema=schema,
-        schema_hash=None if schema is None else content_hash(schema),
+        schema_hash=schema_hash,
     )
 
 
 def _profile(
-    knowledge: ToolKnowledge | None, schema: JsonObject | None
+    knowledge: ToolKnowledge | None, schema_hash: str | None
 ) -> tuple[ToolProfile | None, bool]:
     """The profile to go by, and whether it is of the live schema.
 
@@ -257,10 +258,10 @@ def _profile(
     """
     if knowledge is None:
         return None, True
-    if schema is not None and (exact := knowledge.profile(content_hash(schema))):
+    if schema_hash is not None and (exact := knowledge.profile(schema_hash)):
         return exact, True
     newest = next(reversed(knowledge.profiles.values()), None)
-    return knowledge.profile(None) or newest, schema is None
+    return knowledge.profile(None) or newest, schema_hash is None
 
 
 def _view(schema: JsonObject | None, profile: ToolProfile | None) -> ToolView | None:
