@@ -85,14 +85,14 @@ class HistoryTool:
 
 def tools(count: int = 200, seed: int = 7) -> list[HistoryTool]:
     """The tools of the history; at most 200, one per verb and noun."""
-    dice = random.Random(seed)  # noqa: S311  # a repeatable history, no secret
+    dice = random.Random(seed)  # a repeatable history, no secret
     names = [f"{verb}_{noun}" for noun in _NOUNS for verb in _VERBS]
     return [_tool(f"{name.split('_')[1]}-server", name, dice) for name in names[:count]]
 
 
 def executions(count: int, seed: int = 7, tool_count: int = 200) -> Iterator[Json]:
     """`count` executions in the order in which they happened."""
-    dice = random.Random(seed)  # noqa: S311  # as above
+    dice = random.Random(seed)  # as above
     catalogue = tools(tool_count, seed)
     step = timedelta(days=_DAYS) / count
     made = 0
@@ -111,7 +111,7 @@ def new_failures(count: int, seed: int = 11, tool_count: int = 200) -> Iterator[
     Every error text and context is distinct, also after its numbers and quotes are masked, so that
     no cache of texts or signatures can answer.
     """
-    dice = random.Random(seed)  # noqa: S311  # as above
+    dice = random.Random(seed)  # as above
     catalogue = tools(tool_count)
     for number in range(count):
         tool = dice.choice(catalogue)
@@ -135,7 +135,7 @@ def new_failures(count: int, seed: int = 11, tool_count: int = 200) -> Iterator[
 
 def repeated_failures(count: int, seed: int = 7, tool_count: int = 200) -> Iterator[Json]:
     """The commonest mistake, made again and again by different sessions."""
-    dice = random.Random(seed)  # noqa: S311  # as above
+    dice = random.Random(seed)  # as above
     tool = tools(tool_count)[0]
     failed = next(
         execution

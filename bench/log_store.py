@@ -192,7 +192,7 @@ async def watch_loop(lags_ms: list[float], interval_s: float = 0.002) -> None:
 
 async def keep_busy() -> None:
     """Callbacks of random length without a pause, as from a service under full load."""
-    chance = random.Random(0)  # noqa: S311  # not for secrets
+    chance = random.Random(0)  # not for secrets
     while True:
         until = time.perf_counter() + chance.uniform(0, BUSY_FOR_S)
         while time.perf_counter() < until:

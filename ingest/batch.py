@@ -14,6 +14,7 @@ from ingest.learner import (
     failure_document,
     learn_failure,
     learn_outcome,
+    learn_recoveries,
     learn_repair,
     learn_success,
     merge_document,
@@ -31,10 +32,12 @@ from mongo.records import (
     ToolKey,
 )
 from retrieval.documents import Document, document_id, shape_of
-from retrieval.edits import edit_key, edits_of_key
+from retrieval.edits import Edit, edit_key, edits_of_key
 from retrieval.knowledge import ToolKnowledge
 from retrieval.memory import Memory
 from retrieval.reading import ErrorReading, read_error
+from retrieval.recovery import workspace_wide
+from retrieval.standing import ANYBODY
 
 _SESSION_CALLS = 50
 """Calls of one tool in one session, before the batch's own, that mining looks back on."""
@@ -48,6 +51,8 @@ class BatchMaterial:
 
     executions: list[StoredExecution]
     outcomes: list[tuple[SuggestionOutcome, IssuedSuggestion]]
+    reporters: dict[tuple[str, str], str]
+    """Agents by workspace and execution id, of those outcomes whose execution is stored."""
     readings: dict[int, ErrorReading]
     knowledge: dict[ToolKey, ToolKnowledge]
     schema_hashes: dict[ToolKey, str | None]
@@ -87,14 +92,19 @@ async def load_batch(
         knowledge[tool] = at_hand.get(tool) or await _knowledge(tool, store)
         registered = await memory.tool(tool)
         schema_hashes[tool] = registered.tool.schema_hash if registered else None
+    sessions = await _sessions(executions, store)
+    learning = {tool for tool, _ in sessions} | {issued.tool for _, issued in known_issued}
+    for everywhere in {workspace_wide(tool.workspace) for tool in learning}:
+        knowledge[everywhere] = at_hand.get(everywhere) or await _knowledge(everywhere, store)
     readings = await asyncio.to_thread(_read_all, executions)
     return BatchMaterial(
         executions=executions,
         outcomes=known_issued,
+        reporters=await _reporters(outcomes, store),
         readings=readings,
         knowledge=knowledge,
         schema_hashes=schema_hashes,
-        sessions=await _sessions(executions, store),
+        sessions=sessions,
         documents=await _documents(executions, readings, store),
     )
 
@@ -122,10 +132,13 @@ def learn_batch(material: BatchMaterial) -> LearnedBatch:
     for outcome, issued in material.outcomes:
         knowledge = material.knowledge[issued.tool]
         edits = edits_of_key(issued.edit_key)
-        learn_outcome(knowledge, issued.signature, edits, outcome.outcome)
+        reporter = material.reporters.get((outcome.workspace, outcome.execution_id), ANYBODY)
+        everywhere = material.knowledge[workspace_wide(issued.tool.workspace)]
+        learn_outcome(knowledge, issued.signature, edits, outcome.outcome, reporter, everywhere)
     learned.knowledge_rows = [
         KnowledgeRow(tool, knowledge.model_dump_json().encode())
         for tool, knowledge in material.knowledge.items()
+        if tool != workspace_wide(tool.workspace) or knowledge.recoveries or knowledge.signatures
     ]
     learned.document_rows = [
         DocumentRow(*key, document.model_dump_json().encode(), key not in material.documents)
@@ -161,17 +174,20 @@ def _learn_repairs(material: BatchMaterial) -> Iterable[RepairRow]:
             if max(stored[each].position for each in pair) in in_batch:
                 mended = stored[repair.mended.execution_id]
                 schema_hash = mended.schema_hash or material.schema_hashes[tool]
-                learn_repair(material.knowledge[tool], repair, schema_hash)
-                yield _repair_row(tool, repair)
+                everywhere = material.knowledge[workspace_wide(tool.workspace)]
+                learn_repair(material.knowledge[tool], repair, schema_hash, everywhere)
+                if repair.edits is not None:
+                    learn_recoveries(repair, material.knowledge[tool], everywhere)
+                    yield _repair_row(tool, repair, repair.edits)
 
 
-def _repair_row(tool: ToolKey, repair: Repair) -> RepairRow:
+def _repair_row(tool: ToolKey, repair: Repair, edits: list[Edit]) -> RepairRow:
     return RepairRow(
         tool=tool,
         failed_id=repair.failed.execution_id,
         mended_id=repair.mended.execution_id,
         signature=repair.reading.signature,
-        data=edit_key(repair.edits).encode(),
+        data=edit_key(edits).encode(),
     )
 
 
@@ -220,6 +236,20 @@ async def _sessions(
         key: seen
         for key, seen in calls.items()
         if len({call.execution.outcome for call in seen}) > 1
+    }
+
+
+async def _reporters(
+    outcomes: list[SuggestionOutcome], store: LogStore
+) -> dict[tuple[str, str], str]:
+    """Who says what became of suggestions: the agents of the executions that followed them."""
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for outcome in outcomes:
+        wanted[outcome.workspace].add(outcome.execution_id)
+    return {
+        (workspace, stored.execution.execution_id): stored.execution.agent
+        for workspace, ids in wanted.items()
+        for stored in await store.get_executions(workspace, sorted(ids))
     }
 
 

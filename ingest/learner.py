@@ -1,6 +1,7 @@
 """Learning: one execution's worth of knowledge, added to what is known of its tool. Pure."""
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from aftercall.json_values import JsonObject, canonical_json
@@ -8,26 +9,52 @@ from aftercall.wire import Execution, Outcome
 from embeddings.render import call_text, failure_text
 from ingest.mining import Repair
 from retrieval.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
-from retrieval.edits import Edit, edit_key
+from retrieval.edits import (
+    Edit,
+    EditDoesNotApplyError,
+    Grounds,
+    apply_edits,
+    edit_key,
+    for_any_tool,
+    names_of,
+)
+from retrieval.edits.places import first
 from retrieval.index.protocol import Kind
 from retrieval.knowledge import (
     MAX_EDITS_LENGTH,
     MAX_EXAMPLES,
+    MAX_FAULTS,
     MAX_PROFILES,
+    MAX_SHARED_RULES,
     NO_SCHEMA,
+    RepairRule,
+    SignatureKnowledge,
     ToolKnowledge,
     remember,
+    signature_id,
+    skeleton_of,
 )
+from retrieval.profile.places import place_of
 from retrieval.reading import ErrorReading
+from retrieval.reading.faults import FaultKind
+from retrieval.recovery import learn_recovery
+from retrieval.repeats import forget_repeat, learn_repeat, session_mark
+from retrieval.standing import ANYBODY
+from retrieval.values import same_value
 
 _BLAMES_PARAMETERS = frozenset({"invalid_parameters", "not_found"})
 _MAX_EXAMPLE = 2_000
+_LATER = 0.5
+"""Weight of a repair that is one only by its likeness: other successes lie between."""
 
 
 def learn_success(knowledge: ToolKnowledge, execution: Execution, schema_hash: str | None) -> None:
     """Add a success to the tool's profile, in place."""
     profile = knowledge.profile_to_update(schema_hash)
-    profile.observe_success(execution.parameters, session_of(execution))
+    profile.observe_success(
+        execution.parameters, session_of(execution), execution.agent, execution.timestamp
+    )
+    forget_repeat(knowledge.runs, execution.parameters)
 
 
 def learn_failure(
@@ -39,29 +66,122 @@ def learn_failure(
     """Add a failure to the tool's profile and to its signature's count, in place."""
     profile = knowledge.profile_to_update(schema_hash)
     blame = reading.category in _BLAMES_PARAMETERS
-    profile.observe_failure(execution.parameters, blame_parameters=blame)
+    lasting = reading.category != "not_found" and all(f.kind != "not_found" for f in reading.faults)
+    profile.observe_failure(
+        execution.parameters,
+        reading.faults,
+        execution.timestamp,
+        blame_parameters=blame,
+        lasting=lasting,
+    )
     known = knowledge.signature_to_update(reading.signature, reading.category)
     known.count += 1
     known.first_seen = _earlier(known.first_seen, execution.timestamp)
     known.last_seen = _later(known.last_seen, execution.timestamp)
+    known.faults = skeleton_of(reading)
     remember(known.agents, execution.agent)
+    learn_repeat(
+        knowledge.runs,
+        execution.parameters,
+        signature_id(reading.signature),
+        reading.category,
+        session=session_mark(execution.session_id, execution.agent),
+        at=execution.timestamp,
+    )
 
 
-def learn_repair(knowledge: ToolKnowledge, repair: Repair, schema_hash: str | None) -> None:
-    """Add a mined repair to the rules of its signature, in place."""
-    if len(edit_key(repair.edits)) > MAX_EDITS_LENGTH:
+def learn_recoveries(repair: Repair, *knowledge: ToolKnowledge) -> None:
+    """Add how long a failure of the moment lasted to the tool's and the workspace's, in place."""
+    if repair.edits:
         return
+    for known in knowledge:
+        learn_recovery(
+            known.recoveries,
+            repair.reading.category,
+            failed_at=repair.failed.timestamp,
+            worked_at=repair.mended.timestamp,
+            session=session_of(repair.mended),
+            agent=hashlib.sha256(repair.mended.agent.encode()).hexdigest()[:8],
+        )
+
+
+def learn_repair(
+    knowledge: ToolKnowledge,
+    repair: Repair,
+    schema_hash: str | None,
+    shared: ToolKnowledge | None = None,
+) -> None:
+    """Add a mined repair to the rules of its signature, in place.
+
+    What its edits do for any tool is counted in `shared` too, by the kind of fault they mended.
+    """
     known = knowledge.signature_to_update(repair.reading.signature, repair.reading.category)
-    rule = known.rule_to_update(repair.edits)
-    rule.repairs += 1
-    remember(rule.schema_hashes, schema_hash or NO_SCHEMA, MAX_PROFILES)
-    remember(rule.sessions, session_of(repair.mended))
+    known.faults = skeleton_of(repair.reading)
+    grounds = Grounds(repair.reading.faults, repair.failed.context)
+    agent = repair.mended.agent
+    for rule in known.rules.values():
+        if _is_otherwise(repair, rule.edits, grounds):
+            rule.testimony.mended_otherwise(agent)
+    for fault in repair.reading.faults[:MAX_FAULTS] if shared is not None else ():
+        of_kind = shared.signature(fault.kind) if shared is not None and fault.path else None
+        for rule in of_kind.rules.values() if of_kind else ():
+            edits = [edit.at(fault.path) for edit in rule.edits]
+            if _is_otherwise(repair, edits, grounds):
+                rule.testimony.mended_otherwise(agent)
+    if repair.edits is None or len(edit_key(repair.edits)) > MAX_EDITS_LENGTH:
+        known.mends += 1
+        return
+    _count_repair(known.rule_to_update(repair.edits), repair, schema_hash or NO_SCHEMA)
+    if shared is not None:
+        for rule in _shared_rules(shared, known, repair.edits):
+            _count_repair(rule, repair, NO_SCHEMA)
+    known.mends += 1
+
+
+def _is_otherwise(repair: Repair, edits: Sequence[Edit], grounds: Grounds) -> bool:
+    """Whether edits could have been made to the failed call, and are not what mended it."""
+    try:
+        made = apply_edits(repair.failed.parameters, edits, grounds)
+    except EditDoesNotApplyError:
+        return False
+    mended = repair.mended.parameters
+    names = {name for edit in edits for name in names_of(edit)}
+    return any(
+        (name in made) != (name in mended) or not same_value(made.get(name), mended.get(name))
+        for name in names
+    )
+
+
+def _count_repair(rule: RepairRule, repair: Repair, schema_hash: str) -> None:
+    weight = _LATER if repair.certainty == "later" else 1.0
+    rule.repaired(repair.mended.agent, session_of(repair.mended), weight)
+    remember(rule.schema_hashes, schema_hash, MAX_PROFILES)
     remember(rule.execution_ids, repair.mended.execution_id, MAX_EXAMPLES)
     rule.last_seen = _later(rule.last_seen, repair.mended.timestamp)
 
 
+def _shared_rules(
+    shared: ToolKnowledge, known: SignatureKnowledge, edits: Sequence[Edit]
+) -> Iterator[RepairRule]:
+    """The rules of all tools that these edits are about, each once."""
+    found: dict[tuple[FaultKind, str], Edit] = {}
+    for edit in edits:
+        kind = known.faults.get(place_of(first(edit.path)))
+        general = for_any_tool(edit)
+        if kind is not None and general is not None:
+            found[kind, edit_key([general])] = general
+    for (kind, _), edit in found.items():
+        of_kind = shared.signature_to_update(kind, "invalid_parameters")
+        yield of_kind.rule_to_update([edit], MAX_SHARED_RULES)
+
+
 def learn_outcome(
-    knowledge: ToolKnowledge, signature: str, edits: list[Edit], outcome: Outcome
+    knowledge: ToolKnowledge,
+    signature: str,
+    edits: list[Edit],
+    outcome: Outcome,
+    agent: str = ANYBODY,
+    shared: ToolKnowledge | None = None,
 ) -> None:
     """Add what became of a suggestion to its rule, in place.
 
@@ -71,11 +191,10 @@ def learn_outcome(
     known = knowledge.signature(signature)
     if known is None or len(edit_key(edits)) > MAX_EDITS_LENGTH:
         return  # forgotten since, or too special: such a rule would serve nobody
-    rule = known.rule_to_update(edits)
-    if outcome == "success":
-        rule.successes += 1
-    else:
-        rule.failures += 1
+    known.rule_to_update(edits).reported(agent, outcome)
+    if shared is not None:
+        for rule in _shared_rules(shared, known, edits):
+            rule.reported(agent, outcome)
 
 
 def success_document(workspace: str, execution: Execution) -> Document:

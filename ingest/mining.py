@@ -1,13 +1,18 @@
-"""Repair mining: a failure, then a success of the same tool in the same session, that mended it."""
+"""Repair mining: a failure, then a success of the same tool in the same session, that mended it.
+
+Other failures may lie between: an agent that mends one fault at a time teaches by each of its
+attempts what the success did differently.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Literal
 
 from aftercall.json_patch import same_json
 from aftercall.wire import Execution
-from retrieval.edits import Edit, infer_edits
+from retrieval.edits import Edit, Grounds, infer_edits
 from retrieval.reading import ErrorReading, read_error
 
 MAX_GAP = timedelta(minutes=30)
@@ -15,18 +20,25 @@ MAX_GAP = timedelta(minutes=30)
 MAX_CALLS_BETWEEN = 10
 _TRANSIENT = frozenset({"timeout", "rate_limited", "unavailable"})
 
+Certainty = Literal["stated", "next", "later"]
+"""Who says that it is a repair: the caller (`repairOf`); the order, when it is the first success
+after the failure; or only its likeness, when other successes lie between."""
+
 
 @dataclass(frozen=True, slots=True)
 class Repair:
     """A failed execution, the success that mended it, and what the success did differently.
 
-    `edits` is empty when calling again unchanged was enough.
+    `edits` is empty when calling again unchanged was enough, and None when what the success did
+    instead is no rule: a new intent, or a value of its own. That such calls were mended otherwise
+    speaks against the rules of their error.
     """
 
     failed: Execution
     mended: Execution
     reading: ErrorReading
-    edits: list[Edit]
+    edits: list[Edit] | None
+    certainty: Certainty = "next"
 
 
 def mine(calls: Sequence[Execution]) -> list[Repair]:
@@ -61,18 +73,26 @@ def _mended(
         if each.timestamp - failed.timestamp <= MAX_GAP
         and each.repair_of in (None, failed.execution_id)
     ]
-    for success in _successes([*named, *near]):
+    grounds = Grounds(reading.faults, failed.context)
+    otherwise: Repair | None = None
+    for rank, success in enumerate(_successes([*named, *near])):
         if success.suggestion_id is not None:
             return None  # our own doing: it teaches as the outcome of that suggestion
+        certainty: Certainty = (
+            "stated" if success.repair_of is not None else "later" if rank else "next"
+        )
         if same_json(success.parameters, failed.parameters):
             # The same call worked later: a repair only where waiting is one.
-            return Repair(failed, success, reading, []) if reading.category in _TRANSIENT else None
+            waited = reading.category in _TRANSIENT
+            return Repair(failed, success, reading, [], certainty) if waited else None
         if reading.category in _TRANSIENT:
             continue
-        edits = infer_edits(failed.parameters, success.parameters, reading)
+        edits = infer_edits(failed.parameters, success.parameters, reading, grounds)
         if edits:
-            return Repair(failed, success, reading, edits)
-    return None
+            return Repair(failed, success, reading, edits, certainty)
+        if certainty != "later" and otherwise is None:
+            otherwise = Repair(failed, success, reading, None, certainty)
+    return otherwise
 
 
 def _successes(calls: Iterable[Execution]) -> list[Execution]:

@@ -14,6 +14,7 @@ from mongo.records import (
     DocumentRow,
     IndexCommit,
     IssuedSuggestion,
+    JudgedSuggestion,
     KnowledgeRow,
     NewExecution,
     RepairRow,
@@ -155,6 +156,14 @@ class LogStore(Protocol):
 
     async def pending_outcomes(self, limit: int) -> list[SuggestionOutcome]:
         """The oldest outcomes that nothing was learned from yet, oldest first."""
+        ...
+
+    async def judged_suggestions(self, workspace: str, limit: int) -> list[JudgedSuggestion]:
+        """The latest outcomes of suggestions with an estimate, latest first."""
+        ...
+
+    async def workspaces_with_outcomes(self) -> list[str]:
+        """Workspaces in which an outcome was said, in order."""
         ...
 
     # Small facts, such as which model made the vectors

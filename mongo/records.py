@@ -110,6 +110,17 @@ class IssuedSuggestion:
     signature: str
     edit_key: str
     issued_at: datetime
+    estimate: float | None = None
+    """Its confidence by the shipped calibration alone, in [0, 1]: what a new one is fitted on."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSuggestion:
+    """What a suggestion's confidence was, and what became of it; the agent where it is known."""
+
+    estimate: float
+    outcome: Outcome
+    agent: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
 from aftercall.wire import (
@@ -16,44 +16,77 @@ from aftercall.wire import (
     SuggestResponse,
     ToolAnnotations,
 )
-from retrieval.advice import Advice, abstention_reason, advise, retry_advice
-from retrieval.confidence import MIN_CONFIDENCE, confidence_of, lower_bound
+from retrieval.advice import (
+    PLAIN,
+    Advice,
+    NoAdvice,
+    Situation,
+    abstention_reason,
+    advise,
+    loop_note,
+    retry_advice,
+)
+from retrieval.confidence import MIN_CONFIDENCE, Calibration, Estimate, lower_bound, shipped
 from retrieval.documents import shape_of
 from retrieval.edits import Cast, Edit, Remove, Rename, edit_key
 from retrieval.lessons import lesson_of
-from retrieval.proposals import Case, Proposal, propose
+from retrieval.proposals import Case, Proposal
 from retrieval.proposals.experience import rule_trials
-from retrieval.verify import Verifier
+from retrieval.ranking import judge
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """All that an answer is made from: no I/O from here on.
+
+    `annotations` are the claims about the tool that the caller trusts; `shapes` say how many
+    successes had which shape of parameters (see `documents.shape_of`); `situation` is where the
+    call stands, beside the case.
+    """
+
+    case: Case
+    error: ExecutionError
+    annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    situation: Situation = PLAIN
+    calibration: Calibration = field(default_factory=shipped)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A suggestion with what is kept of it beside, so that its outcome can teach.
+
+    `edit_key` stands for its edits; `estimate` is its confidence as shipped, None where no
+    calibration made it.
+    """
+
+    suggestion: Suggestion
+    edit_key: str
+    estimate: float | None = None
+
+    def noted(self, note: str | None) -> "Offer":
+        """The same with a note behind its lesson."""
+        if note is None:
+            return self
+        lesson = f"{self.suggestion.lesson} {note}"
+        return replace(self, suggestion=self.suggestion.model_copy(update={"lesson": lesson}))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response, and per suggestion the edits it stands for, so that its outcome can teach."""
+    """A response, and its suggestions as offers by their ids."""
 
     response: SuggestResponse
-    edit_keys: dict[str, str]
+    offers: dict[str, Offer]
 
 
-def answer(
-    case: Case,
-    error: ExecutionError,
-    annotations: ToolAnnotations,
-    *,
-    limit: int,
-    shapes: Mapping[str, int],
-) -> Answer:
-    """Rank what can be proposed.
-
-    Args:
-        case: the failed call with what is known.
-        error: what the tool said.
-        annotations: claims about the tool that the caller trusts.
-        limit: most suggestions.
-        shapes: how many successes had which shape of parameters (see `documents.shape_of`).
-    """
-    advice = advise(case.reading, error)
-    ranked = [_advised(case, advice)] if advice else _ranked(case, shapes)
-    kept = [(s, key) for s, key in ranked if s.confidence >= MIN_CONFIDENCE][:limit]
+def answer(question: Question, *, limit: int) -> Answer:
+    """Rank what can be proposed, and give the best; at most `limit` suggestions."""
+    case = question.case
+    advice = advise(case, question.error, question.situation)
+    ranked = _advised_or_ranked(question, advice)
+    kept = [each for each in ranked if each.suggestion.confidence >= MIN_CONFIDENCE][:limit]
+    hands_over = bool(kept) and kept[0].suggestion.action == "escalate"
     return Answer(
         SuggestResponse(
             pattern=Pattern(
@@ -61,37 +94,52 @@ def answer(
                 signature=case.reading.signature,
                 confidence=case.reading.confidence,
             ),
-            suggestions=[suggestion for suggestion, _ in kept],
-            retry=retry_advice(case.reading, annotations),
+            suggestions=[each.suggestion for each in kept],
+            retry=retry_advice(case.reading, question.annotations, hands_over=hands_over),
             abstained=not kept,
-            reason=None if kept else _why_not(case),
+            reason=None if kept else _why_not(case, advice, question.situation),
             took_ms=0.0,
         ),
-        {suggestion.suggestion_id: key for suggestion, key in kept},
+        {each.suggestion.suggestion_id: each for each in kept},
     )
 
 
-def _why_not(case: Case) -> str:
-    """Why nothing is suggested, with the corpus's lesson where it has one."""
-    lessons = [seed.lesson for seed in case.seeds[:1]]
-    return ". ".join([abstention_reason(case.reading), *lessons])
+def _why_not(case: Case, advice: Advice | NoAdvice | None, situation: Situation) -> str:
+    """Why nothing is suggested: what is near, the corpus's lesson, and whether it is a loop."""
+    reason = abstention_reason(case, situation)
+    if isinstance(advice, NoAdvice):
+        reason = advice.reason
+    note = loop_note(situation)
+    return reason if note is None else f"{reason}. {note}"
 
 
-def _ranked(case: Case, shapes: Mapping[str, int]) -> list[tuple[Suggestion, str]]:
-    verifier = Verifier(case)
-    scored = [
-        (confidence_of(case, proposal), proposal)
-        for proposal in propose(case)
-        if verifier.accepts(proposal)
-    ]
-    scored.sort(key=lambda item: (-item[0], len(item[1].options), item[1].key))
-    surest: dict[str, tuple[float, Proposal]] = {}
-    for confidence, proposal in scored:
-        surest.setdefault(proposal.key, (confidence, proposal))
+def _advised_or_ranked(question: Question, advice: Advice | NoAdvice | None) -> list[Offer]:
+    """The advice where there is one; beside it a repair that was learned for this very error."""
+    if isinstance(advice, NoAdvice):
+        return []
+    note = loop_note(question.situation)
+    ranked = []
+    if advice is None or advice.yields:
+        ranked = [offer.noted(note) for offer in _ranked(question)]
+    if advice is None:
+        return ranked
+    learned = [each for each in ranked if "repairs" in each.suggestion.evidence.sources]
+    advised = _advised(question.case, advice)
+    if advice.action != "retry_unchanged":
+        advised = advised.noted(note)
+    return sorted([advised, *learned], key=lambda each: -each.suggestion.confidence)
+
+
+def _ranked(question: Question) -> list[Offer]:
+    case = question.case
     return [
-        (_suggestion(case, proposal, confidence, shapes), edit_key(_edits(proposal)))
-        for confidence, proposal in surest.values()
-        if confidence >= MIN_CONFIDENCE
+        Offer(
+            _suggestion(case, judged.proposal, judged.estimate, question.shapes),
+            edit_key(_edits(judged.proposal)),
+            judged.estimate.shipped,
+        )
+        for judged in judge(case, question.calibration)
+        if judged.estimate.probability >= MIN_CONFIDENCE
     ]
 
 
@@ -100,7 +148,7 @@ def _edits(proposal: Proposal) -> list[Edit]:
 
 
 def _suggestion(
-    case: Case, proposal: Proposal, confidence: float, shapes: Mapping[str, int]
+    case: Case, proposal: Proposal, estimate: Estimate, shapes: Mapping[str, int]
 ) -> Suggestion:
     options = proposal.options
     edits = _edits(proposal)
@@ -120,7 +168,8 @@ def _suggestion(
         action="change_parameters",
         changes=changes,
         corrected_parameters=proposal.parameters,
-        confidence=round(confidence, 4),
+        confidence=round(estimate.probability, 4),
+        confidence_interval=(round(estimate.low, 4), round(estimate.high, 4)),
         evidence=Evidence(
             repairs=max(option.repairs for option in options),
             successes=max(shape, *(option.successes for option in options)),
@@ -162,25 +211,34 @@ def _changes(case: Case, proposal: Proposal) -> list[Change]:
     return changes
 
 
-def _advised(case: Case, advice: Advice) -> tuple[Suggestion, str]:
+def _advised(case: Case, advice: Advice) -> Offer:
     """An action that leaves the parameters as they are; its own history counts with the prior."""
     trials = advice.trials
     rule = case.signature.rules.get(edit_key([])) if case.signature else None
-    if rule and advice.action == "retry_unchanged":
+    rule = rule if advice.action == "retry_unchanged" else None
+    if rule is not None:
         trials = trials.plus(rule_trials(rule))
+    ids = rule.execution_ids[-3:] if rule else list(advice.execution_ids)
+    sources: list[EvidenceSource] = ["error"]
+    if rule is not None:
+        sources.append("repairs")
+    elif advice.execution_ids:
+        sources.append("similar")
+    is_retry = advice.action == "retry_unchanged"
     suggestion = Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action=advice.action,
-        corrected_parameters=case.parameters if advice.action == "retry_unchanged" else None,
+        corrected_parameters=case.parameters if is_retry else advice.parameters,
+        tool=advice.tool,
         retry_after_ms=advice.retry_after_ms,
         confidence=round(lower_bound(trials), 4),
         evidence=Evidence(
             repairs=rule.repairs if rule else 0,
-            successes=rule.successes if rule else 0,
-            failures=rule.failures if rule else 0,
-            execution_ids=rule.execution_ids[-3:] if rule else [],
-            sources=["error", "repairs"] if rule else ["error"],
+            successes=rule.successes if rule else advice.successes,
+            failures=rule.failures if rule else advice.failures,
+            execution_ids=ids,
+            sources=sources,
         ),
         lesson=advice.lesson,
     )
-    return suggestion, edit_key([])
+    return Offer(suggestion, edit_key([]))

@@ -128,3 +128,15 @@ def _word_similarity(a: str, b: str) -> float:
 def _is_subsequence(short: str, long: str) -> bool:
     letters = iter(long)
     return all(char in letters for char in short)
+
+
+# How much is asked for at a time: to get less is still what was meant.
+_PORTION = frozenset(
+    ("limit", "top", "k", "max", "maximum", "count", "n", "num", "size", "per", "page", "results",
+     "depth", "timeout", "width", "height", "quality", "tokens", "lines", "length")
+)  # fmt: skip
+
+
+def is_portion(name: str) -> bool:
+    """Whether a parameter says how much is wanted at a time, such as `limit` or `topK`."""
+    return not _PORTION.isdisjoint(words_of(name))

@@ -8,14 +8,30 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from aftercall.wire import ErrorCategory
-from retrieval.edits import Edit, edit_key
-from retrieval.profile import ToolProfile
+from aftercall.wire import ErrorCategory, Outcome
+from retrieval.edits import OF_ANY_TEXT, Edit, edit_key
+from retrieval.profile import Boundary, ToolProfile
+from retrieval.profile.places import place_of
+from retrieval.reading import ErrorReading
+from retrieval.reading.faults import FaultKind
+from retrieval.recovery import RecoveryTimes
+from retrieval.repeats import Run
+from retrieval.standing import (
+    ANYBODY,
+    MOST_REPAIRS,
+    MOST_SUCCESSES,
+    Standing,
+    Testimony,
+    Witness,
+)
 
 MAX_PROFILES = 4
 """Schema versions remembered; older ones are forgotten, oldest first."""
 MAX_SIGNATURES = 200
 MAX_RULES = 10
+MAX_SHARED_RULES = 40
+"""Of a kind of fault, over all tools: more than there are edits that depend on no tool."""
+MAX_FAULTS = 16
 MAX_NAMES = 12
 MAX_EDITS_LENGTH = 1_000
 """Characters of a rule's key. A longer repair is text rewritten, which mends no other call."""
@@ -37,6 +53,40 @@ class RepairRule(BaseModel):
     sessions: list[str] = Field(default_factory=list)
     execution_ids: list[str] = Field(default_factory=list)
     last_seen: datetime | None = None
+    testimony: Testimony = Field(default_factory=Testimony)
+
+    def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
+        """Count a mined repair; `weight` (0 to 1) is how sure it is that it was one."""
+        self._believe_old_counts()
+        self.repairs += 1
+        remember(self.sessions, session)
+        self.testimony.repaired(agent, session, weight)
+
+    def reported(self, agent: str, outcome: Outcome) -> None:
+        """Count what became of a suggestion."""
+        self._believe_old_counts()
+        self.successes += outcome == "success"
+        self.failures += outcome == "failure"
+        self.testimony.reported(agent, outcome)
+
+    def standing(self) -> Standing:
+        """What speaks for and against it, each agent's word up to its cap."""
+        if self.testimony.witnesses:
+            return self.testimony.standing()
+        sessions = min(self.repairs, len(self.sessions), MOST_REPAIRS)
+        return Standing(sessions, min(self.successes, MOST_SUCCESSES), self.failures)
+
+    def agents(self) -> int:
+        """How many agents mended a failure so, as far as they are remembered."""
+        return sum(each.repairs > 0 for each in self.testimony.witnesses.values())
+
+    def _believe_old_counts(self) -> None:
+        """Counts that were stored without their agents go on as those of an unnamed one."""
+        if not self.testimony.witnesses and (self.repairs or self.successes or self.failures):
+            old = self.standing()
+            self.testimony.witnesses[ANYBODY] = Witness(
+                repairs=old.repairs, successes=old.successes, failures=old.failures
+            )
 
 
 class SignatureKnowledge(BaseModel):
@@ -49,14 +99,22 @@ class SignatureKnowledge(BaseModel):
     first_seen: datetime | None = None
     last_seen: datetime | None = None
     rules: dict[str, RepairRule] = Field(default_factory=dict)
+    mends: int = 0
+    """Failures that were mended, by a rule or otherwise."""
+    faults: dict[str, FaultKind] = Field(default_factory=dict)
+    """Its skeleton: what was wrong, by place; the last reading's."""
 
-    def rule_to_update(self, edits: list[Edit]) -> RepairRule:
+    def rule_to_update(self, edits: list[Edit], limit: int = MAX_RULES) -> RepairRule:
         """The rule of these edits, made when it is new in the place of the weakest."""
         key = edit_key(edits)
-        if key not in self.rules and len(self.rules) >= MAX_RULES:
-            weakest = min(self.rules, key=lambda k: self.rules[k].repairs + self.rules[k].successes)
+        if key not in self.rules and len(self.rules) >= limit:
+            weakest = min(self.rules, key=lambda k: sum(self.rules[k].standing()[:2]))
             del self.rules[weakest]
-        return self.rules.setdefault(key, RepairRule(edits=edits))
+        # What can be done to any text could have been done to all that were mended otherwise.
+        rule = self.rules.setdefault(key, RepairRule(edits=edits))
+        if not rule.repairs and any(isinstance(edit, OF_ANY_TEXT) for edit in edits):
+            rule.testimony.otherwise[ANYBODY] = self.mends
+        return rule
 
 
 class ToolKnowledge(BaseModel):
@@ -65,6 +123,10 @@ class ToolKnowledge(BaseModel):
     profiles: dict[str, ToolProfile] = Field(default_factory=dict)
     """By schema hash; `NO_SCHEMA` for calls whose schema is not known."""
     signatures: dict[str, SignatureKnowledge] = Field(default_factory=dict)
+    recoveries: dict[ErrorCategory, RecoveryTimes] = Field(default_factory=dict)
+    """How long transient failures lasted (see `retrieval.recovery`)."""
+    runs: dict[str, Run] = Field(default_factory=dict)
+    """Calls that keep failing with the same error (see `retrieval.repeats`)."""
 
     def profile(self, schema_hash: str | None) -> ToolProfile | None:
         """The profile of a schema version, if there is one."""
@@ -79,9 +141,25 @@ class ToolKnowledge(BaseModel):
             del self.profiles[next(iter(self.profiles))]
         return profile
 
+    def boundaries(self, place: str) -> dict[str, Boundary]:
+        """Where the numbers at a place work and where not (see `Boundary`), by schema hash."""
+        found = ((key, profile.boundary(place)) for key, profile in self.profiles.items())
+        return {key: boundary for key, boundary in found if boundary}
+
     def signature(self, text: str) -> SignatureKnowledge | None:
         """What is known of a kind of failure."""
         return self.signatures.get(signature_id(text))
+
+    def like(self, known: str, faults: dict[str, FaultKind]) -> list[SignatureKnowledge]:
+        """Other kinds of failure than the known one: the same was wrong at the same places.
+
+        Not those of errors that say of no place what is wrong: these are alike in nothing.
+        """
+        return [
+            each
+            for each in self.signatures.values()
+            if faults and each.rules and each.faults == faults and each.signature != known
+        ]
 
     def signature_to_update(self, text: str, category: ErrorCategory) -> SignatureKnowledge:
         """The same, made when it is new; the least recent is forgotten when there is no room."""
@@ -93,6 +171,11 @@ class ToolKnowledge(BaseModel):
         while len(self.signatures) > MAX_SIGNATURES:
             del self.signatures[next(iter(self.signatures))]
         return known
+
+
+def skeleton_of(reading: ErrorReading) -> dict[str, FaultKind]:
+    """What an error says is wrong, by place (`flights[].date`); without values and words."""
+    return {place_of(fault.path): fault.kind for fault in reading.faults[:MAX_FAULTS] if fault.path}
 
 
 def signature_id(text: str) -> str:

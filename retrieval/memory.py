@@ -9,11 +9,21 @@ from typing import Generic, TypeVar
 
 from mongo.protocol import LogStore
 from mongo.records import StoredTool, ToolKey
+from retrieval.confidence import Calibration, Scaling, shipped
 from retrieval.documents import Document
 from retrieval.knowledge import ToolKnowledge
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+def calibration_fact(workspace: str) -> str:
+    """The name of the store's fact that holds a workspace's scaling of confidence."""
+    return f"calibration:{workspace}"
+
+
+_MAX_WORKSPACES = 20
+"""Whose lists of tools are kept: they may be long, and are needed now and then only."""
 
 
 class Memory:
@@ -25,7 +35,9 @@ class Memory:
         self._store = store
         self._knowledge: _Lru[ToolKey, ToolKnowledge | None] = _Lru(max_tools)
         self._tools: _Lru[ToolKey, StoredTool | None] = _Lru(max_tools)
+        self._registered: _Lru[str, list[StoredTool]] = _Lru(_MAX_WORKSPACES)
         self._documents: _Lru[tuple[str, str], Document] = _Lru(max_documents)
+        self._calibrations: _Lru[str, Calibration] = _Lru(max_tools)
 
     async def knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
         """What is known of a tool; not to be changed by the caller."""
@@ -46,6 +58,26 @@ class Memory:
             return value
         return self._tools[tool]
 
+    async def tools(self, workspace: str) -> list[StoredTool]:
+        """All registered tools of a workspace, by id; not to be changed by the caller."""
+        if workspace not in self._registered:
+            generation = self._registered.generation
+            value = await self._store.list_tools(workspace)
+            self._registered.put(workspace, value, generation)
+            return value
+        return self._registered[workspace]
+
+    async def calibration(self, workspace: str) -> Calibration:
+        """How the workspace's confidence is calibrated: as shipped until it has its own."""
+        if workspace not in self._calibrations:
+            generation = self._calibrations.generation
+            fact = await self._store.get_fact(calibration_fact(workspace))
+            scaling = Scaling.model_validate_json(fact) if fact else Scaling()
+            value = shipped().model_copy(update={"scaling": scaling})
+            self._calibrations.put(workspace, value, generation)
+            return value
+        return self._calibrations[workspace]
+
     async def documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
         """Those of the documents that exist, by id."""
         missing = [each for each in ids if (workspace, each) not in self._documents]
@@ -57,9 +89,14 @@ class Memory:
         found = {each: self._documents.get((workspace, each)) for each in ids}
         return {each: document for each, document in found.items() if document}
 
+    def forget_calibration(self, workspace: str) -> None:
+        """The workspace's scaling has changed."""
+        self._calibrations.forget(workspace)
+
     def forget_tool(self, tool: ToolKey) -> None:
         """The registered tool has changed."""
         self._tools.forget(tool)
+        self._registered.forget(tool.workspace)
 
     def forget_knowledge(self, tools: Sequence[ToolKey]) -> None:
         """What is known of these tools has changed."""

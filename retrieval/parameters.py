@@ -43,6 +43,8 @@ class ParameterView:
     minimum: float | None = None
     maximum: float | None = None
     item_types: tuple[JsonType, ...] = ()
+    described_by: frozenset[str] = frozenset()
+    """Words of its description, lower case and without a final s, that may name what it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
         minimum=_limit(options, "minimum", "exclusiveMinimum", 1),
         maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
         item_types=tuple(_types(items)),
+        described_by=_words(description),
     )
 
 
@@ -159,6 +162,21 @@ def _limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> fl
             whole = "integer" in _types(option)
             return float(beyond) + (step if whole else step * 1e-9 * max(1.0, abs(beyond)))
     return None
+
+
+_COMMON = frozenset(
+    (
+        "this", "that", "which", "with", "from", "into", "will", "should", "must", "only", "when",
+        "default", "value", "optional", "required", "used", "using", "given", "true", "false",
+        "none", "name", "number", "list", "string", "current", "performed", "allowed", "wanted",
+    )
+)  # fmt: skip
+_MAX_WORDS = 20
+
+
+def _words(description: str) -> frozenset[str]:
+    found = (word.rstrip("s") for word in re.findall(r"[a-z]{4,20}", description[:300].lower()))
+    return frozenset(islice((word for word in found if word not in _COMMON), _MAX_WORDS))
 
 
 def _stated(allowed: tuple[JsonValue, ...], description: str) -> tuple[str, ...]:

@@ -28,16 +28,21 @@ from embeddings.terms import terms_text
 from mongo.errors import StoreError
 from mongo.protocol import LogStore
 from mongo.records import IssuedSuggestion, StoredTool, ToolKey
-from retrieval.answer import Answer, answer
+from retrieval.advice import needs_like_calls
+from retrieval.answer import Answer, Question, answer
+from retrieval.circumstances import situation_of
+from retrieval.classifier import CategoryHead, is_unsure, text_of
 from retrieval.documents import Document, SeedEntry, shape_of
+from retrieval.elsewhere import NEAR_SUCCESSES
 from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
-from retrieval.knowledge import ToolKnowledge
+from retrieval.knowledge import ToolKnowledge, skeleton_of
 from retrieval.memory import Memory
 from retrieval.parameters import ToolView, view_of_schema
 from retrieval.profile import ToolProfile
 from retrieval.proposals import Case
 from retrieval.proposals.case import SimilarCall
 from retrieval.reading import ErrorReading, read_error
+from retrieval.recovery import workspace_wide
 from retrieval.seedbook import SeedBook
 
 _SIMILAR = 5
@@ -80,19 +85,30 @@ class Suggester:
         self._redactor = redactor
         self._seeds = seeds
         self._clock = clock
+        self._head = CategoryHead.load(embedder.name)
         self._unsaved: dict[str, IssuedSuggestion] = {}
         self._saving: asyncio.Task[None] | None = None
 
     async def suggest(self, workspace: str, request: SuggestRequest) -> SuggestResponse:
         """Suggestions for a failed call, best first, or an abstention with its reason."""
         started = time.perf_counter()
+        tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
+        question = await self.examine(workspace, request)
+        found = answer(question, limit=request.limit)
+        found = self._without_secrets(tool.tool_name, found)
+        self._remember(tool, found)
+        took = (time.perf_counter() - started) * 1000
+        return found.response.model_copy(update={"took_ms": round(took, 3)})
+
+    async def examine(self, workspace: str, request: SuggestRequest) -> Question:
+        """Gather all that a failed call is answered from; nothing is remembered of it."""
         call = self._redactor.call(request.execution)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
-        reading = read_error(call.error, call.parameters)
+        reading = await self._classified(read_error(call.error, call.parameters), call)
         knowledge = await self._memory.knowledge(tool)
         registered = await self._memory.tool(tool)
         annotations = _trusted(request, registered)
-        hits, near_seeds = await self._near(tool, call, reading)
+        hits, near_seeds, anywhere = await self._near(tool, call, reading)
         found_documents = await self._memory.documents(workspace, [hit.document_id for hit in hits])
         # Without a server the index is asked for the name alone, which other servers may have too.
         documents = {
@@ -102,17 +118,22 @@ class Suggester:
         }
         seeds = self._seeds.find(reading, call.tool_name, near_seeds)
         reading = _informed(reading, seeds)
-        case = _case(call, reading, knowledge, registered, annotations, hits, documents, seeds)
+        case = replace(
+            _case(call, reading, knowledge, registered, annotations, hits, documents, seeds),
+            any_tool=await self._memory.knowledge(workspace_wide(workspace)),
+        )
+        situation = await situation_of(
+            tool, call, reading, knowledge=knowledge, registered=registered,
+            hits_anywhere=anywhere, memory=self._memory, redactor=self._redactor,
+            now=self._clock(),
+        )  # fmt: skip
         shapes = {
             shape_of(document.example): document.count
             for document in documents.values()
             if document.example is not None
         }
-        found = answer(case, call.error, annotations, limit=request.limit, shapes=shapes)
-        found = self._without_secrets(call.tool_name, found)
-        self._remember(tool, found)
-        took = (time.perf_counter() - started) * 1000
-        return found.response.model_copy(update={"took_ms": round(took, 3)})
+        calibration = await self._memory.calibration(workspace)
+        return Question(case, call.error, annotations, shapes, situation, calibration)
 
     def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
         """A suggestion that was answered a moment ago and is not in the store yet."""
@@ -124,14 +145,48 @@ class Suggester:
         if self._saving:
             await self._saving
 
+    async def _classified(self, reading: ErrorReading, call: FailedCall) -> ErrorReading:
+        """A message that no grammar nor the corpus knows well gets the classifier's category.
+
+        Only such a message costs an embedding more; the category stays as it was read where the
+        classifier is not sure, or was fitted on another embedder's vectors.
+        """
+        if self._head is None or not is_unsure(reading):
+            return reading
+        if self._seeds.find(reading, call.tool_name, ()):
+            return reading
+        try:
+            text = text_of(call.error.message)
+            [vector] = await self._embedder.embed([text], "query")
+        except EmbeddingError as error:
+            log.warning("the error's category stays as it was read: %s", error)
+            return reading
+        found = self._head.classify(vector, text, reading.category)
+        if found.category == "unknown":
+            return reading
+        return replace(
+            reading,
+            category=found.category,
+            confidence=found.confidence,
+            # A guess of another category is no ground for a retry of a call that writes.
+            rejected_before_run=reading.rejected_before_run and found.category == reading.category,
+        )
+
     async def _near(
         self, tool: ToolKey, call: FailedCall, reading: ErrorReading
-    ) -> tuple[list[Hit], list[str]]:
-        """Like successes of the tool, and like corpus entries; none when the index fails."""
+    ) -> tuple[list[Hit], list[str], list[Hit]]:
+        """Like successes of the tool, like corpus entries, and like successes of any tool.
+
+        The last only where they matter; none of them when the index fails.
+        """
         text = question_text(tool.tool_name, call.parameters, call.context, reading.signature)
         try:
             vector = (await self._embedder.embed([text], "query"))[0].astype(np.float32, copy=False)
-            successes, seeds = await self._index.search(
+            anywhere = IndexQuery(
+                workspaces=(tool.workspace,), kind="success", vector=vector,
+                terms=terms_text(text), limit=NEAR_SUCCESSES,
+            )  # fmt: skip
+            successes, seeds, *elsewhere = await self._index.search(
                 [
                     IndexQuery(
                         workspaces=(tool.workspace,), kind="success", vector=vector,
@@ -142,13 +197,14 @@ class Suggester:
                         workspaces=(SEED_WORKSPACE,), kind="reflection", vector=vector,
                         terms="", limit=_NEAR_SEEDS,
                     ),
+                    *([anywhere] if needs_like_calls(reading) else []),
                 ]
             )  # fmt: skip
         except (EmbeddingError, VectorIndexError) as error:
             log.warning("answering without like calls: %s", error)
-            return [], []
+            return [], [], []
         near = [hit.document_id for hit in seeds if hit.similarity >= _MIN_SEED_SIMILARITY]
-        return successes, near
+        return successes, near, elsewhere[0] if elsewhere else []
 
     def _without_secrets(self, tool_name: str, found: Answer) -> Answer:
         """The answer without what is masked today: it may have been learned before it was."""
@@ -158,7 +214,11 @@ class Suggester:
             if self._is_open(tool_name, suggestion)
         ]
         none_left = bool(found.response.suggestions) and not kept
-        changes: dict[str, object] = {"suggestions": kept}
+        reason = found.response.reason
+        changes: dict[str, object] = {
+            "suggestions": kept,
+            "reason": None if reason is None else self._redactor.text(reason),
+        }
         if none_left:
             changes |= {"abstained": True, "reason": "what is known of this failure is masked"}
         return replace(found, response=found.response.model_copy(update=changes))
@@ -180,8 +240,9 @@ class Suggester:
                 suggestion=suggestion,
                 tool=tool,
                 signature=found.response.pattern.signature,
-                edit_key=found.edit_keys[suggestion.suggestion_id],
+                edit_key=found.offers[suggestion.suggestion_id].edit_key,
                 issued_at=self._clock(),
+                estimate=found.offers[suggestion.suggestion_id].estimate,
             )
         if self._unsaved and (self._saving is None or self._saving.done()):
             self._saving = asyncio.create_task(self._save())
@@ -241,7 +302,11 @@ def _case(
         profile=profile,
         profile_is_current=is_current,
         signature=knowledge.signature(reading.signature) if knowledge else None,
+        like_signatures=(
+            tuple(knowledge.like(reading.signature, skeleton_of(reading))) if knowledge else ()
+        ),
         similar=tuple(_similar(hits, documents)),
+        context=call.context,
         seeds=seeds,
         writes=not annotations.read_only_hint,
         schema=schema,

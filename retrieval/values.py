@@ -34,6 +34,17 @@ def type_of(value: JsonValue) -> JsonType:
     return "array" if isinstance(value, list) else "object"
 
 
+def same_value(left: JsonValue, right: JsonValue) -> bool:
+    """Equal as JSON values: `1` is `1.0`, as JSON has one kind of number; `true` is not `1`."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_value(left[k], right[k]) for k in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_value, left, right))
+    return left == right
+
+
 def fits(value: JsonValue, types: Sequence[JsonType]) -> bool:
     """Whether a value is of one of the types; no types means any."""
     if not types:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from aftercall.redaction import Redactor
 from embeddings.factory import open_embedder
@@ -20,6 +21,7 @@ from retrieval.index.protocol import VectorIndex, VectorIndexError
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
 from service.config.settings import Settings
+from service.recalibrating import recalibrating
 
 VECTORS = "vectors"
 """Folder of the vector index inside the data folder; `aftercall rebuild` removes it."""
@@ -108,6 +110,8 @@ async def open_services(
         parsers = stack.enter_context(ThreadPoolExecutor(2, thread_name_prefix="aftercall-parse"))
         if not anew:
             indexer.start()
+            every = timedelta(hours=settings.calibration.every_h)
+            await stack.enter_async_context(recalibrating(store, memory, every))
         yield Services(
             store=store,
             embedder=embedder,

@@ -195,7 +195,12 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create,)
+def _add_estimates(connection: sqlite3.Connection) -> None:
+    """What a suggestion's confidence was before the workspace's own calibration."""
+    connection.execute("ALTER TABLE suggestions ADD COLUMN estimate REAL")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_create, _add_estimates)
 """The n-th takes a store from version n - 1 to n. Only ever add to the end."""
 
 

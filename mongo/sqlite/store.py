@@ -14,6 +14,7 @@ from mongo.records import (
     DocumentRow,
     IndexCommit,
     IssuedSuggestion,
+    JudgedSuggestion,
     KnowledgeRow,
     NewExecution,
     RepairRow,
@@ -196,6 +197,16 @@ class SqliteLogStore:
     async def pending_outcomes(self, limit: int) -> list[SuggestionOutcome]:
         """The oldest outcomes that nothing was learned from yet, oldest first."""
         return await self._readers.run(partial(suggestion_log.pending_outcomes, limit=limit))
+
+    async def judged_suggestions(self, workspace: str, limit: int) -> list[JudgedSuggestion]:
+        """The latest outcomes of suggestions with an estimate, latest first."""
+        return await self._readers.run(
+            partial(suggestion_log.judged, workspace=workspace, limit=limit)
+        )
+
+    async def workspaces_with_outcomes(self) -> list[str]:
+        """Workspaces in which an outcome was said, in order."""
+        return await self._readers.run(suggestion_log.workspaces)
 
     # Facts
 

@@ -4,17 +4,17 @@ import sqlite3
 from collections.abc import Sequence
 
 from aftercall.wire import Suggestion
-from mongo.records import IssuedSuggestion, SuggestionOutcome, ToolKey
+from mongo.records import IssuedSuggestion, JudgedSuggestion, SuggestionOutcome, ToolKey
 from mongo.sqlite import bulk, codec
 
 _INTO_SUGGESTIONS = """
 suggestions (
-    workspace, suggestion_id, server_name, tool_name, signature, edit_key, issued_at, data
+    workspace, suggestion_id, server_name, tool_name, signature, edit_key, issued_at, data, estimate
 )
 """
 
 _GET = """
-SELECT data, server_name, tool_name, signature, edit_key, issued_at FROM suggestions
+SELECT data, server_name, tool_name, signature, edit_key, issued_at, estimate FROM suggestions
 WHERE workspace = ? AND suggestion_id = ?
 """
 
@@ -26,6 +26,22 @@ SELECT json_group_array(
     ORDER BY p.position LIMIT ?
 )
 """
+
+_JUDGED = """
+SELECT estimate, outcome, agent FROM (
+    SELECT *, row_number() OVER (PARTITION BY agent ORDER BY position DESC) AS rank FROM (
+        SELECT o.position, s.estimate, o.outcome, json_extract(e.data, '$.agent') AS agent
+        FROM outcomes AS o
+        JOIN suggestions AS s ON s.workspace = o.workspace AND s.suggestion_id = o.suggestion_id
+        LEFT JOIN executions AS e ON e.workspace = o.workspace AND e.execution_id = o.execution_id
+        WHERE o.workspace = :workspace AND s.estimate IS NOT NULL
+    )
+)
+WHERE rank <= :most ORDER BY position DESC LIMIT :limit
+"""
+_LEAST_OF_AN_AGENT = 50
+_SHARE_OF_AN_AGENT = 10
+"""No agent fills more than this part of the limit, so that a flood leaves the others in sight."""
 
 _LEARNED = """
 DELETE FROM pending_outcomes WHERE position IN (
@@ -56,7 +72,7 @@ def get(
     row = connection.execute(_GET, (workspace, suggestion_id)).fetchone()
     if row is None:
         return None
-    data, server, tool_name, signature, edit_key, issued_at = row
+    data, server, tool_name, signature, edit_key, issued_at, estimate = row
     return IssuedSuggestion(
         workspace=workspace,
         suggestion=codec.parse(Suggestion, data),
@@ -64,6 +80,7 @@ def get(
         signature=signature,
         edit_key=edit_key,
         issued_at=codec.from_microseconds(issued_at),
+        estimate=estimate,
     )
 
 
@@ -86,6 +103,20 @@ def pending_outcomes(connection: sqlite3.Connection, limit: int) -> list[Suggest
     return [SuggestionOutcome(*row) for _, *row in rows]
 
 
+def judged(connection: sqlite3.Connection, workspace: str, limit: int) -> list[JudgedSuggestion]:
+    """The latest outcomes of suggestions with an estimate, latest first, some of each agent."""
+    limit = max(limit, 0)
+    most = max(_LEAST_OF_AN_AGENT, limit // _SHARE_OF_AN_AGENT)
+    rows = connection.execute(_JUDGED, {"workspace": workspace, "limit": limit, "most": most})
+    return [JudgedSuggestion(*row) for row in rows]
+
+
+def workspaces(connection: sqlite3.Connection) -> list[str]:
+    """Workspaces in which an outcome was said, in order."""
+    rows = connection.execute("SELECT DISTINCT workspace FROM outcomes ORDER BY workspace")
+    return [workspace for (workspace,) in rows]
+
+
 def mark_learned(connection: sqlite3.Connection, outcomes: Sequence[SuggestionOutcome]) -> None:
     """Take outcomes off the queue."""
     learned = bulk.values(
@@ -104,4 +135,5 @@ def _row(issued: IssuedSuggestion) -> tuple[bulk.SqlValue, ...]:
         issued.edit_key,
         codec.to_microseconds(issued.issued_at),
         issued.suggestion.model_dump_json(),
+        issued.estimate,
     )

@@ -5,31 +5,32 @@ from collections.abc import Iterator
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.wire import EvidenceSource
-from retrieval.edits import Cast, Clamp, Remove, Replace
-from retrieval.identifiers import words_of
+from retrieval.edits import Cast, Clamp, Remove, Replace, Unwrap
+from retrieval.identifiers import is_portion
 from retrieval.profile import ParameterProfile
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option, Trials
+from retrieval.proposals.priors import prior
 from retrieval.reading import Fault
 from retrieval.reading.faults import JsonType
 from retrieval.values import CastError, cast, type_of
 
-_EXACT = Trials(30, 1)  # "5" -> 5, 5 -> "5", a -> [a]
-_WORDS = Trials(22, 1)  # "five" -> 5, "1,000" -> 1000
-_UNITS = Trials(12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5
-_SPLIT = Trials(8, 2.5)  # "a, b" -> ["a", "b"]
-_DROP_NULL = Trials(14, 1.5)  # null for an optional parameter: leave it out
-_STATED_BOUND = Trials(24, 2)  # the error names the parameter and its bound
-_MATCHED_BOUND = Trials(14, 2)  # the error names a bound, and one value lies beyond it
-_SEEN_BOUND = Trials(4, 3)
-_RAISED = Trials(5, 2.5)  # 0 -> 1: what is too small was often meant as "none" or "all"
-_INTENT_BOUND = Trials(3, 3)
+_EXACT = prior("cast.exact", 30, 1)  # "5" -> 5, 5 -> "5", a -> [a]
+_UNWRAP = prior("cast.unwrap", 8, 2)
+_WORDS = prior("cast.words", 22, 1)  # "five" -> 5, "1,000" -> 1000
+_UNITS = prior("cast.unit", 12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5
+_SPLIT = prior("cast.split", 8, 2.5)  # "a, b" -> ["a", "b"]
+_DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: leave it out
+_STATED_BOUND = prior("clamp.stated", 24, 2)  # the error names the parameter and its bound
+_MATCHED_BOUND = prior(
+    "clamp.matched", 14, 2
+)  # the error names a bound, and one value lies beyond it
+_SEEN_BOUND = prior("clamp.seen", 4, 3)
+_RAISED = prior(
+    "clamp.raised", 5, 2.5
+)  # 0 -> 1: what is too small was often meant as "none" or "all"
+_INTENT_BOUND = Trials(1, 8)
 """Of an amount that a write is about: to transfer 100 instead of 500 is another transfer."""
-# How much is asked for at a time: to get less is still what was meant.
-_PORTION = frozenset(
-    ("limit", "top", "k", "max", "maximum", "count", "n", "num", "size", "per", "page", "results",
-     "depth", "timeout", "width", "height", "quality", "tokens", "lines", "length")
-)  # fmt: skip
 
 
 def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -46,6 +47,8 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     if value is None and not (view and view.required):
         reason = f"{name} may be left out, but not be null"
         yield Option((Remove(name=name),), reason, _DROP_NULL, source, covers=covers)
+    if not types and isinstance(value, list):
+        yield from unwrapped_options(case, index, name)
     for kind in types:
         try:
             corrected = cast(value, kind, item_types)
@@ -57,6 +60,14 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         if not _is_plain(value, kind, corrected):
             edit = Replace(name=name, before=value, value=corrected)
         yield Option((edit,), reason, _cast_trials(value, corrected, kind), source, covers=covers)
+
+
+def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:
+    """The only item of a list in the list's place."""
+    value = case.parameters.get(name)
+    if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
+        reason = f"{name} is a list of one, and was not taken as one value"
+        yield Option((Unwrap(name=name),), reason, _UNWRAP, ("error",), covers=frozenset({index}))
 
 
 def _is_plain(value: JsonValue, kind: JsonType, corrected: JsonValue) -> bool:
@@ -105,17 +116,25 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
             successes=successes,
             covers=covers,
         )
-    elif seen and seen.successes >= 5 and seen.minimum is not None and seen.maximum is not None:
-        reason = f"{seen.successes} successes stay between {seen.minimum:g} and {seen.maximum:g}"
-        edit = Clamp(name=target, minimum=seen.minimum, maximum=seen.maximum)
+    elif seen and seen.successes >= 5 and (known := seen.boundary()):
+        nearest = known.largest if _number(case, target) > known.largest else known.smallest
+        if all(common.value != nearest for common in seen.common_values()):
+            return  # where somebody else stopped is theirs to know
+        reason = f"{seen.successes} successes stay between {known.smallest:g} and {known.largest:g}"
+        edit = Clamp(name=target, minimum=known.smallest, maximum=known.largest)
         yield Option(
             (edit,), reason, _SEEN_BOUND, ("profile",), successes=seen.successes, covers=covers
         )
 
 
+def _number(case: Case, name: str) -> float:
+    value = case.parameters[name]
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
 def _bound_trials(case: Case, name: str, low: float | None, *, is_named: bool) -> Trials:
     value = case.parameters[name]
-    if case.writes and _PORTION.isdisjoint(words_of(name)):
+    if case.writes and not is_portion(name):
         return _INTENT_BOUND
     raised = isinstance(value, int | float) and low is not None and value < low
     if raised:

@@ -1,6 +1,6 @@
 """Values that were refused: near ones from the error, the schema, a catalogue or other calls."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
@@ -8,24 +8,27 @@ from aftercall.redaction import is_redacted
 from aftercall.wire import EvidenceSource
 from retrieval.catalogues import catalogue, is_about
 from retrieval.edits import Replace
-from retrieval.formats import rewrite
+from retrieval.formats import LetterCase, rewrite
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option, Trials
+from retrieval.proposals.priors import prior
+from retrieval.proposals.usual import usual_choices
 from retrieval.reading import Fault
 from retrieval.values import nearest
 
 _SAME = 0.99
-# Pseudo-trials by nearness (see `values.nearest`): equal up to case, misspelt, a part of it.
-_NEAR = [(_SAME, Trials(30, 1)), (0.88, Trials(16, 1)), (0.8, Trials(8, 1.5)), (0.0, Trials(4, 3))]
-_OPEN_LIST = Trials(0, 1.5)
+_LEVELS = [("same", _SAME), ("slip", 0.88), ("near", 0.8), ("part", 0.0)]
+"""Nearness (see `values.nearest`): equal up to case, misspelt, twice so, a part of it."""
+_JUDGED = {"same": (30, 1), "slip": (16, 1), "near": (8, 1.5), "part": (4, 3)}
+_CLOSED: frozenset[EvidenceSource] = frozenset({"error", "schema"})
+"""Sources that list all there is; in the others what is meant may be missing."""
 _ONE_SLIP = 0.9
 """`values.nearest` of one letter too many, too few, wrong or swapped."""
 _LONG = 10
 """Characters from which on one such letter is a slip of the pen: Austin is no misspelt Boston."""
 _MAX_KNOWN = 2_000
-_SAID = Trials(30, 1)
-_REWRITTEN = Trials(20, 1)
-_WEIGHT: dict[EvidenceSource, float] = {"error": 1.0, "schema": 1.0, "seed": 0.9, "profile": 0.8}
+_SAID = prior("snap.said", 30, 1)
+_REWRITTEN = prior("format.asked", 20, 1)
 
 
 def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -48,6 +51,9 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         yield Option((edit,), reason, _REWRITTEN, ("error",), covers=covers)
     for source, known in _known_values(case, name, fault):
         yield from _near(case, name, known, source, covers)
+    yield from _in_usual_case(case, name, value, covers)
+    if fault.kind != "not_found":
+        yield from usual_choices(case, name, covers)
 
 
 def _parameter(case: Case, fault: Fault) -> str | None:
@@ -96,12 +102,7 @@ def _near(
         "error": "the error lists it", "schema": "the schema states it",
         "profile": "other sessions used it with success", "seed": "it is a well-known value",
     }  # fmt: skip
-    trials = next(trials for least, trials in _NEAR if nearness >= least).scaled(_WEIGHT[source])
-    if source == "profile":
-        # No closed list: what is meant may be another thing of a like name.
-        slip = nearness == _ONE_SLIP and len(str(value)) >= _LONG and not case.writes
-        trials = trials if slip or nearness >= _SAME else trials.plus(_OPEN_LIST)
-        trials = trials if case.profile_is_current else trials.under_old_schema()
+    trials = _near_trials(case, source, nearness, len(str(value)))
     yield Option(
         (Replace(name=name, before=value, value=texts[text]),),
         f"the nearest known value; {words[source]}",
@@ -110,6 +111,52 @@ def _near(
         successes=_successes_with(case, name, texts[text]),
         covers=covers,
     )
+
+
+def _near_trials(case: Case, source: EvidenceSource, nearness: float, length: int) -> Trials:
+    level = next(level for level, least in _LEVELS if nearness >= least)
+    right, wrong = _JUDGED[level]
+    if source in _CLOSED:
+        return prior(f"snap.{level}", right, wrong)
+    # No closed list: what is meant may be another thing of a like name.
+    if level == "slip" and nearness == _ONE_SLIP and length >= _LONG:
+        level = "long-slip"
+    if level == "slip":
+        # A judgement: no benchmark here has the names of a thousand people.
+        trials = Trials(3, 3)
+        return trials if case.profile_is_current else trials.under_old_schema()
+    trials = prior(f"snap.open.{level}", 0.8 * right, wrong + (level != "same"))
+    return trials if case.profile_is_current else trials.under_old_schema()
+
+
+def _in_usual_case(
+    case: Case, name: str, value: JsonValue, covers: frozenset[int]
+) -> Iterator[Option]:
+    """The value in the letter case that the tool's successes have there."""
+    seen = case.seen(name)
+    if not isinstance(value, str) or seen is None:
+        return
+    total = sum(count for written, count in seen.cases.items() if written != "none")
+    for wanted, change in _CASES.items():
+        share = (sum(seen.cases.get(each, 0) for each in wanted) + 1) / (total + 2)
+        if total >= _ENOUGH and share >= _MOSTLY and change(value) != value:
+            yield Option(
+                (Replace(name=name, before=value, value=change(value)),),
+                "nearly all successes write it so",
+                prior("case.usual", 3, 2),
+                ("profile",),
+                successes=seen.successes,
+                covers=covers,
+            )
+
+
+_CASES: dict[tuple[LetterCase, ...], Callable[[str], str]] = {
+    ("lower", "snake", "kebab"): str.lower,
+    ("upper",): str.upper,
+    ("title",): str.title,
+}
+_ENOUGH = 5
+_MOSTLY = 0.6
 
 
 def _successes_with(case: Case, name: str, value: JsonValue) -> int:

@@ -5,19 +5,29 @@ from dataclasses import dataclass
 from itertools import islice
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, canonical_json
-from retrieval.edits import Edit, EditDoesNotApplyError, apply_edits, names_of
-from retrieval.proposals.amounts import out_of_range_options, wrong_type_options
+from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from retrieval.edits import Edit, EditDoesNotApplyError, apply_edits, names_of, touches
+from retrieval.proposals.amounts import out_of_range_options, unwrapped_options, wrong_type_options
 from retrieval.proposals.case import Case
 from retrieval.proposals.choices import refused_value_options
+from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import rule_options, seed_options
-from retrieval.proposals.names import missing_options, unexpected_options
+from retrieval.proposals.grounds import grounds_of
+from retrieval.proposals.names import (
+    renamed_options,
+    supplied_values,
+    unexpected_options,
+)
+from retrieval.proposals.nested import nested_options
 from retrieval.proposals.option import Option
 from retrieval.proposals.similar import similar_value_options
+from retrieval.proposals.totals import stated_value_options
+from retrieval.proposals.usual import usual_values
 from retrieval.reading import Fault
 
 _MAX_COMBINATIONS = 24
 _MAX_PER_FAULT = 3
+_MAX_ALONE = 12
 _MAX_FAULTS = 16
 """A call with more faults than this is not mended but written anew, which is for its caller."""
 
@@ -42,18 +52,26 @@ def propose(case: Case) -> list[Proposal]:
     Several may lead to the same parameters by different edits; the surest of them counts.
     """
     found: list[Proposal] = []
+    grounds = grounds_of(case)
     for options in islice(_combinations(case), _MAX_COMBINATIONS):
         edits = [edit for option in options for edit in option.edits]
         try:
-            parameters = apply_edits(case.parameters, edits)
+            parameters = apply_edits(case.parameters, edits, grounds)
         except EditDoesNotApplyError:
             continue
         names = _changed_names(case.parameters, parameters, edits)
         # The key is of what differs: parameters may be large, and most of them stay.
-        key = canonical_json([[name, name in parameters, parameters.get(name)] for name in names])
+        key = canonical_json(
+            [[name, name in parameters, _whole(parameters.get(name))] for name in names]
+        )
         if names:
             found.append(Proposal(parameters, options, frozenset(names), key))
     return found
+
+
+def _whole(value: JsonValue) -> JsonValue:
+    """1.0 as 1: two proposals that differ in no more are one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _changed_names(before: JsonObject, after: JsonObject, edits: Iterable[Edit]) -> list[str]:
@@ -64,18 +82,26 @@ def _changed_names(before: JsonObject, after: JsonObject, edits: Iterable[Edit])
     ]
 
 
-def _combinations(case: Case) -> Iterator[tuple[Option, ...]]:
-    whole = _merged([*rule_options(case), *seed_options(case)])
-    single: dict[int, list[Option]] = {}
+def options_of(case: Case) -> list[Option]:
+    """Every option of a case once, however it may be combined."""
+    whole, single = _all_options(case)
+    return _merged([*whole, *(option for options in single.values() for option in options)])
+
+
+def _all_options(case: Case) -> tuple[list[Option], dict[int, list[Option]]]:
+    """What mended such errors before, and by fault, strongest first, what may mend it."""
+    whole = _merged([*rule_options(case, case.like_signatures, case.any_tool), *seed_options(case)])
     if len(case.faults) > _MAX_FAULTS:
-        yield from ((option,) for option in whole)
-        return
+        return whole, {}
+    single = {}
     for index, fault in enumerate(case.faults):
-        single[index] = _merged([*_options(case, index, fault)])
-    if len(case.faults) == 1:
-        single[0] = _merged([*whole, *single[0]])
-        yield from ((option,) for option in single[0])
-        return
+        learned = [option for option in whole if index in option.covers]
+        single[index] = _merged([*learned, *_options(case, index, fault)])
+    return whole, single
+
+
+def _combinations(case: Case) -> Iterator[tuple[Option, ...]]:
+    whole, single = _all_options(case)
     yield from ((option,) for option in whole)
     # What is missing first: the rename that supplies it also takes care of an unexpected name.
     indexes = sorted(
@@ -97,24 +123,53 @@ def _covering(
         if chosen:
             yield chosen
         return
-    taken = {edit.name for option in chosen for edit in option.edits}
-    for option in options[rest[0]][:_MAX_PER_FAULT]:
-        if taken.isdisjoint(edit.name for edit in option.edits):
+    taken = [edit for option in chosen for edit in option.edits]
+    most = _MAX_PER_FAULT if len(indexes) > 1 else _MAX_ALONE
+    for option in options[rest[0]][:most]:
+        if not any(touches(edit, other) for edit in option.edits for other in taken):
             yield from _covering(indexes, options, covered | option.covers, (*chosen, option))
 
 
 def _options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    yield from stated_value_options(case, index, fault)
+    if len(fault.path) > 1:
+        yield from nested_options(case, index, fault, _of_parameter)
+    else:
+        yield from _of_parameter(case, index, fault)
+
+
+def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """Options for a fault of a top-level parameter."""
     if fault.kind == "missing":
-        yield from missing_options(case, index, fault)
-        yield from similar_value_options(case, index, fault)
-    elif fault.kind == "unexpected":
+        yield from _missing_options(case, index, fault)
+        return
+    if fault.kind == "unexpected":
         yield from unexpected_options(case, index, fault)
-    elif fault.kind == "wrong_type":
+        return
+    if fault.kind == "wrong_type":
         yield from wrong_type_options(case, index, fault)
     elif fault.kind == "out_of_range":
         yield from out_of_range_options(case, index, fault)
+        if fault.parameter in case.parameters:
+            yield from usual_values(case, fault.parameter, frozenset({index}))
     else:
         yield from refused_value_options(case, index, fault)
+        if fault.parameter is not None:
+            yield from unwrapped_options(case, index, fault.parameter)
+    yield from context_options(case, index, fault)
+
+
+def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """What the caller said under another name; only where it said nothing, what others know."""
+    name = fault.parameter
+    if name is None or len(fault.path) > 1 or name in case.parameters:
+        return
+    renamed = list(renamed_options(case, index, fault))
+    yield from renamed
+    if not renamed:
+        yield from context_options(case, index, fault)
+        yield from supplied_values(case, name, frozenset({index}))
+        yield from similar_value_options(case, index, fault)
 
 
 def _merged(options: list[Option]) -> list[Option]:
@@ -127,5 +182,5 @@ def _merged(options: list[Option]) -> list[Option]:
 
 
 def _strength(option: Option) -> tuple[float, float]:
-    trials = option.trials
+    trials = option.evidence
     return trials.right / (trials.right + trials.wrong), trials.right

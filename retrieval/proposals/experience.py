@@ -1,15 +1,34 @@
-"""What mended this before: repair rules of the tool, and the edits of the shipped corpus."""
+"""What mended this before: repair rules of the tool and of all tools, and the shipped corpus."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
-from retrieval.edits import Add, Clamp, Edit, EditDoesNotApplyError, Replace, apply_edits, names_of
-from retrieval.knowledge import NO_SCHEMA, RepairRule
+from retrieval.edits import (
+    OF_ANY_TEXT,
+    Add,
+    Cast,
+    Clamp,
+    Edit,
+    EditDoesNotApplyError,
+    Grounds,
+    Prefix,
+    Remove,
+    Rename,
+    Replace,
+    apply_edits,
+    touches,
+)
+from retrieval.edits.places import first
+from retrieval.knowledge import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
 from retrieval.profile import COMMON_SESSIONS
+from retrieval.profile.places import place_of
 from retrieval.proposals.case import Case
+from retrieval.proposals.grounds import grounds_of
 from retrieval.proposals.option import Option, Trials
+from retrieval.proposals.retired import is_retired
+from retrieval.reading import Fault
 from retrieval.values import type_of
 
 _PER_REPAIR = 6.0
@@ -17,57 +36,145 @@ _PER_REPAIR = 6.0
 _PER_SUCCESS = 1.0
 """Of a reported success; less, since to succeed is weak evidence of right (4-rules.md)."""
 _PER_FAILURE = 4.0
-_MOST_REPAIRS = 10
-_MOST_SUCCESSES = 12
-"""So many count at most: a wrong suggestion that succeeds would else make itself sure."""
+_FOLLOWED_IN_VAIN = 8.0
+"""The same of a suggestion, which may be made on other grounds as well."""
+_UNPROVEN = 3.0
+"""Pseudo-wrongs of edits that no agent made by itself: that they ran is weak evidence of right."""
+_VAGUE = 10.0
+"""Pseudo-wrongs of an edit that nearly every text takes: that it could be made says little."""
+_MOST_NEAR = 10
+"""Rules of other signatures, and of other tools for one fault, that are looked at."""
 _SEED = Trials(9, 1.5)
 
 
-def rule_options(case: Case) -> Iterator[Option]:
-    """Edits that mended the same signature of the same tool, where they apply to this call."""
-    if case.signature is None:
-        return
-    for rule in case.signature.rules.values():
-        if not rule.edits or not _applies(case, rule.edits) or not _may_travel(case, rule):
-            continue
-        if any(_is_overruled(case, edit) for edit in rule.edits):
-            continue
-        said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
-        yield Option(
-            tuple(rule.edits),
-            f"it mended the same error {rule.repairs} time{'s' * (rule.repairs != 1)} before",
-            _trials(case, rule),
-            ("repairs",),
-            repairs=rule.repairs,
-            successes=rule.successes,
-            failures=rule.failures,
-            execution_ids=tuple(rule.execution_ids[-3:]),
-            covers=_touched(case, rule.edits) | said,
+def rule_options(
+    case: Case, near: Sequence[SignatureKnowledge] = (), shared: ToolKnowledge | None = None
+) -> Iterator[Option]:
+    """Edits that mended the like before, where they apply to this call.
+
+    Args:
+        case: the failed call; its own signature's rules count in full.
+        near: other signatures of the tool with the same faults (`ToolKnowledge.like`); half.
+        shared: what mended such faults of any tool of the workspace (`SHARED_TOOL`); half.
+    """
+    grounds = grounds_of(case)
+    if case.signature is not None:
+        yield from _of_signature(case, case.signature, grounds, "the same error", near=False)
+    for signature in near[:_MOST_NEAR]:
+        yield from _of_signature(case, signature, grounds, "a like error", near=True)
+    if shared is not None:
+        for index, fault in enumerate(case.faults):
+            known = shared.signature(fault.kind)
+            if known is not None and fault.path:
+                yield from _of_any_tool(case, index, fault, known, grounds)
+
+
+def _of_signature(
+    case: Case, known: SignatureKnowledge, grounds: Grounds, what: str, *, near: bool
+) -> Iterator[Option]:
+    said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
+    for rule in known.rules.values():
+        if _may_be_offered(case, rule, rule.edits, grounds):
+            option = _option(case, rule, rule.edits, what, _trials(case, rule))
+            covers = option.covers if near else option.covers | said
+            trials = option.trials.under_old_schema() if near else option.trials
+            yield replace(option, covers=covers, trials=trials)
+
+
+def _of_any_tool(
+    case: Case, index: int, fault: Fault, known: SignatureKnowledge, grounds: Grounds
+) -> Iterator[Option]:
+    for rule in known.rules.values():
+        edits = [edit.at(fault.path) for edit in rule.edits]
+        wrong_type = fault.expected_types and any(
+            isinstance(edit, Cast) and edit.to not in fault.expected_types for edit in edits
         )
+        if wrong_type or not _may_be_offered(case, rule, edits, grounds):
+            continue
+        trials = _mended(rule).under_old_schema()
+        option = _option(case, rule, edits, "such an error of other tools", trials)
+        yield replace(option, covers=option.covers | {index})
+
+
+def _option(
+    case: Case, rule: RepairRule, edits: Sequence[Edit], what: str, trials: Trials
+) -> Option:
+    times = f"{rule.repairs} time{'s' * (rule.repairs != 1)}"
+    return Option(
+        tuple(edits),
+        f"it mended {what} {times} before",
+        trials,
+        ("repairs",),
+        repairs=rule.repairs,
+        successes=rule.successes,
+        failures=rule.failures,
+        failed=_FOLLOWED_IN_VAIN * rule.standing().failures,
+        execution_ids=tuple(rule.execution_ids[-3:]),
+        covers=_touched(case, edits),
+    )
+
+
+def _may_be_offered(case: Case, rule: RepairRule, edits: Sequence[Edit], grounds: Grounds) -> bool:
+    return (
+        bool(edits)
+        and _applies(case, edits, grounds)
+        and _may_travel(case, edits, _sessions(case, rule))
+        and not any(_is_overruled(case, edit) for edit in edits)
+        and not is_retired(case, edits)
+    )
+
+
+def _sessions(case: Case, rule: RepairRule) -> int:
+    """Sessions that speak for a rule's values; where several use the tool, one agent is one."""
+    shared = case.profile is not None and len(case.profile.agents) > 1
+    return 1 if shared and rule.agents() < 2 else len(rule.sessions)
 
 
 def _trials(case: Case, rule: RepairRule) -> Trials:
-    """A rule that was only seen under other schemas of the tool counts less."""
-    trials = rule_trials(rule)
+    """A rule that was only seen under other schemas of the tool counts less.
+
+    A value that it puts in is right as often as the tool's successes have it there: each of the
+    repairs of `city is missing` only put in the city that its own caller wanted.
+    """
+    trials = _mended(rule)
+    for edit in rule.edits:
+        if isinstance(edit, Add) and not edit.inside and (seen := case.seen(edit.name)):
+            known = seen.common_values()
+            share = next((e.share for e in known if same_json(e.value, edit.value)), 0.0)
+            rest = trials.right * (1 - share)
+            trials = replace(trials, right=trials.right - rest, wrong=trials.wrong + rest)
     if case.schema_hash is None or {case.schema_hash, NO_SCHEMA} & set(rule.schema_hashes):
         return trials
     return trials.under_old_schema()
 
 
 def rule_trials(rule: RepairRule) -> Trials:
-    """The evidence of a rule; repairs of one session count once."""
-    repairs = min(rule.repairs, len(rule.sessions), _MOST_REPAIRS)
-    right = 1 + _PER_REPAIR * repairs + _PER_SUCCESS * min(rule.successes, _MOST_SUCCESSES)
-    return Trials(right, 1 + _PER_FAILURE * rule.failures)
+    """The evidence of a rule, each agent's word up to its cap (see `retrieval.standing`)."""
+    trials = _mended(rule)
+    return replace(trials, wrong=trials.wrong + _PER_FAILURE * rule.standing().failures)
+
+
+def _mended(rule: RepairRule) -> Trials:
+    """The evidence but for reported failures.
+
+    A failure that was mended otherwise, though the rule applied, counts against it as much as one
+    that it mended counts for it.
+    """
+    standing = rule.standing()
+    right = 1 + _PER_REPAIR * standing.repairs + _PER_SUCCESS * standing.successes
+    vague = _VAGUE if any(isinstance(edit, OF_ANY_TEXT) for edit in rule.edits) else 0
+    unproven = _UNPROVEN if standing.repairs == 0 else 0
+    return Trials(right, 1 + unproven + vague + _PER_REPAIR * rule.testimony.doubts())
 
 
 def seed_options(case: Case) -> Iterator[Option]:
     """Edits of corpus entries that are about this error, where they apply to this call."""
+    grounds = grounds_of(case)
     for seed in case.seeds:
         covers = _touched(case, seed.edits)
         # An entry may only be like this error: it must be about a parameter that is at fault.
         overruled = any(_is_overruled(case, edit) for edit in seed.edits)
-        if seed.edits and covers and not overruled and _applies(case, seed.edits):
+        if seed.edits and covers and not overruled and _applies(case, seed.edits, grounds):
             yield Option(
                 tuple(seed.edits),
                 seed.correction,
@@ -79,14 +186,17 @@ def seed_options(case: Case) -> Iterator[Option]:
 
 
 def _touched(case: Case, edits: Sequence[Edit]) -> frozenset[int]:
-    """The faults of parameters that the edits change, take away or supply."""
-    names = {name for edit in edits for name in names_of(edit)}
-    return frozenset(index for index, fault in enumerate(case.faults) if fault.parameter in names)
+    """The faults of places that the edits change, take away or supply."""
+    return frozenset(
+        index
+        for index, fault in enumerate(case.faults)
+        if fault.path and any(touches(edit, Remove(name="").at(fault.path)) for edit in edits)
+    )
 
 
-def _applies(case: Case, edits: Sequence[Edit]) -> bool:
+def _applies(case: Case, edits: Sequence[Edit], grounds: Grounds) -> bool:
     try:
-        apply_edits(case.parameters, edits)
+        apply_edits(case.parameters, edits, grounds)
     except EditDoesNotApplyError:
         return False
     return True
@@ -109,23 +219,32 @@ def _is_overruled(case: Case, edit: Edit) -> bool:
     )
 
 
-def _may_travel(case: Case, rule: RepairRule) -> bool:
+def _may_travel(case: Case, edits: Sequence[Edit], rule_sessions: int) -> bool:
     """Values go to another caller only when they are common knowledge; never redacted ones.
 
     A redacted value is no ground either: the mask is the same for many values.
     """
-    for edit in rule.edits:
-        if isinstance(edit, Replace) and is_redacted(edit.before):
+    return all(_is_free(case, edit, rule_sessions) for edit in edits)
+
+
+def _is_free(case: Case, edit: Edit, rule_sessions: int) -> bool:
+    if edit.inside and isinstance(edit, Rename | Add) and rule_sessions < COMMON_SESSIONS:
+        return False  # a key inside a value may be a caller's own, such as an id in a map
+    match edit:
+        case Prefix():
+            sign = edit.text in ("@", "#")
+            return sign or (rule_sessions >= COMMON_SESSIONS and not is_redacted(edit.text))
+        case Replace() if is_redacted(edit.before):
             return False
-        if isinstance(edit, Add | Replace):
-            if is_redacted(edit.value):
-                return False
-            if not _is_common(case, edit.name, edit.value, len(rule.sessions)):
-                return False
-    return True
+        case Add() | Replace():
+            common = _is_common(case, edit, rule_sessions)
+            return common and not is_redacted(edit.value)
+        case _:
+            return True
 
 
-def _is_common(case: Case, name: str, value: JsonValue, rule_sessions: int) -> bool:
+def _is_common(case: Case, edit: Add | Replace, rule_sessions: int) -> bool:
+    value = edit.value
     if rule_sessions >= COMMON_SESSIONS:
         return True
     # Nobody is known by a yes or no; but into a write (`force`, `confirm`) one session puts none.
@@ -133,10 +252,10 @@ def _is_common(case: Case, name: str, value: JsonValue, rule_sessions: int) -> b
         return True
     if any(same_json(value, mine) for mine in case.parameters.values()):
         return True
-    view, seen = case.parameter(name), case.seen(name)
+    view = None if edit.inside else case.parameter(edit.name)
     if view:
         stated = [*view.allowed, *view.stated_values, *([view.default] if view.has_default else [])]
         if any(same_json(value, each) for each in stated):
             return True
-    common = seen.common_values() if seen else []
+    common = case.profile.common_values(place_of(first(edit.path))) if case.profile else []
     return any(same_json(value, known.value) for known in common)

@@ -6,36 +6,59 @@ from itertools import islice
 from aftercall.json_values import JsonValue
 from aftercall.wire import EvidenceSource
 from retrieval.edits import Add, Cast, Edit, Remove, Rename
-from retrieval.identifiers import name_similarity
+from retrieval.formats import format_of
+from retrieval.identifiers import name_similarity, words_of
 from retrieval.parameters import ParameterView
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option, Trials
+from retrieval.proposals.priors import prior
+from retrieval.proposals.usual import usual_values
 from retrieval.reading import Fault
 from retrieval.values import CastError, cast, fits
 
 # Pseudo-trials by how alike the names are. A stated rename is as good as said; likeness of names
 # with a fitting type is rarely wrong; the only free value for the only missing name often is.
-_SAID = Trials(40, 1)
-_LIKE = [(0.9, Trials(30, 1)), (0.7, Trials(20, 1)), (0.5, Trials(7, 1.5))]
-_UNSURE_SOURCE = Trials(10, 2.5)
-_ONLY_CANDIDATE = Trials(4, 2.5)
-_DEFAULT = Trials(6, 2)
-_ONLY_VALUE = Trials(12, 1)
-_REMOVE = Trials(14, 2)
-_REMOVE_FROM_WRITE = Trials(5, 3)
-"""What is left out of a write may be what narrowed it, such as the filter of a deletion."""
+_SAID = prior("rename.said", 40, 1)
+_LIKE = [
+    (0.9, prior("rename.like", 30, 1)),
+    (0.7, prior("rename.near", 20, 1)),
+    (0.5, prior("rename.far", 7, 1.5)),
+]
+_UNSURE_SOURCE = Trials(2, 2)
+"""A judgement: in the damaged calls of a benchmark the like name is never a good one."""
+_ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
+_UNLIKE = prior("rename.only.unlike", 2, 3)
+_DEFAULT = prior("add.default", 6, 2)
+_ONLY_VALUE = prior("add.only", 12, 1)
+_REMOVE = {
+    "surplus": prior("remove.surplus", 16, 1),  # the call has all that the tool has
+    "alone": prior("remove.alone", 14, 2),  # the tool has nothing that the value could be meant for
+    "possible": prior("remove.possible", 6, 2),  # a parameter that is not there could take it
+    "like": prior("remove.like", 1, 6),  # ... and has a like name
+}
+_REMOVE_BLIND = Trials(1, 2)
+"""Nothing is known of the tool: the name may be one that it has under another name."""
+_REMOVE_GUARD = Trials(1, 5)
+"""Left out of a write, it may be what narrowed it: a judgement, whatever a benchmark says."""
+_GUARDS = frozenset(
+    (
+        "dry", "run", "preview", "simulate", "test", "check", "validate", "safe", "confirm",
+        "filter", "where", "only", "except", "exclude", "include", "if", "match", "condition",
+        "until", "before", "after", "since", "from", "to", "limit", "max", "scope", "version",
+        "etag", "expected", "draft",
+    )
+)  # fmt: skip
+_BY_VALUE = prior("rename.by-value", 4, 3)
 _UNSEEN_IS_UNKNOWN = 5
 """From so many successes on, a parameter in none of them is taken as one the tool lacks."""
+_MAX_FREE = 10
+"""Unknown names of a call beyond which none of them is the only candidate for anything."""
 _MAX_NAMES = 100
 """Parameters compared by name, on either side; real tools have a few dozen."""
-_MOST_SUCCESSES = 14
-"""So many successes count at most: a usual value alone never makes an automatic retry."""
-_MIN_SHARE = 0.5
-"""A value is offered for a missing parameter only when at least half of the successes had it."""
 
 
-def missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Ways to supply a missing parameter: rename, the only or default value, the usual value."""
+def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """What supplies a missing parameter from the call: a parameter that the tool does not have."""
     name = fault.parameter
     if name is None or len(fault.path) > 1 or name in case.parameters:
         return
@@ -46,7 +69,7 @@ def missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         edits = _rename(case, free_name, name)
         if edits is None:
             continue
-        trials = _rename_trials(case, free_name, name, len(free))
+        trials = _rename_trials(case, free_name, name, free)
         if trials:
             also = {
                 position
@@ -60,7 +83,6 @@ def missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
                 (source, "parameters"),
                 covers=covers | also,
             )
-    yield from _supplied_values(case, name, covers)
 
 
 def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -82,9 +104,59 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         if likeness and renamed:
             reason = f"the tool has no {name}; {target} is the like one"
             yield Option(renamed, reason, likeness, (source, "parameters"), covers=covers)
-    harmless = not case.writes or case.parameters[name] in (None, "", [], {})
-    trials = _REMOVE if harmless else _REMOVE_FROM_WRITE
-    yield Option((Remove(name=name),), f"the tool has no {name}", trials, (source,), covers=covers)
+    yield from _by_value(case, name, covers)
+    edit = Remove(name=name)
+    yield Option(
+        (edit,), f"the tool has no {name}", _remove_trials(case, name), (source,), covers=covers
+    )
+
+
+def _remove_trials(case: Case, name: str) -> Trials:
+    value = case.parameters[name]
+    if value in (None, "", [], {}, False):
+        return _REMOVE["alone"]
+    if case.view is None:
+        return _REMOVE_BLIND
+    absent = _absent(case)
+    if any(_like_trials(name_similarity(name, target)) for target in absent):
+        return _REMOVE["like"]
+    if case.writes and not _GUARDS.isdisjoint(words_of(name)):
+        return _REMOVE_GUARD
+    if not absent:
+        return _REMOVE["surplus"]
+    possible = any(_could_take(case, value, target) for target in absent)
+    return _REMOVE["possible" if possible else "alone"]
+
+
+def _absent(case: Case) -> list[str]:
+    """Parameters that the tool has and the call does not."""
+    known = islice(case.view.parameters if case.view else (), _MAX_NAMES)
+    return [target for target in known if target not in case.parameters]
+
+
+def _could_be_meant(case: Case, value: JsonValue, target: str) -> bool:
+    """Whether the tool's successes have texts of this form there; unknown of a parameter is no."""
+    seen = case.seen(target)
+    formats = seen.formats if seen else {}
+    return isinstance(value, str) and formats.get(format_of(value), 0) > 0
+
+
+def _could_take(case: Case, value: JsonValue, target: str) -> bool:
+    """Whether a parameter takes such a value: one of its type, or a text of its form."""
+    view = case.parameter(target)
+    if isinstance(value, str):
+        return _could_be_meant(case, value, target)
+    return view is not None and bool(view.types) and fits(value, view.types)
+
+
+def _by_value(case: Case, name: str, covers: frozenset[int]) -> Iterator[Option]:
+    """The one absent parameter whose values look like this one, though its name does not."""
+    value = case.parameters[name]
+    targets = [target for target in _absent(case) if _could_be_meant(case, value, target)]
+    if len(targets) == 1 and not _like_trials(name_similarity(name, targets[0])):
+        edit = Rename(name=name, to=targets[0])
+        reason = f"the tool has no {name}; the values of {targets[0]} look like this one"
+        yield Option((edit,), reason, _BY_VALUE, ("profile",), covers=covers)
 
 
 def _free_parameters(case: Case) -> list[str]:
@@ -115,15 +187,26 @@ def _rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
     return None
 
 
-def _rename_trials(case: Case, source: str, target: str, free: int) -> Trials | None:
+def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Trials | None:
     like = _like_trials(name_similarity(source, target))
     if not _is_known_to_be_unknown(case, source):
         # The source may be a good parameter that happens to look like the missing one.
         return _UNSURE_SOURCE if like else None
-    if like:
+    if like or len(free) > _MAX_FREE:
         return like
-    missing = sum(fault.kind == "missing" for fault in case.faults)
-    return _ONLY_CANDIDATE if free == 1 and missing == 1 and case.view else None
+    missing = [f.parameter for f in case.faults if f.kind == "missing" and f.parameter]
+    # What has its like on the other side is spoken for; of the rest there must be one each.
+    alone = [name for name in free if not _has_like(name, missing)]
+    missing = [name for name in missing if not _has_like(name, free)]
+    if alone != [source] or missing != [target] or not case.view:
+        return None
+    value, seen = case.parameters[source], case.seen(target)
+    unlike = isinstance(value, str) and seen and seen.formats
+    return _UNLIKE if unlike and not _could_be_meant(case, value, target) else _ONLY_CANDIDATE
+
+
+def _has_like(name: str, others: list[str]) -> bool:
+    return any(_like_trials(name_similarity(name, other)) for other in others)
 
 
 def _is_known_to_be_unknown(case: Case, name: str) -> bool:
@@ -139,28 +222,12 @@ def _like_trials(similarity: float) -> Trials | None:
     return next((trials for least, trials in _LIKE if similarity >= least), None)
 
 
-def _supplied_values(case: Case, name: str, covers: frozenset[int]) -> Iterator[Option]:
+def supplied_values(case: Case, name: str, covers: frozenset[int]) -> Iterator[Option]:
+    """Values for a missing parameter that the caller did not say under another name."""
     view = case.parameter(name)
     if view:
         yield from _schema_values(view, name, covers)
-    seen = case.seen(name)
-    if seen is None or case.writes:
-        return  # into a call that writes, no usual value is put (4-rules.md, Suggesting)
-    total = max(1, seen.successes)
-    weight = min(total, _MOST_SUCCESSES)
-    for common in seen.common_values()[:2]:
-        share = common.count / total
-        if share < _MIN_SHARE or not _fits(view, common.value):
-            continue
-        trials = Trials(1 + weight * share, 2 + weight * (1 - share))
-        yield Option(
-            (Add(name=name, value=common.value),),
-            f"{common.count} of {total} successes have this value",
-            trials if case.profile_is_current else trials.under_old_schema(),
-            ("profile",),
-            successes=common.count,
-            covers=covers,
-        )
+    yield from usual_values(case, name, covers)
 
 
 def _schema_values(view: ParameterView, name: str, covers: frozenset[int]) -> Iterator[Option]:
@@ -174,10 +241,6 @@ def _schema_values(view: ParameterView, name: str, covers: frozenset[int]) -> It
         yield Option(
             (edit,), f"the schema's default of {name}", _DEFAULT, ("schema",), covers=covers
         )
-
-
-def _fits(view: ParameterView | None, value: JsonValue) -> bool:
-    return view is None or fits(value, view.types)
 
 
 def _source(case: Case, fault: Fault) -> EvidenceSource:

@@ -11,22 +11,27 @@ _OLD_SCHEMA = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Beta counts: how often such an edit was right and wrong; priors count as trials too."""
+    """Beta counts: how often such an edit was right and wrong; priors count as trials too.
+
+    `kind` names what the counts are of, so that outcomes of such edits can be counted for it.
+    """
 
     right: float
     wrong: float
+    kind: str = ""
+
+    @property
+    def mean(self) -> float:
+        """The share that was right, in [0, 1]."""
+        return self.right / (self.right + self.wrong)
 
     def plus(self, other: "Trials") -> "Trials":
-        """Both evidences together."""
-        return Trials(self.right + other.right, self.wrong + other.wrong)
-
-    def scaled(self, factor: float) -> "Trials":
-        """Weaker (factor below 1) evidence of the same proportion."""
-        return Trials(self.right * factor, self.wrong * max(factor, 0.5))
+        """Both evidences together; of this one's kind."""
+        return replace(self, right=self.right + other.right, wrong=self.wrong + other.wrong)
 
     def under_old_schema(self) -> "Trials":
         """The same seen under another schema: half of what spoke for it, and one more doubt."""
-        return Trials(self.right * _OLD_SCHEMA, self.wrong + 1)
+        return replace(self, right=self.right * _OLD_SCHEMA, wrong=self.wrong + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class Option:
     repairs: int = 0
     successes: int = 0
     failures: int = 0
+    failed: float = 0.0
+    """Pseudo-wrongs of reported failures, beside `trials`."""
     execution_ids: tuple[str, ...] = ()
     lesson: str | None = None
     covers: frozenset[int] = field(default_factory=frozenset)
@@ -50,17 +57,23 @@ class Option:
         """Equal for options that do the same."""
         return edit_key(self.edits)
 
-    def merged(self, other: "Option") -> "Option":
-        """One option for two that do the same: they agree, and the stronger one's words stay.
+    @property
+    def evidence(self) -> Trials:
+        """What speaks for it and against it in all."""
+        return replace(self.trials, wrong=self.trials.wrong + self.failed)
 
-        Agreement never weakens: the weaker one adds half of what speaks for it (the two are not
-        independent), and nothing of what speaks against it by itself.
+    def merged(self, other: "Option") -> "Option":
+        """One option for two that do the same: they agree, and the surer one's words stay.
+
+        Agreement never weakens: the other adds half of what speaks for it (the two are not
+        independent). That the edits were followed and failed counts against them on any ground.
         """
-        stronger = self.trials.right >= other.trials.right
-        first, second = (self, other) if stronger else (other, self)
+        surer = self.trials.mean >= other.trials.mean
+        first, second = (self, other) if surer else (other, self)
         return replace(
             first,
             trials=first.trials.plus(Trials(0.5 * second.trials.right, 0)),
+            failed=max(first.failed, second.failed),
             sources=tuple(dict.fromkeys((*first.sources, *second.sources))),
             repairs=max(first.repairs, second.repairs),
             successes=max(first.successes, second.successes),

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from aftercall.json_patch import same_json
 from retrieval.edits import Add
 from retrieval.proposals.case import Case
-from retrieval.proposals.option import Option, Trials
+from retrieval.proposals.option import Option
+from retrieval.proposals.priors import prior
 from retrieval.reading import Fault
 from retrieval.values import fits
 
 _MIN_SIMILARITY = 0.5
-_WRONG = 4.0
+_SIMILAR = prior("similar", 3, 4)
 """Copying from the most similar success is seldom right (5-quality.md): it counts little."""
 
 
@@ -31,11 +32,10 @@ def similar_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         if any(same_json(value, known.value) for known in common) and (
             view is None or fits(value, view.types)
         ):
-            trials = Trials(1 + 3 * call.similarity, _WRONG)
             yield Option(
                 (Add(name=name, value=value),),
                 "the most similar success had this value",
-                trials if case.profile_is_current else trials.under_old_schema(),
+                _SIMILAR if case.profile_is_current else _SIMILAR.under_old_schema(),
                 ("similar",),
                 execution_ids=(call.execution_id,),
                 covers=frozenset({index}),

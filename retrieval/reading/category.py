@@ -4,6 +4,22 @@ import re
 from dataclasses import dataclass
 
 from aftercall.wire import ErrorCategory
+from retrieval.reading.category_words import (
+    OF_PARAMETERS,
+    RATE_LIMITED,
+    RULES,
+    plain_words,
+    says_nothing,
+)
+from retrieval.reading.codes import CODES, category_of_code, stated_sqlstate
+
+UNREAD = 0.5
+"""Confidence of `unknown` where no grammar knows the words: a classifier may."""
+SURE_OF_NOTHING = 0.9
+"""The same where there are no words that could be known."""
+_FAULT_NAMED = 0.85
+"""The same of words about parameters beside a fault that a grammar found."""
+_STATUS_WITHIN = 400
 
 _TYPED: dict[str, ErrorCategory] = {
     "wrong_tool_boundary": "wrong_tool_boundary",
@@ -19,65 +35,23 @@ _TYPE_WORDS: list[tuple[str, ErrorCategory]] = [
         (r"permission|forbidden|unauthorized|unauthenticated|accessdenied|autherror", "permission_denied"),
         (r"notfound|nosuch|filenotfound|doesnotexist|zoneinfonotfound", "not_found"),
         (r"conflict|alreadyexists|fileexists|integrityerror|duplicate", "conflict"),
-        (r"connection|unavailable|brokenpipe|networkerror|gaierror|econnrefused", "unavailable"),
+        (r"overload|\bserver_error\b|connection|unavailable|brokenpipe|networkerror|gaierror|econnrefused", "unavailable"),
         (r"validation|invalid_?(?:param|arg|request|input)|badrequest|jsonschema|zoderror",
          "invalid_parameters"),
 ]  # fmt: skip
 _TYPES = [(re.compile(words, re.IGNORECASE), category) for words, category in _TYPE_WORDS]
 
-_CODES: dict[str, ErrorCategory] = {
-    # JSON-RPC 2.0 and MCP
-    "-32602": "invalid_parameters", "-32600": "invalid_parameters", "-32601": "not_found",
-    "-32001": "timeout", "-32000": "unavailable",
-    # HTTP (RFC 9110, RFC 6585)
-    "400": "invalid_parameters", "422": "invalid_parameters", "401": "permission_denied",
-    "403": "permission_denied", "404": "not_found", "410": "not_found", "408": "timeout",
-    "504": "timeout", "409": "conflict", "412": "conflict", "429": "rate_limited",
-    "500": "execution", "502": "unavailable", "503": "unavailable",
-    # POSIX
-    "ENOENT": "not_found", "EACCES": "permission_denied", "EPERM": "permission_denied",
-    "EEXIST": "conflict", "ETIMEDOUT": "timeout", "ECONNREFUSED": "unavailable",
-    "ECONNRESET": "unavailable", "EHOSTUNREACH": "unavailable", "ENOTFOUND": "unavailable",
-    "EAGAIN": "unavailable", "EBUSY": "conflict", "EINVAL": "invalid_parameters",
-}  # fmt: skip
-
-# The first that matches decides, so what is specific stands before what is general.
-_MESSAGE_WORDS: list[tuple[str, ErrorCategory, float]] = [
-        (r"user (?:rejected|declined|denied|cancell?ed|refused)|(?:rejected|declined) by (?:the )?user",
-         "user_rejected", 0.95),
-        (r"rate.?limit|too many requests|(?:^|http[ /]?|status:? ?|code:? ?)429\b|quota (?:exceeded|exhausted)|throttl|retry after \d",
-         "rate_limited", 0.93),
-        (r"timed? ?out|timeout|deadline exceeded|took too long", "timeout", 0.92),
-        (r"permission denied|access (?:is )?denied|forbidden|unauthori[sz]ed|not authori[sz]ed|"
-         r"authentication (?:failed|required)|invalid (?:credentials|api key|access token)|"
-         r"insufficient (?:permission|privilege|scope)|operation not permitted|readonly database|read-only transaction|only select (?:queries|statements)|not accessible by|outside (?:the )?allowed|"
-         r"not allowed to|requires authentication|bad credentials|must be logged in|\b(?:invalid|not)_auth(?:ed)?\b|token_(?:expired|revoked)",
-         "permission_denied", 0.92),
-        (r"connection (?:refused|reset|aborted|closed|error)|service unavailable|"
-         r"temporarily unavailable|server (?:is )?(?:busy|overloaded|unavailable|down)|bad gateway|"
-         r"could not connect|failed to connect|econnrefused|econnreset|network (?:error|is unreachable)|name resolution|database is locked|"
-         r"try again later", "unavailable", 0.9),
-        (r"already exists|duplicate (?:key|entry)|unique constraint|has already been|conflict\b|is not unique|found \d+ matches",
-         "conflict", 0.88),
-        (r"validation error|is a required property|invalid (?:parameter|argument|input|type|value|"
-         r"request|option|choice)|missing \d+ required|required (?:parameter|argument|field|property)|"
-         r"field required|unexpected keyword argument|must be (?:one of|an? |at least|at most|between|"
-         r"greater|less|<|>|in the (?:form|format))|is not of type|is not one of|expected .{1,30} got|"
-         r"additional properties|cannot unmarshal|invalid literal for|"
-         r"\binvalid \w+(?: \w+)? format|does not match",
-         "invalid_parameters", 0.9),
-        (r"not[ _]found|no such|does(?:n't| not) exist|could not find|unknown (?:time ?zone|tool|user|id|"
-         r"revision|branch|table|column)|did not (?:resolve|match any)|no \w+(?: \w+)? found|404",
-         "not_found", 0.88),
-        (r"\binvalid\b|\bmalformed\b|\bmust\b|\bis required\b|cannot start with|not a valid|"
-         r"unsupported|syntax error|error in your sql|is a directory|operation on a directory|failed on the '\w+' tag|"
-         r"unknown variant|should be non-empty|too short\b|too long\b|maximum context length|"
-     r"outside the|valid url", "invalid_parameters", 0.75),
-]  # fmt: skip
-_WORDS = [
-    (re.compile(words, re.IGNORECASE), category, confidence)
-    for words, category, confidence in _MESSAGE_WORDS
-]
+_STATED_STATUS = re.compile(
+    r"(?:^|\bHTTP(?:/[\d.]+)?[ :]|\bstatus(?:[ _]?code)?[\"']?\]?[ :=]{1,3}|\bcode[\"']?[ :=]{1,3}\"?|\bhttp status |"
+    r"\berror:? |: )\(?(?P<code>-32[0-9]{3}|[45][0-9]{2})\b(?![.,\d]| \d\.\d)",
+    re.IGNORECASE,
+)
+"""A JSON-RPC code or an HTTP status where messages and bodies state one."""
+_CLEAR_STATUS = frozenset(
+    {"-32601", "-32001", "401", "403", "404", "408", "409", "410", "412", "423", "429", "502", "503", "504",
+     "524"}
+)  # fmt: skip
+"""Codes that say more than the words beside them; 400 and 500 stand for all there is."""
 
 # What a validator of arguments says, in its own words; surer than any code around it.
 _VALIDATED = re.compile(
@@ -87,11 +61,18 @@ _VALIDATED = re.compile(
     r"unrecognized_keys|input validation error|invalid (?:params|arguments) for tool",
     re.IGNORECASE,
 )
-# The same words about what the tool gave back (MCP's SDKs, FastAPI): nothing is wrong with the call.
+# The same words about what the tool gave back: nothing is wrong with the call.
+_GIVEN_BACK = (
+    r"(?:outputs?|response|responses|result|results|answer|payload|structured content|deliverable|delivered|"
+    r"return(?:ed)? (?:value|type|payload|object|data)|structured output|completion|generated object)"
+)
+_HELD_AGAINST = r"(?:validat|schema|conform|contract|promise|declared|coerce|grammar|not json|not among|mismatch|pars(?:e|ing) )"
 _RESULT_CHECK = re.compile(
-    r"output validation error|has an output schema|invalid structured content|"
-    r"response validation error|ResponseValidationError",
-    re.IGNORECASE,
+    rf" {_GIVEN_BACK} (?:\w+ ){{0,5}}?{_HELD_AGAINST}|"
+    rf" (?:validat\w+|conform\w*|pars(?:e|ing)|against|promised|parser) (?:\w+ ){{0,2}}?(?:the )?{_GIVEN_BACK} |"
+    r" contract (?:violat|breach|broken)|post ?condition |output (?:parser|schema|type) |"
+    r" (?:return|response|output) (?:\w+ )?(?:type|schema|declared)|response (?:body|status|headers?|content) |"
+    r" validation errors? for \w+ (?:response|result|output|reply) |cannot return null for non nullable"
 )
 
 
@@ -118,24 +99,45 @@ def categorise(
     """
     if typed := _TYPED.get(error_type):
         return CategoryReading(typed, 1.0)
-    if _RESULT_CHECK.search(message):
-        return CategoryReading("contract_violation", 0.95)
+    plain = plain_words(message)
+    if not blames_value and _RESULT_CHECK.search(plain):
+        return CategoryReading("contract_violation", 0.9)
     if code == "-32602" or _VALIDATED.search(message):
         return CategoryReading("invalid_parameters", 0.97)
-    if by_code := _CODES.get(code.upper()):
-        return CategoryReading(by_code, 0.95)
-    by_type = next((each for words, each in _TYPES if words.search(error_type)), None)
+    beside = f"{error_type} {message[:_STATUS_WITHIN]}" if code else ""
+    if by_code := category_of_code(code, beside):
+        return _unless_too_fast(CategoryReading(by_code, 0.95), plain)
+    named = f"{error_type} {code}"
+    by_type = next((each for words, each in _TYPES if words.search(named)), None)
     if by_type:
         return CategoryReading(by_type, 0.95)
-    return _by_words(message, has_faults=has_faults, blames_value=blames_value)
+    return _by_words(message, plain, has_faults=has_faults, blames_value=blames_value)
 
 
-def _by_words(message: str, *, has_faults: bool, blames_value: bool) -> CategoryReading:
+def _by_words(message: str, plain: str, *, has_faults: bool, blames_value: bool) -> CategoryReading:
     if blames_value:
         return CategoryReading("invalid_parameters", 0.9)
-    for pattern, category, confidence in _WORDS:
-        if pattern.search(message):
-            return CategoryReading(category, confidence)
-    if has_faults:
-        return CategoryReading("invalid_parameters", 0.7)
-    return CategoryReading("unknown", 0.5)
+    if says_nothing(plain):
+        return CategoryReading("unknown", SURE_OF_NOTHING)
+    stated = _STATED_STATUS.search(message[:_STATUS_WITHIN])
+    by_status = CODES.get(stated["code"]) if stated else None
+    if stated and by_status and stated["code"] in _CLEAR_STATUS:
+        return _unless_too_fast(CategoryReading(by_status, 0.92), plain)
+    if by_state := stated_sqlstate(message[:_STATUS_WITHIN]):
+        return CategoryReading(by_state, 0.92)
+    for words in RULES:
+        if words.are_in(plain):
+            return CategoryReading(words.category, words.confidence)
+    if OF_PARAMETERS.are_in(plain):
+        sure = _FAULT_NAMED if has_faults else OF_PARAMETERS.confidence
+        return CategoryReading("invalid_parameters", sure)
+    if by_status:
+        return CategoryReading(by_status, 0.85)
+    return CategoryReading(*(("invalid_parameters", 0.7) if has_faults else ("unknown", UNREAD)))
+
+
+def _unless_too_fast(reading: CategoryReading, plain: str) -> CategoryReading:
+    """GitHub and Google tell with 403, too, that a caller is too fast."""
+    if reading.category == "permission_denied" and RATE_LIMITED.are_in(plain):
+        return CategoryReading("rate_limited", RATE_LIMITED.confidence)
+    return reading

@@ -43,6 +43,14 @@ class Fault:
     exclusive: bool = False
     """The bound itself is not allowed: exact for whole numbers only, which it was moved by one."""
     from_schema: bool = False
+    stated: JsonValue = None
+    """The one right value, where the message says it; `value_text` is the wrong one then."""
+    multiple_of: float | None = None
+    """The number must be a multiple of it."""
+    guessed_place: bool = False
+    """The name or its place is inferred: one inside the call has that name, or a key was shown."""
+    given_types: tuple[JsonType, ...] = ()
+    """What the value was, for messages that tell types and no name."""
 
     @property
     def parameter(self) -> str | None:

@@ -14,12 +14,20 @@ _TYPE_NAMES: dict[str, JsonType] = {
     "int64": "integer", "i32": "integer", "i64": "integer", "u32": "integer",
     "u64": "integer", "usize": "integer", "f32": "number", "f64": "number",
     "int32": "integer", "long": "integer", "float": "number",
-    "number": "number", "double": "number", "float64": "number", "numeric": "number",
+    "number": "number", "numbers": "number", "whole number": "integer",
+    "whole numbers": "integer", "integers": "integer", "ints": "integer", "double": "number", "float64": "number", "numeric": "number",
     "decimal": "number", "bool": "boolean", "boolean": "boolean", "list": "array",
     "array": "array", "tuple": "array", "set": "array", "sequence": "array", "slice": "array",
     "dict": "object", "dictionary": "object", "object": "object", "mapping": "object",
     "map": "object", "struct": "object", "null": "null", "none": "null", "nonetype": "null",
 }  # fmt: skip
+
+_JSON_TYPES: list[tuple[type, JsonType]] = [
+    (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array"),
+    (dict, "object"),
+]  # fmt: skip
+_LONGEST_NUMBER = 40
+_NEXT_TO_EACH_OTHER = re.compile(r"[\w\"'] {1,3}[\"']|[\"'] {1,3}\w")
 
 _OPENING = re.compile(r"[\[{]")
 _MAX_OPENINGS = 20
@@ -69,6 +77,19 @@ def number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number as people write it."""
+    return len(text) <= _LONGEST_NUMBER and number(text.strip()) is not None
+
+
+def type_of(value: JsonValue) -> JsonType:
+    """The JSON type of a value; whole numbers are integers."""
+    for kind, name in _JSON_TYPES:
+        if isinstance(value, kind):
+            return name
+    return "null"
+
+
 def embedded_json(text: str) -> Iterator[JsonValue]:
     """JSON objects and arrays inside a message, outermost first; at most three."""
     decoder = json.JSONDecoder()
@@ -89,6 +110,8 @@ def embedded_json(text: str) -> Iterator[JsonValue]:
 
 
 def _parsed_list(text: str) -> tuple[JsonValue, ...] | None:
+    if _NEXT_TO_EACH_OTHER.search(text):  # Go's and Terraform's lists; Python would join the texts
+        return tuple(quoted(text))
     for parse in (json.loads, ast.literal_eval):
         try:
             value = parse(text)

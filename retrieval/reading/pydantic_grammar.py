@@ -30,6 +30,7 @@ _TYPES: dict[str, tuple[JsonType, ...]] = {
 _FORMATS = {"date": "date", "datetime": "date-time", "time": "time", "url": "uri", "uuid": "uuid"}
 _BOUND = re.compile(r"(?P<word>greater|less) than (?P<equal>or equal to )?(?P<n>-?[\d.,]*\d)")
 _COUNT = re.compile(r"at (?P<word>least|most) (?P<n>\d+) (?:item|character|element)")
+_STEP = re.compile(r"multiple of (?P<step>-?[\d.]{1,20})")
 _PATTERN = re.compile(r"should match pattern '(?P<pattern>[^\n]+)'")
 
 
@@ -62,11 +63,18 @@ def fault_of(path: Path, code: str, text: str) -> Fault:
     stem = re.sub(r"_(?:type|parsing|from_float|attributes_type|class_type)$", "", code)
     if types := _TYPES.get(stem):
         return Fault("wrong_type", path, expected_types=types)
+    return _formed(path, code, text)
+
+
+def _formed(path: Path, code: str, text: str) -> Fault:
     if pattern := _PATTERN.search(text):
         return Fault("bad_format", path, expected_format=pattern["pattern"])
-    format_name = _FORMATS.get(code.split("_")[0].split(".")[0])
-    if format_name:
-        return Fault("bad_format", path, expected_format=format_name)
+    if form := _FORMATS.get(code.split("_", maxsplit=1)[0].split(".", maxsplit=1)[0]):
+        return Fault("bad_format", path, expected_format=form)
+    if "valid email address" in text:
+        return Fault("bad_format", path, expected_format="email")
+    if step := _STEP.search(text):
+        return Fault("invalid", path, multiple_of=number(step["step"]))
     return Fault("invalid", path)
 
 

@@ -62,7 +62,7 @@ def is_rejected_before_run(
 
 
 def _fits_call(fault: Fault, parameters: JsonObject) -> bool:
-    if fault.parameter is None:
+    if fault.parameter is None or fault.guessed_place:
         return False
     if fault.kind == "missing":
         if len(fault.path) > 1 or fault.parameter in parameters:

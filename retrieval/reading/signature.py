@@ -55,6 +55,19 @@ def signature_of(message: str, *, names: Collection[str] = (), values: Collectio
     return re.sub(r"\s+", " ", text).strip()[:MAX_LENGTH]
 
 
+def without_values(message: str, values: Collection[str]) -> str:
+    """The message without the call's own values, so that an echo does not decide what it means.
+
+    A value that is a plain word or number may be the tool's own word too (`timeout`, `404`): it is
+    taken out only where a quotation mark, `=` or `:` stands before it.
+    """
+    said = [value for value in values if len(value) >= 3 and value in message]
+    for value in sorted(said, key=lambda value: (-len(value), value)):
+        before = r"(['\"`=:] ?)" if value.isalnum() else r"(?<!\w)()"
+        message = re.sub(rf"{before}{re.escape(value)}(?!\w)", r"\1<v>", message)
+    return message
+
+
 def _mask_quoted(match: re.Match[str], names: Collection[str]) -> str:
     inner = match[1] or match[2] or match[3] or ""
     return match[0] if inner in names else "<v>"

@@ -1,41 +1,155 @@
-"""Errors that come as JSON inside the message or its details: zod, ajv, pydantic's error list."""
+"""Errors that come as JSON inside the message or its details: zod, ajv, pydantic's error list, APIs."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 
 from aftercall.json_patch import JsonPatchError, parse_pointer
 from aftercall.json_values import JsonObject, JsonValue
 from retrieval.reading.faults import Fault, JsonType, Path
 from retrieval.reading.literals import json_type
 from retrieval.reading.pydantic_grammar import fault_of
+from retrieval.reading.rules import FORMATS, path_of
+from retrieval.reading.text_grammar import read_text
 
 _MAX_ISSUES = 20
 
 
 def read_structured(value: JsonValue) -> Iterator[Fault]:
-    """The faults in a JSON value that a validator made; none when it is something else."""
-    if isinstance(value, dict):
-        inner = value.get("issues") or value.get("errors") or value.get("detail")
-        if isinstance(inner, list):
-            yield from read_structured(inner)
-        else:
-            yield from _one(value)
-    elif isinstance(value, list):
+    """The faults in a JSON value that a validator or an API made; none when it is something else."""
+    yield from _read(value, depth=0)
+
+
+def _read(value: JsonValue, depth: int) -> Iterator[Fault]:
+    if isinstance(value, list):
         for item in value[:_MAX_ISSUES]:
             if isinstance(item, dict):
-                yield from _one(item)
+                yield from _one(item, depth)
+    elif isinstance(value, dict):
+        yield from _one(value, depth)
 
 
-def _one(issue: JsonObject) -> Iterator[Fault]:
+def _one(issue: JsonObject, depth: int) -> Iterator[Fault]:
     if "keyword" in issue and ("instancePath" in issue or "dataPath" in issue):
         yield from _ajv(issue)
     elif isinstance(issue.get("path"), list) and isinstance(issue.get("code"), str):
         yield from _zod(issue, _path(issue["path"]))
     elif isinstance(issue.get("loc"), list) and isinstance(kind := issue.get("type"), str):
         yield _pydantic(issue, kind, _path(issue["loc"]))
-    elif isinstance(field := issue.get("field"), str) and isinstance(issue.get("code"), str):
-        # GitHub's REST API: {"resource": "Issue", "field": "title", "code": "missing_field"}
-        missing = str(issue["code"]).startswith("missing")
-        yield Fault("missing" if missing else "invalid", (field,))
+    elif (place := _place(issue)) is not None:
+        yield from _about(place, _text(issue), str(issue.get("code", "")))
+    elif depth < _MAX_DEPTH:
+        yield from _inside(issue, depth)
+
+
+def _inside(body: JsonObject, depth: int) -> Iterator[Fault]:
+    """The faults of an API's error body: its list of issues, its map of fields, or its message."""
+    found = False
+    for key in _LISTS:
+        inner = body.get(key)
+        if isinstance(inner, list) or (key in _WRAPPERS and isinstance(inner, dict)):
+            for fault in _read(inner, depth + 1):
+                found = True
+                yield fault
+        elif isinstance(inner, dict) and key in _MAPS:
+            for fault in _by_field(inner):
+                found = True
+                yield fault
+    if not found and not depth and _is_map_of_texts(body):
+        yield from _by_field(body)
+        found = True
+    if not found and (text := _text(body)):
+        yield from read_text(text)
+
+
+_LISTS = (
+    "issues", "errors", "detail", "details", "error", "invalid-params", "invalid_params", "fieldViolations",
+    "violations", "causes", "validationErrors", "fields", "field_errors",
+)  # fmt: skip
+_WRAPPERS = frozenset({"error", "details", "detail"})
+_MAPS = frozenset({"errors", "fields", "field_errors", "validationErrors"})
+_TEXTS = ("message", "msg", "detail", "reason", "description", "title", "error", "defaultMessage")
+_PLACES = (
+    "field",
+    "param",
+    "parameter",
+    "name",
+    "property",
+    "propertyPath",
+    "pointer",
+    "target",
+    "fieldName",
+)
+_NO_FIELDS = frozenset(
+    {"non_field_errors", "__all__", "base", "message", "errors", "error", "detail"}
+)
+_MAX_DEPTH = 3
+_MAX_FIELDS = 20
+
+
+def _place(issue: JsonObject) -> Path | None:
+    """Where one issue of an API's body says that it is; None when it says no place."""
+    source = issue.get("source")
+    if isinstance(source, dict):  # JSON:API
+        issue = source
+        if isinstance(name := source.get("parameter"), str):
+            return path_of(f"'{name}'")
+    for key in _PLACES:
+        name = issue.get(key)
+        if not isinstance(name, str) or not 0 < len(name) <= 200:
+            continue
+        if key == "name" and not ("reason" in issue or "message" in issue):
+            continue
+        parts = path_of("'" + name.removeprefix("#").removeprefix("/data/attributes") + "'")
+        return parts or None
+    return None
+
+
+def _text(issue: JsonObject) -> str:
+    texts = (text for key in _TEXTS if isinstance(text := issue.get(key), str))
+    return next(texts, "")
+
+
+def _about(place: Path, text: str, code: str = "") -> Iterator[Fault]:
+    """The faults that a text tells of the parameter at a place; it may say no name, or its own."""
+    if code.startswith("missing") or code in ("required", "parameter_missing", "blank"):
+        yield Fault("missing", place)
+        return
+    if code in ("unknown", "parameter_unknown", "unrecognized"):
+        yield Fault("unexpected", place)
+        return
+    clear = [
+        replace(fault, path=place)
+        for fault in read_text(f"{place[-1]}: {text}")
+        if fault.kind not in ("invalid", "not_found") or fault.suggested or fault.multiple_of
+    ]
+    if clear:
+        yield from clear
+    elif _REQUIRED.search(text):
+        yield Fault("missing", place)
+    else:
+        yield Fault("invalid", place)
+
+
+_REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re.IGNORECASE)
+
+
+def _by_field(fields: JsonObject) -> Iterator[Fault]:
+    """`{"title": ["can't be blank"]}`: of Django, Rails, Laravel, ASP.NET and their like."""
+    for name, texts in islice(fields.items(), _MAX_FIELDS):
+        said = texts if isinstance(texts, list) else [texts]
+        for text in said[:3]:
+            if isinstance(text, str) and name not in _NO_FIELDS and (place := path_of(f"'{name}'")):
+                yield from _about(place, text)
+
+
+def _is_map_of_texts(body: JsonObject) -> bool:
+    """Whether a body is nothing but fields with lists of texts, as Django writes it."""
+    return 0 < len(body) <= _MAX_FIELDS and all(
+        isinstance(item, list) and item and all(isinstance(text, str) for text in item)
+        for item in body.values()
+    )
 
 
 def _pydantic(issue: JsonObject, kind: str, path: Path) -> Fault:
@@ -58,20 +172,29 @@ def _zod(issue: JsonObject, path: Path) -> Iterator[Fault]:
         for key in _strings(issue.get("keys")):
             yield Fault("unexpected", (*path, key))
     elif code in ("invalid_enum_value", "invalid_value", "invalid_literal"):
-        options = issue.get("options") or issue.get("values") or [issue.get("expected")]
-        yield Fault("not_allowed", path, allowed=_scalars(options))
+        options = _scalars(issue.get("options") or issue.get("values") or [issue.get("expected")])
+        yield Fault("not_allowed", path, allowed=options, stated=_only(options))
     elif code in ("too_big", "too_small"):
         kind = issue.get("type") or issue.get("origin")
+        shift = 0 if issue.get("inclusive", True) else 1
+        low, high = _number(issue.get("minimum")), _number(issue.get("maximum"))
         yield Fault(
             "out_of_range",
             path,
-            minimum=_number(issue.get("minimum")),
-            maximum=_number(issue.get("maximum")),
+            minimum=None if low is None else low + shift,
+            maximum=None if high is None else high - shift,
             of_length=kind in ("string", "array", "set"),
+            exclusive=bool(shift),
         )
+    elif code == "not_multiple_of":
+        step = issue.get("multipleOf") or issue.get("divisor")
+        yield Fault("invalid", path, multiple_of=_number(step))
     elif code in ("invalid_string", "invalid_format"):
         form = issue.get("validation") or issue.get("format")
-        yield Fault("bad_format", path, expected_format=form if isinstance(form, str) else None)
+        if form == "regex" and isinstance(issue.get("pattern"), str):
+            form = str(issue["pattern"]).strip("/")
+        name = FORMATS.get(form.lower(), form) if isinstance(form, str) else None
+        yield Fault("bad_format", path, expected_format=name)
     else:
         yield Fault("invalid", path)
 
@@ -81,27 +204,40 @@ def _ajv(issue: JsonObject) -> Iterator[Fault]:
     path = _pointed(at) if isinstance(at, str) else ()
     params = issue.get("params")
     params = params if isinstance(params, dict) else {}
-    keyword = issue["keyword"]
-    limit = _number(params.get("limit"))
-    if keyword == "required":
+    keyword = str(issue["keyword"])
+    if keyword in ("required", "dependentRequired", "dependencies"):
         yield Fault("missing", (*path, str(params.get("missingProperty"))))
-    elif keyword == "additionalProperties":
-        yield Fault("unexpected", (*path, str(params.get("additionalProperty"))))
+    elif keyword in ("additionalProperties", "unevaluatedProperties"):
+        yield Fault("unexpected", (*path, str(params.get(keyword[:-10] + "Property"))))
     elif keyword == "type":
         yield Fault("wrong_type", path, expected_types=_types(params.get("type")))
     elif keyword in ("enum", "const"):
-        allowed = params.get("allowedValues") or [params.get("allowedValue")]
-        yield Fault("not_allowed", path, allowed=_scalars(allowed))
-    elif keyword in ("maximum", "minimum"):
-        yield Fault("out_of_range", path, **{str(keyword): limit})  # type: ignore[arg-type]  # the keyword is the field's name
-    elif keyword in ("maxLength", "maxItems"):
-        yield Fault("out_of_range", path, maximum=limit, of_length=True)
-    elif keyword in ("minLength", "minItems"):
-        yield Fault("out_of_range", path, minimum=limit, of_length=True)
+        allowed = _scalars(params.get("allowedValues") or [params.get("allowedValue")])
+        yield Fault("not_allowed", path, allowed=allowed, stated=_only(allowed))
+    elif keyword in _BOUNDS:
+        yield _ajv_bound(keyword, path, _number(params.get("limit")))
+    elif keyword == "multipleOf":
+        yield Fault("invalid", path, multiple_of=_number(params.get("multipleOf")))
     elif keyword in ("format", "pattern"):
-        yield Fault("bad_format", path, expected_format=str(params.get(str(keyword))))
+        yield Fault("bad_format", path, expected_format=str(params.get(keyword)))
     else:
         yield Fault("invalid", path)
+
+
+_BOUNDS = frozenset(
+    ("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "maxLength", "minLength", "maxItems",
+     "minItems", "maxProperties", "minProperties")
+)  # fmt: skip
+
+
+def _ajv_bound(keyword: str, path: Path, limit: float | None) -> Fault:
+    exclusive = keyword.startswith("exclusive")
+    of_length = not exclusive and keyword not in ("maximum", "minimum")
+    if "max" in keyword.lower():
+        high = None if limit is None else limit - exclusive
+        return Fault("out_of_range", path, maximum=high, of_length=of_length, exclusive=exclusive)
+    low = None if limit is None else limit + exclusive
+    return Fault("out_of_range", path, minimum=low, of_length=of_length, exclusive=exclusive)
 
 
 def _pointed(at: str) -> Path:
@@ -134,6 +270,11 @@ def _scalars(value: JsonValue) -> tuple[JsonValue, ...]:
     if not isinstance(value, list):
         return ()
     return tuple(item for item in value if isinstance(item, str | int | float | bool))
+
+
+def _only(options: tuple[JsonValue, ...]) -> JsonValue:
+    """The one right value, where there is one."""
+    return options[0] if len(options) == 1 else None
 
 
 def _number(value: JsonValue) -> float | None:

@@ -88,6 +88,18 @@ class EmbeddingSettings(Section):
     threads: int = Field(default=2, ge=1, le=256, description="Threads of one inference.")
 
 
+class CalibrationSettings(Section):
+    """How often confidence is fitted anew on what became of suggestions."""
+
+    every_h: float = Field(
+        default=24.0,
+        ge=0,
+        le=8760,
+        description="Hours from one fit of the confidence on recorded outcomes to the next; "
+        "0 for none.",
+    )
+
+
 class PrivacySettings(Section):
     """What is masked before anything is written, and again before it is returned."""
 
@@ -138,6 +150,7 @@ class Settings(BaseModel):
     server: ServerSettings = Field(default_factory=ServerSettings)
     data: DataSettings
     embedding: EmbeddingSettings
+    calibration: CalibrationSettings = Field(default_factory=CalibrationSettings)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     log: LogSettings = Field(default_factory=LogSettings)

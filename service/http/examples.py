@@ -87,6 +87,7 @@ SUGGESTED: dict[str, Any] = {
             "tool": None,
             "retryAfterMs": None,
             "confidence": 0.94,
+            "confidenceInterval": [0.88, 0.97],
             "evidence": {
                 "repairs": 12,
                 "successes": 212,
@@ -162,4 +163,11 @@ STATUS: dict[str, Any] = {
     "logStore": "sqlite",
     "vectorIndex": "qdrant-edge",
     "uptimeS": 86_400.0,
+    "calibration": {
+        "source": "own",
+        "outcomes": 640,
+        "shift": -0.21,
+        "slope": 0.93,
+        "fittedAt": "2026-02-20T02:30:00Z",
+    },
 }

@@ -28,6 +28,7 @@ class Brain:
     """All rooms below the service, put together."""
 
     store: LogStore
+    memory: Memory
     intake: Intake
     indexer: Indexer
     suggester: Suggester
@@ -71,8 +72,9 @@ async def brain(tmp_path: Path) -> AsyncIterator[Brain]:
         seeds=SeedBook(),
     )  # fmt: skip
     yield Brain(
-        store, Intake(store, Redactor(), indexer.wake), indexer, suggester, new_indexer, embedder
-    )
+        store, memory, Intake(store, Redactor(), indexer.wake), indexer, suggester, new_indexer,
+        embedder,
+    )  # fmt: skip
     await suggester.close()
     await indexer.close()
     await index.close()

@@ -8,7 +8,7 @@ import pytest
 
 from aftercall.wire import Execution
 from ingest.mining import MAX_GAP, mine
-from retrieval.edits import Rename
+from retrieval.edits import Clamp, Edit, FromContext, Rename
 from tests.retrieval.cases import an_execution
 
 MISSING = {"type": "ValidationError", "message": "'timezone' is a required property"}
@@ -81,11 +81,16 @@ def test_our_own_suggestions_are_no_repairs_of_the_agents() -> None:
     assert mine([failed, ours]) == []
 
 
+def edits_mined(calls: list[Execution]) -> list[list[Edit]]:
+    """What the calls teach: where a failure was mended by no rule, there is nothing to teach."""
+    return [repair.edits for repair in mine(calls) if repair.edits is not None]
+
+
 @pytest.mark.parametrize("parameters", [{"city": "Rome", "lang": "it"}, {}])
 def test_an_unrelated_success_is_no_repair(parameters: dict[str, Any]) -> None:
-    """A success that does not touch the named fault mends nothing."""
+    """A success that does not touch the named fault teaches no edit."""
     failed = call(1, {"tz": "UTC", "style": "x"}, error=MISSING)
-    assert mine([failed, call(2, parameters)]) == []
+    assert edits_mined([failed, call(2, parameters)]) == []
 
 
 NOT_FOUND = {"type": "Error", "message": "No user found with id 42"}
@@ -93,16 +98,17 @@ NOT_FOUND = {"type": "Error", "message": "No user found with id 42"}
 
 def test_the_next_of_a_list_is_no_repair() -> None:
     """An agent that goes on to another id has not mended the one that does not exist."""
-    assert mine([call(1, {"id": "42"}, error=NOT_FOUND), call(2, {"id": "77"})]) == []
-    assert mine([call(1, {"id": 42}, error=NOT_FOUND), call(2, {"id": 77})]) == []
+    for missing, other in (("42", "77"), (42, 77)):
+        failed = call(1, {"id": missing}, error=NOT_FOUND)
+        assert edits_mined([failed, call(2, {"id": other})]) == []
 
 
 def test_a_value_that_came_with_another_intent_is_no_repair() -> None:
     """The branch was right for the other repository."""
     error = {"type": "Error", "message": "Ref 'master' did not resolve"}
     failed = call(1, {"repo": "/a", "revision": "master"}, error=error)
-    assert mine([failed, call(2, {"repo": "/b", "revision": "main"})]) == []
-    assert len(mine([failed, call(2, {"repo": "/a", "revision": "main"})])) == 1
+    assert edits_mined([failed, call(2, {"repo": "/b", "revision": "main"})]) == []
+    assert len(edits_mined([failed, call(2, {"repo": "/a", "revision": "main"})])) == 1
 
 
 def test_a_name_is_mended_whatever_else_the_caller_changed() -> None:
@@ -110,3 +116,47 @@ def test_a_name_is_mended_whatever_else_the_caller_changed() -> None:
     failed = call(1, {"tz": "UTC", "style": "long"}, error=MISSING)
     [repair] = mine([failed, call(2, {"timezone": "UTC", "style": "short"})])
     assert repair.edits == [Rename(name="tz", to="timezone")]
+
+
+BOTH = {"type": "ValidationError", "message": "'timezone' is a required property; n must be <= 10"}
+BOUND = {"type": "ValidationError", "message": "n must be <= 10"}
+
+
+def test_each_failure_of_a_chain_pairs_with_the_success() -> None:
+    """An agent that mends one fault at a time teaches what each attempt still lacked."""
+    first = call(1, {"tz": "UTC", "n": 50}, error=BOTH)
+    second = call(2, {"timezone": "UTC", "n": 50}, error=BOUND)
+    repairs = mine([first, second, call(3, {"timezone": "UTC", "n": 10})])
+    assert [repair.edits for repair in repairs] == [
+        [Rename(name="tz", to="timezone"), Clamp(name="n")],
+        [Clamp(name="n")],
+    ]
+    assert [repair.certainty for repair in repairs] == ["next", "next"]
+
+
+def test_a_repair_is_surer_when_it_is_stated_or_next() -> None:
+    """The caller's word, then the order; with other successes between it is only likely."""
+    failed = call(1, {"tz": "UTC"}, error=MISSING)
+    other = call(2, {"city": "Rome"})
+    [later] = mine([failed, other, call(3, {"timezone": "UTC"})])
+    assert later.certainty == "later"
+    stated = call(3, {"timezone": "UTC"}, repair_of=failed.execution_id)
+    [said] = mine([failed, other, stated])
+    assert said.certainty == "stated"
+
+
+def test_what_the_context_states_is_mined_as_such() -> None:
+    """The repair teaches where the value came from, not the value."""
+    error = {"type": "E", "message": "'email' is a required property"}
+    failed = call(1, {"name": "ada"}, error=error, context="Invite ada@acme.org")
+    [repair] = mine([failed, call(2, {"name": "ada", "email": "ada@acme.org"})])
+    assert repair.edits == [FromContext(name="email", form="email")]
+
+
+def test_nested_changes_are_mined() -> None:
+    """The edit names the place inside."""
+    issue = {"loc": ["flights", 0, "date"], "type": "missing", "msg": "Field required"}
+    error = {"type": "E", "message": "Invalid arguments", "details": {"errors": [issue]}}
+    failed = call(1, {"flights": [{"day": "1"}], "n": 1}, error=error)
+    [repair] = mine([failed, call(2, {"flights": [{"date": "1"}], "n": 1})])
+    assert repair.edits == [Rename(name="flights", inside=("*", "day"), to="date")]

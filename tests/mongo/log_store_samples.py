@@ -29,12 +29,13 @@ def make_execution(
     parameters: JsonObject | None = None,
     has_failed: bool = True,
     schema: JsonObject | None = None,
+    agent: str = "librarian",
 ) -> NewExecution:
     """An execution whose id follows from `number` and whose content from all arguments."""
     execution = Execution(
         execution_id=make_id(number),
         timestamp=START + timedelta(seconds=number),
-        agent="librarian",
+        agent=agent,
         server_name=tool.server_name,
         tool_name=tool.tool_name,
         parameters={"topK": number} if parameters is None else parameters,
@@ -72,9 +73,15 @@ def make_tool(
     )
 
 
-def make_suggestion(number: int, *, lesson: str = "topK is at most 10") -> IssuedSuggestion:
+def make_suggestion(
+    number: int,
+    *,
+    lesson: str = "topK is at most 10",
+    estimate: float | None = 0.875,
+    workspace: str = WORKSPACE,
+) -> IssuedSuggestion:
     return IssuedSuggestion(
-        workspace=WORKSPACE,
+        workspace=workspace,
         suggestion=Suggestion.model_validate(
             {
                 "suggestionId": make_id(number),
@@ -90,8 +97,9 @@ def make_suggestion(number: int, *, lesson: str = "topK is at most 10") -> Issue
                 "lesson": lesson,
             }
         ),
-        tool=ToolKey(WORKSPACE, None, "search"),
+        tool=ToolKey(workspace, None, "search"),
         signature="topK must be <= <n>",
         edit_key="replace /topK",
         issued_at=START + timedelta(microseconds=7),
+        estimate=estimate,
     )

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from aftercall.wire import Outcome
 from mongo.errors import StoreUnavailableError
 from mongo.protocol import LogStore
 from mongo.records import (
     DocumentRow,
     IndexCommit,
+    JudgedSuggestion,
     KnowledgeRow,
     RepairRow,
     StoreCounts,
@@ -378,6 +380,76 @@ async def test_an_outcome_waits_until_it_was_learned_from(log_store: LogStore) -
     assert (await log_store.counts()).pending == 5
     await log_store.reset_index()
     assert await log_store.pending_outcomes(10) == outcomes
+
+
+async def test_a_suggestion_may_have_no_estimate(log_store: LogStore) -> None:
+    """Not every action is calibrated; None is told from 0."""
+    await log_store.save_suggestions(
+        [make_suggestion(1, estimate=None), make_suggestion(2, estimate=0.0)]
+    )
+    none, zero = [await log_store.get_suggestion(WORKSPACE, make_id(n)) for n in (1, 2)]
+    assert none is not None
+    assert zero is not None
+    assert (none.estimate, zero.estimate) == (None, 0.0)
+
+
+async def test_judged_suggestions_come_latest_first(log_store: LogStore) -> None:
+    """By the order in which outcomes were said, whatever they are about; at most so many."""
+    numbers = [3, 1, 2]
+    await log_store.save_suggestions([make_suggestion(n, estimate=n / 10) for n in numbers])
+    for number in numbers:
+        await log_store.add_outcomes([_said(number, 10)])
+    await log_store.add_outcomes([_said(3, 11, "failure")])
+    judged = await log_store.judged_suggestions(WORKSPACE, 10)
+    assert [(each.estimate, each.outcome) for each in judged] == [
+        (0.3, "failure"), (0.2, "success"), (0.1, "success"), (0.3, "success"),
+    ]  # fmt: skip
+    assert await log_store.judged_suggestions(WORKSPACE, 2) == judged[:2]
+    assert await log_store.judged_suggestions(WORKSPACE, 0) == []
+
+
+async def test_the_judge_is_the_agent_of_the_execution(log_store: LogStore) -> None:
+    """None where the execution is not known, or is another workspace's."""
+    await log_store.save_suggestions([make_suggestion(1)])
+    await log_store.append(WORKSPACE, [make_execution(10, agent="ada")])
+    await log_store.append("elsewhere", [make_execution(11, agent="eve")])
+    await log_store.add_outcomes([_said(1, number) for number in (10, 11, 12)])
+    judged = await log_store.judged_suggestions(WORKSPACE, 10)
+    assert [each.agent for each in judged] == [None, None, "ada"]
+    await log_store.append(WORKSPACE, [make_execution(12, agent="bob")])
+    [latest, *_] = await log_store.judged_suggestions(WORKSPACE, 1)
+    assert latest == JudgedSuggestion(0.875, "success", "bob")
+
+
+async def test_only_what_has_an_estimate_is_judged(log_store: LogStore) -> None:
+    """Neither advice without one, nor what was never suggested; and the limit counts the others."""
+    await log_store.save_suggestions([make_suggestion(1), make_suggestion(2, estimate=None)])
+    await log_store.add_outcomes([_said(number, 10) for number in (1, 2, 9)])
+    assert len(await log_store.judged_suggestions(WORKSPACE, 1)) == 1
+    assert len(await log_store.judged_suggestions(WORKSPACE, 10)) == 1
+
+
+async def test_judged_suggestions_stay_in_their_workspace(log_store: LogStore) -> None:
+    """Even where the suggestion's id is the same; learning from an outcome leaves it judged."""
+    there = [make_suggestion(1, estimate=0.25, workspace=each) for each in ("b", "a")]
+    await log_store.save_suggestions([make_suggestion(1), *there])
+    outcomes = [replace(_said(1, 10), workspace=each) for each in ("b", "a", "b")]
+    outcomes[2] = replace(outcomes[2], execution_id=make_id(11), outcome="failure")
+    assert await log_store.workspaces_with_outcomes() == []
+    await log_store.add_outcomes(outcomes)
+    await log_store.commit_index(IndexCommit(positions=[], outcomes=outcomes))
+    assert await log_store.workspaces_with_outcomes() == ["a", "b"]
+    assert await log_store.judged_suggestions(WORKSPACE, 10) == []
+    assert [each.outcome for each in await log_store.judged_suggestions("b", 10)] == [
+        "failure", "success",
+    ]  # fmt: skip
+    await log_store.reset_index()
+    assert await log_store.workspaces_with_outcomes() == ["a", "b"]
+
+
+def _said(number: int, execution: int, outcome: Outcome = "success") -> SuggestionOutcome:
+    """What an execution said of a suggestion."""
+    return SuggestionOutcome(WORKSPACE, make_id(number), make_id(execution), outcome)
 
 
 async def test_a_fact_is_the_last_that_was_put(log_store: LogStore) -> None:

@@ -18,9 +18,16 @@ from mongo.errors import (
     StoreInUseError,
     StoreTooNewError,
 )
+from mongo.records import SuggestionOutcome
 from mongo.sqlite import FILE_NAME, open_sqlite_store
 from mongo.sqlite.schema import APPLICATION_ID, MIGRATIONS
-from tests.mongo.log_store_samples import WORKSPACE, make_execution, make_executions, make_id
+from tests.mongo.log_store_samples import (
+    WORKSPACE,
+    make_execution,
+    make_executions,
+    make_id,
+    make_suggestion,
+)
 from tests.mongo.sqlite_inside import execute
 
 HOLD = """
@@ -298,6 +305,31 @@ async def test_a_store_of_an_older_version_is_brought_forward(tmp_path: Path) ->
     assert execute(tmp_path, "SELECT value, note FROM facts") == [("m", "migrated")]
     with pytest.raises(StoreTooNewError):
         await open_sqlite_store(tmp_path)
+
+
+async def test_suggestions_of_the_first_version_stay_without_an_estimate(tmp_path: Path) -> None:
+    """Their outcomes are kept and count for the rules, but no confidence is fitted on them."""
+    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:1]):
+        pass
+    old = make_suggestion(1, estimate=None)
+    values = (
+        WORKSPACE, make_id(1), "", "search", old.signature, old.edit_key,
+        round(old.issued_at.timestamp() * 1e6), old.suggestion.model_dump_json(),
+    )  # fmt: skip
+    insert = """
+    INSERT INTO suggestions (
+        workspace, suggestion_id, server_name, tool_name, signature, edit_key, issued_at, data
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    """
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection, connection:
+        connection.execute(insert, values)
+    outcomes = [SuggestionOutcome(WORKSPACE, make_id(n), make_id(9), "success") for n in (1, 2)]
+    async with await open_sqlite_store(tmp_path) as store:
+        assert await store.get_suggestion(WORKSPACE, make_id(1)) == old
+        await store.save_suggestions([make_suggestion(2)])
+        await store.add_outcomes(outcomes)
+        assert await store.pending_outcomes(10) == outcomes
+        assert [each.estimate for each in await store.judged_suggestions(WORKSPACE, 10)] == [0.875]
 
 
 async def test_a_failing_migration_leaves_the_version_before_it(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from aftercall.wire import Execution, ExecutionError, ToolAnnotations
-from retrieval.answer import Answer, answer
+from retrieval.answer import Answer, Question, answer
 from retrieval.documents import SeedEntry
 from retrieval.knowledge import SignatureKnowledge
 from retrieval.parameters import view_of_schema
@@ -43,7 +43,8 @@ def make_case(
 
 def answer_to(case: Case, message: str = "", annotations: ToolAnnotations = READS) -> Answer:
     """The answer to a case, with the usual limit."""
-    return answer(case, ExecutionError(message=message), annotations, limit=3, shapes={})
+    question = Question(case, ExecutionError(message=message), annotations)
+    return answer(question, limit=3)
 
 
 def object_schema(required: list[str] | None = None, **properties: Any) -> dict[str, Any]:

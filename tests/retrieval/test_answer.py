@@ -1,13 +1,16 @@
 """Answers: the right correction, the honest abstention, and what is never proposed."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.wire import ExecutionError, Suggestion, ToolAnnotations
 from ingest.seed import load_seed
-from retrieval.confidence import lower_bound
-from retrieval.edits import Rename, Replace
+from retrieval.answer import Question, answer
+from retrieval.confidence import MOST_WITHOUT_CONSENT, Scaling, lower_bound, shipped
+from retrieval.edits import Rename, Replace, edits_of_key
 from retrieval.knowledge import SignatureKnowledge
 from retrieval.parameters import view_of_schema
 from retrieval.profile import ToolProfile
@@ -97,8 +100,8 @@ def test_refusals_are_escalated_and_never_safe_to_retry() -> None:
         assert not response.retry.safe
 
 
-def test_an_unstated_value_is_never_put_into_a_writing_call() -> None:
-    """However common a value is, a call that writes does not get it."""
+def test_an_unstated_value_is_never_put_into_a_writing_call_without_asking() -> None:
+    """However common a value is, a gateway does not put it into a call that writes by itself."""
     profile = ToolProfile()
     for session in range(20):
         profile.observe_success({"repo_path": "/r", "message": "wip"}, str(session))
@@ -107,8 +110,7 @@ def test_an_unstated_value_is_never_put_into_a_writing_call() -> None:
         {"repo_path": "/r"}, missing("message"), schema=schema, profile=profile, writes=True
     )
     response = answer_to(case, annotations=ToolAnnotations()).response
-    assert response.abstained
-    assert response.reason
+    assert all(each.confidence <= MOST_WITHOUT_CONSENT for each in response.suggestions)
 
 
 def test_a_reading_call_gets_the_usual_value_with_less_confidence() -> None:
@@ -281,3 +283,27 @@ def test_the_corpus_never_makes_an_answer_worse() -> None:
     alone, helped = best(make_case(call, message)), best(make_case(call, message, seeds=seeds))
     assert helped.confidence >= alone.confidence
     assert {"error", "seed"} <= set(helped.evidence.sources)
+
+
+def test_what_is_kept_beside_a_suggestion_lets_its_outcome_teach() -> None:
+    """Its edits, and its confidence as shipped, whatever the workspace makes of that."""
+    schema = object_schema(repo_path="string") | {"additionalProperties": False}
+    case = make_case({"repo": "a"}, missing("repo_path"), schema=schema)
+    doubtful = shipped().model_copy(update={"scaling": Scaling(shift=-1, outcomes=99)})
+    question = Question(case, ExecutionError(message="bad"), READS)
+    plain, scaled = (
+        answer(each, limit=3) for each in (question, replace(question, calibration=doubtful))
+    )
+    for found in (plain, scaled):
+        assert [each.suggestion_id for each in found.response.suggestions] == list(found.offers)
+    [one, *_], [other, *_] = plain.offers.values(), scaled.offers.values()
+    assert edits_of_key(one.edit_key) == [Rename(name="repo", to="repo_path")]
+    assert one.estimate == other.estimate == pytest.approx(one.suggestion.confidence, abs=1e-4)
+    assert other.suggestion.confidence < one.suggestion.confidence
+
+
+def test_advice_has_no_estimate_to_be_fitted_on() -> None:
+    """Its confidence is no calibrated one."""
+    [offer] = answer_to(make_case({"q": 1}, "503 Service Unavailable")).offers.values()
+    assert offer.suggestion.action == "retry_unchanged"
+    assert offer.estimate is None

@@ -11,6 +11,7 @@ from retrieval.edits import (
     Cast,
     Clamp,
     EditDoesNotApplyError,
+    Grounds,
     Remove,
     Rename,
     Replace,
@@ -54,11 +55,12 @@ def test_a_moved_value_is_a_rename() -> None:
 
 
 def test_a_bound_that_the_error_states_is_a_clamp() -> None:
-    """50 -> 10 under `must be <= 10` is general; another number would be moved there too."""
+    """50 -> 10 under `must be <= 10` is general: under `<= 20` another number is moved to 20."""
     reading = read_error(ExecutionError(message="topK must be <= 10"), {"topK": 50})
     edits = infer_edits({"topK": 50}, {"topK": 10}, reading)
-    assert edits == [Clamp(name="topK", maximum=10)]
-    assert apply_edits({"topK": 99}, edits) == {"topK": 10}
+    assert edits == [Clamp(name="topK")]
+    other = read_error(ExecutionError(message="topK must be <= 20"), {"topK": 99})
+    assert apply_edits({"topK": 99}, edits, Grounds(other.faults)) == {"topK": 20}
 
 
 def test_a_new_intent_is_no_part_of_the_repair() -> None:
@@ -66,7 +68,7 @@ def test_a_new_intent_is_no_part_of_the_repair() -> None:
     failed = {"query": "a", "topK": 50}
     reading = read_error(ExecutionError(message="topK must be <= 10"), failed)
     edits = infer_edits(failed, {"query": "b", "topK": 10}, reading)
-    assert edits == [Clamp(name="topK", maximum=10)]
+    assert edits == [Clamp(name="topK")]
 
 
 def test_another_call_is_no_repair() -> None:

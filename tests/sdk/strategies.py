@@ -160,6 +160,7 @@ suggestions = _models(
     tool=st.none() | names,
     retry_after_ms=st.none() | st.floats(0, 1e6),
     confidence=unit,
+    confidence_interval=st.none() | st.tuples(unit, unit),
     evidence=_models(
         Evidence,
         repairs=st.integers(0, 9),

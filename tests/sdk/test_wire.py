@@ -17,6 +17,7 @@ from aftercall.wire import (
     FailedCall,
     OutcomeReport,
     SimilarRequest,
+    Suggestion,
     SuggestRequest,
     SuggestResponse,
     ToolAnnotations,
@@ -50,7 +51,7 @@ SUGGESTION: dict[str, Any] = {
             "op": "replace", "path": "/topK", "from": 50, "value": 10, "reason": "the limit is 10",
         }],
         "correctedParameters": {"query": "...", "topK": 10}, "tool": None, "retryAfterMs": None,
-        "confidence": 0.94,
+        "confidence": 0.94, "confidenceInterval": [0.88, 0.97],
         "evidence": {
             "repairs": 12, "successes": 212, "failures": 1,
             "executionIds": ["0b7e1c9a-2a4e-4b0e-9d5c-3f1f6a1b2c3d"],
@@ -303,3 +304,16 @@ def test_reports_name_an_execution() -> None:
         OutcomeReport.model_validate({"outcome": "success", "executionId": "x"})
     with pytest.raises(ValidationError):
         ToolSpec.model_validate({"name": "t", "tags": ["a"] * 101})
+
+
+def test_a_confidence_may_have_its_interval() -> None:
+    """Two probabilities; a service that says none of it is understood too."""
+    [answered] = SUGGESTION["suggestions"]
+    fields = {name: answered[name] for name in answered if name != "confidenceInterval"}
+    assert Suggestion.model_validate(fields).confidence_interval is None
+    given = Suggestion.model_validate(fields | {"confidenceInterval": [0.88, 0.97]})
+    assert given.confidence_interval == (0.88, 0.97)
+    assert given.model_dump(mode="json")["confidenceInterval"] == [0.88, 0.97]
+    for bad in ([0.9], [0.9, 1.1], [-0.1, 0.9], [0.1, 0.2, 0.3], 0.9):
+        with pytest.raises(ValidationError):
+            Suggestion.model_validate(fields | {"confidenceInterval": bad})

@@ -12,6 +12,7 @@ from aftercall.wire.execution import (
     Rejection,
 )
 from aftercall.wire.service import (
+    CalibrationStatus,
     ErrorBody,
     ErrorResponse,
     SimilarExecution,
@@ -39,6 +40,7 @@ from aftercall.wire.tool import Tool, ToolList, ToolSpec
 __all__ = [
     "MAX_BATCH",
     "Action",
+    "CalibrationStatus",
     "Call",
     "Change",
     "ErrorBody",

@@ -1,10 +1,10 @@
 """What the service says of itself, and its one form of error."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
-from aftercall.wire.base import WireModel
+from aftercall.wire.base import Timestamp, WireModel
 from aftercall.wire.execution import Execution
 
 
@@ -22,6 +22,21 @@ class ErrorResponse(WireModel):
     error: ErrorBody
 
 
+class CalibrationStatus(WireModel):
+    """How the workspace's confidence is calibrated.
+
+    The log-odds of a confidence are those of the shipped calibration, times `slope`, plus `shift`.
+    """
+
+    source: Literal["shipped", "own"] = Field(
+        description="`own` once there are enough recorded outcomes of suggestions."
+    )
+    outcomes: int = Field(ge=0, description="Outcomes that it was fitted on; 0 when shipped.")
+    shift: float = Field(description="Above 0 raises every confidence, below lowers it.")
+    slope: float = Field(gt=0, description="Below 1 draws confidences together.")
+    fitted_at: Timestamp | None = None
+
+
 class Status(WireModel):
     """Answer of `GET /status`."""
 
@@ -36,6 +51,7 @@ class Status(WireModel):
     log_store: str
     vector_index: str
     uptime_s: float = Field(ge=0)
+    calibration: CalibrationStatus | None = None
 
 
 class SimilarExecution(WireModel):

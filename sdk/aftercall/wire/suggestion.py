@@ -33,8 +33,13 @@ ErrorCategory = Literal[
 
 Action = Literal["change_parameters", "retry_unchanged", "switch_tool", "escalate"]
 
-EvidenceSource = Literal["schema", "error", "repairs", "profile", "similar", "parameters", "seed"]
+EvidenceSource = Literal[
+    "schema", "error", "context", "repairs", "profile", "similar", "parameters", "seed"
+]
 
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+"""From 0, never, to 1, always."""
 
 Flag = Annotated[bool, Strict()]
 """A JSON boolean: `"no"` and 0 are refused instead of read, for safety hangs on it."""
@@ -132,6 +137,11 @@ class Suggestion(WireModel):
         default=None, ge=0, description="For `retry_unchanged`: milliseconds to wait."
     )
     confidence: float = Field(ge=0, le=1)
+    confidence_interval: tuple[Probability, Probability] | None = Field(
+        default=None,
+        description="The 90 % interval of the confidence, low and high: the less evidence, the "
+        "wider. Null where no calibration made it, as for a wait.",
+    )
     evidence: Evidence
     lesson: str
     example: Example | None = None

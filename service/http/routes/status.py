@@ -4,7 +4,8 @@ import time
 
 from fastapi import APIRouter, Response
 
-from aftercall.wire import Status
+from aftercall.wire import CalibrationStatus, Status
+from retrieval.confidence import Scaling
 from service.http import examples
 from service.http.dependencies import CurrentLifecycle, CurrentWorkspace, OpenServices
 from service.http.openapi import answers
@@ -24,6 +25,7 @@ router = APIRouter(tags=["service"])
 async def status(services: OpenServices, workspace: CurrentWorkspace) -> Response:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     counts = await services.store.counts(workspace)
+    calibration = await services.memory.calibration(workspace)
     return answer(
         Status(
             version=VERSION,
@@ -37,7 +39,18 @@ async def status(services: OpenServices, workspace: CurrentWorkspace) -> Respons
             log_store=services.store.name,
             vector_index=services.index.name,
             uptime_s=round(time.monotonic() - services.opened_at, 1),
+            calibration=_calibration(calibration.scaling),
         )
+    )
+
+
+def _calibration(scaling: Scaling) -> CalibrationStatus:
+    return CalibrationStatus(
+        source="own" if scaling.outcomes else "shipped",
+        outcomes=scaling.outcomes,
+        shift=scaling.shift,
+        slope=scaling.slope,
+        fitted_at=scaling.fitted_at,
     )
 
 

@@ -1,0 +1,85 @@
+"""What advice looks at beside the case, and what it says."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.wire import Action, Tool
+from retrieval.proposals import Trials
+from retrieval.recovery import RecoveryTimes
+from retrieval.repeats import Repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Another registered tool, with what is known of its calls.
+
+    `similarity` is the cosine of its nearest success to the failed call, None without one;
+    `sessions` are distinct ones, of which a few are remembered.
+    """
+
+    tool: Tool
+    similarity: float | None = None
+    successes: int = 0
+    failures: int = 0
+    sessions: int = 0
+    execution_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Where a failed call stands. All may be left out; then the advice goes by the error alone.
+
+    Attributes:
+        now: the time of asking, with a zone; without it, moments that an error names are not read.
+        tool_name: the tool that failed.
+        namespace: that it is registered in, if it is.
+        server_name: the server it was called on.
+        attempt: 1 for the first try of the call.
+        repeats: how often exactly this call failed with this error.
+        recoveries: recovery times of such failures, that of the tool before that of the workspace.
+        others: registered tools of the same workspace; gathered only where they can matter.
+        may_show: whether a value of a parameter is open today; what was learned may be older.
+    """
+
+    now: datetime | None = None
+    tool_name: str = ""
+    namespace: str | None = None
+    server_name: str | None = None
+    attempt: int = 1
+    repeats: Repeats = field(default_factory=Repeats)
+    recoveries: tuple[RecoveryTimes, ...] = ()
+    others: tuple[Candidate, ...] = ()
+    may_show: Callable[[str, JsonValue], bool] = lambda _name, _value: True
+
+
+PLAIN = Situation()
+"""Nothing is known beside the case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One action that leaves the parameters as they are.
+
+    `yields` says that a repair which was learned for this very error stands beside it, the surer
+    first; all other advice stands alone. `successes` and `failures` are calls of `tool`.
+    """
+
+    action: Action
+    trials: Trials
+    lesson: str
+    retry_after_ms: float | None = None
+    tool: str | None = None
+    parameters: JsonObject | None = None
+    successes: int = 0
+    failures: int = 0
+    execution_ids: tuple[str, ...] = ()
+    yields: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoAdvice:
+    """Nothing can be advised, and no change of parameters would mend it either."""
+
+    reason: str

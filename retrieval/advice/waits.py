@@ -1,0 +1,187 @@
+"""How long a tool says to wait: headers, details and words. Pure; work is bounded.
+
+Forms: `Retry-After` in seconds and as HTTP date (RFC 9110), `retryAfterMs`, `X-RateLimit-Reset` as
+Unix time or seconds, `RateLimit-Reset` (IETF draft), `google.rpc.RetryInfo`, ISO 8601 moments, and
+words such as `try again in 6m0s`.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from itertools import islice
+
+from aftercall.json_values import JsonValue
+from aftercall.wire import ExecutionError
+
+MIN_WAIT_MS = 100.0
+MAX_WAIT_MS = 24 * 3_600_000.0
+"""A longer wait is no advice for a call."""
+_READ = 2_000
+_MAX_VALUES = 200
+_MAX_DEPTH = 5
+_MAX_TEXT = 64
+_EPOCH_S = 1e9
+"""From here on a number of seconds is a moment (since 2001), not a wait of 30 years."""
+_EPOCH_MS = 1e12
+_LATEST_EPOCH_S = 7.3e9
+"""The year 2201: what lies beyond is no moment that anybody waits for."""
+
+_UNIT = r"(?:milliseconds?|millis|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)"
+_AMOUNT = re.compile(rf"(\d{{1,9}}(?:\.\d{{1,9}})?)\s{{0,2}}({_UNIT})(?![a-z])", re.IGNORECASE)
+# "retry after 30", "try again in 2 hours", "wait 5s": a unit, or a word of time before the number;
+# "retry 1 of 3", "after 5 attempts" and "reset at 2026-02-20" are no waits.
+_STATED = re.compile(
+    r"(?:retry|retrying|try again|wait|available|resets?)\b[^\n\d]{0,30}?"
+    r"(?P<sure>\b(?:after|in|for)\b[\s:=]{1,3}|-after[\s:=\"]{1,4})?(?<![\d.])"
+    rf"(?P<amount>(?:\d{{1,9}}(?:\.\d{{1,9}})?\s{{0,2}}{_UNIT}(?![a-z])(?:,? (?:and )?)?){{1,4}}|"
+    r"(?P<bare>\d{1,9}(?:\.\d{1,9})?)(?=\s{0,2}(?:$|[.,;)\]}\"'](?!\d)|\n)))"
+    r"(?!\s{0,2}(?:of\b|attempts|times|tries|retries|requests))",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(
+    r"(?:try again|retry|wait)[^\n\d]{0,20}?\b(?:in|for|after)? ?"
+    r"\b(?P<word>an?|one|a few|several) (?P<unit>second|minute|hour)s?\b",
+    re.IGNORECASE,
+)
+_FEW = {"a few": 5.0, "several": 5.0}
+_HEADER = re.compile(
+    r"\b(?P<name>retry[-_]after(?:[-_]ms)?|x-rate-?limit-reset(?:-after)?|ratelimit-reset|"
+    r"retryDelay|retryAfter(?:Ms)?)"
+    r"[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<value>[^\n\"'}\]]{1,40})",
+    re.IGNORECASE,
+)
+_MOMENT = re.compile(
+    r"(?:retry|try again|available|resets?|until|after|at)\b[^\n\d]{0,20}"
+    r"(?P<moment>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?\s?(?:Z|UTC|[+-]\d\d:?\d\d))",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
+_BEYOND = 1e15
+"""No number from here on is a wait or a moment, however it is written."""
+
+# Names of details and headers, folded, with the milliseconds of one unit of theirs.
+_NAMED = {
+    "retryafterms": 1.0, "retryaftermilliseconds": 1.0, "retryinms": 1.0, "retryafter": 1e3,
+    "retryafterseconds": 1e3, "retryin": 1e3, "retrydelay": 1e3, "xratelimitreset": 1e3,
+    "ratelimitreset": 1e3, "xratelimitresetafter": 1e3, "resetafter": 1e3, "resetat": 1e3,
+    "ratelimitresetat": 1e3,
+}  # fmt: skip
+
+
+def stated_wait_ms(error: ExecutionError, now: datetime | None) -> float | None:
+    """The wait that the tool states, in milliseconds; None when it states none.
+
+    It is at least `MIN_WAIT_MS`; a tool that states several means the first. One of more than
+    `MAX_WAIT_MS` counts only when no other is stated.
+
+    Args:
+        error: what the tool said.
+        now: the time of asking, with a zone; without it, moments are not read.
+    """
+    waits = [*_from_details(error.details, now), *_from_text(error.message[:_READ], now)]
+    if not waits:
+        return None
+    return max(MIN_WAIT_MS, next((wait for wait in waits if wait <= MAX_WAIT_MS), waits[0]))
+
+
+def _from_details(details: JsonValue, now: datetime | None) -> Iterator[float]:
+    for name, value in islice(_entries(details, _MAX_DEPTH), _MAX_VALUES):
+        unit = _NAMED.get(re.sub(r"[-_ ]", "", name[:_MAX_TEXT]).lower())
+        wait = None if unit is None else _wait_ms(value, unit, now)
+        if wait is not None:
+            yield wait
+
+
+def _entries(value: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
+    """Names and values of nested details; the nodes looked at are bounded by the caller."""
+    if depth == 0:
+        return
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield name, inner
+            yield from _entries(inner, depth - 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield "", inner
+            yield from _entries(inner, depth - 1)
+
+
+def _from_text(message: str, now: datetime | None) -> Iterator[float]:
+    for header in _HEADER.finditer(message):
+        unit = _NAMED[re.sub(r"[-_]", "", header["name"]).lower()]
+        wait = _wait_ms(header["value"].strip(), unit, now)
+        if wait is not None:
+            yield wait
+    for found in _STATED.finditer(message):
+        if found["bare"] is None:
+            yield _sum_ms(found["amount"])
+        elif found["sure"]:
+            wait = _wait_ms(found["bare"], 1e3, now)
+            if wait is not None:
+                yield wait
+    for moment in _MOMENT.finditer(message):
+        wait = _until_ms(moment["moment"], now)
+        if wait is not None:
+            yield wait
+    for said in _WORDS.finditer(message):
+        yield _FEW.get(said["word"].lower(), 1.0) * _unit_ms(said["unit"])
+
+
+def _wait_ms(value: JsonValue, unit: float, now: datetime | None) -> float | None:
+    """A value of a header or detail: a number, a text of one, `3.5s`, a date, or a Duration."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, dict):  # google.protobuf.Duration as an object
+        parts = [value.get(key) for key in ("seconds", "nanos")]
+        seconds, nanos = (_plain(part) or 0.0 for part in parts)
+        return (seconds + nanos * 1e-9) * 1e3 if parts != [None, None] else None
+    number = _plain(value)
+    if number is not None:
+        if number < _EPOCH_S:
+            return number * unit
+        at = number if number < _EPOCH_MS else number / 1e3
+        is_ahead = now is not None and now.timestamp() < at < _LATEST_EPOCH_S
+        return (at - now.timestamp()) * 1e3 if now is not None and is_ahead else None
+    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+        return None
+    text = value.strip()
+    if re.fullmatch(rf"(?:\d{{1,9}}(?:\.\d{{1,9}})?\s?{_UNIT}\s?){{1,4}}", text, re.IGNORECASE):
+        return _sum_ms(text)
+    return _until_ms(text, now)
+
+
+def _plain(value: JsonValue) -> float | None:
+    if isinstance(value, str):
+        return float(value) if _NUMBER.fullmatch(value.strip()) else None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) if 0 <= value < _BEYOND else None
+    return None
+
+
+def _until_ms(text: str, now: datetime | None) -> float | None:
+    """Milliseconds until an HTTP date or an ISO moment; None when it is neither, or has passed."""
+    if now is None or not text[:1].isalnum():
+        return None
+    try:
+        if text[0].isdigit():
+            moment = datetime.fromisoformat(re.sub(r"\s?UTC$", "Z", text, flags=re.IGNORECASE))
+        else:
+            moment = parsedate_to_datetime(text)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        wait = (moment - now).total_seconds() * 1e3
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return wait if wait > 0 else None
+
+
+def _sum_ms(text: str) -> float:
+    """`1h12m0.5s` and `5 minutes and 30 seconds` in milliseconds."""
+    return sum(float(number) * _unit_ms(unit) for number, unit in _AMOUNT.findall(text))
+
+
+def _unit_ms(unit: str) -> float:
+    name = unit.lower()
+    if name.startswith(("ms", "milli")):
+        return 1.0
+    return {"s": 1e3, "m": 60e3, "h": 3_600e3, "d": 86_400e3}[name[0]]

@@ -1,0 +1,159 @@
+"""A fitted head: multinomial logistic regression over a message and its reading by the grammar.
+
+Fitted by `python -m bench.quality.classifier --write` on the `train` split of `labelled.jsonl`; the
+file `head.json` holds its weights, the embedder's name and the digest of what it was fitted on.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftercall.wire import ErrorCategory
+from retrieval.classifier.terms import terms_of
+from retrieval.reading import ErrorReading
+from retrieval.reading.category import CategoryReading
+from retrieval.reading.category_words import plain_words
+
+HEAD = "head.json"
+_EMBEDDED = 600
+"""Characters of a message that are embedded: what is wrong stands first."""
+
+_SURE = 0.8
+"""Below it the grammar had a weak phrase only; those are right in 0.6 of new families."""
+
+Weights = NDArray[np.float32]
+
+
+def text_of(message: str) -> str:
+    """What of a message is embedded: its plain words, without frames and marks."""
+    return plain_words(message).strip()[:_EMBEDDED] or "-"
+
+
+def is_unsure(reading: ErrorReading) -> bool:
+    """Whether the head is to be asked: no grammar knows the message, or by a weak phrase alone."""
+    return reading.is_unread or (reading.confidence < _SURE and not reading.faults)
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryHead:
+    """Categories by the embedding, the terms and the grammar's reading of `text_of(message)`.
+
+    All weights are float32: `weights` has shape (categories, dimension) and `bias` (categories,);
+    `terms` holds a row of shape (categories,) for each term, which are added up and divided by
+    the root of their number; `readings` one for each category that the grammar may have read.
+    Logits are divided by `temperature` before the softmax, so that probabilities are calibrated
+    (temperature scaling, Guo et al. 2017). Below `threshold` the category is `unknown`.
+    """
+
+    embedder: str
+    training_digest: str
+    categories: tuple[ErrorCategory, ...]
+    weights: Weights
+    bias: Weights
+    terms: dict[str, Weights]
+    readings: dict[str, Weights]
+    temperature: float
+    threshold: float
+
+    @classmethod
+    def load(cls, embedder_name: str) -> "CategoryHead | None":
+        """The shipped head; None when it was fitted on another embedder's vectors."""
+        head = shipped_head()
+        return head if head.embedder == embedder_name else None
+
+    @classmethod
+    def of_json(cls, text: str) -> "CategoryHead":
+        """A head from the text of its file.
+
+        Raises:
+            ValueError: when the text is no head: its parts do not fit together.
+        """
+        raw = json.loads(text)
+        weights = np.asarray(raw["weights"], dtype=np.float32)
+        bias = np.asarray(raw["bias"], dtype=np.float32)
+        terms, readings = _rows(raw["terms"]), _rows(raw["readings"])
+        categories = tuple(raw["categories"])
+        unknown = set(categories) - set(get_args(ErrorCategory))
+        rows = [bias, *terms.values(), *readings.values()]
+        fits = weights.ndim == 2 and all(
+            row.shape == weights.shape[:1] == (len(categories),) for row in rows
+        )
+        if unknown or not fits:
+            raise ValueError(f"no head: {len(categories)} categories, weights {weights.shape}")
+        return cls(
+            embedder=raw["embedder"],
+            training_digest=raw["training_digest"],
+            categories=cast("tuple[ErrorCategory, ...]", categories),
+            weights=weights,
+            bias=bias,
+            terms=terms,
+            readings=readings,
+            temperature=float(raw["temperature"]),
+            threshold=float(raw["threshold"]),
+        )
+
+    def to_json(self) -> str:
+        """The text of the head's file; weights are rounded, those of terms to two decimals."""
+        return json.dumps(
+            {
+                "embedder": self.embedder,
+                "training_digest": self.training_digest,
+                "categories": self.categories,
+                "temperature": round(self.temperature, 4),
+                "threshold": round(self.threshold, 4),
+                "bias": _rounded(self.bias, 4),
+                "weights": [_rounded(row, 4) for row in self.weights],
+                "readings": {name: _rounded(row, 4) for name, row in self.readings.items()},
+                "terms": {term: _rounded(row, 2) for term, row in self.terms.items()},
+            },
+            separators=(",", ":"),
+            ensure_ascii=False,
+        )
+
+    def probabilities(
+        self, vector: Weights, text: str = "", read_as: ErrorCategory = "unknown"
+    ) -> Weights:
+        """The calibrated probability of each category, shape (categories,), in their order."""
+        logits = self.weights @ vector + self.bias
+        known = [row for term in terms_of(text) if (row := self.terms.get(term)) is not None]
+        if known:
+            logits = logits + np.sum(known, axis=0) / np.sqrt(len(known))
+        if (row := self.readings.get(read_as)) is not None:
+            logits = logits + row
+        powers = np.exp((logits - logits.max()) / self.temperature)
+        return cast("Weights", powers / powers.sum())
+
+    def classify(
+        self, vector: Weights, text: str = "", read_as: ErrorCategory = "unknown"
+    ) -> CategoryReading:
+        """The likeliest category with its probability; `unknown` below the threshold.
+
+        Args:
+            vector: the embedding of `text`, shape (dimension,), unit length.
+            text: `text_of(message)`.
+            read_as: what the grammar took the message for, as evidence; `unknown` is none.
+        """
+        probabilities = self.probabilities(vector, text, read_as)
+        best = int(probabilities.argmax())
+        probability = float(probabilities[best])
+        likely = probability >= self.threshold
+        return CategoryReading(self.categories[best] if likely else "unknown", probability)
+
+
+def _rows(raw: dict[str, list[float]]) -> dict[str, Weights]:
+    return {name: np.asarray(row, dtype=np.float32) for name, row in raw.items()}
+
+
+def _rounded(row: Weights, decimals: int) -> list[float]:
+    return [round(float(each), decimals) for each in row]
+
+
+@cache
+def shipped_head() -> CategoryHead:
+    """The head that comes with this package."""
+    return CategoryHead.of_json(files(__package__).joinpath(HEAD).read_text(encoding="utf-8"))

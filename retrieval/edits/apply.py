@@ -1,0 +1,120 @@
+"""Applying edits to the parameters of a call. Pure."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject, JsonValue
+from retrieval.edits.base import (
+    EVERY,
+    NO_GROUNDS,
+    EditDoesNotApplyError,
+    Grounds,
+    Site,
+    SupplyEdit,
+    ValueEdit,
+)
+from retrieval.edits.keys import Edit
+from retrieval.edits.places import concrete
+from retrieval.edits.structure import Add, Remove, Rename
+from retrieval.reading.faults import Path
+
+
+def apply_edits(
+    parameters: JsonObject, edits: Sequence[Edit], grounds: Grounds = NO_GROUNDS
+) -> JsonObject:
+    """A changed copy of the parameters; values that stay are shared with the original.
+
+    An edit of every element of an array is made to those that it applies to.
+
+    Raises:
+        EditDoesNotApplyError: when one of the edits has nothing to work on.
+    """
+    changed = dict(parameters)
+    for edit in edits:
+        changed = _applied(changed, edit, parameters, grounds)
+    return changed
+
+
+def _applied(parameters: JsonObject, edit: Edit, call: JsonObject, grounds: Grounds) -> JsonObject:
+    """One edit; what it takes from the call, it takes from the call as it was sent."""
+    if not edit.inside:
+        return _changed_object(parameters, edit, (edit.name,), call, grounds)
+    changed, done = parameters, False
+    several = EVERY in edit.inside
+    # From the end, so that what is taken out of an array moves nothing that is still to be seen.
+    for path in reversed(list(concrete(parameters, edit.path))):
+        try:
+            changed = _along(changed, path, path, edit, call, grounds)
+            done = True
+        except EditDoesNotApplyError:
+            if not several:
+                raise
+    if not done:
+        raise EditDoesNotApplyError(f"nothing at {edit.place} is what the edit is about")
+    return changed
+
+
+def _along(
+    container: JsonObject, rest: Path, path: Path, edit: Edit, call: JsonObject, grounds: Grounds
+) -> JsonObject:
+    """A copy of the object along the path, with the edit made at its end."""
+    if len(rest) == 1:
+        return _changed_object(container, edit, path, call, grounds)
+    key = str(rest[0])
+    inner = container[key]
+    return container | {key: _inner(inner, rest[1:], path, edit, call, grounds)}
+
+
+def _inner(
+    inner: JsonValue, rest: Path, path: Path, edit: Edit, call: JsonObject, grounds: Grounds
+) -> JsonValue:
+    if isinstance(inner, dict):
+        return _along(inner, rest, path, edit, call, grounds)
+    step = rest[0]
+    if not isinstance(inner, list) or not isinstance(step, int):
+        raise EditDoesNotApplyError(f"{edit.place} is not there")
+    items = list(inner)
+    if len(rest) > 1:
+        items[step] = _inner(items[step], rest[1:], path, edit, call, grounds)
+    elif isinstance(edit, Remove):
+        del items[step]
+    elif isinstance(edit, Rename | Add):
+        raise EditDoesNotApplyError(f"{edit.place} has no name")
+    else:
+        items[step] = _changed_value(edit, items[step], Site(path, call, grounds))
+    return items
+
+
+def _changed_object(
+    container: JsonObject, edit: Edit, path: Path, call: JsonObject, grounds: Grounds
+) -> JsonObject:
+    key = str(path[-1])
+    changed = dict(container)
+    target = edit.to if isinstance(edit, Rename) else key if isinstance(edit, Add) else None
+    if target is not None and target in changed:
+        raise EditDoesNotApplyError(f"{target} is there already")
+    if isinstance(edit, Add):
+        changed[key] = deepcopy(edit.value)
+        return changed
+    if isinstance(edit, SupplyEdit) and key not in changed:
+        changed[key] = deepcopy(edit.supply(Site(path, call, grounds)))
+        return changed
+    if key not in changed:
+        raise EditDoesNotApplyError(f"{edit.place} is not there")
+    if isinstance(edit, Rename):
+        changed[edit.to] = changed.pop(key)
+    elif isinstance(edit, Remove):
+        del changed[key]
+    else:
+        changed[key] = _changed_value(edit, changed[key], Site(path, call, grounds))
+    return changed
+
+
+def _changed_value(edit: ValueEdit | SupplyEdit, value: JsonValue, site: Site) -> JsonValue:
+    if isinstance(edit, ValueEdit):
+        return deepcopy(edit.change(value, site))
+    supplied = edit.supply(site)
+    if same_json(supplied, value):
+        raise EditDoesNotApplyError(f"{edit.place} has that value already")
+    return deepcopy(supplied)

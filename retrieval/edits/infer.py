@@ -1,0 +1,290 @@
+"""Inferring edits: the most general ones that explain what a repair did.
+
+Every kind of edit that could explain a change is tried on the failed value, the most general first;
+the first that gives the mended value is the explanation. So whatever is inferred is true of the
+repair that it came from.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias, get_args
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.redaction import is_redacted
+from retrieval.edits.apply import apply_edits
+from retrieval.edits.base import (
+    EVERY,
+    MAX_ELEMENTS,
+    EditDoesNotApplyError,
+    Grounds,
+    Site,
+    ValueEdit,
+)
+from retrieval.edits.forms import (
+    Cast,
+    Clamp,
+    Join,
+    Prefix,
+    Reformat,
+    Respell,
+    Separator,
+    Snap,
+    Split,
+    Strip,
+    Unwrap,
+    Wrap,
+)
+from retrieval.edits.grounded import Balance, Copy, FromContext, FromError, Usual
+from retrieval.edits.intent import called_for, may_be_repair, only_the_repair
+from retrieval.edits.keys import Edit
+from retrieval.edits.places import leaves_like, value_at
+from retrieval.edits.structure import Add, Remove, Rename, Replace
+from retrieval.edits.texts import MAX_TEXT, Mark, Style
+from retrieval.reading import ErrorReading
+from retrieval.reading.faults import Path
+from retrieval.stated import stated_in
+from retrieval.values import CastError, cast, type_of
+
+_MAX_EDITS = 20
+"""A repair of more edits is another call."""
+_MAX_DEPTH = 8
+_Candidate: TypeAlias = (
+    Balance | FromError | Snap | Clamp | Cast | Wrap | Unwrap | Split | Join | Strip | Reformat
+    | Respell | Prefix | Copy | FromContext | Usual
+)  # fmt: skip
+# Candidates that are the same for every change; tried where they could explain it.
+_BALANCE, _FROM_ERROR, _SNAP, _CLAMP = (
+    Balance(name=""), FromError(name=""), Snap(name=""), Clamp(name=""),
+)  # fmt: skip
+_WRAP, _UNWRAP, _REFORMAT, _USUAL = (
+    Wrap(name=""), Unwrap(name=""), Reformat(name=""), Usual(name=""),
+)  # fmt: skip
+_SPLITS = tuple(Split(name="", separator=each) for each in get_args(Separator))
+_JOINS = tuple(Join(name="", separator=each) for each in (",", ", ", "; ", " ", "\n", "|"))
+_STRIPS = tuple(Strip(name="", what=mark) for mark in get_args(Mark))
+_RESPELLS = tuple(Respell(name="", style=style) for style in get_args(Style))
+_REFORMATS = tuple(
+    Reformat(name="", to=form)
+    for form in (
+        "YYYY-MM-DD", "YYYY/MM/DD", "DD/MM/YYYY", "MM/DD/YYYY", "YYYYMMDD", "HH:MM", "HH:MM:SS",
+    )
+)  # fmt: skip
+_WRITTEN = re.compile(r"\d{4}([-/])\d\d\1\d\d|\d\d/\d\d/\d{4}|\d{8}|\d\d:\d\d(?::\d\d)?", re.ASCII)
+"""What `_REFORMATS` write: to parse dates of any form is slow, and few texts are one."""
+_MAX_PREFIX = 100
+_SMALLEST_COPY = 3
+"""Characters of a value from which on two equal ones are hardly so by chance."""
+
+
+def infer_edits(
+    failed: JsonObject,
+    mended: JsonObject,
+    reading: ErrorReading,
+    grounds: Grounds | None = None,
+) -> list[Edit] | None:
+    """The edits that a repair made; None when it is no repair but another call.
+
+    What changed beside the faults that the error names is the caller's own new intent and no part
+    of the repair. Where the error names nothing, only a small change counts as a repair.
+
+    Args:
+        failed: the parameters of the failed call.
+        mended: those of the success.
+        reading: what the error says.
+        grounds: what values may have been taken from; the faults of the reading when left out.
+    """
+    if not may_be_repair(failed, mended, reading):
+        return None
+    search = _Search(failed, grounds or Grounds(faults=reading.faults), called_for(reading))
+    edits = list(islice(search.of_objects(failed, mended, ()), _MAX_EDITS + 1))
+    if not edits or len(edits) > _MAX_EDITS:
+        return None
+    return only_the_repair(edits, failed, reading)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    failed: JsonObject
+    grounds: Grounds
+    called_for: frozenset[str] | None
+    """Top-level parameters whose change is to be explained; None for all of them."""
+
+    def of_objects(self, before: JsonObject, after: JsonObject, path: Path) -> Iterator[Edit]:
+        """The edits that turn one object into the other; `path` leads to it."""
+        gone = [name for name in before if name not in after]
+        new = [name for name in after if name not in before]
+        for source in tuple(gone):
+            if target := _moved_to(before[source], new, after):
+                yield Rename(name=source, to=target).under(path)
+                if not same_json(before[source], after[target]):
+                    yield Cast(name=target, to=type_of(after[target])).under(path)
+                gone.remove(source)
+                new.remove(target)
+        for name in before:
+            if name in after:
+                yield from self._of_values(before[name], after[name], (*path, name))
+        for name in gone:
+            yield Remove(name=name).under(path)
+        for name in new:
+            yield self._supply(after[name], (*path, name))
+
+    def _of_values(self, before: JsonValue, after: JsonValue, path: Path) -> Iterator[Edit]:
+        if same_json(before, after):
+            return
+        # A mask is equal for many values: it explains nothing and is explained by nothing.
+        masked = is_redacted(before) or is_redacted(after)
+        if self.called_for is not None and path[0] not in self.called_for:
+            yield Replace(name="", before=before, value=after).at(
+                path
+            )  # another wish, whatever it is
+        elif not masked and (edit := self._explained(before, after, path)):
+            yield edit
+        elif len(path) < _MAX_DEPTH and isinstance(before, dict) and isinstance(after, dict):
+            yield from self.of_objects(before, after, path)
+        elif (
+            len(path) < _MAX_DEPTH
+            and isinstance(before, list)
+            and isinstance(after, list)
+            and len(before) == len(after) <= MAX_ELEMENTS
+        ):
+            yield from self._of_elements(before, after, path)
+        else:
+            yield Replace(name="", before=before, value=after).at(path)
+
+    def _of_elements(
+        self, before: list[JsonValue], after: list[JsonValue], path: Path
+    ) -> Iterator[Edit]:
+        """Edits of every element where these do it, else of the single ones."""
+        single: list[Edit] = []
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            found = self._of_values(old, new, (*path, index))
+            single.extend(islice(found, _MAX_EDITS + 1 - len(single)))
+        depth = len(path)
+        every = {
+            lifted.model_dump_json(): lifted
+            for edit in single
+            for lifted in [edit.at((*path, EVERY, *edit.path[depth + 1 :]))]
+        }
+        edits = list(every.values())
+        if all(edit.spreads for edit in single) and self._give(edits, after, path):
+            yield from edits
+        else:
+            yield from single
+
+    def _give(self, edits: list[Edit], wanted: JsonValue, path: Path) -> bool:
+        try:
+            made = apply_edits(self.failed, edits, self.grounds)
+        except EditDoesNotApplyError:
+            return False
+        return same_json(value_at(made, path), wanted)
+
+    def _explained(self, before: JsonValue, after: JsonValue, path: Path) -> Edit | None:
+        site = Site(path, self.failed, self.grounds)
+        for edit in self._changes(before, after, path):
+            try:
+                made = (
+                    edit.change(before, site) if isinstance(edit, ValueEdit) else edit.supply(site)
+                )
+            except EditDoesNotApplyError:
+                continue
+            if same_json(made, after):
+                there: Edit = edit.at(path)
+                return _at_the_end(there, self.failed) if isinstance(there, Balance) else there
+        return None
+
+    def _changes(self, before: JsonValue, after: JsonValue, path: Path) -> Iterator[_Candidate]:
+        """What could explain a change of a value, the most general first; made for no place yet."""
+        if after is None:
+            return
+        plain = not isinstance(after, dict | list)
+        number = isinstance(after, int | float)
+        if number and any(isinstance(step, int) for step in path):
+            yield _BALANCE  # of one element it is the same as the next, of several not
+        if plain:
+            yield _FROM_ERROR
+            yield _SNAP
+        if number:
+            yield _CLAMP
+        if type_of(before) != type_of(after):
+            yield Cast(name="", to=type_of(after))
+            yield _WRAP
+        if isinstance(before, list):
+            yield _UNWRAP
+        if isinstance(before, str) and isinstance(after, list):
+            yield from _SPLITS
+        if isinstance(before, list) and isinstance(after, str):
+            yield from _JOINS
+        if isinstance(before, str) and isinstance(after, str):
+            yield from _rewritings(before, after)
+        if plain:
+            yield from self._sources(after)
+
+    def _supply(self, value: JsonValue, path: Path) -> Edit:
+        site = Site(path, self.failed, self.grounds)
+        plain = not isinstance(value, dict | list)
+        for edit in (_FROM_ERROR, *self._sources(value)) if plain else ():
+            try:
+                if same_json(edit.supply(site), value):
+                    there: Edit = edit.at(path)
+                    return there
+            except EditDoesNotApplyError:
+                continue
+        return Add(name="", value=value).at(path)
+
+    def _sources(self, value: JsonValue) -> Iterator[FromContext | Copy | Usual | FromError]:
+        text = str(value)
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            if len(text) >= _SMALLEST_COPY:
+                same = [at for at, each in leaves_like(self.failed, ()) if same_json(each, value)]
+                if len(same) == 1:
+                    yield Copy(name="", source=same[0])
+            stated = stated_in(self.grounds.context or "")
+            forms = dict.fromkeys(each.form for each in stated if each.text == text)
+            yield from (FromContext(name="", form=form) for form in forms if form != "word")
+        yield _USUAL
+
+
+def _rewritings(before: str, after: str) -> Iterator[_Candidate]:
+    if len(before) > MAX_TEXT or len(after) > MAX_TEXT:
+        return
+    if len(after) < len(before):
+        yield from _STRIPS
+    if _WRITTEN.fullmatch(after):
+        yield _REFORMAT
+        yield from _REFORMATS
+    if before[:1].lower() == after[:1].lower() or not before[:1].isalnum():
+        yield from _RESPELLS
+    prefix = after.removesuffix(before)
+    if prefix in ("@", "#") or (prefix.endswith("/") and len(prefix) <= _MAX_PREFIX):
+        yield Prefix(name="", text=prefix)
+
+
+def _at_the_end(edit: Balance, call: JsonObject) -> Balance:
+    """The last element as such: another call may have more of them."""
+    for position in range(len(edit.path) - 1, 0, -1):
+        step, container = edit.path[position], value_at(call, edit.path[:position])
+        if isinstance(step, int):
+            last = isinstance(container, list) and step == len(container) - 1
+            parts = (*edit.path[:position], -1, *edit.path[position + 1 :])
+            return edit.at(parts) if last else edit
+    return edit
+
+
+def _moved_to(value: JsonValue, new: list[str], after: JsonObject) -> str | None:
+    same = [name for name in new if same_json(value, after[name])]
+    if not same:
+        same = [name for name in new if _is_cast(value, after[name])]
+    return same[0] if len(same) == 1 else None
+
+
+def _is_cast(before: JsonValue, after: JsonValue) -> bool:
+    kind = type_of(after)
+    if type_of(before) == kind or after is None:
+        return False
+    try:
+        return same_json(cast(before, kind), after)
+    except CastError:
+        return False

@@ -1,0 +1,274 @@
+"""One parameter, or one place inside of one, over all calls of a tool."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from json import loads
+from typing import NamedTuple
+
+from pydantic import BaseModel, Field
+
+from aftercall.json_values import JsonValue, canonical_json
+from aftercall.redaction import is_redacted
+from retrieval.profile.bounded import (
+    add_to_sample,
+    count_in_sample,
+    has_place,
+    merge_latest,
+    merge_samples,
+    token,
+    touch,
+)
+from retrieval.profile.shape import Shape, merge_shapes
+from retrieval.profile.voices import Voices
+
+MAX_VALUES = 50
+"""Values kept per parameter: the most widely used; 50 of a city or status list say enough. Up to an
+eighth more are kept for a while."""
+MAX_VALUE_BYTES = 100
+"""Of a value's canonical JSON in UTF-8; a longer text is an intent, not a value."""
+MAX_AGENTS = 8
+"""Agents counted one by one; all others have one voice together."""
+MAX_SESSIONS = 3
+"""Sessions remembered per value; two already make it common knowledge."""
+COMMON_SESSIONS = 2
+"""From so many sessions on, a value is common knowledge of the tool (4-rules.md, Suggesting)."""
+MAX_RANGES = 4
+MAX_REFUSED = 16
+MAX_BEYOND = 6
+
+
+class ValueCount(BaseModel):
+    """How often a value was in a success, from whom and when last."""
+
+    count: int = 0
+    sessions: list[str] = Field(default_factory=list)
+    """A sample of `MAX_SESSIONS`, as tokens."""
+    agents: dict[str, int] = Field(default_factory=dict)
+    """A sample of `MAX_AGENTS`, as tokens, with their uses."""
+    last_seen: int = 0
+    """Milliseconds since 1970, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonValue:
+    """A value that may be proposed to others.
+
+    `weight` is that of its `count` uses, in which no agent outshouts the others (see `Voices`), and
+    `share` (0 to 1) the part that it is of the weight of all the parameter's successes.
+    """
+
+    value: JsonValue
+    count: int
+    weight: float
+    share: float
+    last_seen: int
+
+
+class Boundary(NamedTuple):
+    """Where a number works, and from where on it was refused as out of range, if that was seen."""
+
+    fails_below: float | None
+    """The largest refused number that is smaller than all that worked."""
+    smallest: float
+    largest: float
+    fails_above: float | None
+    """The smallest refused number that is larger than all that worked."""
+
+
+class ParameterProfile(Shape):
+    """What a parameter was. The shape is that of its values in successes."""
+
+    successes: int = 0
+    failures: int = 0
+    last_seen: int = 0
+    """Of a success or failure; milliseconds since 1970, UTC."""
+    agents: dict[str, int] = Field(default_factory=dict)
+    """A sample of `MAX_AGENTS` that had success with the parameter, as tokens, with their uses."""
+    is_shared: bool = False
+    """Whether several agents had success with the *tool*, be it without this parameter."""
+    values: dict[str, ValueCount] = Field(default_factory=dict)
+    """By canonical JSON. A count is a lower bound where more than `MAX_VALUES` were seen."""
+    ranges: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """The smallest and largest number of each agent of a sample of `MAX_RANGES`."""
+    failed: Shape = Field(default_factory=Shape)
+    """Of the values that failures are blamed on: named by the error, or all when it names none."""
+    refused: dict[str, int] = Field(default_factory=dict)
+    """The values last named by an error, without those that ever worked: tokens with the time."""
+    beyond: dict[str, int] = Field(default_factory=dict)
+    """The numbers last refused as out of range, with the time."""
+
+    def observe_success(
+        self, value: JsonValue, *, session: str, agent: str, at: int, room: int
+    ) -> None:
+        """Count a value that worked, and keep `room` values; `session` and `agent` are tokens."""
+        self.successes += 1
+        self.last_seen = max(self.last_seen, at)
+        count_in_sample(self.agents, agent, MAX_AGENTS)
+        self.observe_shape(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self._observe_number(float(value), agent)
+        key = _key(value)
+        if key is None:
+            return
+        known = self.values.get(key)
+        if known is None:
+            known = self.values[key] = ValueCount()
+        known.count += 1
+        known.last_seen = max(known.last_seen, at)
+        count_in_sample(known.agents, agent, MAX_AGENTS)
+        add_to_sample(known.sessions, session, MAX_SESSIONS)
+        if self.refused:
+            self.refused.pop(token(key, 16), None)
+        self.trim(room)
+
+    def _observe_number(self, number: float, agent: str) -> None:
+        if has_place(self.ranges, agent, MAX_RANGES):
+            low, high = self.ranges.get(agent, (number, number))
+            self.ranges[agent] = min(low, number), max(high, number)
+
+    def observe_refusal(self, value: JsonValue, at: int, *, out_of_range: bool, room: int) -> None:
+        """Remember a value that an error named as wrong, unless it is known to work."""
+        key = _key(value)
+        if key is None:
+            return
+        if key not in self.values:
+            touch(self.refused, token(key, 16), at, min(room, MAX_REFUSED))
+        if out_of_range and isinstance(value, int | float) and not isinstance(value, bool):
+            touch(self.beyond, repr(float(value)), at, MAX_BEYOND)
+
+    def is_refused(self, value: JsonValue) -> bool:
+        """Whether errors named this value, and no success with it is known.
+
+        One that works elsewhere is not refused: it may not exist in one place only, and a failure
+        that somebody made up must not take it from the others.
+        """
+        key = _key(value)
+        return key is not None and token(key, 16) in self.refused
+
+    def is_common(self, known: ValueCount) -> bool:
+        """Whether a value of this parameter may be proposed to others.
+
+        Two sessions must have had success with it. Where several agents had success with the tool,
+        it takes two agents as well, so that no agent alone makes a value common, however many its
+        sessions. Where one agent alone uses a tool, its own sessions are all there is.
+        """
+        enough_agents = not self.is_shared or len(known.agents) > 1
+        return len(known.sessions) >= COMMON_SESSIONS and enough_agents
+
+    def common_values(self) -> list[CommonValue]:
+        """Values that are common knowledge, that of the greatest weight first, then the latest."""
+        voices = self._voices()
+        total = voices.weight(self.successes, self.agents)
+        weighed = [
+            (-voices.weight(known.count, known.agents), -known.last_seen, key)
+            for key, known in self.values.items()
+            if self.is_common(known)
+        ]
+        return [
+            CommonValue(loads(key), self.values[key].count, -weight, -weight / total, -last_seen)
+            for weight, last_seen, key in sorted(weighed)
+        ]
+
+    def weight(self) -> float:
+        """The weight of all successes: see `Voices`. Shares are parts of it."""
+        return self._voices().weight(self.successes, self.agents)
+
+    def _voices(self) -> Voices:
+        return Voices.among(self.successes, self.agents)
+
+    def boundary(self) -> Boundary | None:
+        """The smallest and largest numbers that worked, and the nearest refused beyond them.
+
+        Where several agents had success with the tool, two must have come as far: what one alone
+        says to have sent with success sets no bound for the others.
+        """
+        if self.minimum is None or self.maximum is None:
+            return None
+        smallest, largest = self.minimum, self.maximum
+        if self.is_shared:
+            if len(self.ranges) < 2:
+                return None
+            smallest = sorted(low for low, _ in self.ranges.values())[1]
+            largest = sorted(high for _, high in self.ranges.values())[-2]
+        refused = [float(number) for number in self.beyond]
+        return Boundary(
+            max((number for number in refused if number < smallest), default=None),
+            smallest,
+            largest,
+            min((number for number in refused if number > largest), default=None),
+        )
+
+    def trim(self, room: int) -> None:
+        """Let go of the least used values once there are an eighth more than `room`.
+
+        So the work of finding them is shared by several calls.
+        """
+        if len(self.values) > room + room // 8:
+            standing = sorted(self.values, key=lambda key: _standing(key, self.values[key]))
+            for key in standing[:-room]:
+                del self.values[key]
+        if len(self.refused) > room:
+            self.refused = merge_latest(self.refused, {}, room)
+
+
+def merge_parameters(left: ParameterProfile, right: ParameterProfile) -> ParameterProfile:
+    """The profile of both, as if one had seen all; no value is trimmed."""
+    values = {
+        key: _merge_values(left.values.get(key), right.values.get(key))
+        for key in left.values | right.values
+    }
+    worked = [token(key, 16) for key in values] if left.refused or right.refused else []
+    return ParameterProfile.model_validate(
+        merge_shapes(left, right)
+        | {
+            "successes": left.successes + right.successes,
+            "failures": left.failures + right.failures,
+            "last_seen": max(left.last_seen, right.last_seen),
+            "agents": merge_samples(left.agents, right.agents, MAX_AGENTS),
+            "is_shared": left.is_shared or right.is_shared,
+            "values": values,
+            "ranges": _merge_ranges(left.ranges, right.ranges),
+            "failed": merge_shapes(left.failed, right.failed),
+            "refused": merge_latest(left.refused, right.refused, MAX_REFUSED, without=worked),
+            "beyond": merge_latest(left.beyond, right.beyond, MAX_BEYOND),
+        }
+    )
+
+
+def _merge_values(left: ValueCount | None, right: ValueCount | None) -> ValueCount:
+    left, right = left or ValueCount(), right or ValueCount()
+    return ValueCount(
+        count=left.count + right.count,
+        sessions=sorted({*left.sessions, *right.sessions})[:MAX_SESSIONS],
+        agents=merge_samples(left.agents, right.agents, MAX_AGENTS),
+        last_seen=max(left.last_seen, right.last_seen),
+    )
+
+
+def _merge_ranges(
+    left: Mapping[str, tuple[float, float]], right: Mapping[str, tuple[float, float]]
+) -> dict[str, tuple[float, float]]:
+    merged = {}
+    for agent in sorted(left.keys() | right.keys())[:MAX_RANGES]:
+        known = [ranges[agent] for ranges in (left, right) if agent in ranges]
+        merged[agent] = min(low for low, _ in known), max(high for _, high in known)
+    return merged
+
+
+def _key(value: JsonValue) -> str | None:
+    """The canonical JSON of a value that may be kept: plain, short and not masked."""
+    if isinstance(value, dict | list):
+        return None
+    if isinstance(value, str) and (len(value) > MAX_VALUE_BYTES or is_redacted(value)):
+        return None
+    key = canonical_json(value)
+    return key if len(key.encode()) <= MAX_VALUE_BYTES else None
+
+
+def _standing(key: str, known: ValueCount) -> tuple[int, int, int, int, str]:
+    """How well a value deserves its place.
+
+    Agents and sessions come first, so that a flood from one of them never drives out what several
+    use; then uses, then recency.
+    """
+    return len(known.agents), len(known.sessions), known.count, known.last_seen, key

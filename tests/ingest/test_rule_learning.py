@@ -1,0 +1,99 @@
+"""Whose word a rule is: agents and sessions, from the log to the stored knowledge."""
+
+from typing import Any
+from uuid import UUID
+
+from aftercall.wire import Execution, OutcomeReport
+from ingest.outcomes import record_outcome
+from mongo.records import ToolKey
+from retrieval.edits import Cast
+from retrieval.knowledge import RepairRule, ToolKnowledge
+from retrieval.recovery import workspace_wide
+from tests.ingest.conftest import WORKSPACE, Brain
+from tests.retrieval.cases import an_execution
+
+TOOL = ToolKey(WORKSPACE, "srv", "git_show")
+NO_REF = {"type": "ToolError", "message": "Ref 'master' did not resolve to an object"}
+WRONG_TYPE = {"type": "ToolError", "message": "n must be an integer"}
+
+
+def call(number: int, parameters: dict[str, Any], error: Any = None, **fields: Any) -> Execution:
+    """A call of one session and agent a pair of numbers; a failure when it has an error."""
+    pair = f"{(number - 1) // 2}"
+    return an_execution(
+        execution_id=str(UUID(int=number)),
+        timestamp=f"2026-02-20T{number // 60:02d}:{number % 60:02d}:00Z",
+        parameters=parameters,
+        outcome="failure" if error else "success",
+        error=error,
+        **{"tool_name": "git_show", "session_id": pair, "agent": f"agent {pair}"} | fields,
+    )
+
+
+def show(number: int, revision: str, **fields: Any) -> Execution:
+    """A call of git_show; a failure when the revision is master."""
+    error = NO_REF if revision == "master" else None
+    return call(number, {"repo_path": "/r", "revision": revision}, error, **fields)
+
+
+async def stored(brain: Brain, tool: ToolKey) -> ToolKnowledge:
+    """What is stored of a tool."""
+    row = await brain.store.get_knowledge(tool)
+    assert row is not None
+    return ToolKnowledge.model_validate_json(row.data)
+
+
+async def the_rule(brain: Brain) -> RepairRule:
+    """The only rule of git_show."""
+    [signature] = (await stored(brain, TOOL)).signatures.values()
+    [rule] = signature.rules.values()
+    return rule
+
+
+async def test_a_repair_counts_for_its_agent(brain: Brain) -> None:
+    """Two agents are two witnesses, under names that say nothing."""
+    await brain.learn(show(1, "master"), show(2, "main"), show(3, "master"), show(4, "main"))
+    rule = await the_rule(brain)
+    assert rule.repairs == len(rule.testimony.witnesses) == 2
+    assert "agent" not in rule.model_dump_json()
+
+
+async def test_an_outcome_counts_for_the_agent_that_followed_the_suggestion(brain: Brain) -> None:
+    """The execution says who it was; an outcome of an unknown execution is nobody's."""
+    await brain.learn(show(1, "master"), show(2, "main"), show(3, "main"))
+    suggestion = (await brain.ask(show(9, "master"))).suggestions[0]
+    await brain.suggester.close()
+    for number in range(20, 30):
+        await brain.learn(show(number, "main", suggestion_id=suggestion.suggestion_id, agent="eve"))
+    rule = await the_rule(brain)
+    assert rule.successes == 10
+    assert rule.standing().successes == 4
+    assert len(rule.testimony.witnesses) == 2
+    for number in (90, 91):
+        report = OutcomeReport(outcome="failure", execution_id=str(UUID(int=number)))
+        await record_outcome(
+            WORKSPACE, suggestion.suggestion_id, report,
+            store=brain.store, suggester=brain.suggester, on_stored=brain.indexer.wake,
+        )  # fmt: skip
+    await brain.indexer.run_until_empty()
+    rule = await the_rule(brain)
+    assert rule.failures == 2
+    assert len(rule.testimony.witnesses) == 3
+
+
+async def test_what_holds_for_any_tool_is_stored_for_the_workspace(brain: Brain) -> None:
+    """In the same transaction as the tool's own knowledge, and again after a rebuild."""
+    await brain.learn(call(1, {"n": "5", "q": "x"}, WRONG_TYPE), call(2, {"n": 5, "q": "x"}))
+    shared = await stored(brain, workspace_wide(WORKSPACE))
+    [kind] = shared.signatures.values()
+    [rule] = kind.rules.values()
+    assert kind.signature == "wrong_type"
+    assert rule.edits == [Cast(name="*", to="integer")]
+    await brain.rebuild()
+    assert await stored(brain, workspace_wide(WORKSPACE)) == shared
+
+
+async def test_a_repair_that_is_one_tools_own_is_not_stored_for_all(brain: Brain) -> None:
+    """A branch name says nothing about other tools."""
+    await brain.learn(show(1, "master"), show(2, "main"))
+    assert await brain.store.get_knowledge(workspace_wide(WORKSPACE)) is None

@@ -1,0 +1,230 @@
+"""The classifier: its data, its shipped head, and when it is asked."""
+
+import json
+from collections import Counter
+from typing import get_args
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from aftercall.json_values import JsonObject
+from aftercall.wire import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
+from embeddings.factory import open_embedder
+from embeddings.model_files import BUNDLED_NAME
+from retrieval.classifier import CategoryHead, text_of
+from retrieval.classifier.head import shipped_head
+from retrieval.classifier.labelled import labelled_messages, split_of, training_digest
+from retrieval.classifier.terms import terms_of
+from retrieval.reading import read_error
+from tests.ingest.conftest import WORKSPACE, Brain, brain
+
+__all__ = ["brain"]
+
+UNREAD = "The lamp stood still as the moon went over the barn"
+
+
+def test_the_labelled_set_is_large_varied_and_split_by_family() -> None:
+    """No message stands twice, each family is on one side, and each category on both."""
+    messages = labelled_messages()
+    assert len(messages) >= 500
+    assert len({each.message for each in messages}) == len(messages)
+    assert all(each.split == split_of(each.source) for each in messages)
+    assert {each.category for each in messages} <= set(get_args(ErrorCategory))
+    sides = Counter((each.category, each.split) for each in messages)
+    assert all(sides[category, "train"] >= 10 for category in {each.category for each in messages})
+    assert all(sides[category, "test"] >= 10 for category in {each.category for each in messages})
+
+
+def test_the_shipped_head_belongs_to_the_set() -> None:
+    """Who changes the set fits the head anew: `python -m bench.quality.classifier --write`."""
+    head = shipped_head()
+    assert head.training_digest == training_digest(labelled_messages())
+    assert head.embedder == BUNDLED_NAME
+    assert head.weights.dtype == np.float32
+
+
+def test_a_head_is_of_one_embedder() -> None:
+    """Vectors of another model mean nothing to it."""
+    assert CategoryHead.load(BUNDLED_NAME) is not None
+    assert CategoryHead.load("hashing") is None
+
+
+def test_a_head_survives_its_file() -> None:
+    """Written and read again it classifies as before."""
+    head = shipped_head()
+    assert CategoryHead.of_json(head.to_json()).to_json() == head.to_json()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bias": [1.0]}, {"categories": ["odd"]}, {"weights": [1.0]}, {"terms": {"x": [1.0]}},
+        {"readings": {"timeout": [1.0, 2.0]}},
+    ],
+)  # fmt: skip
+def test_a_file_whose_parts_do_not_fit_is_refused(change: dict[str, object]) -> None:
+    """A damaged file is an error at start, not a wrong category later."""
+    raw = json.loads(shipped_head().to_json()) | change
+    with pytest.raises(ValueError, match="no head"):
+        CategoryHead.of_json(json.dumps(raw))
+
+
+def test_probabilities_are_probabilities_and_the_unsure_is_unknown() -> None:
+    """They add up to one; a vector of nothing is classified as nothing."""
+    head = shipped_head()
+    found = head.probabilities(np.ones(head.weights.shape[1], dtype=np.float32))
+    assert found.sum() == pytest.approx(1, abs=1e-5)
+    flat = CategoryHead(
+        "x", "", ("timeout", "conflict", "execution"), np.zeros((3, 2), np.float32),
+        np.zeros(3, np.float32), {}, {}, temperature=1, threshold=0.5,
+    )  # fmt: skip
+    assert flat.classify(np.zeros(2, np.float32)).category == "unknown"
+
+
+def test_words_and_the_grammar_weigh_beside_the_embedding() -> None:
+    """A term and a reading add their rows; terms that are not known add nothing."""
+    rows = {"lamp": np.array([2, 0], np.float32)}
+    head = CategoryHead(
+        "x", "", ("timeout", "conflict"), np.zeros((2, 2), np.float32), np.zeros(2, np.float32),
+        rows, {"conflict": np.array([0, 3], np.float32)}, temperature=1, threshold=0,
+    )  # fmt: skip
+    nothing = np.zeros(2, np.float32)
+    assert head.probabilities(nothing, "odd words") == pytest.approx([0.5, 0.5])
+    assert head.classify(nothing, "the lamp").category == "timeout"
+    assert head.classify(nothing, "the lamp", "conflict").category == "conflict"
+
+
+def test_families_added_since_the_freeze_are_never_tested_on() -> None:
+    """Else whoever adds messages could choose them for the test split."""
+    later = [each for each in labelled_messages() if each.is_later]
+    assert len({each.source for each in later}) >= 50
+    assert {each.split for each in later} == {"train"}
+
+
+@pytest.mark.parametrize("text", ["", "-", "x " * 300, "zeitüberschreitung beim lesen"])
+def test_terms_are_bounded_by_the_words(text: str) -> None:
+    """At most five for each word."""
+    assert len(terms_of(text)) <= 5 * max(1, len(text.split()))
+
+
+CODES: list[tuple[str, str, str, dict[str, object], ErrorCategory]] = [
+    ("Error", "403", "You have exceeded a secondary rate limit.", {}, "rate_limited"),
+    ("Error", "", "API rate limit exceeded for 1.2.3.4", {"status": 403}, "rate_limited"),
+    ("Error", "", "No.", {"status": 403}, "permission_denied"),
+    ("Error", "", "No.", {"response": {"statusCode": "503"}}, "unavailable"),
+    ("server_error", "", "Sorry about that!", {}, "unavailable"),
+    ("overloaded_error", "", "Overloaded", {}, "unavailable"),
+    ("Error", "", "not_authed", {}, "permission_denied"),
+    ("Error", "", "Missing required scope: repo", {}, "permission_denied"),
+    ("Error", "", "This space is restricted to members", {}, "permission_denied"),
+    ("Error", "", "sandbox: deny file-write-create", {}, "permission_denied"),
+    ("Error", "", "Approval required", {}, "permission_denied"),
+    ("Error", "", "webhook signature mismatch", {}, "permission_denied"),
+    ("DatabaseError", "42501", "no", {}, "permission_denied"),
+    ("DatabaseError", "53300", "no more", {}, "unavailable"),
+    ("Error", "40P01", "no", {}, "unavailable"),
+    ("Error", "57P03", "no", {}, "unavailable"),
+    ("SQLError", "28000", "no", {}, "permission_denied"),
+    ("SQLError", "08006", "no", {}, "unavailable"),
+    ("SQLError", "23505", "no", {}, "conflict"),
+    ("SQLError", "22P02", "no", {}, "invalid_parameters"),
+    ("MySQLError", "1213", "no", {}, "unavailable"),
+    ("Error", "", "SQLSTATE[28000]: no", {}, "permission_denied"),
+    ("Error", "40001", "Unauthorized", {}, "permission_denied"),
+]
+
+
+@pytest.mark.parametrize(("error_type", "code", "message", "details", "category"), CODES)
+def test_codes_and_the_words_of_refusals_are_read(
+    error_type: str, code: str, message: str, details: dict[str, object], category: ErrorCategory
+) -> None:
+    """Also where a code has several meanings, as 403 and 40001 do."""
+    error = ExecutionError.model_validate(
+        {"type": error_type, "code": code or None, "message": message, "details": details}
+    )
+    assert read_error(error, {}).category == category
+
+
+@pytest.mark.parametrize(
+    "value", ["permission denied report", "rate limit.txt", "timeout, retried"]
+)
+def test_a_value_of_the_call_decides_no_category(value: str) -> None:
+    """Only what the tool itself says does."""
+    error = ExecutionError(message=f"Not found: {value}")
+    assert read_error(error, {"name": value}).category == "not_found"
+
+
+def test_a_plain_word_of_the_call_is_the_tools_own_where_it_is_not_shown() -> None:
+    """`timeout` is not masked in `the request timeout`, but in `'timeout'`."""
+    call: JsonObject = {"mode": "timeout"}
+    assert (
+        read_error(ExecutionError(message="the request hit a timeout"), call).category == "timeout"
+    )
+    shown = ExecutionError(message="There is no mode called 'timeout'")
+    assert read_error(shown, call).category == "not_found"
+
+
+def test_a_message_of_a_mebibyte_is_embedded_in_part() -> None:
+    """What a model cannot read anyway is not sent to it."""
+    assert len(text_of("no " * 2**19)) <= 600
+    assert text_of("") == "-"
+
+
+async def test_the_bundled_model_and_the_head_read_words_no_grammar_has() -> None:
+    """A category for a sentence in nobody's list of phrases, with a probability."""
+    embedder = await open_embedder()
+    try:
+        [vector] = await embedder.embed([text_of("nobody picked up at the other end")], "query")
+    finally:
+        await embedder.close()
+    found = shipped_head().classify(vector)
+    assert 0 < found.confidence <= 1
+
+
+def a_call(message: str) -> FailedCall:
+    fields = {"agent": "a", "toolName": "t", "sessionId": "s", "parameters": {}}
+    return FailedCall.model_validate(fields | {"error": {"message": message}})
+
+
+class CountingHead:
+    """Says `timeout` to all, and counts."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def classify(self, _vector: NDArray[np.float32], _text: str, _read_as: ErrorCategory) -> object:
+        from retrieval.reading.category import CategoryReading
+
+        self.asked += 1
+        return CategoryReading("timeout", 0.71)
+
+
+@pytest.mark.parametrize(
+    ("message", "asked"),
+    [
+        (UNREAD, 1),
+        ("That is a malformed thing", 1),
+        ("Something went wrong", 0),
+        ("x must be <= 10", 0),
+        ("Connection refused", 0),
+    ],
+)
+async def test_only_what_no_grammar_reads_well_is_classified(
+    brain: Brain, message: str, asked: int
+) -> None:
+    """The usual question costs no second embedding; the answer carries the probability."""
+    head = CountingHead()
+    brain.suggester._head = head  # type: ignore[assignment]  # a fake that counts
+    call = a_call(message)
+    response = await brain.suggester.suggest(WORKSPACE, SuggestRequest(execution=call))
+    assert head.asked == asked
+    if asked:
+        assert (response.pattern.category, response.pattern.confidence) == ("timeout", 0.71)
+
+
+async def test_without_a_head_the_category_stays_unknown(brain: Brain) -> None:
+    """Another embedder's vectors are not classified."""
+    call = a_call(UNREAD)
+    response = await brain.suggester.suggest(WORKSPACE, SuggestRequest(execution=call))
+    assert response.pattern.category == "unknown"

@@ -1,0 +1,463 @@
+"""Confidence: monotone in evidence, with an honest interval, and moved by nobody alone."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import retrieval.proposals
+from retrieval.confidence import (
+    FEATURES,
+    MIN_CONFIDENCE,
+    Calibration,
+    Estimate,
+    Scaling,
+    features_of,
+    likelihood,
+    lower_bound,
+    shipped,
+)
+from retrieval.confidence.calibration import log_odds, logistic
+from retrieval.confidence.fitting import Labelled, fit_priors, fit_scaling, fit_weights
+from retrieval.edits import Clamp, Edit, Rename, Replace, edits_of_key
+from retrieval.knowledge import SignatureKnowledge
+from retrieval.proposals import Proposal
+from retrieval.proposals.option import Option, Trials
+from retrieval.ranking import judge
+from tests.retrieval.cases import answer_to, make_case, object_schema
+
+AUTOMATIC = 0.8
+MISSING = "'repo_path' is a required property"
+SCHEMA = object_schema(repo_path="string") | {"additionalProperties": False}
+RENAME = Rename(name="repo", to="repo_path")
+
+counts = st.floats(0.1, 500)
+trials = st.builds(Trials, counts, counts)
+scalings = st.builds(Scaling, shift=st.floats(-3, 3), slope=st.floats(0.3, 2))
+rivals = st.lists(st.floats(0.005, 0.995), max_size=3)
+
+
+def a_proposal(*evidence: Trials) -> Proposal:
+    """A proposal of one rename per evidence."""
+    options = tuple(
+        Option((Rename(name=f"a{n}", to=f"b{n}"),), "like", each, ("schema",))
+        for n, each in enumerate(evidence)
+    )
+    return Proposal({}, options, frozenset(), "")
+
+
+def estimate_of(
+    calibration: Calibration, proposal: Proposal, others: list[float] | None = None
+) -> Estimate:
+    """What is estimated of a proposal beside others of these likelihoods."""
+    case = make_case({}, "bad")
+    features = features_of(case, proposal, likelihood(proposal), others or [])
+    return calibration.estimate(features, proposal)
+
+
+# Log-odds
+
+
+@settings(deadline=None)
+@given(st.floats(0.001, 0.999))
+def test_the_probability_of_its_log_odds_is_the_same(probability: float) -> None:
+    """The two are each other's inverse where a confidence can be."""
+    assert logistic(log_odds(probability)) == pytest.approx(probability)
+
+
+@settings(deadline=None)
+@given(st.floats(-6.9, 6.9))
+def test_the_log_odds_of_their_probability_are_the_same(score: float) -> None:
+    """Down to 0.001 and up to 0.999."""
+    assert log_odds(logistic(score)) == pytest.approx(score)
+
+
+@settings(deadline=None)
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_any_score_has_a_probability_and_a_higher_one_no_lower(one: float, other: float) -> None:
+    """Also infinite ones."""
+    low, high = sorted([one, other])
+    assert 0 < logistic(low) <= logistic(high) <= 1
+
+
+# Evidence
+
+
+@settings(deadline=None)
+@given(st.lists(trials, min_size=1, max_size=3), counts, rivals, scalings)
+def test_more_trials_right_never_lower_the_confidence(
+    evidence: list[Trials], more: float, others: list[float], scaling: Scaling
+) -> None:
+    """Whatever rivals there are, and however a workspace is scaled."""
+    calibration = shipped().model_copy(update={"scaling": scaling})
+    before = estimate_of(calibration, a_proposal(*evidence), others)
+    evidence[0] = evidence[0].plus(Trials(more, 0))
+    after = estimate_of(calibration, a_proposal(*evidence), others)
+    assert after.probability >= before.probability - 1e-12
+
+
+@settings(deadline=None)
+@given(st.lists(trials, min_size=1, max_size=3), counts, rivals, scalings)
+def test_more_trials_wrong_never_raise_the_confidence(
+    evidence: list[Trials], more: float, others: list[float], scaling: Scaling
+) -> None:
+    """The same the other way round."""
+    calibration = shipped().model_copy(update={"scaling": scaling})
+    before = estimate_of(calibration, a_proposal(*evidence), others)
+    evidence[0] = evidence[0].plus(Trials(0, more))
+    after = estimate_of(calibration, a_proposal(*evidence), others)
+    assert after.probability <= before.probability + 1e-12
+
+
+@settings(deadline=None)
+@given(st.lists(trials, min_size=1, max_size=3), rivals, scalings)
+def test_the_interval_is_around_the_probability(
+    evidence: list[Trials], others: list[float], scaling: Scaling
+) -> None:
+    """All three are probabilities, in order."""
+    calibration = shipped().model_copy(update={"scaling": scaling})
+    found = estimate_of(calibration, a_proposal(*evidence), others)
+    assert 0 <= found.low <= found.probability <= found.high <= 1
+
+
+@settings(deadline=None)
+@given(st.lists(trials, min_size=1, max_size=3), st.floats(1.5, 50))
+def test_the_interval_narrows_with_evidence(evidence: list[Trials], times: float) -> None:
+    """The same share of more trials is the same probability, known better."""
+    more = [Trials(each.right * times, each.wrong * times) for each in evidence]
+    few, many = (estimate_of(shipped(), a_proposal(*each)) for each in (evidence, more))
+    assert many.probability == pytest.approx(few.probability)
+    assert few.low <= many.low + 1e-12
+    assert many.high <= few.high + 1e-12
+
+
+@settings(deadline=None)
+@given(trials, trials)
+def test_two_things_to_be_right_about_are_less_likely_than_one(one: Trials, two: Trials) -> None:
+    """The likelihood of a composed proposal is at most that of each part."""
+    both = likelihood(a_proposal(one, two))
+    assert both <= min(likelihood(a_proposal(one)), likelihood(a_proposal(two))) + 1e-12
+
+
+@settings(deadline=None)
+@given(trials)
+def test_the_lower_bound_is_below_the_mean(evidence: Trials) -> None:
+    """And no less than 0."""
+    assert 0 <= lower_bound(evidence) <= evidence.mean
+
+
+@settings(deadline=None)
+@given(st.lists(trials, min_size=1, max_size=3), scalings)
+def test_the_shipped_estimate_does_not_depend_on_the_workspace(
+    evidence: list[Trials], scaling: Scaling
+) -> None:
+    """It is what the next scaling is fitted on: else each would build on the last."""
+    own = shipped().model_copy(update={"scaling": scaling})
+    ours, theirs = (estimate_of(each, a_proposal(*evidence)) for each in (own, shipped()))
+    assert ours.shipped == theirs.shipped == theirs.probability
+
+
+# A rule, from its reports to the suggestion
+
+
+def a_rule(message: str, edit: Edit, *, repairs: int, successes: int, failures: int) -> Any:
+    """A rule that agents found, then followed; those that report failures are others."""
+    known = SignatureKnowledge(signature=message, category="invalid_parameters")
+    rule = known.rule_to_update([edit])
+    for number in range(repairs):
+        rule.repaired(f"finder {number % 3}", f"session {number}")
+    for number in range(failures):
+        rule.reported(f"critic {number % 2}", "failure")
+    for number in range(successes):
+        rule.reported(f"follower {number % 3}", "success")
+    return known
+
+
+CASES: list[tuple[str, Edit, dict[str, Any], dict[str, Any], dict[str, Any] | None]] = [
+    (MISSING, RENAME, {"repo": "a"}, {"repo_path": "a"}, SCHEMA),
+    (MISSING, RENAME, {"repo": "a"}, {"repo_path": "a"}, None),
+    ("limit must be <= 10", Clamp(name="limit"), {"limit": 50}, {"limit": 10}, None),
+    (
+        "bad ref",
+        Replace(name="ref", before="old", value="new"),
+        {"ref": "old"},
+        {"ref": "new"},
+        None,
+    ),
+]
+"""Edits that are proposed without the rule too, in three ways, and one that only the rule has."""
+
+
+def confidence_of(number: int, **reports: int) -> float:
+    """How sure the ranking is of what the rule's edit makes; 0 where it is not proposed."""
+    message, edit, parameters, mended, schema = CASES[number]
+    known = a_rule(message, edit, **reports)
+    case = make_case(parameters, message, schema=schema, signature=known)
+    return max(
+        (
+            each.estimate.probability
+            for each in judge(case, shipped())
+            if each.proposal.parameters == mended
+        ),
+        default=0.0,
+    )
+
+
+numbers = st.integers(0, len(CASES) - 1)
+reports = st.integers(0, 12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(numbers, reports, reports, reports)
+def test_one_more_success_of_a_rule_never_lowers_its_suggestion(
+    number: int, repairs: int, successes: int, failures: int
+) -> None:
+    """From the stored reports through merging and ranking to the probability."""
+    before = confidence_of(number, repairs=repairs, successes=successes, failures=failures)
+    after = confidence_of(number, repairs=repairs, successes=successes + 1, failures=failures)
+    assert after >= before - 1e-9
+
+
+@settings(max_examples=200, deadline=None)
+@given(numbers, reports, reports, reports)
+def test_one_more_failure_of_a_rule_never_raises_its_suggestion(
+    number: int, repairs: int, successes: int, failures: int
+) -> None:
+    """The same the other way round."""
+    before = confidence_of(number, repairs=repairs, successes=successes, failures=failures)
+    after = confidence_of(number, repairs=repairs, successes=successes, failures=failures + 1)
+    assert after <= before + 1e-9
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_suggestion_that_keeps_failing_is_not_retried_automatically(number: int) -> None:
+    """Also one that is made without any rule: what ten followers report counts against it."""
+    message, _, parameters, mended, schema = CASES[number]
+    before = answer_to(make_case(parameters, message, schema=schema))
+    best = before.response.suggestions[0]
+    assert best.corrected_parameters == mended
+    known = SignatureKnowledge(signature=message, category="invalid_parameters")
+    rule = known.rule_to_update(edits_of_key(before.offers[best.suggestion_id].edit_key))
+    for agent in range(10):
+        rule.reported(f"agent {agent}", "failure")
+    case = make_case(parameters, message, schema=schema, signature=known)
+    assert all(each.confidence < AUTOMATIC for each in answer_to(case).response.suggestions)
+
+
+# Fitted priors
+
+
+@settings(deadline=None)
+@given(st.integers(8, 400), st.integers(0, 400))
+def test_a_prior_lies_between_what_was_seen_and_what_was_judged(right: int, wrong: int) -> None:
+    """Drawn towards the judged share, and never so sure that a workspace could not move it."""
+    seen = [("kind", True)] * right + [("kind", False)] * wrong
+    [(kind, (for_it, against))] = fit_priors(seen, judged=0.7).items()
+    low, high = sorted([0.7, right / (right + wrong)])
+    assert kind == "kind"
+    assert low - 0.01 <= for_it / (for_it + against) <= high + 0.01
+    assert min(for_it, against) > 0
+    assert for_it + against <= min(60, right + wrong + 4) + 0.02
+
+
+def test_a_kind_that_was_hardly_seen_keeps_its_judgement() -> None:
+    """Seven trials say too little; other kinds do not speak for it."""
+    seen = [("rare", True)] * 7 + [("common", False)] * 50
+    assert set(fit_priors(seen)) == {"common"}
+
+
+def test_what_was_seen_often_outweighs_the_judgement() -> None:
+    """More of the same share comes nearer to it."""
+    means = []
+    for size in (8, 40, 400):
+        for_it, against = fit_priors([("kind", False)] * size)["kind"]
+        means.append(for_it / (for_it + against))
+    assert means == sorted(means, reverse=True)
+    assert means[-1] < 0.02
+
+
+# Fitted weights
+
+
+def row(right: bool, **features: float) -> Labelled:
+    """A row with these features; the others are 0."""
+    return Labelled(tuple(features.get(name, 0.0) for name in FEATURES), right)
+
+
+def calibrated(count: int, seed: int = 1) -> Iterator[tuple[float, bool]]:
+    """Probabilities, and outcomes that are right as often as they say."""
+    random = Random(seed)  # noqa: S311  # repeatable data, no secret
+    for _ in range(count):
+        probability = random.uniform(0.05, 0.98)
+        yield probability, random.random() < probability
+
+
+def test_weights_of_calibrated_likelihoods_are_about_one() -> None:
+    """Where the likelihood says it all, nothing is changed."""
+    fitted = fit_weights(
+        [row(right, likelihood=log_odds(probability)) for probability, right in calibrated(4_000)]
+    )
+    assert fitted.weights["likelihood"] == pytest.approx(1, abs=0.1)
+
+
+def test_a_case_of_many_proposals_counts_once() -> None:
+    """Rows are weighed: ten of a tenth each are as one."""
+    rows = [row(right, likelihood=log_odds(each)) for each, right in calibrated(300)]
+    tenths = [Labelled(each.features, each.right, 0.1) for each in rows for _ in range(10)]
+    one, ten = fit_weights(rows), fit_weights(tenths)
+    assert one.weights["likelihood"] == pytest.approx(ten.weights["likelihood"], abs=1e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1_000), trials, counts, rivals)
+def test_whatever_was_seen_fitted_weights_are_monotone(
+    seed: int, evidence: Trials, more: float, others: list[float]
+) -> None:
+    """A history in which the likely was wrong makes no confidence that falls with evidence."""
+    random = Random(seed)  # noqa: S311  # repeatable data, no secret
+    rows = [
+        Labelled(tuple(random.uniform(-3, 3) for _ in FEATURES), random.random() < 0.5)
+        for _ in range(30)
+    ]
+    misleading = [row(n % 2 == 0, likelihood=-float(n % 2 == 0), rivals=-2.0 * (n % 2 == 0))
+                  for n in range(40)]  # fmt: skip
+    calibration = fit_weights(rows + misleading)
+    before = estimate_of(calibration, a_proposal(evidence), others)
+    after = estimate_of(calibration, a_proposal(evidence.plus(Trials(more, 0))), others)
+    assert after.probability >= before.probability - 1e-12
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_weights_need_both_kinds_of_rows(right: bool) -> None:
+    """From what was always right nothing can be told."""
+    with pytest.raises(ValueError, match="class"):
+        fit_weights([row(right, likelihood=1.0)] * 10)
+
+
+# A workspace's own scaling
+
+
+def scaled(scaling: Scaling, probability: float) -> float:
+    """What the workspace makes of a shipped probability."""
+    return logistic(scaling.score(log_odds(probability)))
+
+
+def test_few_outcomes_change_nothing() -> None:
+    """Neither none nor 49, nor thousands of two agents that count for little."""
+    assert fit_scaling([], [], []) == Scaling()
+    assert fit_scaling([0.9] * 49, [False] * 49, ["ada"] * 49) == Scaling()
+
+
+def test_calibrated_outcomes_change_little() -> None:
+    """Where eight in ten of those at 0.8 were right, 0.8 stays about 0.8."""
+    said = list(calibrated(3_000))
+    agents = [f"agent {n % 100}" for n in range(len(said))]
+    scaling = fit_scaling([p for p, _ in said], [right for _, right in said], agents)
+    assert scaling.outcomes == 3_000
+    for probability in (0.2, 0.5, 0.8, 0.9):
+        assert scaled(scaling, probability) == pytest.approx(probability, abs=0.06)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_overconfidence_is_taken_back(share: float) -> None:
+    """Suggestions at 0.9 that succeed less often are soon no automatic retries."""
+    rights = [n < 400 * share for n in range(400)]
+    scaling = fit_scaling([0.9] * 400, rights, [f"agent {n % 20}" for n in range(400)])
+    assert scaled(scaling, 0.9) == pytest.approx(share, abs=0.15)
+    assert scaled(scaling, 0.9) < AUTOMATIC
+
+
+outcomes = st.lists(
+    st.tuples(
+        st.floats(0, 1), st.booleans(), st.sampled_from(["ada", "bob", "eve", None])
+    ), max_size=150,
+)  # fmt: skip
+
+
+@settings(max_examples=50, deadline=None)
+@given(outcomes, st.floats(0.001, 0.999), st.floats(0.001, 0.999))
+def test_a_scaling_keeps_the_order(
+    said: list[tuple[float, bool, str | None]], one: float, other: float
+) -> None:
+    """Whatever became of them, the likelier stays the likelier: the slope is positive."""
+    columns = [list(each) for each in zip(*said, strict=True)] or [[], [], []]
+    scaling = fit_scaling(*columns)
+    low, high = sorted([one, other])
+    assert scaling.slope > 0
+    assert scaled(scaling, low) <= scaled(scaling, high)
+
+
+@pytest.mark.parametrize("flood", [True, False])
+@pytest.mark.parametrize("mallory", ["mallory", None])
+def test_a_flood_of_one_agent_moves_no_more_than_its_cap(flood: bool, mallory: str | None) -> None:
+    """5,000 outcomes beside others' are worth as many as one agent may have, 50."""
+    others = [(0.9, n % 10 != 0, f"agent {n % 8}") for n in range(200)]
+
+    def fitted(size: int) -> Scaling:
+        said = [*others, *[(0.9, flood, mallory)] * size]
+        return fit_scaling(*[list(each) for each in zip(*said, strict=True)])
+
+    few, many = fitted(50), fitted(5_000)
+    assert many.shift == pytest.approx(few.shift, abs=0.01)
+    assert many.slope == pytest.approx(few.slope, abs=0.01)
+    assert scaled(many, 0.9) == pytest.approx(scaled(fitted(0), 0.9), abs=0.25)
+
+
+# What is shipped
+
+
+def shipped_priors() -> dict[str, tuple[float, float]]:
+    """The measured Beta counts, right and wrong, by kind."""
+    text = files("retrieval").joinpath("calibration.json").read_text(encoding="utf-8")
+    return {kind: (right, wrong) for kind, (right, wrong) in json.loads(text)["priors"].items()}
+
+
+def test_the_shipped_calibration_is_usable() -> None:
+    """It knows the features by name, and no other; the likelihood counts for it."""
+    calibration = shipped()
+    assert set(calibration.weights) == set(FEATURES)
+    assert calibration.weights["likelihood"] > 0
+    assert calibration.scaling == Scaling()
+    assert 0 < MIN_CONFIDENCE < AUTOMATIC
+
+
+def test_shipped_priors_can_be_moved() -> None:
+    """Both counts are above 0, and no kind is surer than 60 trials."""
+    for kind, (right, wrong) in shipped_priors().items():
+        assert min(right, wrong) > 0, kind
+        assert right + wrong <= 60.1, kind
+
+
+def test_every_shipped_prior_is_used() -> None:
+    """A kind that no code names any more would be a stale figure."""
+    literal, patterns = _names_in_code()
+    for kind in shipped_priors():
+        matches = kind in literal or any(re.fullmatch(pattern, kind) for pattern in patterns)
+        assert matches, kind
+
+
+def _names_in_code() -> tuple[set[str], list[str]]:
+    """Texts of the proposals' code, and patterns of the names that are put together there."""
+    literal: set[str] = set()
+    patterns: list[str] = []
+    for path in Path(retrieval.proposals.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                literal.add(node.value)
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "prior":
+                name = node.args[0]
+                if isinstance(name, ast.JoinedStr):
+                    patterns.append("".join(map(_part, name.values)))
+    return literal, patterns
+
+
+def _part(part: ast.expr) -> str:
+    return re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"[a-z0-9-]+"

@@ -1,0 +1,153 @@
+"""Faults inside nested values, and right values that the error states."""
+
+from typing import Any
+
+import pytest
+
+from retrieval.edits import apply_edits
+from retrieval.parameters import view_of_schema
+from retrieval.proposals.amounts import out_of_range_options, wrong_type_options
+from retrieval.proposals.case import Case
+from retrieval.proposals.choices import refused_value_options
+from retrieval.proposals.faults import shown_by
+from retrieval.proposals.grounds import grounds_of
+from retrieval.proposals.inside import inner_faults
+from retrieval.proposals.names import renamed_options, unexpected_options
+from retrieval.proposals.nested import nested_options
+from retrieval.proposals.subschema import element_view, object_view
+from retrieval.proposals.totals import stated_value_options
+from retrieval.reading import ErrorReading, Fault
+from tests.retrieval.cases import make_case, object_schema
+
+FLIGHT = {
+    "type": "object",
+    "properties": {
+        "number": {"type": "string"},
+        "date": {"type": "string"},
+        "seats": {"type": "integer", "maximum": 9},
+        "cabin": {"enum": ["economy", "business"]},
+    },
+    "required": ["number", "date"],
+    "additionalProperties": False,
+}
+BOOK = object_schema(
+    ["flights"],
+    flights={"type": "array", "items": {"$ref": "#/$defs/Flight"}},
+    tags={"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
+) | {"$defs": {"Flight": FLIGHT}}
+SOURCES = {
+    "missing": renamed_options,
+    "unexpected": unexpected_options,
+    "wrong_type": wrong_type_options,
+    "out_of_range": out_of_range_options,
+    "not_allowed": refused_value_options,
+}
+
+
+def case_of(parameters: dict[str, Any], fault: Fault, schema: dict[str, Any] | None = None) -> Case:
+    """The case of a call whose error names one fault."""
+    return Case(
+        parameters=parameters,
+        reading=ErrorReading("invalid_parameters", 1.0, "s", (fault,), rejected_before_run=True),
+        view=view_of_schema(schema) if schema else None,
+        schema=schema,
+        writes=False,
+    )
+
+
+def best(case: Case, fault: Fault) -> dict[str, Any]:
+    """The call as the most trusted option for a fault would make it."""
+    index = case.faults.index(fault)
+    options = list(nested_options(case, index, fault, SOURCES[fault.kind]))
+    first = max(options, key=lambda option: option.trials.mean)
+    assert index in first.covers
+    return apply_edits(case.parameters, first.edits, grounds_of(case))
+
+
+def shown(case: Case) -> list[Fault]:
+    """The faults inside nested objects, as the case would check them."""
+    assert case.schema is not None
+    return inner_faults(case.schema, case.parameters, shown_by)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fault", "right"),
+    [
+        ({"number": "A", "dates": "1"},
+         Fault("missing", ("flights", 1, "date")),
+         {"number": "A", "date": "1"}),
+        ({"number": "A", "date": "1", "seats": "3"},
+         Fault("wrong_type", ("flights", 1, "seats"), expected_types=("integer",)),
+         {"number": "A", "date": "1", "seats": 3}),
+        ({"number": "A", "date": "1", "seats": 12},
+         Fault("out_of_range", ("flights", 1, "seats"), maximum=9),
+         {"number": "A", "date": "1", "seats": 9}),
+        ({"number": "A", "date": "1", "cabin": "Economy"},
+         Fault("not_allowed", ("flights", 1, "cabin"), allowed=("economy", "business")),
+         {"number": "A", "date": "1", "cabin": "economy"}),
+    ],
+)  # fmt: skip
+def test_a_nested_fault_is_mended_in_its_place(
+    wrong: dict[str, Any], fault: Fault, right: dict[str, Any]
+) -> None:
+    """The proposals for top-level parameters serve for the fields of an object in an array."""
+    good = {"number": "B", "date": "2"}
+    case = case_of({"flights": [good, wrong]}, fault, BOOK)
+    assert best(case, fault) == {"flights": [good, right]}
+
+
+def test_an_element_of_an_array_is_mended_in_its_place() -> None:
+    """`tags/1` is a text where a number belongs."""
+    fault = Fault("wrong_type", ("tags", 1), expected_types=("integer",))
+    case = case_of({"flights": [], "tags": [1, "2", 3]}, fault, BOOK)
+    assert best(case, fault) == {"flights": [], "tags": [1, 2, 3]}
+
+
+def test_the_schema_shows_nested_faults_that_the_error_does_not_name() -> None:
+    """A misspelt field of the second flight is found without a word about it."""
+    case = make_case(
+        {"flights": [{"number": "B", "date": "2"}, {"number": "A", "dates": "1", "seats": "3"}]},
+        "Invalid arguments", schema=BOOK,
+    )  # fmt: skip
+    assert {(fault.kind, fault.path) for fault in shown(case)} == {
+        ("missing", ("flights", 1, "date")),
+        ("unexpected", ("flights", 1, "dates")),
+        ("wrong_type", ("flights", 1, "seats")),
+    }
+
+
+def test_a_part_of_a_schema_is_found_through_references_and_alternatives() -> None:
+    """Also when a reference leads to itself, and never with an error."""
+    assert object_view(BOOK, ("flights", 7), {"number": 1}) is not None
+    assert element_view(BOOK, ("tags", 0)).parameters["0"].types == ("integer",)  # type: ignore[union-attr]  # it is there
+    loop = {"properties": {"a": {"$ref": "#/properties/a"}, "b": {"properties": 5, "items": [1]}}}
+    for path in (("a", "b", 0), ("b", 0, "c"), ("zz",), ("a",) * 50):
+        assert object_view(loop, path, {}) is None
+    tree = {"$defs": {"N": {"properties": {"kids": {"items": {"$ref": "#/$defs/N"}}}}},
+            "$ref": "#/$defs/N"}  # fmt: skip
+    assert object_view({"properties": {"n": tree["$ref"]}}, ("n",), {}) is None
+
+
+def stated(parameters: dict[str, Any], fault: Fault) -> list[dict[str, Any]]:
+    """The calls that a stated right value leads to, best first."""
+    case = case_of(parameters, fault)
+    return [
+        apply_edits(parameters, option.edits, grounds_of(case))
+        for option in stated_value_options(case, 0, case.faults[0])
+    ]
+
+
+def test_a_stated_value_takes_the_place_of_the_wrong_one() -> None:
+    """The wrong one is a single value of the call, wherever it is."""
+    fault = Fault("not_allowed", value_text="299", stated=375)
+    assert stated({"pay": [{"amount": 299}], "n": 1}, fault) == [{"pay": [{"amount": 375}], "n": 1}]
+    assert stated({"a": 299, "b": 299}, fault) == []
+
+
+def test_a_stated_total_is_made_up_by_one_of_its_parts() -> None:
+    """The last takes the difference first; never surely, for it is the caller's to say."""
+    fault = Fault("not_allowed", value_text="255", stated=305)
+    call = {"pay": [{"amount": 250}, {"amount": 5}], "bags": [{"w": 9}, {"w": 8}]}
+    made = stated(call, fault)
+    assert [[each["amount"] for each in one["pay"]] for one in made] == [[250, 55], [300, 5]]
+    assert stated({"pay": [{"amount": 1}, {"amount": 2}]}, fault) == []

@@ -1,0 +1,142 @@
+"""Places inside parameters, and which parameters go together."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.parameters import ParameterView
+from retrieval.profile import ToolProfile, merge
+from retrieval.profile.places import MAX_NODES, inner_values, place_of, value_at
+from retrieval.profile.presence import MAX_NAMES, JointPresence, merge_presence
+from retrieval.reading import Fault
+from tests.retrieval.profiles import at
+
+BOOKING = {
+    "flights": [
+        {"flight_number": "HAT136", "date": "2024-05-20"},
+        {"flight_number": "HAT039", "date": "2024-05-21", "seat": 12},
+    ],
+    "contact": {"name": "Mia", "address": {"city": "Austin", "tags": [["a"]]}},
+}
+
+
+def test_places_are_named_by_their_way() -> None:
+    """Down to three objects or lists below the parameter; items of a list share a place."""
+    found = [place for place, _ in inner_values(BOOKING.items())]
+    assert found == [
+        "flights[]", "flights[]", "contact.name", "contact.address", "flights[].flight_number",
+        "flights[].date", "flights[].flight_number", "flights[].date", "flights[].seat",
+        "contact.address.city", "contact.address.tags", "contact.address.tags[]",
+    ]  # fmt: skip
+    assert place_of(("flights", 1, "date")) == "flights[].date"
+    assert value_at(BOOKING, ("flights", 1, "date")) == "2024-05-21"  # type: ignore[arg-type]  # plain JSON
+
+
+@pytest.mark.parametrize("path", [("flights", 9), ("flights", "date"), ("contact", 0), ("x", "y")])
+def test_a_path_that_leads_nowhere_finds_nothing(path: tuple[str | int, ...]) -> None:
+    """Whatever an error claims."""
+    assert value_at(BOOKING, path) is None  # type: ignore[arg-type]  # plain JSON
+
+
+@given(
+    st.recursive(
+        st.integers(), lambda inner: st.lists(inner, min_size=1) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_no_call_has_more_places_than_are_looked_at(value: Any) -> None:
+    """However wide and deep it is."""
+    assert len(list(inner_values({"a": [value] * 30, "b": [[value]] * 30}.items()))) <= MAX_NODES
+
+
+def test_a_renamed_or_missing_key_inside_a_list_shows_without_a_schema() -> None:
+    """The objects at a place have a view like the tool itself."""
+    profile = ToolProfile()
+    for number in range(10):
+        profile.observe_success(BOOKING, f"s{number}", "ada", at(number))  # type: ignore[arg-type]  # plain JSON
+    view = profile.inner_view(("flights", 0))
+    assert view is not None
+    assert view.closed
+    sent: dict[str, Any] = {"flightNumber": "HAT136", "date": "2024-05-20"}
+    assert (view.unknown(sent), view.missing(sent)) == (["flightNumber"], ["flight_number"])
+    assert view.parameters["seat"] == ParameterView("seat", types=("integer",))
+    contact = profile.inner_view(("contact",))
+    assert contact is not None
+    assert list(contact.parameters) == ["name", "address"]
+    assert profile.view().parameters["flights"].item_types == ("object",)
+    assert profile.inner_view(("flights",)) is None
+    assert profile.inner_view(()) is None
+
+
+def test_a_value_inside_a_list_that_an_error_names_is_refused_there() -> None:
+    """And not that of the other items."""
+    profile = ToolProfile()
+    fault = Fault("bad_format", ("flights", 1, "date"))
+    profile.observe_failure(BOOKING, [fault], at(1), blame_parameters=True)  # type: ignore[arg-type]  # plain JSON
+    date = profile.at("flights[].date")
+    assert date is not None
+    assert date.is_refused("2024-05-21")
+    assert not date.is_refused("2024-05-20")
+    assert (date.successes, date.failures) == (0, 2)
+
+
+def test_a_flood_of_names_takes_the_place_of_no_parameter_that_works() -> None:
+    """Failing calls displace nothing that had a success; successes only the weakest."""
+    profile = ToolProfile()
+    for number in range(20):
+        profile.observe_success({"query": "x"}, f"s{number}", "ada", at(number))
+    for number in range(300):
+        junk = {f"junk {number} {k}": 1 for k in range(5)}
+        profile.observe_failure(junk, (), at(number), blame_parameters=True)
+        profile.observe_success(junk, f"s{number}", "mallory", at(number))
+    assert profile.parameters["query"].successes == 20
+    assert not profile.view().closed, "it cannot know all names"
+    profile.observe_success({"fresh": 1}, "s", "ada", at(999))
+    assert "fresh" in profile.parameters
+
+
+def successes_with(*groups: str, times: int = 20) -> ToolProfile:
+    """Successes whose parameters are the letters of each group."""
+    profile = ToolProfile()
+    for number in range(times):
+        for group in groups:
+            profile.observe_success(dict.fromkeys(group, 1), f"s{number}", "ada", at(number))
+    return profile
+
+
+def test_what_is_usual_with_a_parameter_is_its_share_of_the_successes() -> None:
+    """Exact for one name, an upper bound for several."""
+    profile = successes_with("qab", "qa", "q", "qc")
+    assert profile.usual_with(["a"]) == [("q", 1.0), ("b", 0.5)]
+    assert profile.usual_with(["a", "never seen"]) == [("q", 1.0), ("b", 0.5)]
+    assert profile.usual_with(["q", "b"]) == [("a", 0.5)]
+    assert profile.usual_with(["never seen"]) == []
+
+
+def test_parameters_that_exclude_one_another_show() -> None:
+    """Only when chance would have brought them together."""
+    assert successes_with("qa", "qb").never_with(["a"]) == ["b"]
+    assert successes_with("qa", "qb", times=3).never_with(["a"]) == []
+    assert ToolProfile().never_with(["a"]) == []
+
+
+def test_pairs_are_bounded_and_then_claim_no_absence() -> None:
+    """With more parameters than are counted, the most frequent are kept."""
+    presence = JointPresence()
+    for number in range(200):
+        presence.observe(["q", f"p{number}", f"r{number % 3}"])
+    for each in (presence, merge_presence(presence, presence)):
+        assert len(each.counts) == MAX_NAMES
+        assert {"q", "r0", "r1", "r2"} <= set(each.counts)
+        assert each.never_with(["r0"], 200) == []
+    assert merge_presence(presence, presence).together("q", "r0") == 2 * presence.together(
+        "q", "r0"
+    )
+
+
+def test_merged_profiles_know_what_goes_together() -> None:
+    """Absence in one half is no absence when the other has it."""
+    merged = merge(successes_with("qa", "qb"), successes_with("ab"))
+    assert merged.never_with(["a"]) == []
+    assert merged.presence.together("a", "b") == 20

@@ -1,0 +1,93 @@
+"""How large a profile gets: little for real tools, and bounded for calls made to fill it."""
+
+import gzip
+import json
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftercall.wire import ExecutionError
+from retrieval.profile import ToolProfile, merge
+from retrieval.reading import Fault, read_error
+from tests.retrieval.profiles import at
+
+KIB = 1024
+AIRLINE = Path(__file__).parents[3] / "shared/data/tau_airline.traces.jsonl.gz"
+
+TEXTS = ["", "2025-03-04", "03/04/2025", "2025-03-04T10:00:00Z", "14:30", "2:30 pm",
+         "a1b2c3d4-0000-4000-8000-000000000001", "https://x.y/z?q=1", "a@b.co", "Europe/Berlin",
+         "/srv/a b.md", "report v2.pdf", "42", "-1,000.5", "#launch", "@ada", '{"a":1}', "JFK",
+         "mia_li_3668", "pageSize", "Berlin", "New York", "hello there", "aB c", "a-b", '"' * 49,
+         *('"' * 48 + end for end in "abc")]  # fmt: skip
+VALUES: list[Any] = [*TEXTS, True, None, {}, -1.2345678901234567e300, 1.2345678901234567e300, [1]]
+
+
+def test_calls_made_to_fill_a_profile_do_not_get_far() -> None:
+    """Long names and values that JSON escapes twice, of all forms, from many agents, everywhere."""
+    dice = random.Random(3)  # noqa: S311  # a repeatable history, no secret
+    names = [f"{number:02}" + "\x01" * 15 for number in range(80)]
+    profile, second = ToolProfile(), 0
+    for agent in range(10):
+        for value in VALUES:
+            second += 1
+            nested = {f"{number:02}": [value] if number < 14 else value for number in range(40)}
+            call = dict.fromkeys(names, value) | {names[0]: nested}
+            profile.observe_success(call, f"s{agent}", f"agent {agent}", at(second))
+    for number in range(90):
+        value = dice.choice([*VALUES, dice.uniform(-1e300, 1e300), f"{number}x"])
+        nested = {f"{key:02}": [value] if key < 14 else value for key in range(40)}
+        call = dict.fromkeys(names, value) | {names[0]: nested}
+        faults = [Fault("out_of_range", (name,)) for name in names] if number % 2 else []
+        profile.observe_failure(call, faults, at(second + number), blame_parameters=True)
+    assert len(profile.model_dump_json().encode()) <= 256 * KIB
+    for _ in range(12):  # a million calls
+        profile = merge(profile, profile)
+    assert profile.successes > 1_000_000
+    assert len(profile.model_dump_json().encode()) <= 256 * KIB
+
+
+def test_a_single_huge_call_leaves_little() -> None:
+    """Wide, deep and long: what is kept of it does not depend on its size."""
+    deep: Any = 1
+    for _ in range(90):
+        deep = [deep]
+    call = {
+        "text": "x" * 1_000_000,
+        "deep": deep,
+        "wide": {str(number): number for number in range(10_000)},
+        "rows": [{"a": number} for number in range(10_000)],
+        "k" * 100_000: 1,
+    } | {f"p{number}": number for number in range(1_000)}
+    profile = ToolProfile()
+    profile.observe_success(call, "s", "ada", at(1))
+    profile.observe_failure(call, (), at(2), blame_parameters=True)
+    assert len(profile.model_dump_json()) <= 64 * KIB
+
+
+@pytest.mark.skipif(not AIRLINE.exists(), reason="the airline traces are not beside the project")
+def test_the_profiles_of_real_tools_are_small() -> None:
+    """1,164 calls of an airline's 14 tools: at most 32 KiB each, with the nested keys known."""
+    profiles: dict[str, ToolProfile] = defaultdict(ToolProfile)
+    with gzip.open(AIRLINE, "rt") as lines:
+        for second, line in enumerate(lines):
+            call = json.loads(line)
+            profile, parameters = profiles[call["tool"]], call["parameters"]
+            if call["outcome"] == "success":
+                profile.observe_success(parameters, call["session"], call["agent"], at(second))
+            else:
+                reading = read_error(ExecutionError(message=call["error"]["message"]), parameters)
+                profile.observe_failure(
+                    parameters, reading.faults, at(second), blame_parameters=True
+                )
+    assert max(len(profile.model_dump_json()) for profile in profiles.values()) <= 32 * KIB
+    flights = profiles["book_reservation"].inner_view(("flights", 0))
+    assert flights is not None
+    assert [name for name, view in flights.parameters.items() if view.required] == [
+        "flight_number", "date",
+    ]  # fmt: skip
+    date = profiles["book_reservation"].at("flights[].date")
+    assert date is not None
+    assert date.usual_format() == ("date", 1.0)

@@ -1,0 +1,228 @@
+"""Common knowledge: counted by agents and sessions, so that no flood makes or moves it."""
+
+from retrieval.profile import MAX_VALUES, CommonValue, ToolProfile, merge
+from retrieval.profile.voices import MAX_VOICE
+from retrieval.reading import Fault
+from tests.retrieval.profiles import at
+
+
+def use(
+    profile: ToolProfile, value: object, agent: str, *, calls: int = 1, sessions: int = 1
+) -> None:
+    """Successes of `city` = `value` by an agent, spread over its sessions."""
+    for number in range(calls):
+        profile.observe_success({"city": value}, f"{agent}-{number % sessions}", agent, at(number))  # type: ignore[dict-item]  # any JSON
+
+
+def common(profile: ToolProfile) -> list[object]:
+    """The common values of `city`, the first first."""
+    return [each.value for each in profile.common_values("city")]
+
+
+def of(profile: ToolProfile, value: str) -> CommonValue:
+    """One of them."""
+    return next(each for each in profile.common_values("city") if each.value == value)
+
+
+def test_two_sessions_of_the_only_agent_make_a_value_common() -> None:
+    """Where one agent alone uses a tool, there is nobody else to confirm it."""
+    profile = ToolProfile()
+    use(profile, "Rome", "ada", calls=5, sessions=1)
+    assert common(profile) == []
+    use(profile, "Rome", "ada", calls=2, sessions=2)
+    assert common(profile) == ["Rome"]
+
+
+def test_where_several_agents_use_a_tool_one_alone_makes_nothing_common() -> None:
+    """Not with any number of sessions, and also where the others never used the parameter."""
+    profile = ToolProfile()
+    profile.observe_success({"other": 1}, "s", "bob", at(0))
+    use(profile, "https://evil.example", "mallory", calls=500, sessions=100)
+    assert common(profile) == []
+    use(profile, "https://evil.example", "bob")
+    assert common(profile) == ["https://evil.example"]
+
+
+def test_the_second_agent_takes_back_what_the_first_alone_made_common() -> None:
+    """What one agent uses is its own from the moment on in which there is another."""
+    profile = ToolProfile()
+    use(profile, "Rome", "ada", calls=10, sessions=5)
+    assert common(profile) == ["Rome"]
+    use(profile, "Oslo", "bob")
+    assert common(profile) == []
+    assert common(merge(profile, ToolProfile())) == []
+
+
+def test_a_flood_of_one_agent_moves_no_share_beyond_its_voice() -> None:
+    """10,000 calls count as those of any other busy agent, for the value and against the others."""
+    profile = ToolProfile()
+    for agent in ("ada", "bob", "cleo"):
+        use(profile, "Rome", agent, calls=MAX_VOICE, sessions=4)
+    use(profile, "Oslo", "bob")
+    before = of(profile, "Rome")
+    assert before.weight > 2.9 * MAX_VOICE
+    use(profile, "Oslo", "mallory", calls=10_000, sessions=1_000)
+    after = of(profile, "Rome")
+    assert common(profile) == ["Rome", "Oslo"]
+    assert after.weight == before.weight
+    assert after.share > 0.7
+    assert of(profile, "Oslo").count == 10_001
+    assert of(profile, "Oslo").weight <= MAX_VOICE + 1
+
+
+def test_the_calls_of_an_only_agent_are_not_capped() -> None:
+    """There is nobody to be outshouted."""
+    profile = ToolProfile()
+    use(profile, "Rome", "ada", calls=300, sessions=10)
+    use(profile, "Oslo", "ada", calls=100, sessions=10)
+    assert (of(profile, "Rome").weight, of(profile, "Rome").share) == (300, 0.75)
+
+
+def test_many_agents_beyond_the_sample_have_one_voice_together() -> None:
+    """Weights stay bounded by the sample, shares stay true to it."""
+    profile = ToolProfile()
+    for number in range(40):
+        use(profile, "Rome" if number % 2 else "Oslo", f"agent {number}", calls=50, sessions=5)
+    shares = [of(profile, city).share for city in ("Rome", "Oslo")]
+    assert sum(shares) == 1
+    assert profile.parameters["city"].weight() == 9 * MAX_VOICE
+
+
+def test_a_flood_drives_out_no_value_that_several_use() -> None:
+    """More values than are kept, each used often by one agent: the common ones stay."""
+    profile = ToolProfile()
+    for city in ("Rome", "Oslo"):
+        for agent in ("ada", "bob"):
+            use(profile, city, agent)
+    for number in range(4 * MAX_VALUES):
+        use(profile, f"flood {number}", "mallory", calls=20, sessions=10)
+    assert common(profile) == ["Oslo", "Rome"]
+    assert len(profile.parameters["city"].values) <= MAX_VALUES * 9 / 8
+
+
+def test_of_equals_the_latest_comes_first() -> None:
+    """Recency by the executions' own clock, not by arrival."""
+    profile = ToolProfile()
+    for city, seconds in (("new", 100), ("old", 1)):
+        for session in "ab":
+            profile.observe_success({"city": city}, session, "ada", at(seconds))
+    assert common(profile) == ["new", "old"]
+    assert profile.last_success == profile.parameters["city"].last_seen
+
+
+def refuse(profile: ToolProfile, value: object, seconds: int, *faults: Fault) -> None:
+    """A failure of `city` = `value` that is blamed on what was sent."""
+    call = {"city": value, "n": 1}
+    profile.observe_failure(call, faults, at(seconds), blame_parameters=True)  # type: ignore[arg-type]  # any JSON
+
+
+NAMED = Fault("not_allowed", ("city",))
+
+
+def test_a_value_is_refused_until_it_works_somewhere() -> None:
+    """Then a later failure, real or made up, does not take it from the others."""
+    profile = ToolProfile()
+    refuse(profile, "Rome", 50, NAMED)
+    city = profile.parameters["city"]
+    assert city.is_refused("Rome")
+    assert not city.is_refused("Oslo")
+    use(profile, "Rome", "ada", calls=2, sessions=2)
+    refuse(profile, "Rome", 60, NAMED)
+    assert not city.is_refused("Rome")
+    assert common(profile) == ["Rome"]
+
+
+def test_a_value_is_only_refused_when_the_error_names_its_parameter() -> None:
+    """An error about another parameter, or about one that is missing, says nothing of it."""
+    for fault in (Fault("out_of_range", ("n",)), Fault("missing", ("zone",)), Fault("invalid")):
+        profile = ToolProfile()
+        refuse(profile, "Rome", 1, fault)
+        assert not profile.parameters["city"].is_refused("Rome"), fault
+    profile.observe_failure({"city": "Rome"}, (), at(1), blame_parameters=True)
+    assert profile.parameters["city"].is_refused("Rome"), "the only one there is"
+
+
+def test_the_shape_of_failures_is_that_of_the_values_at_fault() -> None:
+    """Named ones when the error names them, all when it names none, none for a time-out."""
+    profile = ToolProfile()
+    refuse(profile, "03/04/2026", 1, NAMED)
+    assert profile.parameters["city"].failed.formats == {"local-date": 1}
+    assert profile.parameters["n"].failed.types == {}
+    refuse(profile, 7, 2)
+    assert profile.parameters["city"].failed.types == {"string": 1, "integer": 1}
+    assert profile.parameters["n"].failed.types == {"integer": 1}
+    profile.observe_failure({"city": "x"}, (NAMED,), at(3), blame_parameters=False)
+    assert profile.parameters["city"].failures == 3
+    assert profile.parameters["city"].failed.types == {"string": 1, "integer": 1}
+
+
+def test_the_boundary_between_what_works_and_what_fails_can_be_read() -> None:
+    """The nearest numbers that were refused as out of range on either side of the successes."""
+    profile = ToolProfile()
+    for limit in (1, 40, 50):
+        profile.observe_success({"limit": limit}, "s", "ada", at(limit))
+    assert profile.boundary("limit") == (None, 1, 50, None)
+    for limit, fault in (
+        (500, Fault("out_of_range", ("limit",))),
+        (51, Fault("out_of_range", ("limit",))),
+        (0, Fault("out_of_range", ("limit",))),
+        (99, Fault("not_found", ("limit",))),
+        (70, Fault("out_of_range", ("limit",), of_length=True)),
+        (60, Fault("out_of_range", ("page",))),
+    ):
+        profile.observe_failure({"limit": limit}, [fault], at(limit), blame_parameters=True)
+    assert profile.boundary("limit") == (0, 1, 50, 51)
+    profile.observe_success({"limit": 100}, "s", "ada", at(1_000))
+    assert profile.boundary("limit") == (0, 1, 100, 500)
+    assert profile.boundary("nothing") is None
+
+
+def test_a_flood_of_one_agent_makes_no_parameter_required() -> None:
+    """Its calls with one more parameter count no more than those of the others without it."""
+    profile = ToolProfile()
+    for agent, calls in (("ada", 30), ("bob", 30), ("mallory", 10_000)):
+        junk = {"junk": 1} if agent == "mallory" else {}
+        for number in range(calls):
+            profile.observe_success({"query": "x"} | junk, f"s{number}", agent, at(number))
+    required = {name: view.required for name, view in profile.view().parameters.items()}
+    assert required == {"query": True, "junk": False}
+
+
+def test_one_agent_alone_sets_no_boundary_where_there_are_others() -> None:
+    """Two must have come as far; the claim of one is left out."""
+    profile = ToolProfile()
+    for agent, limits in (("ada", (2, 50)), ("bob", (1, 40)), ("mallory", (-9, 1_000_000))):
+        for limit in limits:
+            profile.observe_success({"limit": limit}, "s", agent, at(1))
+    assert profile.boundary("limit") == (None, 1, 50, None)
+    profile.observe_success({"page": 3}, "s", "ada", at(1))
+    assert profile.boundary("page") is None
+
+
+def test_masks_count_as_what_they_stand_for_and_are_no_values() -> None:
+    """The type of a masked value is in its mask; its text is nobody's value."""
+    profile = ToolProfile()
+    for mask in (
+        "[redacted:number:1-8]",
+        "[hashed:integer:0123456789abcdef]",
+        "x [redacted:string:1-8]",
+    ):
+        profile.observe_success({"key": mask}, "s", "ada", at(1))
+    key = profile.parameters["key"]
+    assert key.types == {"number": 1, "integer": 1, "string": 1}
+    assert (key.values, key.formats) == ({}, {})
+    profile.observe_failure(
+        {"key": "[redacted:string:1-8]"}, [Fault("invalid", ("key",))], at(2), blame_parameters=True
+    )
+    assert key.refused == {}
+
+
+def test_texts_have_a_usual_format_and_case() -> None:
+    """With the share of the texts that have it; lengths and list sizes are ranges."""
+    profile = ToolProfile()
+    for day in ("2026-03-01", "2026-03-02", "2026-03-03", "soon"):
+        profile.observe_success({"day": day, "tags": [day] * len(day)}, "s", "ada", at(1))
+    day, tags = profile.parameters["day"], profile.parameters["tags"]
+    assert (day.usual_format(), day.usual_case()) == (("date", 0.75), ("none", 0.75))
+    assert (day.shortest, day.longest, tags.fewest, tags.most) == (4, 10, 4, 10)
+    assert tags.usual_format() is None

@@ -1,0 +1,340 @@
+"""Reading by family: what each validator, language and engine says, table by table."""
+# ruff: noqa: E501, PLR0133, PLW0108 - messages stand as the tools write them; Python is made to fail
+
+import datetime as dt
+import re
+from typing import Annotated, Any, Literal
+
+import jsonschema
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.wire import ExecutionError
+from retrieval.reading import Fault, read_error
+from retrieval.reading.category_words import plain_words, says_nothing
+
+Call = dict[str, Any]
+
+
+def read(message: str, parameters: Call) -> tuple[Fault, ...]:
+    return read_error(ExecutionError(message=message), parameters).faults
+
+
+def fault_at(path: tuple[str | int, ...], message: str, parameters: Call) -> Fault:
+    found = {fault.path: fault for fault in read(message, parameters)}
+    assert path in found, found
+    return found[path]
+
+
+# ---------------------------------------------------------------- validators that are run here
+
+SCHEMA = {
+    "type": "object", "required": ["q"], "additionalProperties": False,
+    "dependentRequired": {"card": ["billing"]},
+    "properties": {
+        "q": {"type": "string"}, "limit": {"type": "integer", "maximum": 10, "minimum": 1},
+        "ratio": {"type": "number", "exclusiveMinimum": 0, "multipleOf": 5},
+        "name": {"type": "string", "minLength": 3, "maxLength": 5, "pattern": "^[a-z]+$"},
+        "mode": {"enum": ["a", "b"]}, "kind": {"const": "x"},
+        "tags": {"type": "array", "minItems": 2, "maxItems": 3, "uniqueItems": True, "items": {"type": "string"}},
+        "when": {"type": "string", "format": "date"}, "card": {"type": "string"}, "billing": {},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "place": {"type": "object", "properties": {"zip": {"type": "integer"}}},
+    },
+}  # fmt: skip
+
+JSONSCHEMA: list[tuple[Call, tuple[str | int, ...], dict[str, Any]]] = [
+    ({}, ("q",), {"kind": "missing"}),
+    ({"q": 5}, ("q",), {"kind": "wrong_type", "expected_types": ("string",)}),
+    ({"q": "z", "more": 1}, ("more",), {"kind": "unexpected"}),
+    ({"q": "z", "limit": 50}, ("limit",), {"kind": "out_of_range", "maximum": 10}),
+    ({"q": "z", "limit": 0}, ("limit",), {"kind": "out_of_range", "minimum": 1}),
+    ({"q": "z", "ratio": -5}, ("ratio",), {"kind": "out_of_range", "minimum": 1, "exclusive": True}),
+    ({"q": "z", "ratio": 7}, ("ratio",), {"multiple_of": 5}),
+    ({"q": "z", "name": "ab"}, ("name",), {"kind": "out_of_range", "of_length": True}),
+    ({"q": "z", "name": "abcdefg"}, ("name",), {"kind": "out_of_range", "of_length": True}),
+    ({"q": "z", "name": "AB1"}, ("name",), {"kind": "bad_format", "expected_format": "^[a-z]+$"}),
+    ({"q": "z", "mode": "c"}, ("mode",), {"kind": "not_allowed", "allowed": ("a", "b")}),
+    ({"q": "z", "tags": ["a"]}, ("tags",), {"kind": "out_of_range", "of_length": True}),
+    ({"q": "z", "tags": ["a", "a"]}, ("tags",), {"kind": "invalid"}),
+    ({"q": "z", "tags": ["a", 5]}, ("tags", 1), {"kind": "wrong_type"}),
+    ({"q": "z", "when": "tomorrow"}, ("when",), {"kind": "bad_format", "expected_format": "date"}),
+    ({"q": "z", "either": "5"}, ("either",), {"kind": "invalid"}),
+    ({"q": "z", "card": "1"}, ("billing",), {"kind": "missing"}),
+    ({"q": "z", "place": {"zip": "x"}}, ("place", "zip"), {"kind": "wrong_type", "expected_types": ("integer",)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "path", "fields"), JSONSCHEMA)
+def test_what_jsonschema_says_is_read(
+    call: Call, path: tuple[str | int, ...], fields: dict[str, Any]
+) -> None:
+    """The real library's message leads to the exact place, with kind and bound."""
+    validator = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker())
+    [error] = validator.iter_errors(call)
+    fault = fault_at(path, error.message, call)
+    assert {name: getattr(fault, name) for name in fields} == fields
+
+
+def test_the_place_that_jsonschema_shows_is_kept() -> None:
+    """Its full text tells where in the call the fault lies, also for what is missing there."""
+    schema = {"properties": {"to": {"items": {"required": ["city"]}}}}
+    call = {"to": [{"city": "x"}, {}]}
+    [error] = jsonschema.Draft202012Validator(schema).iter_errors(call)
+    assert [(fault.kind, fault.path) for fault in read(str(error), call)] == [
+        ("missing", ("to", 1, "city"))
+    ]
+
+
+class Inner(pydantic.BaseModel):
+    city: str
+
+
+class Model(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+    limit: Annotated[int, pydantic.Field(ge=1, le=10)] = 1
+    ratio: Annotated[float, pydantic.Field(multiple_of=5)] = 5
+    name: Annotated[str, pydantic.Field(min_length=3, pattern="^[a-z]+$")] = "abc"
+    mode: Literal["a", "b"] = "a"
+    tags: Annotated[list[str], pydantic.Field(max_length=1)] = []
+    when: dt.date | None = None
+    url: pydantic.HttpUrl | None = None
+    inner: list[Inner] = []
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize(
+    ("call", "path", "fields"),
+    [
+        ({"limit": 50}, ("limit",), {"maximum": 10}),
+        ({"limit": "x"}, ("limit",), {"expected_types": ("integer",)}),
+        ({"ratio": 7}, ("ratio",), {"multiple_of": 5}),
+        ({"name": "ab"}, ("name",), {"minimum": 3, "of_length": True}),
+        ({"name": "AB1"}, ("name",), {"expected_format": "^[a-z]+$"}),
+        ({"mode": "c"}, ("mode",), {"allowed": ("a", "b")}),
+        ({"tags": ["a", "b"]}, ("tags",), {"maximum": 1, "of_length": True}),
+        ({"when": "soon"}, ("when",), {"expected_format": "date"}),
+        ({"url": "foo"}, ("url",), {"expected_format": "uri"}),
+        ({"more": 1}, ("more",), {"kind": "unexpected"}),
+        ({"inner": [{"city": "a"}, {}]}, ("inner", 1, "city"), {"kind": "missing"}),
+    ],
+)
+def test_what_pydantic_says_is_read(
+    call: Call, path: tuple[str | int, ...], fields: dict[str, Any], form: str
+) -> None:
+    """Text and JSON of the real library alike."""
+    with pytest.raises(pydantic.ValidationError) as caught:
+        Model(**call)
+    message = str(caught.value) if form == "text" else caught.value.json()
+    fault = fault_at(path, message, call)
+    assert {name: getattr(fault, name) for name in fields} == fields
+
+
+PYTHON: list[tuple[Any, Call, str, tuple[str, ...]]] = [
+    (lambda: "5" + 3, {"a": "5", "note": "x"}, "a", ("number",)),  # type: ignore[operator]
+    (lambda: 5 + "3", {"a": "3"}, "a", ("number",)),  # type: ignore[operator]
+    (lambda: "5" < 3, {"a": "5"}, "a", ("number",)),  # type: ignore[operator]
+    (lambda: range(2.0), {"n": 2.0}, "n", ("integer",)),  # type: ignore[call-overload]
+    (lambda: "a" in 5, {"n": 5}, "n", ("array",)),  # type: ignore[operator]
+    (lambda: (5).split(), {"text": 5}, "text", ("string",)),  # type: ignore[attr-defined]
+    (lambda: None.split(), {"text": None}, "text", ("string",)),  # type: ignore[attr-defined]
+    (lambda: [].items(), {"map": []}, "map", ("object",)),  # type: ignore[attr-defined]
+    (lambda: len(5), {"n": 5}, "n", ("array",)),  # type: ignore[arg-type]
+    (lambda: float("12,5"), {"x": "12,5"}, "x", ("number",)),
+    (lambda: int("ab"), {"x": "ab"}, "x", ("integer",)),
+    (lambda: re.sub("a", "b", 5), {"x": 5}, "x", ("string",)),  # type: ignore[call-overload]
+]
+
+
+@pytest.mark.parametrize(("fails", "call", "name", "types"), PYTHON)
+def test_python_tells_types_and_the_call_tells_the_parameter(
+    fails: Any, call: Call, name: str, types: tuple[str, ...]
+) -> None:
+    """The one value of the type that Python complains about is what it means."""
+    with pytest.raises((TypeError, ValueError, AttributeError)) as caught:
+        fails()
+    message = f"{type(caught.value).__name__}: {caught.value}"
+    assert fault_at((name,), message, call).expected_types == types
+
+
+def test_a_type_that_two_parameters_have_is_tied_to_neither() -> None:
+    """Which of two whole numbers is meant, nobody says."""
+    assert read("object of type 'int' has no len()", {"a": 1, "b": 2}) == ()
+
+
+def test_a_key_that_is_missing_is_a_value_of_the_call_or_a_name() -> None:
+    """`KeyError: 'Berln'` is about the city that was sent, `KeyError: 'country'` about a name."""
+    assert read("KeyError: 'Berln'", {"city": "Berln"})[0].kind == "not_found"
+    reading = read_error(ExecutionError(message="'country'"), {"city": "Berlin"})
+    assert [(fault.kind, fault.path) for fault in reading.faults] == [("missing", ("country",))]
+    assert "country" not in reading.signature
+    assert not reading.rejected_before_run
+
+
+# ---------------------------------------------------------------- families that are not run here
+
+# message, call, kind, path, further fields
+FAMILIES: list[tuple[str, Call, str, tuple[str | int, ...], dict[str, Any]]] = [
+    # ajv
+    ("data/name must NOT have fewer than 3 characters", {"name": "a"}, "out_of_range", ("name",), {"minimum": 3, "of_length": True}),
+    ("data/tags must NOT have more than 3 items", {"tags": [1]}, "out_of_range", ("tags",), {"maximum": 3, "of_length": True}),
+    ('data/when must match format "date"', {"when": "x"}, "bad_format", ("when",), {"expected_format": "date"}),
+    ("data/tags/1 must be string", {"tags": ["a", 5]}, "wrong_type", ("tags", 1), {"expected_types": ("string",)}),
+    ("data/to must have required property 'city', data/to/zip must be integer", {"to": {"zip": "x"}}, "missing", ("to", "city"), {}),
+    ('[{"instancePath":"/k","keyword":"const","params":{"allowedValue":"x"}}]', {"k": "y"}, "not_allowed", ("k",), {"stated": "x"}),
+    ('[{"instancePath":"/n","keyword":"exclusiveMinimum","params":{"comparison":">","limit":0}}]', {"n": 0}, "out_of_range", ("n",), {"minimum": 1, "exclusive": True}),
+    # zod 3 and 4
+    ("limit: Number must be less than or equal to 10", {"limit": 50}, "out_of_range", ("limit",), {"maximum": 10}),
+    ("tags: Array must contain at least 2 element(s)", {"tags": []}, "out_of_range", ("tags",), {"minimum": 2, "of_length": True}),
+    ("q: Required", {}, "missing", ("q",), {}),
+    ("✖ Too big: expected number to be <=10\n  → at limit", {"limit": 50}, "out_of_range", ("limit",), {"maximum": 10, "exclusive": False}),
+    ("✖ Invalid input: expected string, received undefined\n  → at to.city", {"to": {}}, "missing", ("to", "city"), {}),
+    ('✖ Invalid option: expected one of "a"|"b"\n  → at mode', {"mode": "c"}, "not_allowed", ("mode",), {"allowed": ("a", "b")}),
+    ("✖ Invalid email address\n  → at mail", {"mail": "b"}, "bad_format", ("mail",), {"expected_format": "email"}),
+    ('[{"origin":"number","code":"too_small","minimum":0,"inclusive":false,"path":["n"]}]', {"n": 0}, "out_of_range", ("n",), {"minimum": 1, "exclusive": True}),
+    # joi, yup
+    ('"name" length must be at least 3 characters long', {"name": "a"}, "out_of_range", ("name",), {"minimum": 3, "of_length": True}),
+    ('"extra" is not allowed', {"extra": 1}, "unexpected", ("extra",), {}),
+    # Node, Go, Rust, Java, .NET
+    ('The "path" argument must be of type string. Received undefined', {"path": None}, "wrong_type", ("path",), {"expected_types": ("string",)}),
+    ('strconv.Atoi: parsing "abc": invalid syntax', {"n": "abc"}, "wrong_type", ("n",), {"expected_types": ("integer",)}),
+    ("Key: 'U.Email' Error:Field validation for 'Email' failed on the 'email' tag", {"email": "x"}, "bad_format", ("email",), {"expected_format": "email"}),
+    ("error: unexpected argument '--colour' found\n\n  tip: a similar argument exists: '--color'", {"colour": 1}, "unexpected", ("colour",), {"suggested": "color"}),
+    ('java.lang.NumberFormatException: For input string: "12x"', {"n": "12x"}, "wrong_type", ("n",), {"expected_types": ("number",)}),
+    ("Cannot deserialize value of type `java.time.LocalDate` from String \"5.1.26\"", {"d": "5.1.26"}, "bad_format", ("d",), {"expected_format": "date"}),
+    ("The JSON value could not be converted to System.Int32. Path: $.limit | LineNumber: 0", {"limit": "x"}, "wrong_type", ("limit",), {"expected_types": ("integer",)}),
+    # Ruby, PHP
+    ("param is missing or the value is empty: user", {}, "missing", ("user",), {}),
+    ("Argument #1 ($rows) must be of type array, string given", {"rows": "a"}, "wrong_type", ("rows",), {"expected_types": ("array",)}),
+    # SQL engines
+    ('null value in column "email" of relation "users" violates not-null constraint', {}, "missing", ("email",), {}),
+    ('invalid input syntax for type integer: "abc"', {"id": "abc"}, "wrong_type", ("id",), {"expected_types": ("integer",)}),
+    ("Incorrect integer value: 'ten' for column 'qty' at row 1", {"qty": "ten"}, "wrong_type", ("qty",), {"expected_types": ("integer",)}),
+    ("Data too long for column 'code' at row 1", {"code": "xxxx"}, "out_of_range", ("code",), {"of_length": True}),
+    ("NOT NULL constraint failed: tasks.title", {}, "missing", ("title",), {}),
+    # platforms and APIs
+    ("The Service is invalid: spec.ports[0].port: Invalid value: 99999: must be between 1 and 65535", {"port": 99999}, "out_of_range", ("port",), {"maximum": 65535}),
+    ("Invalid type for parameter MaxItems, value: 10, type: <class 'int'>, valid types: <class 'str'>", {"MaxItems": 10}, "wrong_type", ("MaxItems",), {"expected_types": ("string",)}),
+    ('expected engine to be one of ["mysql" "postgres"], got oracel', {"engine": "oracel"}, "not_allowed", ("engine",), {"allowed": ("mysql", "postgres")}),
+    ("Received unknown parameter: custommer. Did you mean customer?", {"custommer": "c"}, "unexpected", ("custommer",), {"suggested": "customer"}),
+    ('{"error":{"code":"parameter_missing","message":"Missing required param: amount.","param":"amount"}}', {}, "missing", ("amount",), {}),
+    ('{"title":"Invalid","invalid-params":[{"name":"age","reason":"must be a positive integer"}]}', {"age": -1}, "out_of_range", ("age",), {"minimum": 1}),
+    ('{"errors":{"Quantity":["The field Quantity must be between 1 and 100."]}}', {"quantity": 500}, "out_of_range", ("quantity",), {"maximum": 100}),
+    ('{"quantity":["A valid integer is required."]}', {"quantity": "x"}, "wrong_type", ("quantity",), {"expected_types": ("integer",)}),
+    ('{"errors":[{"source":{"pointer":"/data/attributes/title"},"detail":"is too long (maximum is 10 characters)"}]}', {"title": "x"}, "out_of_range", ("title",), {"maximum": 10, "of_length": True}),
+    ('{"error":{"details":[{"fieldViolations":[{"field":"page_size","description":"must be at most 100"}]}]}}', {"page_size": 500}, "out_of_range", ("page_size",), {"maximum": 100}),
+    ('Cannot query field "nmae" on type "User". Did you mean "name"?', {}, "unexpected", ("nmae",), {"suggested": "name"}),
+    # plain words
+    ("No such file: notes.txt", {"path": "notes.txt"}, "not_found", ("path",), {}),
+    ("cp: cannot copy 'a': No such file or directory", {"source": "a", "to": "b"}, "not_found", ("source",), {}),
+    ("User bob not found in the workspace", {"user": "bob"}, "not_found", ("user",), {}),
+    ("payment method gift_1 not found", {"methods": [{"id": "gift_1"}]}, "not_found", ("methods", 0, "id"), {}),
+    ("Invalid mode: fast. Valid modes are ['on', 'off']", {"mode": "fast"}, "not_allowed", ("mode",), {"allowed": ("on", "off")}),
+    ("units must be metric or imperial", {"units": "x"}, "not_allowed", ("units",), {"allowed": ("metric", "imperial")}),
+    ("Fuel amount cannot be negative.", {"fuelAmount": -1}, "out_of_range", ("fuelAmount",), {"minimum": 0}),
+    ("brightness 300 exceeds 255", {"brightness": 300}, "out_of_range", ("brightness",), {"maximum": 255}),
+    # one right value
+    ("amount does not add up, total price is 375, but paid 299", {"pay": [{"amount": 299}]}, "not_allowed", ("pay", 0, "amount"), {"stated": 375}),
+    ("total is 120, but 100 was given", {"total": 100}, "not_allowed", ("total",), {"stated": 120}),
+    ("expected '2.0', but got '1.9'", {"version": "1.9"}, "not_allowed", ("version",), {"stated": "2.0"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "call", "kind", "path", "fields"), FAMILIES)
+def test_a_family_is_read(
+    message: str, call: Call, kind: str, path: tuple[str | int, ...], fields: dict[str, Any]
+) -> None:
+    """Kind, exact place, and what the message states beside."""
+    found = [fault for fault in read(message, call) if (fault.kind, fault.path) == (kind, path)]
+    assert found, read(message, call)
+    assert {name: getattr(found[0], name) for name in fields} == fields
+
+
+def test_several_faults_in_one_message_are_read() -> None:
+    """Each sentence gives its own."""
+    found = read(
+        "limit should be a number, and offset must be at least 1", {"limit": "x", "offset": 0}
+    )
+    assert [(fault.kind, fault.path) for fault in found] == [
+        ("wrong_type", ("limit",)), ("out_of_range", ("offset",)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("message", "category"),
+    [
+        ("An error occurred (ThrottlingException) when calling X: Rate exceeded", "rate_limited"),
+        ("rpc error: code = DeadlineExceeded desc = x", "timeout"),
+        ("7 PERMISSION_DENIED: caller lacks role viewer", "permission_denied"),
+        ("{\"title\":\"Slow\",\"status\":429}", "rate_limited"),
+        ("ResourceNotFoundException", "not_found"),
+        ("duplicate key value violates unique constraint \"a\"", "conflict"),
+        ("java.net.ConnectException: Connection refused", "unavailable"),
+        ("java.lang.NullPointerException", "execution"),
+        ("The user doesn't want to proceed with this tool use.", "user_rejected"),
+        ("Tool f has an output schema but did not return structured content", "contract_violation"),
+        ("Traceback (most recent call last):\n  File \"/a/timeout.py\", line 1, in f\nZeroDivisionError: division by zero", "execution"),
+        ("Something went wrong", "unknown"),
+    ],
+)  # fmt: skip
+def test_words_and_identifiers_tell_the_category(message: str, category: str) -> None:
+    """`NotFound`, `NOT_FOUND` and `not found` are one; a traceback is read at its end."""
+    assert read_error(ExecutionError(message=message), {}).category == category
+
+
+@pytest.mark.parametrize(
+    "message", ["output_format must be one of: json, csv", "Invalid result_type: x"]
+)
+def test_a_parameter_called_output_is_no_broken_contract(message: str) -> None:
+    """What is said of a parameter that was sent is said of the call."""
+    reading = read_error(
+        ExecutionError(message=message), {"output_format": "x", "result_type": "x"}
+    )
+    assert reading.category == "invalid_parameters"
+
+
+def test_a_place_that_is_only_inferred_proves_no_rejection() -> None:
+    """A validator inside the tool may use the name of something inside the call."""
+    message = (
+        "1 validation error for Row\nprice\n  Input should be a valid number [type=float_type]"
+    )
+    reading = read_error(ExecutionError(message=message), {"order": {"price": "x"}})
+    assert not reading.rejected_before_run
+
+
+@pytest.mark.parametrize(
+    "message", ["Error", "Operation failed.", "exit status 1", "{}", "null", ""]
+)
+def test_an_empty_message_is_left_to_no_classifier(message: str) -> None:
+    """Where nothing is said, there is nothing to classify."""
+    assert says_nothing(plain_words(message))
+    if message:
+        assert not read_error(ExecutionError(message=message), {}).is_unread
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["errors", "field", "message", "path", "code", "loc", "params", "keyword", "source",
+                         "instancePath", "detail", "type", "options", "minimum", "keys"]) | st.text(max_size=5),
+        inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+_PARTS = st.sampled_from(
+    ["'a'", "must be", "one of", "expected", "not found", "is required", "a.b[0]", "→ at ", "✖ ", "\n", ": ", "5",
+     "1.2.3", "is not of type", "[", "{", "\"", "KeyError", "user", "denied", "total is", "but", "é", "\\"]
+)  # fmt: skip
+
+
+@given(st.lists(_PARTS | st.text(max_size=6), max_size=12), JSON, JSON)
+def test_reading_raises_on_nothing(parts: list[str], details: Any, call: Any) -> None:
+    """Whatever the text, the details and the call, a reading comes."""
+    message = " ".join(parts).replace("\x00", "")
+    parameters = call if isinstance(call, dict) else {"a": call}
+    reading = read_error(
+        ExecutionError.model_construct(type="", code=None, message=message, details=details),
+        parameters,
+    )
+    assert 0 <= reading.confidence <= 1

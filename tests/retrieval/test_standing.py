@@ -1,0 +1,120 @@
+"""The standing of rules: repeated words of one agent, and rules that start to fail."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.confidence import lower_bound
+from retrieval.edits import Rename
+from retrieval.knowledge import RepairRule
+from retrieval.proposals.experience import rule_trials
+from retrieval.standing import MAX_WITNESSES
+
+words = st.lists(
+    st.tuples(st.sampled_from("abcdef"), st.sampled_from(["success", "failure", "repair"])),
+    max_size=60,
+)
+
+
+def a_rule(repairs: int = 0, agents: int = 5, successes: int = 0) -> RepairRule:
+    """A rule that several agents found, each in sessions of its own, and then followed."""
+    rule = RepairRule(edits=[Rename(name="a", to="b")])
+    for number in range(repairs):
+        rule.repaired(f"agent {number % agents}", f"session {number}")
+    for number in range(successes):
+        rule.reported(f"agent {number % agents}", "success")
+    return rule
+
+
+def sure(rule: RepairRule) -> float:
+    """How sure its trials are: the lower bound."""
+    return lower_bound(rule_trials(rule))
+
+
+def test_a_flood_of_successes_of_one_agent_counts_up_to_its_cap() -> None:
+    """1,000 reported successes of one agent are worth what four are."""
+    few, many = a_rule(), a_rule()
+    for _ in range(4):
+        few.reported("mallory", "success")
+    for _ in range(1_000):
+        many.reported("mallory", "success")
+    assert sure(many) == sure(few) < 0.8
+    assert many.successes == 1_000
+
+
+def test_a_flood_of_failures_of_one_agent_does_not_take_a_rule_from_the_others() -> None:
+    """What five agents found stays above the line of automatic retries."""
+    rule = a_rule(repairs=10, successes=20)
+    for _ in range(1_000):
+        rule.reported("mallory", "failure")
+    assert sure(rule) > 0.8
+
+
+def test_a_flood_of_repairs_of_one_session_is_one_repair() -> None:
+    """A session that mends the same call again and again saw it once."""
+    one, many = a_rule(), a_rule()
+    one.repaired("ada", "s")
+    for _ in range(1_000):
+        many.repaired("ada", "s")
+    assert sure(many) == sure(one) < 0.8
+
+
+@pytest.mark.parametrize("agents", [1, 3, 50])
+@pytest.mark.parametrize("repairs", [0, 3, 40])
+def test_a_rule_that_starts_to_fail_is_not_believed_for_long(agents: int, repairs: int) -> None:
+    """Three failures after 200 successes end the automatic retries, ten the belief."""
+    rule = a_rule(repairs, agents, successes=200)
+    for number in range(3):
+        rule.reported(f"agent {number % agents}", "failure")
+    assert sure(rule) < 0.8
+    for number in range(3, 10):
+        rule.reported(f"agent {number % agents}", "failure")
+    assert sure(rule) < 0.5
+
+
+def test_a_rule_that_works_again_comes_back() -> None:
+    """Failures are forgotten when the same agents report successes."""
+    rule = a_rule(repairs=6, agents=3)
+    before = sure(rule)
+    for number in range(6):
+        rule.reported(f"agent {number % 3}", "failure")
+    for number in range(30):
+        rule.reported(f"agent {number % 3}", "success")
+    assert sure(rule) > before - 0.1
+
+
+@given(words)
+def test_each_further_word_moves_it_its_own_way_and_the_store_stays_small(
+    said: list[tuple[str, str]],
+) -> None:
+    """Monotone: a success or repair never lowers it, a failure never raises it."""
+    rule = a_rule()
+    for number, (agent, word) in enumerate(said):
+        before = sure(rule)
+        if word == "repair":
+            rule.repaired(agent, str(number))
+        else:
+            rule.reported(agent, "success" if word == "success" else "failure")
+        after = sure(rule)
+        assert after <= before + 1e-9 if word == "failure" else after >= before - 1e-9
+    assert RepairRule.model_validate_json(rule.model_dump_json()) == rule
+
+
+def test_agents_are_kept_as_hashes_and_are_few() -> None:
+    """No name is stored, and a thousand agents take no more room than sixteen."""
+    rule = a_rule(repairs=1_000, agents=1_000)
+    assert len(rule.testimony.witnesses) == MAX_WITNESSES
+    assert "agent" not in rule.model_dump_json()
+
+
+def test_counts_without_agents_are_believed_and_go_on() -> None:
+    """A row that was stored before agents were counted keeps its standing."""
+    old = (
+        '{"edits": [{"kind": "rename", "name": "a", "to": "b"}], "repairs": 3, "successes": 2,'
+        ' "sessions": ["x", "y", "z"]}'
+    )
+    rule = RepairRule.model_validate_json(old)
+    before = sure(rule)
+    assert before > 0.8
+    rule.repaired("ada", "new")
+    assert sure(rule) > before

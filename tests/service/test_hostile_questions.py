@@ -1,0 +1,268 @@
+"""Hostile questions: an answer or an honest abstention, never a fault of the service."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+
+from tests.service.running_service import RunningService, eventually, execution, failure
+
+MIB = 1024 * 1024
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "enum": ["Rome", "Oslo"]},
+        "limit": {"type": "integer", "maximum": 10},
+        "rows": {"type": "array", "items": {"type": "object", "required": ["day"]}},
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _experience(service: RunningService) -> None:
+    """A tool with repairs, so that every source of proposals has something to say."""
+    records = []
+    for number in range(6):
+        at = {"sessionId": f"s-{number}", "agent": f"a-{number}", "toolName": "weather"}
+        wrong = failure(
+            parameters={"town": "Rome", "limit": 50}, error={"message": "'city' is required"}, **at
+        )
+        right = execution(
+            parameters={"city": "Rome", "limit": 5, "rows": [{"day": "1"}]},
+            repairOf=wrong["executionId"], timestamp="2026-02-20T14:31:00Z", **at,
+        )  # fmt: skip
+        records += [wrong, right]
+    service.record(records).raise_for_status()
+    _wait_until_learned(service)
+
+
+def _wait_until_learned(service: RunningService) -> None:
+    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+
+
+def ask(service: RunningService, **fields: Any) -> httpx2.Response:
+    """POST /suggest about a failed call of the tool."""
+    error = fields.pop("error", None) or {"message": fields.pop("message", "'city' is required")}
+    call = failure(**{"toolName": "weather", "parameters": {"town": "Rome"}, **fields}, error=error)
+    return service.client.post("/suggest", json={"execution": call})
+
+
+def answered(response: httpx2.Response) -> dict[str, Any]:
+    """An answer of bounded size: suggestions, or the reason why there are none."""
+    assert response.status_code == 200, response.text[:500]
+    body: dict[str, Any] = response.json()
+    assert body["abstained"] == (not body["suggestions"])
+    assert bool(body["reason"]) == body["abstained"]
+    assert len(body["suggestions"]) <= 3
+    assert len(body["pattern"]["signature"]) < 2_000
+    assert all(len(each["lesson"]) < 5_000 for each in body["suggestions"])
+    return body
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for level in range(levels):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("parameters", [["a"], "text", 3, True, None], ids=str)
+def test_parameters_that_are_no_object_are_said_to_be_so(
+    service: RunningService, parameters: Any
+) -> None:
+    """422 that names the field, or, for null, an answer as if there were none."""
+    response = ask(service, parameters=parameters)
+    if response.status_code != 200:
+        assert response.status_code == 422
+        assert "execution.parameters" in response.json()["error"]["message"]
+
+
+PARAMETERS: dict[str, Any] = {
+    "long": {"town": "x" * MIB},
+    "long number": {"town": "9" * MIB},
+    "long name": {"k" * MIB: 1},
+    "many": {f"k{n}": n for n in range(20_000)},
+    "like names": {f"citys{n}": "Rome" for n in range(3_000)},
+    "list": {"rows": list(range(100_000))},
+    "objects": {"city": "Rome", "rows": [{"dya": n} for n in range(20_000)]},
+    "deep": {"rows": deep(90)},
+    "wide and deep": {"rows": [deep(30)] * 300},
+    "other scripts": {"city": "羅馬" * 1_000, "Ort": "ё" * 10_000},
+    "controls": {"city": "\x01\x02\x1b[31m\u202e" * 1_000},
+    "masks": {f"k{n}": "[redacted:string:9-16]" for n in range(1_000)},
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
+def test_huge_and_strange_parameters_are_answered(
+    service: RunningService, name: str, schema: dict[str, Any] | None
+) -> None:
+    """With and without a schema to hold them against."""
+    answered(ask(service, parameters=PARAMETERS[name], inputSchema=schema))
+
+
+MESSAGES = {
+    "letters": "x" * MIB,
+    "digits": "7" * MIB,
+    "brackets": "[" * MIB,
+    "objects in text": '{"a":' * (MIB // 5),
+    "quotes": "'" * MIB,
+    "escapes": "\\" * MIB,
+    "spaces": "city " + " " * MIB + "is required",
+    "missing": "'city' is a required property; " * (MIB // 31),
+    "other missing": "; ".join(f"'p{n}' is a required property" for n in range(30_000)),
+    "ranges": "limit must be <= 10, " * (MIB // 21),
+    "waits": "retry after 5 seconds, " * (MIB // 23),
+    "paths": "/a" * (MIB // 2),
+    "dots": "a." * (MIB // 2),
+    "lines": "\n" * MIB,
+    "json": '{"errors": [' + '{"loc": ["city"], "msg": "Field required"},' * 20_000 + "{}]}",
+    "numbers as lists": "must be one of " + ", ".join(str(n) for n in range(100_000)),
+    "chinese": "参数 city 是必需的。" * (MIB // 30),
+    "arabic": "المعلمة مطلوبة " * (MIB // 30),
+    "emoji": "🔥" * (MIB // 4),
+    "binary": "".join(chr(1 + n % 255) for n in range(MIB // 2)),
+    "replacement": "\ufffd" * (MIB // 3),
+    "right to left": "\u202e\u200f" * (MIB // 6),
+    "blank": " ",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_error_messages_of_any_kind_are_answered(service: RunningService, name: str) -> None:
+    """Up to 1 MiB, in other languages, or no text at all."""
+    answered(ask(service, message=MESSAGES[name], inputSchema=SCHEMA))
+
+
+CONTEXTS = {
+    "words": "the city of Rome " * (MIB // 17),
+    "names": " ".join(f"City{n}" for n in range(120_000)),
+    "digits": "7" * MIB,
+    "numbers": " ".join(str(n) for n in range(150_000)),
+    "quoted": "".join(f"'city {n}' " for n in range(90_000)),
+    "quotes": "'" * MIB,
+    "mixed quotes": "\"'`“" * (MIB // 6),
+    "addresses": "a@b.co " * (MIB // 7),
+    "half addresses": "a@" * (MIB // 2),
+    "links": "https://a.b/c?d=e " * (MIB // 18),
+    "dates": "on 3 March 2026 at 14:30 " * (MIB // 25),
+    "paths": "/a/b" * (MIB // 4),
+    "capitals": "A" * MIB,
+    "hyphens": "a-" * (MIB // 2),
+    "no spaces": "ё" * (MIB // 2),
+    "chinese": "去罗马" * (MIB // 9),
+    "binary": "".join(chr(1 + n % 255) for n in range(MIB // 2)),
+}
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+@pytest.mark.parametrize(
+    ("message", "parameters"),
+    [("'city' is a required property", {}), ("No city found with name 'Rmoe'", {"city": "Rmoe"})],
+    ids=["missing", "not found"],
+)
+def test_contexts_of_any_kind_are_answered(
+    service: RunningService, name: str, message: str, parameters: dict[str, Any]
+) -> None:
+    """1 MiB of what an agent was trying to do, in which a value is looked for."""
+    answered(ask(service, context=CONTEXTS[name], message=message, parameters=parameters))
+
+
+DETAILS: dict[str, Any] = {
+    "deep": {"errors": deep(90)},
+    "many": {"errors": [{"loc": ["city"], "type": "missing", "msg": "Field required"}] * 20_000},
+    "other places": {"errors": [{"loc": [f"p{n}", n, "x"], "msg": "bad"} for n in range(20_000)]},
+    "no places": {"errors": [{"loc": None, "path": 3, "msg": []}, None, 7, "x"]},
+    "long": {"retryAfter": "9" * MIB},
+    "large": {"retryAfter": 1e308},
+    "nested": {"retryAfter": {"seconds": 1e308, "nanos": -1e308}},
+    "waits": {f"retry-after-{n}": n for n in range(50_000)},
+    "allowed": {"allowed": [f"city {n}" for n in range(50_000)], "suggested": "x" * MIB},
+    "tools": {"suggestedSplit": deep(60), "alternatives": ["weather"] * 50_000},
+}
+
+
+@pytest.mark.parametrize("name", DETAILS)
+@pytest.mark.parametrize("kind", ["ValidationError", "RateLimitError", "wrong_tool_boundary"])
+def test_details_of_any_kind_are_answered(service: RunningService, name: str, kind: str) -> None:
+    """What stands beside the message is as hostile as the message."""
+    error = {"type": kind, "message": "429 Too many requests" if "Rate" in kind else "Invalid"}
+    answered(ask(service, error=error | {"details": DETAILS[name]}))
+
+
+SCHEMAS: dict[str, Any] = {
+    "no types": {"type": 5, "properties": []},
+    "wrong types": {"type": "object", "properties": {"city": "string"}, "required": "city"},
+    "recursive": {"$ref": "#"},
+    "mutually recursive": {
+        "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
+        "properties": {"city": {"$ref": "#/$defs/a"}},
+    },
+    "a tree of itself": {
+        "type": "object", "properties": {"city": {"$ref": "#"}, "rows": {"items": {"$ref": "#"}}},
+        "required": ["city"],
+    },
+    "remote": {"properties": {"city": {"$ref": "http://127.0.0.1:9/schema.json"}}},
+    "nowhere": {"properties": {"city": {"$ref": "#/$defs/none"}}, "required": ["city"]},
+    "branching": {"anyOf": [{"anyOf": [{"anyOf": [{"$ref": "#"}] * 9}] * 9}] * 9},
+    "pattern": {"properties": {"city": {"pattern": "^(a+)+$"}}, "required": ["city"]},
+    "broken pattern": {"properties": {"city": {"pattern": "(["}}, "required": ["city"]},
+    "huge": {"properties": {f"p{n}": {"type": "string"} for n in range(30_000)}},
+    "huge enum": {"properties": {"city": {"enum": [f"c{n}" for n in range(50_000)]}}},
+    "deep": {"properties": {"city": deep(60)}},
+    "odd bounds": {"properties": {"limit": {"maximum": "10", "minimum": [], "default": {}}}},
+    "all of it": {"properties": {"city": {"description": "one of 'a', 'b' " * 40_000}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize(
+    "parameters",
+    [{"city": "a" * 60 + "!", "limit": 50}, {"rows": [{"city": {"city": {}}}]}, {}],
+    ids=["flat", "nested", "none"],
+)
+def test_schemas_of_any_kind_are_answered(
+    service: RunningService, name: str, parameters: dict[str, Any]
+) -> None:
+    """Invalid, recursive, remote or too large: then it proves nothing."""
+    answered(ask(service, inputSchema=SCHEMAS[name], parameters=parameters))
+
+
+def test_a_schema_that_is_no_object_is_422(service: RunningService) -> None:
+    """Like any field of another type."""
+    response = ask(service, inputSchema=["string"])
+    assert response.status_code == 422
+    assert "inputSchema" in response.json()["error"]["message"]
+
+
+def test_a_tool_never_seen_is_answered_by_its_error_alone(service: RunningService) -> None:
+    """No schema, no history: what the error states is all there is, or there is nothing."""
+    sure = answered(ask(service, toolName="never", message="limit must be <= 10",
+                        parameters={"limit": 50}))  # fmt: skip
+    assert sure["suggestions"][0]["correctedParameters"] == {"limit": 10}
+    assert sure["suggestions"][0]["evidence"]["repairs"] == 0
+    assert answered(ask(service, toolName="never", message="oops"))["abstained"]
+
+
+@pytest.mark.parametrize("name", [*PARAMETERS, *MESSAGES])
+def test_what_is_asked_about_can_be_recorded_and_learned(
+    service: RunningService, name: str
+) -> None:
+    """A failure of this kind and what mended it: learning goes on, and the next is answered."""
+    hostile = PARAMETERS.get(name, {"town": "Rome"})
+    message = MESSAGES.get(name) or "'city' is required"
+    at = {"toolName": f"tool {name}", "sessionId": str(uuid4()), "context": CONTEXTS["quoted"]}
+    wrong = failure(parameters=hostile, error={"message": message}, **at)
+    right = execution(
+        parameters={**hostile, "city": "Rome"}, repairOf=wrong["executionId"],
+        timestamp="2026-02-20T14:31:00Z", **at,
+    )  # fmt: skip
+    receipt = service.record([wrong, right])
+    assert receipt.json() == {"accepted": 2, "duplicates": 0, "rejected": []}
+    _wait_until_learned(service)
+    answered(ask(service, toolName=f"tool {name}", message=message, parameters=hostile))
