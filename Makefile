@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check serve bench clean
+.PHONY: help install demo test check serve bench bench-quality clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 install: $(STAMP) ## create .venv and install everything into it
 
@@ -41,6 +41,11 @@ serve: $(STAMP) ## run the service on http://127.0.0.1:8799
 
 bench: $(STAMP) ## measure speed and size; writes docs/figures/
 	$(BIN)/python -m bench
+
+bench-quality: $(STAMP) ## measure how right repairs are, on real tools; writes docs/figures/
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps bfcl-eval mpmath
+	$(BIN)/python -m bench.quality
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

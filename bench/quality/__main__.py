@@ -1,0 +1,130 @@
+"""How good repairs are, on real tools and schemas, into `docs/figures/repair.md`.
+
+    python -m bench.quality [--only NAME ...]
+
+`make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
+it.
+A dataset that is not there is named and left out. `--only` measures some parts and writes nothing;
+the part `final` (APIs that nothing was developed on) is measured only when it is named.
+"""
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from bench.quality import classifier, datasets
+from bench.quality.brain import Recording
+from bench.quality.learning import learning_curve
+from bench.quality.plots import plot_learning, plot_reliability
+from bench.quality.report import ALL, Figures, as_json, by_kind, markdown
+from bench.quality.sessions import history, trials
+from bench.quality.split import split
+from embeddings.factory import open_embedder
+from embeddings.protocol import Embedder
+
+FOLDER = Path(__file__).parents[2] / "docs" / "figures"
+
+
+async def measure(chosen: Sequence[str]) -> Figures:
+    """The figures of the chosen steps."""
+    figures = Figures()
+    embedder = await open_embedder()
+    try:
+        for name, step in STEPS.items():
+            if name not in chosen:
+                continue
+            started = time.perf_counter()
+            await step(embedder, figures)
+            print(f"{name}: {time.perf_counter() - started:.0f} s", flush=True)
+    finally:
+        await embedder.close()
+    return figures
+
+
+async def _tables(embedder: Embedder, figures: Figures, name: str, title: str) -> None:
+    async with datasets.open_dataset(name) as dataset:
+        if dataset is None:
+            figures.skipped.append(datasets.MISSING[name])
+        else:
+            figures.results[title] = await datasets.all_methods(embedder, dataset)
+
+
+async def _bfcl(embedder: Embedder, figures: Figures) -> None:
+    await _tables(embedder, figures, "bfcl", "BFCL")
+
+
+async def _github(embedder: Embedder, figures: Figures) -> None:
+    await _tables(embedder, figures, "github", "GitHub's schemas")
+
+
+async def _servers(embedder: Embedder, figures: Figures) -> None:
+    await _tables(embedder, figures, "servers", "Real MCP servers")
+
+
+async def _final(embedder: Embedder, figures: Figures) -> None:
+    async with datasets.open_dataset("bfcl", final=True) as dataset:
+        if dataset is not None:
+            results = await datasets.all_methods(embedder, dataset)
+            figures.results["TravelAPI and TradingBot"] = results
+
+
+async def _learning(embedder: Embedder, figures: Figures) -> None:
+    async with datasets.open_dataset("bfcl") as dataset:
+        if dataset is not None:
+            older, test = split(dataset.sessions())
+            figures.learning = await learning_curve(embedder, older, await trials(dataset, test))
+
+
+async def _tau(embedder: Embedder, figures: Figures) -> None:
+    figures.tau = await datasets.tau_figures(embedder)
+    if figures.tau is None:
+        figures.skipped.append(datasets.MISSING["tau"])
+
+
+async def _refusals(embedder: Embedder, figures: Figures) -> None:
+    async with datasets.open_dataset("github") as dataset:
+        older = [] if dataset is None else split(dataset.sessions())[0]
+        taught = None if dataset is None else await history(dataset, older, with_schema=True)
+    figures.refusals = await datasets.refusal_figures(embedder, taught or Recording([]))
+
+
+async def _classifier(embedder: Embedder, figures: Figures) -> None:
+    figures.classifier = await classifier.figures(embedder)
+
+
+STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
+    "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
+    "refusals": _refusals, "classifier": _classifier, "final": _final,
+}  # fmt: skip
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", choices=STEPS, help="these only; writes nothing")
+    options = parser.parse_args()
+    figures = asyncio.run(measure(options.only or [name for name in STEPS if name != "final"]))
+    page = markdown(figures)
+    print(page)
+    if options.only:
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "repair.md").write_text(page, encoding="utf-8")
+    text = json.dumps(as_json(figures), indent=1)
+    (FOLDER / "repair.json").write_text(f"{text}\n", encoding="utf-8")
+    if methods := figures.results.get("BFCL"):
+        shown = {
+            "with the schema": methods["Aftercall, schema"], "without": methods["Aftercall"]
+        }  # fmt: skip
+        plot_reliability(FOLDER / "repair-reliability.svg", shown)
+        right = by_kind(methods["Aftercall, schema"])[ALL].right_at_1
+        print(f"right@1 {right:.3f}; written to {FOLDER.name}/repair.md")
+    if figures.learning:
+        plot_learning(FOLDER / "repair-learning.svg", figures.learning)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""A memory of the benchmark's own: real store, learner, index and model on a temporary folder."""
+
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from aftercall.redaction import Redactor
+from aftercall.wire import (
+    Execution,
+    FailedCall,
+    SuggestRequest,
+    SuggestResponse,
+    ToolAnnotations,
+)
+from embeddings.protocol import Embedder
+from ingest.indexer import Indexer
+from ingest.intake import Intake
+from ingest.seed import index_seed, load_seed
+from mongo.protocol import LogStore
+from mongo.sqlite import open_sqlite_store
+from retrieval.index.edge import EdgeIndex
+from retrieval.memory import Memory
+from retrieval.suggest import Suggester
+
+Json = dict[str, Any]
+
+WORKSPACE = "benchmark"
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Brain:
+    """All rooms below the service, put together."""
+
+    store: LogStore
+    intake: Intake
+    indexer: Indexer
+    suggester: Suggester
+
+    async def learn(self, executions: Sequence[Execution]) -> None:
+        """Record executions and wait until they are learned from."""
+        for start in range(0, len(executions), _BATCH):
+            receipt = await self.intake.accept(WORKSPACE, executions[start : start + _BATCH])
+            assert not receipt.rejected, receipt.rejected[:3]
+        await self.indexer.run_until_empty()
+
+    async def ask(self, call: FailedCall, *, reads: bool | None = None) -> SuggestResponse:
+        """What to do about a failed call. `reads` is the tool's claim that it only reads."""
+        annotations = None if reads is None else ToolAnnotations(read_only_hint=reads)
+        request = SuggestRequest(execution=call, annotations=annotations)
+        return await self.suggester.suggest(WORKSPACE, request)
+
+
+@asynccontextmanager
+async def open_brain(embedder: Embedder) -> AsyncIterator[Brain]:
+    """An empty memory with the shipped corpus; the model stays the caller's."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        store = await open_sqlite_store(folder / "data")
+        stack.push_async_callback(store.close)
+        index = await EdgeIndex.open(
+            folder / "vectors", dimension=embedder.dimension, fingerprint=embedder.fingerprint
+        )
+        stack.push_async_callback(index.close)
+        seeds = load_seed()
+        await index_seed(seeds, store=store, index=index, embedder=embedder)
+        memory, redactor = Memory(store), Redactor()
+        indexer = Indexer(store=store, memory=memory, index=index, embedder=embedder)
+        stack.push_async_callback(indexer.close)
+        suggester = Suggester(
+            store=store, memory=memory, index=index, embedder=embedder, redactor=redactor,
+            seeds=seeds,
+        )  # fmt: skip
+        stack.push_async_callback(suggester.close)
+        yield Brain(store, Intake(store, redactor, indexer.wake), indexer, suggester)
+
+
+@dataclass(slots=True)
+class Recording:
+    """Executions in the order in which they happen, a few seconds apart."""
+
+    executions: list[Execution]
+    now: datetime = START
+    count: int = 0
+
+    def add(
+        self, *, agent: str, session: str, tool: str, server: str, parameters: Json,
+        context: str, schema: Json | None, error: Json | None = None,
+    ) -> None:  # fmt: skip
+        """One more execution; a failure when there is an error."""
+        self.now += timedelta(seconds=5)
+        self.count += 1
+        name = f"{session}/{self.count}"
+        fields = {
+            "execution_id": str(uuid.uuid5(uuid.NAMESPACE_URL, name)),
+            "timestamp": self.now, "agent": agent, "session_id": session, "sequence": self.count,
+            "tool_name": tool, "server_name": server, "parameters": parameters,
+            "context": context[:2000], "input_schema": schema,
+            "outcome": "failure" if error else "success", "error": error,
+        }  # fmt: skip
+        self.executions.append(Execution.model_validate(fields))

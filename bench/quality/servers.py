@@ -1,0 +1,387 @@
+# ruff: noqa: E501 - one gold call a line
+"""Real MCP servers: `mcp-server-time` and `mcp-server-git`, called for real through the gateway.
+
+Each call meets the same repository: a fresh copy is laid out after every call that could have
+changed it. A correction is right when it gives the gold call's result and leaves its state. Of
+times only what the caller chose is compared (zones, time of day, difference), never the clock; a
+new commit is compared by its tree, parents and message. Both servers are processes of their own
+behind one gateway, over stdio, without a network.
+"""
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fastmcp import Client
+
+from aftercall.gateway.config import GatewayConfig
+from aftercall.gateway.server import build_gateway
+from aftercall.reflection import ReflectionPolicy
+from aftercall.wire import Execution, SuggestResponse, Tool, ToolAnnotations, ToolSpec
+from bench.quality.damage import damaged, damages_of
+from bench.quality.sessions import GoldCall, Session
+from bench.quality.trial import Damage, Json, Trial, Verdict
+
+REPOSITORY = "projects/shop"
+"""As the calls name it: relative to the git server's own folder, so that runs are the same."""
+
+_AGENT = "bench"
+_WHEN = "2026-03-02T09:00:00+00:00"
+_PLAIN_GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "LC_ALL": "C"}
+"""Without the settings and the language of whoever runs it."""
+_NEW_COMMIT = "<a new commit>"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a call did, as text that is the same for the same effect; or what the tool said."""
+
+    result: str = ""
+    state: str = ""
+    error: Json | None = None
+
+
+def available() -> bool:
+    """Whether both servers and git are installed."""
+    servers = ("mcp_server_time", "mcp_server_git")
+    return all(find_spec(name) for name in servers) and shutil.which("git") is not None
+
+
+@asynccontextmanager
+async def open_servers() -> AsyncIterator["Servers"]:
+    """Start the servers behind a gateway; they and their repository are gone at the end."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        pristine, repository = folder / "pristine", folder / REPOSITORY
+        _make_repository(pristine)
+        shutil.copytree(pristine, repository)
+        log = stack.enter_context((folder / "servers.log").open("w", encoding="utf-8"))
+        kept = _Kept()
+        gateway = build_gateway(
+            GatewayConfig.from_dict(_configuration(folder)),
+            client=_NoService(),
+            recorder=kept,
+            policy=ReflectionPolicy(disabled_agents=frozenset([_AGENT])),
+            errlog=log,
+        )
+        client: Client[Any] = await stack.enter_async_context(Client(gateway))
+        tools = {tool.name: tool for tool in await client.list_tools()}
+        yield Servers(
+            client=client, kept=kept, pristine=pristine, repository=repository,
+            commits=frozenset(_git(pristine, "rev-list", "--all").split()),
+            schemas={name: tool.input_schema for name, tool in tools.items()},
+            reads=frozenset(
+                name for name, t in tools.items() if t.annotations and t.annotations.read_only_hint
+            ),
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Servers:
+    """The running servers. `executed` counts the calls that really went to one."""
+
+    client: Client[Any]
+    kept: "_Kept"
+    pristine: Path
+    repository: Path
+    commits: frozenset[str]
+    schemas: dict[str, Json]
+    reads: frozenset[str]
+    executed: int = 0
+    _effects: dict[str, Effect] = field(default_factory=dict)
+
+    def sessions(self) -> list[Session]:
+        """The gold calls."""
+        return [
+            Session(name, tuple(self._call(name, at, row) for at, row in enumerate(rows)))
+            for name, rows in _SESSIONS.items()
+        ]
+
+    def schema_of(self, call: GoldCall) -> Json | None:
+        """The tool's input schema, as its server lists it."""
+        return self.schemas[f"{call.server}_{call.tool}"]
+
+    async def trials_of(
+        self, call: GoldCall, others: Sequence[Json], rng: random.Random
+    ) -> list[Trial]:
+        """The damages that make the call fail."""
+        damages = list(damages_of(call.parameters, self.schema_of(call), others, rng))
+        return [trial for each in damages if (trial := await self.trial_of(call, each))]
+
+    async def trial_of(self, call: GoldCall, damage: Damage) -> Trial | None:
+        """The trial of a damaged call; None where it does not fail or cannot have the damage."""
+        sent = damaged(call.parameters, damage)
+        effect = None if sent is None else await self.run(call.server, call.tool, sent)
+        if sent is None or effect is None or effect.error is None:
+            return None
+        return Trial(
+            session=call.session, tool=call.tool, server=call.server, damaged=sent,
+            gold=call.parameters, error=effect.error, context=call.context,
+            schema=self.schemas[f"{call.server}_{call.tool}"], damage=damage,
+            judge=partial(self.judge, call),
+        )  # fmt: skip
+
+    async def judge(self, call: GoldCall, parameters: Json) -> Verdict:
+        """What the parameters do in the place of the gold call's."""
+        effect = await self.run(call.server, call.tool, parameters)
+        if effect.error is not None:
+            return "fails"
+        meant = await self.run(call.server, call.tool, call.parameters)
+        return "right" if effect == meant else "wrong success"
+
+    async def run(self, server: str, tool: str, parameters: Json) -> Effect:
+        """What the call does to a fresh repository; the same call is executed only once."""
+        key = json.dumps([server, tool, parameters], sort_keys=True)
+        if key not in self._effects:
+            self._effects[key] = await self._execute(f"{server}_{tool}", parameters)
+        return self._effects[key]
+
+    async def _execute(self, exposed: str, parameters: Json) -> Effect:
+        self.executed += 1
+        self.kept.executions.clear()
+        meta = {"aftercall/agent": _AGENT, "aftercall/session": _AGENT}
+        try:
+            result = await self.client.call_tool(
+                exposed, parameters, meta=meta, raise_on_error=False
+            )
+            error = self.kept.executions[-1].error
+            if error is not None:
+                return Effect(error=error.model_dump(mode="json", exclude_none=True))
+            if exposed.startswith("time_"):
+                return Effect(_what_was_asked(result.structured_content or {}))
+            text = "\n".join(getattr(block, "text", "") for block in result.content)
+            state = "" if exposed in self.reads else _state_of(self.repository)
+            return Effect(_without_new_commits(text, self.commits), state)
+        finally:
+            if exposed not in self.reads:
+                shutil.rmtree(self.repository)
+                shutil.copytree(self.pristine, self.repository)
+
+    def _call(self, session: str, sequence: int, row: tuple[str, Json, str]) -> GoldCall:
+        name, given, context = row
+        server, tool = name.split(".")
+        parameters = {"repo_path": REPOSITORY, **given} if server == "git" else given
+        return GoldCall(session, sequence, tool, server, parameters, context)
+
+
+class _Kept:
+    """Takes the executions as the gateway records them."""
+
+    def __init__(self) -> None:
+        self.executions: list[Execution] = []
+
+    def record(self, execution: Execution) -> None:
+        self.executions.append(execution)
+
+
+class _NoService:
+    """A service that takes tools and is never asked: the benchmark's caller is not reflected on."""
+
+    async def suggest(
+        self, execution: Execution, *, limit: int = 3, annotations: ToolAnnotations | None = None
+    ) -> SuggestResponse:
+        del execution, limit, annotations
+        raise RuntimeError("calls of the benchmark are recorded, not asked about")
+
+    async def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
+        return Tool(**dict(spec), tool_id=tool_id, updated_at=datetime.now(UTC))
+
+    async def ready(self) -> bool:
+        return True
+
+
+def _configuration(folder: Path) -> Json:
+    return {
+        "mcpServers": {
+            "time": {
+                "command": sys.executable,
+                "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"],
+            },
+            "git": {
+                "command": sys.executable,
+                "args": ["-m", "mcp_server_git", "--repository", REPOSITORY],
+                "cwd": str(folder),
+                "env": _PLAIN_GIT,
+            },
+        }
+    }
+
+
+# What calls do
+
+
+def _what_was_asked(told: Json) -> str:
+    """The part of the time server's answer that does not move with the clock."""
+    if "time_difference" not in told:
+        return str(told["timezone"])
+    ends = [(told[end]["timezone"], told[end]["datetime"][11:16]) for end in ("source", "target")]
+    return json.dumps([*ends, told["time_difference"]])
+
+
+def _without_new_commits(text: str, known: frozenset[str]) -> str:
+    return re.sub(r"\b[0-9a-f]{40}\b", lambda at: at[0] if at[0] in known else _NEW_COMMIT, text)
+
+
+def _state_of(repository: Path) -> str:
+    """Refs (by their commits' trees, parents and messages), HEAD, index and working tree."""
+    refs = "--format=%(refname) %(tree) %(parent) %(contents)"
+    return "\n".join(
+        (
+            _git(repository, "for-each-ref", refs),
+            (repository / ".git" / "HEAD").read_text(encoding="utf-8"),
+            _git(repository, "ls-files", "--stage"),
+            _git(repository, "status", "--porcelain"),
+        )
+    )
+
+
+def _make_repository(folder: Path) -> None:
+    """A web shop's repository: branches, tags, and staged, changed and new files."""
+    folder.mkdir()
+    _git(folder, "init", "--quiet", "--initial-branch=main")
+    _git(folder, "config", "user.name", "Bench")
+    _git(folder, "config", "user.email", "bench@example.org")
+    _write(folder, "README.md", "# Shop\n")
+    _write(folder, "src/app.py", "def main():\n    pass\n")
+    _write(folder, "src/cart.py", "ITEMS = []\n")
+    _write(folder, "docs/guide.md", "Guide\n")
+    _commit(folder, "Begin the shop")
+    for number, subject in enumerate(("Add prices", "Add taxes", "Fix rounding"), start=1):
+        _write(folder, "CHANGES.md", "".join(f"- change {n}\n" for n in range(number + 1)))
+        _commit(folder, subject)
+        _git(folder, "tag", f"v1.{number}")
+    for branch, file in (
+        ("feature/login", "src/login.py"), ("fix/checkout", "src/checkout.py"),
+        ("release/2.0", "VERSION"), ("develop", "src/debug.py"),
+    ):  # fmt: skip
+        _git(folder, "checkout", "--quiet", "-b", branch, "main")
+        _write(folder, file, f"# {branch}\n")
+        _commit(folder, f"Start {branch}")
+    _git(folder, "checkout", "--quiet", "main")
+    _git(folder, "update-ref", "refs/remotes/origin/main", "main")
+    _write(folder, "src/cart.py", "ITEMS: list[str] = []\n")
+    _git(folder, "add", "src/cart.py")
+    _write(folder, "README.md", "# The shop\n\nSells things.\n")
+    _write(folder, "docs/guide.md", "Guide\n\nSecond page\n")
+    _write(folder, "notes.txt", "to do\n")
+    _write(folder, "src/search.py", "def search():\n    pass\n")
+
+
+def _write(folder: Path, name: str, text: str) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+def _commit(folder: Path, message: str) -> None:
+    _git(folder, "add", ".")
+    _git(folder, "commit", "--quiet", "-m", message)
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """Run git as if at one moment, so that the same commits have the same hashes."""
+    dates = {"GIT_AUTHOR_DATE": _WHEN, "GIT_COMMITTER_DATE": _WHEN}
+    environment = {**os.environ, **_PLAIN_GIT, **dates}
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, env=environment
+    ).stdout
+
+
+_NOW, _CONVERT = "time.get_current_time", "time.convert_time"
+_SESSIONS: dict[str, tuple[tuple[str, Json, str], ...]] = {
+    "standup": (
+        (_NOW, {"timezone": "Europe/Berlin"}, "What time is it in Berlin now?"),
+        (_CONVERT, {"source_timezone": "Europe/Berlin", "time": "09:30", "target_timezone": "Asia/Tokyo"},
+         "When is our 09:30 Berlin standup in Tokyo?"),
+        ("git.git_status", {}, ""),
+        ("git.git_log", {"max_count": 5}, "Show me the last 5 commits"),
+        ("git.git_branch", {"branch_type": "local"}, "Which local branches are there?"),
+    ),
+    "login": (
+        ("git.git_checkout", {"branch_name": "feature/login"}, "Switch to feature/login"),
+        ("git.git_show", {"revision": "feature/login"}, ""),
+        ("git.git_diff", {"target": "main", "context_lines": 3}, "Compare with main"),
+        ("git.git_create_branch", {"branch_name": "feature/logout", "base_branch": "develop"},
+         "Make a branch feature/logout from develop"),
+    ),
+    "offices": (
+        (_CONVERT, {"source_timezone": "America/New_York", "time": "16:45", "target_timezone": "Europe/London"}, ""),
+        (_NOW, {"timezone": "Asia/Kolkata"}, ""),
+        (_NOW, {"timezone": "Australia/Sydney"}, "Is Sydney already awake? What time is it there?"),
+        (_CONVERT, {"source_timezone": "UTC", "time": "00:15", "target_timezone": "America/Los_Angeles"},
+         "Convert 00:15 UTC to Los Angeles time"),
+    ),
+    "docs": (
+        ("git.git_diff_unstaged", {"context_lines": 1}, "What have I changed but not staged?"),
+        ("git.git_add", {"files": ["docs/guide.md"]}, "Stage docs/guide.md"),
+        ("git.git_add", {"files": ["README.md", "notes.txt"]}, ""),
+        ("git.git_commit", {"message": "Type the cart"}, "Commit that as 'Type the cart'"),
+    ),
+    "release": (
+        ("git.git_show", {"revision": "v1.2"}, "Show what went into v1.2"),
+        ("git.git_diff", {"target": "release/2.0"}, "How do we differ from release/2.0?"),
+        ("git.git_checkout", {"branch_name": "release/2.0"}, ""),
+        ("git.git_branch", {"branch_type": "all"}, "List all branches, remote ones too"),
+        ("git.git_log", {"max_count": 3}, ""),
+    ),
+    "travel": (
+        (_CONVERT, {"source_timezone": "Asia/Singapore", "time": "22:10", "target_timezone": "Europe/Paris"},
+         "My flight leaves Singapore at 22:10; what is that in Paris?"),
+        (_NOW, {"timezone": "America/Sao_Paulo"}, ""),
+        (_CONVERT, {"source_timezone": "Europe/Paris", "time": "07:05", "target_timezone": "America/Sao_Paulo"}, ""),
+        (_NOW, {"timezone": "Africa/Nairobi"}, "Current time in Nairobi please"),
+    ),
+    "checkout-bug": (
+        ("git.git_checkout", {"branch_name": "fix/checkout"}, ""),
+        ("git.git_show", {"revision": "fix/checkout:src/checkout.py"}, "Print src/checkout.py of fix/checkout"),
+        ("git.git_create_branch", {"branch_name": "fix/rounding"}, "Start a branch called fix/rounding"),
+        ("git.git_diff_staged", {"context_lines": 0}, ""),
+    ),
+    "search": (
+        ("git.git_add", {"files": ["src/search.py"]}, "Stage src/search.py"),
+        ("git.git_commit", {"message": "Prepare the search"}, ""),
+        ("git.git_diff_staged", {"context_lines": 5}, "Show the staged changes with 5 lines around"),
+        ("git.git_status", {}, "Anything uncommitted?"),
+    ),
+    "reset": (
+        ("git.git_reset", {}, "Unstage everything"),
+        ("git.git_log", {"max_count": 10, "start_timestamp": "2026-03-01", "end_timestamp": "2026-03-31"},
+         "The 10 latest commits between 2026-03-01 and 2026-03-31"),
+        ("git.git_show", {"revision": "main"}, ""),
+        ("git.git_branch", {"branch_type": "remote"}, "Which branches does the remote have?"),
+    ),
+    "launch": (
+        (_CONVERT, {"source_timezone": "America/Los_Angeles", "time": "10:00", "target_timezone": "Asia/Kolkata"},
+         "The launch is at 10:00 Los Angeles time. When is it in Kolkata?"),
+        (_NOW, {"timezone": "America/New_York"}, ""),
+        (_CONVERT, {"source_timezone": "America/New_York", "time": "18:20", "target_timezone": "Australia/Sydney"}, ""),
+        (_NOW, {"timezone": "Europe/London"}, "What's the time in London?"),
+    ),
+    "review": (
+        ("git.git_diff", {"target": "feature/login", "context_lines": 2}, ""),
+        ("git.git_show", {"revision": "develop"}, "Show the last commit on develop"),
+        ("git.git_branch", {"branch_type": "local"}, ""),
+        ("git.git_checkout", {"branch_name": "develop"}, "Go to develop"),
+        ("git.git_create_branch", {"branch_name": "release/2.1", "base_branch": "release/2.0"}, ""),
+    ),
+    "handover": (
+        (_NOW, {"timezone": "Asia/Tokyo"}, ""),
+        (_CONVERT, {"source_timezone": "Asia/Tokyo", "time": "17:30", "target_timezone": "Europe/Berlin"},
+         "What is 17:30 in Tokyo for Berlin?"),
+        ("git.git_log", {"max_count": 7}, "The last 7 commits"),
+        ("git.git_add", {"files": ["README.md"]}, ""),
+    ),
+}  # fmt: skip
+"""Tool, parameters (git's repository is added) and what the user said; "" where nothing is known."""
