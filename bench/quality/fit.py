@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aftercall.wire import SuggestRequest
-from bench.quality.brain import WORKSPACE, open_brain
+from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import MISSING, open_dataset
 from bench.quality.methods import failed_call
 from bench.quality.sessions import history, trials
@@ -57,18 +57,25 @@ async def ask_all(embedder: Embedder) -> list[Asked]:
             if dataset is None:
                 raise SystemExit(f"the calibration is fitted on all datasets. {MISSING[name]}")
             older, _ = split(dataset.sessions())
-            for outside, inside in folds(older, FOLDS):
+            for fold, (outside, inside) in enumerate(folds(older, FOLDS)):
                 asked = await trials(dataset, inside)
                 for with_schema in (True, False):
                     async with open_brain(embedder) as brain:
+                        if fold == 0:  # tools that nobody has called yet
+                            found += await _ask(brain, asked, with_schema=with_schema)
                         recording = await history(dataset, outside, with_schema=with_schema)
                         await brain.learn(recording.executions)
-                        for trial in asked:
-                            call = failed_call(trial, with_schema=with_schema)
-                            request = SuggestRequest(execution=call)
-                            question = await brain.suggester.examine(WORKSPACE, request)
-                            found.append(Asked(trial, question, await _judged(trial, question)))
+                        found += await _ask(brain, asked, with_schema=with_schema)
         print(f"{name}: {len(found)} asked so far", flush=True)
+    return found
+
+
+async def _ask(brain: Brain, trials: Sequence[Trial], *, with_schema: bool) -> list[Asked]:
+    found = []
+    for trial in trials:
+        request = SuggestRequest(execution=failed_call(trial, with_schema=with_schema))
+        question = await brain.suggester.examine(WORKSPACE, request)
+        found.append(Asked(trial, question, await _judged(trial, question)))
     return found
 
 

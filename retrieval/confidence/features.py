@@ -13,6 +13,7 @@ FEATURES = (
     "options",
     "strange",
     "no_schema",
+    "blind",
     "new_value_in_write",
 )
 """The order of the vector that `features_of` gives."""
@@ -59,6 +60,7 @@ def features_of(
         float(min(len(proposal.options) - 1, 3)),
         float(min(_strange(case, proposal), 3)),
         float(case.schema is None),
+        float(case.view is None),
         float(case.writes and new_value),
     )
 

@@ -117,11 +117,12 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
             covers=covers,
         )
     elif seen and seen.successes >= 5 and (known := seen.boundary()):
-        nearest = known.largest if _number(case, target) > known.largest else known.smallest
+        too_large = _number(case, target) > known.largest
+        nearest = known.largest if too_large else known.smallest
         if all(common.value != nearest for common in seen.common_values()):
             return  # where somebody else stopped is theirs to know
-        reason = f"{seen.successes} successes stay between {known.smallest:g} and {known.largest:g}"
-        edit = Clamp(name=target, minimum=known.smallest, maximum=known.largest)
+        edit = Clamp(name=target, **{"maximum" if too_large else "minimum": nearest})
+        reason = f"{seen.successes} successes stay on this side of {nearest:g}"
         yield Option(
             (edit,), reason, _SEEN_BOUND, ("profile",), successes=seen.successes, covers=covers
         )

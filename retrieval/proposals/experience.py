@@ -36,7 +36,7 @@ _PER_REPAIR = 6.0
 _PER_SUCCESS = 1.0
 """Of a reported success; less, since to succeed is weak evidence of right (4-rules.md)."""
 _PER_FAILURE = 4.0
-_FOLLOWED_IN_VAIN = 8.0
+_FOLLOWED_IN_VAIN = 16.0
 """The same of a suggestion, which may be made on other grounds as well."""
 _UNPROVEN = 3.0
 """Pseudo-wrongs of edits that no agent made by itself: that they ran is weak evidence of right."""
@@ -239,6 +239,10 @@ def _is_free(case: Case, edit: Edit, rule_sessions: int) -> bool:
         case Add() | Replace():
             common = _is_common(case, edit, rule_sessions)
             return common and not is_redacted(edit.value)
+        case Clamp():
+            limits = {limit for limit in (edit.minimum, edit.maximum) if limit is not None}
+            stated = {limit for f in case.faults for limit in (f.minimum, f.maximum)}
+            return limits <= stated or rule_sessions >= COMMON_SESSIONS
         case _:
             return True
 
