@@ -295,6 +295,7 @@ def _case(
     schema = call.input_schema or (registered.tool.input_schema if registered else None)
     schema_hash = None if schema is None else content_hash(schema)
     profile, is_current = _profile(knowledge, schema_hash)
+    profile = profile.seen_by(call.agent) if profile else None
     return Case(
         parameters=call.parameters,
         reading=reading,
@@ -307,6 +308,7 @@ def _case(
         ),
         similar=tuple(_similar(hits, documents)),
         context=call.context,
+        agent=call.agent,
         seeds=seeds,
         writes=not annotations.read_only_hint,
         schema=schema,

@@ -15,6 +15,9 @@ from datetime import datetime
 from typing import TypeVar
 
 K = TypeVar("K", bound=str)
+
+AGENT_DIGITS = 6
+"""Of the token of an agent."""
 V = TypeVar("V")
 
 

@@ -10,7 +10,7 @@ from aftercall.json_values import JsonObject, JsonValue, canonical_json, content
 from aftercall.redaction import is_redacted
 from retrieval.parameters import ParameterView, ToolView
 from retrieval.profile.blame import blamed_values
-from retrieval.profile.bounded import count_in_sample, milliseconds, token, touch
+from retrieval.profile.bounded import AGENT_DIGITS, count_in_sample, milliseconds, token, touch
 from retrieval.profile.parameter import (
     MAX_AGENTS,
     MAX_VALUES,
@@ -76,7 +76,7 @@ class ToolProfile(BaseModel):
             agent: any text that tells agents apart; the default is one unnamed agent.
             at: when it was called; the default is longer ago than any other call.
         """
-        now, session, agent = milliseconds(at), token(session), token(agent, 6)
+        now, session, agent = milliseconds(at), token(session), token(agent, AGENT_DIGITS)
         self.successes += 1
         self.last_success = max(self.last_success, now)
         self._count_agent(agent)
@@ -128,6 +128,21 @@ class ToolProfile(BaseModel):
             call = _call_hash(parameters)
             if self.succeeded_calls.get(call, -1) < now:
                 touch(self.failed_calls, call, now, MAX_FAILED_CALLS)
+
+    def seen_by(self, agent: str) -> "ToolProfile":
+        """The profile for an agent that asks: its own calls make no other one's value private.
+
+        Where it and one other use the tool, the other is alone as far as the asker is concerned.
+        """
+        if len(self.agents) != 2 or token(agent, AGENT_DIGITS) not in self.agents:
+            return self
+        alone = {"is_shared": False}
+        return self.model_copy(
+            update={
+                "parameters": {n: p.model_copy(update=alone) for n, p in self.parameters.items()},
+                "inner": {n: p.model_copy(update=alone) for n, p in self.inner.items()},
+            }
+        )
 
     def is_known_to_fail(self, parameters: JsonObject) -> bool:
         """Whether exactly these parameters failed, and did not succeed since."""

@@ -40,6 +40,7 @@ class Case:
     any_tool: ToolKnowledge | None = None
     similar: tuple[SimilarCall, ...] = ()
     context: str | None = None
+    agent: str = ""
     seeds: tuple[SeedEntry, ...] = ()
     writes: bool = True
     schema: JsonObject | None = None

@@ -23,6 +23,7 @@ from retrieval.edits import (
 from retrieval.edits.places import first
 from retrieval.knowledge import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
 from retrieval.profile import COMMON_SESSIONS
+from retrieval.profile.bounded import AGENT_DIGITS, token
 from retrieval.profile.places import place_of
 from retrieval.proposals.case import Case
 from retrieval.proposals.grounds import grounds_of
@@ -125,8 +126,12 @@ def _may_be_offered(case: Case, rule: RepairRule, edits: Sequence[Edit], grounds
 
 
 def _sessions(case: Case, rule: RepairRule) -> int:
-    """Sessions that speak for a rule's values; where several use the tool, one agent is one."""
-    shared = case.profile is not None and len(case.profile.agents) > 1
+    """Sessions that speak for a rule's values; where several others use the tool, one agent is one.
+
+    The asker is no other: what it did with the tool itself makes nobody's value common.
+    """
+    agents = case.profile.agents.keys() if case.profile is not None else set()
+    shared = len(agents - {token(case.agent, AGENT_DIGITS)}) > 1
     return 1 if shared and rule.agents() < 2 else len(rule.sessions)
 
 
