@@ -72,7 +72,11 @@ class Option:
         first, second = (self, other) if surer else (other, self)
         return replace(
             first,
-            trials=first.trials.plus(Trials(0.5 * second.trials.right, 0)),
+            trials=max(
+                first.trials.plus(Trials(0.5 * second.trials.right, 0)),
+                second.trials.plus(Trials(0.5 * first.trials.right, 0)),
+                key=lambda both: both.mean,  # the better of the two, so that more never counts less
+            ),
             failed=max(first.failed, second.failed),
             sources=tuple(dict.fromkeys((*first.sources, *second.sources))),
             repairs=max(first.repairs, second.repairs),
