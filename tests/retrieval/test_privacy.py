@@ -203,7 +203,11 @@ def asked(
 def said(response: SuggestResponse) -> str:
     """All that an answer says, save for the ids and the caller's own error."""
     told = [each.model_dump(mode="json", exclude={"evidence"}) for each in response.suggestions]
-    return canonical_json([told, response.reason]).lower()
+    text = canonical_json([told, response.reason]).lower()
+    # The random ids of suggestions may hold any digits.
+    for each in response.suggestions:
+        text = text.replace(each.suggestion_id, "")
+    return text
 
 
 def leaked(response: SuggestResponse, callers: Sequence[Caller]) -> list[str]:
