@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from bench.quality.trial import Result
+from bench.quality.trial import Json, Result
 
 SURE = 0.80
 """An automatic retry follows a suggestion above this (seed 004)."""
@@ -94,16 +94,10 @@ def _changes_what_was_damaged(result: Result) -> bool:
     if not result.attempts:
         return False
     trial, sent = result.trial, result.attempts[0].parameters
-    names = trial.damaged.keys() | sent.keys()
-    touched = {n for n in names if (n in sent) != (n in trial.damaged) or _differ(n, sent, trial)}
-    wrong = {
-        n
-        for n in trial.damaged.keys() | trial.gold.keys()
-        if (n in trial.gold) != (n in trial.damaged) or trial.gold.get(n) != trial.damaged.get(n)
-    }
-    return touched == wrong
+    return _differing(sent, trial.damaged) == _differing(trial.gold, trial.damaged)
 
 
-def _differ(name: str, sent: dict[str, object], result_trial: object) -> bool:
-    damaged = result_trial.damaged  # type: ignore[attr-defined]
-    return sent.get(name) != damaged.get(name)
+def _differing(left: Json, right: Json) -> set[str]:
+    """Names that only one of two calls has, or with another value."""
+    names = left.keys() | right.keys()
+    return {n for n in names if (n in left) != (n in right) or left.get(n) != right.get(n)}
