@@ -148,7 +148,8 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815  # the names http.server looks for
 
     def _answer(self) -> None:
-        parts = [unquote(part) for part in self.path.strip("/").split("/")]
+        path = self.path.partition("?")[0]
+        parts = [unquote(part) for part in path.strip("/").split("/")]
         match (self.command, *parts):
             case ("POST", "executions"):
                 self._record(json.loads(self.body))
@@ -162,6 +163,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.send_json(200, {})
             case ("POST", "similar"):
                 self.send_json(200, {"executions": []})
+            case ("POST", "tools", "find"):
+                self.send_json(200, self._found())
             case (_, "tools", *tool_id):
                 self._tools(*tool_id)
             case ("GET", "healthz" | "readyz"):
@@ -200,6 +203,15 @@ class Handler(BaseHTTPRequestHandler):
                 self.send_raw(204, b"")
             case _:
                 self._stored(tools, tool_id)
+
+    def _found(self) -> Record:
+        """All tools, unranked: choosing is tested with the true service."""
+        factors = {"base": 0.8, "quality": 1.0, "failureDemotion": 1.0}
+        ranked = [
+            {"tool": tool, "score": 0.8, "source": "semantic", "factors": factors}
+            for tool in self.service.tools.values()
+        ]
+        return {"candidates": ranked, "threshold": 0.2, "mode": "fitness"}
 
     def _stored(self, records: dict[str, Record], key: str) -> None:
         if key in records:

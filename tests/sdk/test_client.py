@@ -44,6 +44,9 @@ New = Callable[..., Execution]
 METHODS = [
     "record", "get_execution", "status", "suggest", "report_outcome", "similar", "put_tool",
     "get_tool", "list_tools", "delete_tool", "healthy", "ready", "send", "close",
+    "namespaces", "best_tool", "find_tools", "mark_failure", "tool_failures", "promote",
+    "get_promotion", "remove_promotion", "rollback_promotion", "promotion_history",
+    "export_promotions", "import_promotions", "find_evolutions", "recommendations",
 ]  # fmt: skip
 FAILURE = {"outcome": "failure", "error": {"type": "ValidationError", "message": "topK too large"}}
 
@@ -107,8 +110,8 @@ def test_both_clients_have_the_same_methods_with_the_same_arguments() -> None:
         assert str(inspect.signature(sync)) == str(inspect.signature(asynchronous)), name
         assert inspect.iscoroutinefunction(asynchronous), name
         assert sync.__doc__ == asynchronous.__doc__, name
-    public = {name for name in vars(Client) if not name.startswith("_")}
-    assert public == {name for name in vars(AsyncClient) if not name.startswith("_")}
+    public = {name for name in dir(Client) if not name.startswith("_")}
+    assert public == {name for name in dir(AsyncClient) if not name.startswith("_")}
     assert public == {*METHODS, "base_url", "redactor"}
 
 

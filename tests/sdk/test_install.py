@@ -96,7 +96,7 @@ def test_the_examples_of_the_readme_work(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     text = (SDK / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 8
     source = "\n".join(blocks)
     for there, here in {
         "http://127.0.0.1:8799": service.url,
@@ -109,6 +109,9 @@ def test_the_examples_of_the_readme_work(
     source = source.replace("recorder = Recorder(\n", "recorder.close()\nrecorder = Recorder(\n")
     source += "\nrecorder.close()\nclient.close()\n"
     exec(compile(source, "README.md", "exec"), {})  # noqa: S102  # our own README
-    assert len(service.executions) == 2
+    assert len(service.executions) == 4
+    assert list(service.tools) == ["shout"]
     assert [request.path for request in service.requests].count("/suggest") == 1
-    assert "token=[redacted:string:9-16]" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "token=[redacted:string:9-16]" in printed
+    assert "HELLO\nTrue GOOD DAY the first tool succeeded\n" in printed

@@ -8,7 +8,8 @@ from typing import Self, TypeVar
 import httpx2
 
 from aftercall.client import endpoints
-from aftercall.client.endpoints import Request
+from aftercall.client.async_fitness import AsyncFitnessMethods
+from aftercall.client.requests import Request
 from aftercall.client.transport import (
     BASE_URL,
     NOT_NOW,
@@ -42,7 +43,7 @@ _LARGE_BATCH = 20
 """Executions whose redaction may hold up an event loop: some 30 microseconds each."""
 
 
-class AsyncClient:
+class AsyncClient(AsyncFitnessMethods):
     """Talks to the service from asyncio code; an async context manager.
 
     Args:
@@ -184,13 +185,13 @@ class AsyncClient:
         """Register a tool, or replace the one of this id."""
         return await self.send(endpoints.put_tool(tool_id, spec, self._redactor))
 
-    async def get_tool(self, tool_id: str) -> Tool:
-        """A registered tool.
+    async def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> Tool:
+        """A registered tool; with `use_evolved` the version that was promoted in its place.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        return await self.send(endpoints.get_tool(tool_id))
+        return await self.send(endpoints.get_tool(tool_id, use_evolved))
 
     async def list_tools(self) -> list[Tool]:
         """All registered tools."""

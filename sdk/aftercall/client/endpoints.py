@@ -1,15 +1,20 @@
-"""The endpoints of the service as plain data: what is sent, and how the answer is read.
+"""The endpoints for calls and tools as plain data: what is sent, and how the answer is read.
 
-Both clients share them. Nothing is sent from here; secrets are masked here.
+Both clients share them; those for fitness stand in `fitness_endpoints`. Nothing is sent from here;
+secrets are masked here.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
-from urllib.parse import quote
+from collections.abc import Sequence
 
-from pydantic import ValidationError
-
+from aftercall.client.requests import (
+    MAX_BODY_BYTES,
+    Request,
+    body,
+    query,
+    reads,
+    reads_nothing,
+    segment,
+)
 from aftercall.errors import ProtocolError
 from aftercall.redaction import Redactor
 from aftercall.wire import (
@@ -27,29 +32,26 @@ from aftercall.wire import (
     ToolAnnotations,
     ToolList,
     ToolSpec,
-    WireModel,
 )
 
-T = TypeVar("T")
-ModelT = TypeVar("ModelT", bound=WireModel)
-
-MAX_BODY_BYTES = 8 * 1024 * 1024
-"""Most bytes in the body of one request (contract)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request(Generic[T]):
-    """One request. `path` is percent-encoded; `read` raises `ProtocolError` on a foreign answer.
-
-    Doing any of them twice changes nothing, so all of them may be retried; a probe is not, as its
-    question is how things are now.
-    """
-
-    method: str
-    path: str
-    read: Callable[[bytes], T]
-    body: bytes | None = None
-    retried: bool = True
+__all__ = [
+    "MAX_BODY_BYTES",
+    "Request",
+    "delete_tool",
+    "encode",
+    "get_execution",
+    "get_tool",
+    "healthy",
+    "list_tools",
+    "put_tool",
+    "ready",
+    "record",
+    "record_encoded",
+    "report_outcome",
+    "similar",
+    "status",
+    "suggest",
+]
 
 
 def record(
@@ -70,7 +72,7 @@ def record_encoded(lines: Sequence[bytes]) -> Request[RecordReceipt]:
     """`POST /executions` with what `encode` made."""
 
     def read(content: bytes) -> RecordReceipt:
-        receipt = _model(RecordReceipt)(content)
+        receipt = reads(RecordReceipt)(content)
         answered = receipt.accepted + receipt.duplicates + len(receipt.rejected)
         if answered != len(lines):
             # Whoever believed this receipt would throw away what was never stored.
@@ -82,12 +84,12 @@ def record_encoded(lines: Sequence[bytes]) -> Request[RecordReceipt]:
 
 def get_execution(execution_id: str) -> Request[Execution]:
     """`GET /executions/{executionId}`."""
-    return Request("GET", f"/executions/{_segment(execution_id)}", _model(Execution))
+    return Request("GET", f"/executions/{segment(execution_id)}", reads(Execution))
 
 
 def status() -> Request[Status]:
     """`GET /status`."""
-    return Request("GET", "/status", _model(Status))
+    return Request("GET", "/status", reads(Status))
 
 
 def suggest(
@@ -103,14 +105,14 @@ def suggest(
         limit=limit,
         annotations=annotations,
     )
-    return Request("POST", "/suggest", _model(SuggestResponse), _body(question))
+    return Request("POST", "/suggest", reads(SuggestResponse), body(question))
 
 
 def report_outcome(suggestion_id: str, outcome: Outcome, execution_id: str) -> Request[None]:
     """`POST /suggestions/{suggestionId}/outcome`."""
     report = OutcomeReport(outcome=outcome, execution_id=execution_id)
-    path = f"/suggestions/{_segment(suggestion_id)}/outcome"
-    return Request("POST", path, _nothing, _body(report))
+    path = f"/suggestions/{segment(suggestion_id)}/outcome"
+    return Request("POST", path, reads_nothing, body(report))
 
 
 def similar(question: SimilarRequest, redactor: Redactor | None) -> Request[SimilarResponse]:
@@ -123,39 +125,40 @@ def similar(question: SimilarRequest, redactor: Redactor | None) -> Request[Simi
                 "context": None if context is None else redactor.text(context),
             }
         )
-    return Request("POST", "/similar", _model(SimilarResponse), _body(question))
+    return Request("POST", "/similar", reads(SimilarResponse), body(question))
 
 
 def put_tool(tool_id: str, spec: ToolSpec, redactor: Redactor | None) -> Request[Tool]:
     """`PUT /tools/{toolId}`."""
     clean = spec if redactor is None else redactor.tool(spec)
-    return Request("PUT", f"/tools/{_segment(tool_id)}", _model(Tool), _body(clean))
+    return Request("PUT", f"/tools/{segment(tool_id)}", reads(Tool), body(clean))
 
 
-def get_tool(tool_id: str) -> Request[Tool]:
+def get_tool(tool_id: str, use_evolved: bool) -> Request[Tool]:  # noqa: FBT001  # by its name
     """`GET /tools/{toolId}`."""
-    return Request("GET", f"/tools/{_segment(tool_id)}", _model(Tool))
+    asked = query({"useEvolved": True}) if use_evolved else ""
+    return Request("GET", f"/tools/{segment(tool_id)}{asked}", reads(Tool))
 
 
 def list_tools() -> Request[list[Tool]]:
     """`GET /tools`."""
-    read = _model(ToolList)
+    read = reads(ToolList)
     return Request("GET", "/tools", lambda content: read(content).tools)
 
 
 def delete_tool(tool_id: str) -> Request[None]:
     """`DELETE /tools/{toolId}`."""
-    return Request("DELETE", f"/tools/{_segment(tool_id)}", _nothing)
+    return Request("DELETE", f"/tools/{segment(tool_id)}", reads_nothing)
 
 
 def healthy() -> Request[None]:
     """`GET /healthz`."""
-    return Request("GET", "/healthz", _nothing, retried=False)
+    return Request("GET", "/healthz", reads_nothing, retried=False)
 
 
 def ready() -> Request[None]:
     """`GET /readyz`."""
-    return Request("GET", "/readyz", _nothing, retried=False)
+    return Request("GET", "/readyz", reads_nothing, retried=False)
 
 
 def _failed_call(execution: FailedCall | Execution) -> FailedCall:
@@ -166,35 +169,3 @@ def _failed_call(execution: FailedCall | Execution) -> FailedCall:
             f"execution {execution.execution_id} is a success; only a failure can be asked about"
         )
     return FailedCall.model_validate(dict(execution))
-
-
-def _segment(text: str) -> str:
-    """One segment of a path, whatever the id holds."""
-    if not text:
-        raise ValueError("the id is empty; a request would go to another endpoint")
-    # Left as they are, dots would be resolved: DELETE /tools/.. would become DELETE /.
-    return quote(text, safe="") if text.strip(".") else text.replace(".", "%2E")
-
-
-def _body(model: WireModel) -> bytes:
-    return model.model_dump_json().encode()
-
-
-def _model(model: type[ModelT]) -> Callable[[bytes], ModelT]:
-    def read(content: bytes) -> ModelT:
-        try:
-            # A newer service may send further fields; that is no reason to fail.
-            return model.model_validate_json(content, extra="ignore")
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the body"
-            raise ProtocolError(
-                f"the answer is no {model.__name__} of the contract ({where}: {first['msg']}); "
-                "does base_url name an Aftercall service of this version?"
-            ) from error
-
-    return read
-
-
-def _nothing(_content: bytes) -> None:
-    """Any answer of success will do."""

@@ -13,7 +13,8 @@ from typing import Self, TypeVar
 import httpx2
 
 from aftercall.client import endpoints
-from aftercall.client.endpoints import Request
+from aftercall.client.requests import Request
+from aftercall.client.sync_fitness import FitnessMethods
 from aftercall.client.transport import (
     BASE_URL,
     NOT_NOW,
@@ -44,7 +45,7 @@ from aftercall.wire import (
 T = TypeVar("T")
 
 
-class Client:
+class Client(FitnessMethods):
     """Talks to the service; a context manager. May be shared between threads.
 
     Args:
@@ -181,13 +182,13 @@ class Client:
         """Register a tool, or replace the one of this id."""
         return self.send(endpoints.put_tool(tool_id, spec, self._redactor))
 
-    def get_tool(self, tool_id: str) -> Tool:
-        """A registered tool.
+    def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> Tool:
+        """A registered tool; with `use_evolved` the version that was promoted in its place.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        return self.send(endpoints.get_tool(tool_id))
+        return self.send(endpoints.get_tool(tool_id, use_evolved))
 
     def list_tools(self) -> list[Tool]:
         """All registered tools."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 import httpx2
 from pydantic import ValidationError
 
-from aftercall.client.endpoints import Request
+from aftercall.client.requests import Request
 from aftercall.errors import (
     AftercallError,
     ApiError,

@@ -17,8 +17,15 @@ class ToolSpec(WireModel):
     input_schema: Object | None = None
     annotations: ToolAnnotations = Field(default_factory=ToolAnnotations)
     tags: list[Name] = Field(default_factory=list, max_length=100)
+    negative_tags: list[Name] = Field(
+        default_factory=list,
+        max_length=100,
+        description="What it is not to be offered for, such as `not-for-code-blocks`.",
+    )
     implementation: Json = None
-    evolved_from: Name | None = None
+    evolved_from: Name | None = Field(
+        default=None, description="The id of the tool that this one is a newer version of."
+    )
 
 
 class Tool(ToolSpec):
@@ -29,6 +36,9 @@ class Tool(ToolSpec):
         default=None, description="SHA-256 of the canonical input schema."
     )
     updated_at: Timestamp
+    is_evolved: bool = Field(
+        default=False, description="A promoted version, which stands in for the tool as registered."
+    )
 
 
 class ToolList(WireModel):

@@ -1,0 +1,46 @@
+"""Evolution: a tool that fails gets its next version, written by an evolver (seed 002).
+
+`evolve` is the whole transaction. An `Evolver` is anything that writes code for an `EvolutionTask`;
+`ChatEvolver` asks a chat model.
+"""
+
+from aftercall.evolution.changelog import CHANGELOG_FILE, ChangelogEntry, read_changelog
+from aftercall.evolution.chat import ChatEvolver
+from aftercall.evolution.checks import Checks, checks_beside
+from aftercall.evolution.evolving import evolve
+from aftercall.evolution.experience import EvolutionService
+from aftercall.evolution.present import EvolvingTool
+from aftercall.evolution.results import Attempt, EvolutionResult, EvolutionStatus
+from aftercall.evolution.tasks import (
+    EvolutionTask,
+    EvolvedCode,
+    Evolver,
+    EvolverError,
+    PastEvolution,
+    PastFailure,
+    RejectedCode,
+    UnusableAnswerError,
+)
+
+__all__ = [
+    "CHANGELOG_FILE",
+    "Attempt",
+    "ChangelogEntry",
+    "ChatEvolver",
+    "Checks",
+    "EvolutionResult",
+    "EvolutionService",
+    "EvolutionStatus",
+    "EvolutionTask",
+    "EvolvedCode",
+    "Evolver",
+    "EvolverError",
+    "EvolvingTool",
+    "PastEvolution",
+    "PastFailure",
+    "RejectedCode",
+    "UnusableAnswerError",
+    "checks_beside",
+    "evolve",
+    "read_changelog",
+]

@@ -1,0 +1,141 @@
+"""Tools of MCP servers, called through FastMCP (extra `gateway`)."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import mcp_types
+from fastmcp import Client
+from fastmcp.client.client import CallToolResult
+from fastmcp.exceptions import ToolError
+from mcp import MCPError
+
+from aftercall.executors.failures import (
+    ToolFailedError,
+    ToolRefusedError,
+    rejected,
+    timed_out,
+    tool_error,
+)
+from aftercall.executors.protocol import (
+    DEFAULT_TIMEOUT_S,
+    ExecutorResult,
+    evolved_file_of,
+    implementation_of,
+    titled,
+)
+from aftercall.json_values import JsonValue, make_json_value
+from aftercall.reflection.result_reader import read_exception
+from aftercall.wire.tool import Tool
+
+# The server looked at the call and did not run it.
+_NOT_RUN = (mcp_types.INVALID_PARAMS, mcp_types.METHOD_NOT_FOUND, mcp_types.INVALID_REQUEST)
+
+
+class McpExecutor:
+    """Calls tools of MCP servers; an async context manager that keeps the connections.
+
+    Which servers there are is said here alone: a tool of the registry names one of them by its
+    `serverName` and can reach no other.
+
+    Args:
+        servers: by server name: a FastMCP `Client`, or whatever one is made of (a URL, a FastMCP
+            server, a transport, a configuration).
+    """
+
+    def __init__(self, servers: Mapping[str, Any]) -> None:
+        self._clients: dict[str, Client[Any]] = {
+            name: server if isinstance(server, Client) else Client(server)
+            for name, server in servers.items()
+        }
+        self._connections = AsyncExitStack()
+        self._connected: set[str] = set()
+        self._connecting = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; closing twice does nothing."""
+        self._connected.clear()
+        await self._connections.aclose()
+
+    def fits(self, tool: Tool) -> bool:
+        """Whether the tool's server is one of those named here, and it is no command line."""
+        is_command = "command" in implementation_of(tool) or evolved_file_of(tool) is not None
+        return tool.server_name in self._clients and not is_command
+
+    async def execute(
+        self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> ExecutorResult:
+        """Call the tool by its name.
+
+        Raises:
+            ToolFailedError: the result says `isError`, the server refused the call (`ran` is False
+                then), or the time is up.
+            ToolRefusedError: the server is not named here or cannot be reached.
+        """
+        client = self._clients.get(tool.server_name or "")
+        if client is None:
+            raise ToolRefusedError(
+                f"the tool {titled(tool)} is of the MCP server {tool.server_name!r}, which is not "
+                "named here; add it to McpExecutor"
+            )
+        if input_data is not None and not isinstance(input_data, dict):
+            raise rejected("a tool of an MCP server takes an object of parameters")
+        limit = asyncio.timeout(timeout_s)
+        try:
+            async with limit:
+                await self._connect(tool.server_name or "", client)
+                result = await client.call_tool(tool.name, input_data or {}, raise_on_error=False)
+        except ToolFailedError:
+            raise
+        except MCPError as error:
+            ran = error.code not in _NOT_RUN
+            raise ToolFailedError(read_exception(error), ran=ran) from error
+        except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                raise timed_out(timeout_s, "the server may work on") from error
+            raise ToolFailedError(read_exception(error)) from error
+        if result.is_error:
+            raise ToolFailedError(tool_error(ToolError.__name__, _text(result)))
+        return ExecutorResult(_value(result))
+
+    async def _connect(self, name: str, client: "Client[Any]") -> None:
+        async with self._connecting:
+            if name in self._connected and client.is_connected():
+                return
+            try:
+                await self._connections.enter_async_context(client)
+            except Exception as error:
+                raise ToolRefusedError(f"MCP server {name!r} cannot be reached: {error}") from error
+            self._connected.add(name)
+
+
+def _value(result: CallToolResult) -> JsonValue:
+    """The structured content, or else the text of the blocks."""
+    if result.structured_content is not None:
+        content = make_json_value(result.structured_content)
+        # FastMCP wraps what is no object, as MCP has structured content be one.
+        if isinstance(content, dict) and set(content) == {"result"}:
+            return content["result"]
+        return content
+    return make_json_value(_text(result))
+
+
+def _text(result: CallToolResult) -> str:
+    blocks = [
+        block.text if isinstance(block, mcp_types.TextContent) else f"<{block.type}>"
+        for block in result.content
+    ]
+    return "\n".join(blocks)

@@ -1,0 +1,145 @@
+"""Tools that are Python callables of this process."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from aftercall.executors.failures import (
+    ToolFailedError,
+    ToolRefusedError,
+    rejected,
+    timed_out,
+    tool_error,
+)
+from aftercall.executors.protocol import (
+    DEFAULT_TIMEOUT_S,
+    ExecutorResult,
+    evolved_file_of,
+    titled,
+)
+from aftercall.executors.threads import in_thread
+from aftercall.json_values import JsonValue, make_json_value
+from aftercall.reflection.result_reader import read_exception
+from aftercall.versions import same_version
+from aftercall.wire.tool import Tool
+
+ToolFunction = Callable[..., Any]
+"""Returns its result, or an awaitable of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    function: ToolFunction
+    version: str | None
+    unpack: bool
+
+
+class PythonExecutor:
+    """Runs callables that were registered under a tool's id or name.
+
+    An object as input becomes keyword arguments, any other value the only argument, None no
+    argument. What does not fit the signature is rejected before the callable runs. Plain functions
+    run in a thread of their own, `async` ones on the loop. A thread cannot be stopped: a function
+    that takes too long fails with `Timeout` and runs on unseen.
+
+    Args:
+        functions: by tool id or name; more can be added by `register`.
+    """
+
+    def __init__(self, functions: Mapping[str, ToolFunction] | None = None) -> None:
+        self._functions: dict[str, list[_Registered]] = {}
+        for tool, function in (functions or {}).items():
+            self.register(tool, function)
+
+    def register(
+        self, tool: str, function: ToolFunction, *, version: str | None = None, unpack: bool = True
+    ) -> None:
+        """Add a callable; one for the same tool and version is replaced.
+
+        Args:
+            tool: id or name of the tool.
+            function: what to call.
+            version: the version that it is. One without stands for any version as registered, but
+                never for a promoted one, which is other code.
+            unpack: False passes an object as one argument rather than as keyword arguments.
+        """
+        others = [r for r in self._functions.get(tool, []) if r.version != version]
+        self._functions[tool] = [*others, _Registered(function, version, unpack)]
+
+    def fits(self, tool: Tool) -> bool:
+        """Whether a callable for this very version is registered."""
+        return self._found(tool) is not None
+
+    async def execute(
+        self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> ExecutorResult:
+        """Call it; the result is made plain JSON.
+
+        Raises:
+            ToolFailedError: it raised, took too long, or the input does not fit its signature.
+            ToolRefusedError: no callable is registered for this version.
+        """
+        registered = self._found(tool)
+        if registered is None:
+            raise ToolRefusedError(
+                f"no Python callable is registered for the tool {titled(tool)}; "
+                "add it with PythonExecutor.register"
+            )
+        args, kwargs = _arguments(input_data, unpack=registered.unpack)
+        _check_signature(registered.function, args, kwargs, tool)
+        limit = asyncio.timeout(timeout_s)
+        try:
+            async with limit:
+                result = await _call(registered.function, args, kwargs)
+        except ToolFailedError:
+            raise  # the callable's own words
+        except SystemExit as error:
+            raise ToolFailedError(tool_error("SystemExit", f"the tool exited: {error}")) from error
+        except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                raise timed_out(timeout_s, "a thread cannot be stopped; it may run on") from error
+            raise ToolFailedError(read_exception(error)) from error
+        return ExecutorResult(make_json_value(result))
+
+    def _found(self, tool: Tool) -> _Registered | None:
+        is_promoted = tool.is_evolved or evolved_file_of(tool) is not None
+        for key in (tool.tool_id, tool.name):
+            entries = self._functions.get(key, [])
+            for entry in entries:
+                if entry.version and tool.version and same_version(entry.version, tool.version):
+                    return entry
+            for entry in entries:
+                if entry.version is None and not is_promoted:
+                    return entry
+        return None
+
+
+def _arguments(input_data: JsonValue, *, unpack: bool) -> tuple[list[Any], dict[str, Any]]:
+    if input_data is None:
+        return [], {}
+    if isinstance(input_data, dict) and unpack:
+        return [], dict(input_data)
+    return [input_data], {}
+
+
+def _check_signature(
+    function: ToolFunction, args: list[Any], kwargs: dict[str, Any], tool: Tool
+) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins tell none
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise rejected(f"the input does not fit the tool {titled(tool)}: {error}") from error
+
+
+async def _call(function: ToolFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(*args, **kwargs)
+    result = await in_thread(partial(function, *args, **kwargs))
+    return await result if inspect.isawaitable(result) else result

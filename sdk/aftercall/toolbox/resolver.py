@@ -1,0 +1,112 @@
+"""Which version of a tool is in force: asked of the service, and of the files of this machine.
+
+Where both say something, this machine goes first: its promotions file before the service's
+promotions, as the files that it names lie here; definitions of this program before registered
+ones, as the registry is shared. While the service is away, definitions of this program, the
+promotions file and tools that the service named before are what there is.
+"""
+
+from aftercall.errors import NotFoundError, ServiceUnreachableError
+from aftercall.executors.protocol import evolved_file_of, implementation_of
+from aftercall.toolbox.local_tools import LocalTools
+from aftercall.toolbox.promoted import bare_tool, entry_for, promoted_tool
+from aftercall.toolbox.service_link import AWAY, ServiceLink
+from aftercall.wire import Promotion, Tool
+
+
+class Resolver:
+    """Finds tools by id."""
+
+    def __init__(self, link: ServiceLink, local: LocalTools) -> None:
+        self._link = link
+        self._local = local
+
+    async def original(self, tool_id: str) -> Tool:
+        """A tool as it is registered.
+
+        Raises:
+            NotFoundError: the service has no such tool, and this program neither.
+            ServiceUnreachableError: the service is away, and the tool is not known here.
+            AftercallError: what else the service said.
+        """
+        own = self._local.own(tool_id)
+        return own if own is not None else await self._asked(tool_id, use_evolved=False)
+
+    async def in_force(self, tool_id: str) -> Tool:
+        """The promoted version of a tool, or the tool itself.
+
+        Raises:
+            PromotionsFileError: the promotions file is malformed.
+            ConfigurationError: it promotes a version that is not known here.
+            NotFoundError, ServiceUnreachableError, AftercallError: as `original`.
+        """
+        entry = self._local.promotions().get(tool_id)
+        if entry is None:
+            return await self.promoted_here(await self._offered(tool_id))
+        try:
+            original = await self.original(tool_id)
+        except (NotFoundError, *AWAY):
+            # Seed 002: the promotions file alone makes a tool.
+            original = bare_tool(tool_id, entry.original_version)
+        return self._promoted(original, entry)
+
+    async def promoted_here(self, tool: Tool) -> Tool:
+        """A tool as the service offers it, or what this machine's promotions file has instead.
+
+        Raises:
+            PromotionsFileError, ConfigurationError: as `in_force`.
+        """
+        tool = self._ours(tool)
+        promotions = self._local.promotions()
+        if not promotions:
+            return tool
+        if not tool.is_evolved:
+            entry = entry_for(tool, promotions)
+            return tool if entry is None else self._promoted(tool, entry)
+        try:
+            original = await self.original(tool.evolved_from or tool.tool_id)
+        except (NotFoundError, *AWAY):
+            return tool
+        entry = entry_for(original, promotions)
+        return tool if entry is None else self._promoted(original, entry)
+
+    async def _offered(self, tool_id: str) -> Tool:
+        own = self._local.own(tool_id)
+        try:
+            return await self._asked(tool_id, use_evolved=True)
+        except (NotFoundError, *AWAY):
+            if own is None:
+                raise
+            return own
+
+    def _ours(self, offered: Tool) -> Tool:
+        """A tool of the service by this program's definition, where there is one.
+
+        Of a promoted version that is no tool of its own, version and file are the service's.
+        """
+        own = self._local.own(offered.tool_id)
+        if own is None or not offered.is_evolved:
+            return own or offered
+        implementation = {**implementation_of(own), "evolved_file": evolved_file_of(offered)}
+        changes = {
+            "version": offered.version, "is_evolved": True, "implementation": implementation,
+        }  # fmt: skip
+        return own.model_copy(update=changes) if evolved_file_of(offered) else offered
+
+    async def _asked(self, tool_id: str, *, use_evolved: bool) -> Tool:
+        try:
+            tool = await self._link.ask(
+                lambda client: client.get_tool(tool_id, use_evolved=use_evolved)
+            )
+        except AWAY as error:
+            known = self._local.known(tool_id)
+            if known is not None:
+                return known
+            raise ServiceUnreachableError(
+                f"the tool {tool_id!r} is not known here, and the service cannot be asked: {error}"
+            ) from error
+        self._local.remember([tool])
+        return tool
+
+    def _promoted(self, original: Tool, entry: Promotion) -> Tool:
+        return promoted_tool(original, entry, self._local.all())

@@ -1,0 +1,181 @@
+"""What to do after a tool failed: which one next, how bad it was, when to evolve. No I/O.
+
+The next candidate is tried only when the failure cannot have left an effect behind, or two tools
+might do one thing twice ("Retrying" of the domain's rules):
+
+- the tool did not run: the input was rejected, or this machine refused;
+- it says that it only reads (`readOnlyHint`, unless it says `destructiveHint` too), or that doing
+  it again changes nothing more (`idempotentHint`); these are claims of the tool's maker, and
+  `trust_annotations=False` believes none of them;
+- the caller vouches for it (`may_repeat`).
+
+A failure is marked when the tool ran. That the input did not fit, or that this machine does not run
+the tool, is not the tool's failure in the scenario. How severe it was:
+
+- `low`: it may pass by itself: a timeout, a lost connection, a rate limit;
+- `high`: the tool is broken whatever the input: it cannot be loaded, misses a name or a part, was
+  killed, or wrote without end;
+- `medium`: all else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aftercall.executors.failures import ToolFailedError, ToolRefusedError
+from aftercall.toolbox.results import AttemptOutcome, Skipped
+from aftercall.versions import same_version
+from aftercall.wire import ExecutionError, Severity, Tool, ToolAnnotations
+
+_PASSING = frozenset(
+    {
+        "Timeout", "TimeoutError", "ConnectionError", "ConnectionRefusedError",
+        "ConnectionResetError", "ConnectTimeout", "ReadTimeout", "ConnectError", "ReadError",
+        "RateLimitError", "BrokenPipeError", "TemporaryError", "TooManyRequests",
+    }
+)  # fmt: skip
+_PASSING_CODES = frozenset({"408", "425", "429", "502", "503", "504", "ETIMEDOUT", "ECONNREFUSED"})
+
+_BROKEN = frozenset(
+    {
+        "SyntaxError", "IndentationError", "ImportError", "ModuleNotFoundError", "NameError",
+        "UnboundLocalError", "NotImplementedError", "RecursionError", "MemoryError", "Killed",
+        "OutputTooLarge",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A tool that may be tried.
+
+    `score` is its rank's, 0 to 1, None without one; `runs_here` whether an executor fits it.
+    """
+
+    tool: Tool
+    score: float | None
+    runs_here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A candidate and how it ended; `failure` is None for a success."""
+
+    candidate: Candidate
+    failure: ToolFailedError | None
+
+
+class ResilientRules:
+    """Decides about one resilient call, attempt by attempt.
+
+    Args:
+        candidates: best first.
+        max_attempts: most tools that are run; what did not run does not count.
+        may_repeat: the caller vouches that doing it twice does no harm.
+        trust_annotations: whether claims of a tool's maker count.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        max_attempts: int,
+        may_repeat: bool,
+        trust_annotations: bool,
+    ) -> None:
+        self._left = list(candidates)
+        self._max_attempts = max_attempts
+        self._may_repeat = may_repeat
+        self._trust_annotations = trust_annotations
+        self._ran = 0
+        self.tried: list[Tried] = []
+        self.skipped: list[Skipped] = []
+        self.stop_reason: str | None = None
+        """Why no further tool may be tried, though there may be some."""
+
+    def next(self) -> Candidate | None:
+        """Whom to try next; None ends it, and all that are left are skipped."""
+        while self._left and self.stop_reason is None:
+            candidate = self._left.pop(0)
+            if any(_same(candidate.tool, before.candidate.tool) for before in self.tried):
+                self._skip(candidate, "it was tried already")
+            elif not candidate.runs_here:
+                self._skip(candidate, "no executor here runs it")
+            elif self._ran >= self._max_attempts:
+                self._skip(candidate, f"the limit of {self._max_attempts} attempts was reached")
+            else:
+                return candidate
+        for candidate in self._left:
+            self._skip(candidate, self.stop_reason or "")
+        self._left.clear()
+        return None
+
+    def ended(self, candidate: Candidate, failure: ToolFailedError | None) -> None:
+        """How the attempt with a candidate ended."""
+        self.tried.append(Tried(candidate, failure))
+        self._ran += failure is None or failure.ran
+        if failure is None:
+            self.stop_reason = "a tool succeeded"
+        elif not self._may_repeat and may_have_had_effect(
+            candidate.tool, failure, trust_annotations=self._trust_annotations
+        ):
+            self.stop_reason = (
+                f"{candidate.tool.tool_id!r} failed and may have had an effect by then, which "
+                "another tool could repeat; pass may_repeat=True when that does no harm"
+            )
+
+    def to_evolve(self) -> Candidate | None:
+        """The best candidate that ran and failed, when nothing speaks against trying its successor.
+
+        None when a tool succeeded, when none ran, and when a failure may have had an effect.
+        """
+        if self.stop_reason is not None:
+            return None
+        failed = (t.candidate for t in self.tried if t.failure is not None and t.failure.ran)
+        return next(failed, None)
+
+    def why(self) -> str:
+        """How it ended, in a sentence."""
+        if any(each.failure is None for each in self.tried):
+            before = len(self.tried) - 1
+            return "the first tool succeeded" if before == 0 else f"succeeded after {before} others"
+        if not self.tried:
+            reasons = "; ".join(dict.fromkeys(each.why for each in self.skipped))
+            return f"no tool could be tried: {reasons or 'none fits the scenario'}"
+        if self.stop_reason is not None:
+            return self.stop_reason
+        count = len(self.tried)
+        return "the only tool failed" if count == 1 else f"all {count} tools that were tried failed"
+
+    def _skip(self, candidate: Candidate, why: str) -> None:
+        self.skipped.append(Skipped(candidate.tool.tool_id, candidate.tool.version, why))
+
+
+def may_have_had_effect(
+    tool: Tool, failure: ToolFailedError, *, trust_annotations: bool = True
+) -> bool:
+    """Whether a failed call may have changed something that matters if it is done once more."""
+    if not failure.ran:
+        return False
+    claims = tool.annotations if trust_annotations else ToolAnnotations()
+    only_reads = claims.read_only_hint is True and claims.destructive_hint is not True
+    return not (only_reads or claims.idempotent_hint is True)
+
+
+def outcome_of(failure: ToolFailedError | None) -> AttemptOutcome:
+    """How an attempt ended."""
+    if failure is None:
+        return "success"
+    if isinstance(failure, ToolRefusedError):
+        return "refused"
+    return "failed" if failure.ran else "rejected"
+
+
+def severity_of(error: ExecutionError) -> Severity:
+    """How bad a failure was, as the top of this module has it."""
+    if error.type in _PASSING or (error.code or "") in _PASSING_CODES:
+        return "low"
+    return "high" if error.type in _BROKEN else "medium"
+
+
+def _same(one: Tool, other: Tool) -> bool:
+    return one.tool_id == other.tool_id and same_version(one.version or "", other.version or "")

@@ -1,0 +1,284 @@
+"""Fitness: which tool of a namespace to take, what speaks against it, and what stands in for it."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from aftercall.versions import check_version
+from aftercall.wire.base import Id, Name, Text, Timestamp, WireModel
+from aftercall.wire.tool import Tool
+
+Severity = Literal["low", "medium", "high"]
+"""How bad a marked failure was; what each takes off a tool's quality is seed 002's."""
+
+ToolSource = Literal["evolved", "original", "semantic"]
+"""Why a tool is a candidate: it was promoted, it is what was asked for, or it is like it."""
+
+RankingMode = Literal["fitness", "lower_bound", "thompson"]
+"""How candidates are ranked.
+
+`fitness`: base x quality x failure demotion. `lower_bound`: base x the lower bound of the posterior
+success rate in like scenarios. `thompson`: base x a draw from that posterior, so that tools that
+are little known are tried now and then.
+"""
+
+MAX_SCENARIO = 10_000
+"""Characters of a scenario; the model reads about the first thousand."""
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must say something; describe what is to be done")
+    return text
+
+
+Scenario = Annotated[Text, Field(max_length=MAX_SCENARIO), AfterValidator(_not_blank)]
+"""What is to be done, in words: 1 to 10,000 characters that are not all blank."""
+
+Version = Annotated[Name, AfterValidator(check_version)]
+"""A version such as `1.2.0`: see `aftercall.versions`."""
+
+
+class FailureMark(WireModel):
+    """Body of `POST /tools/{toolId}/failures`."""
+
+    mark_id: Id | None = Field(
+        default=None, description="Made by the client: sending it twice counts once."
+    )
+    scenario: Scenario
+    error_message: Text
+    severity: Severity = "medium"
+    version: Name | None = Field(
+        default=None, description="The version that failed; the one in force when left out."
+    )
+    execution_id: Id | None = Field(
+        default=None, description="The recorded call that failed so; it and the mark count once."
+    )
+    negative_tags: list[Name] = Field(
+        default_factory=list,
+        max_length=20,
+        description="What the tool is no longer to be offered for, such as `not-for-code-blocks`.",
+    )
+
+
+class MarkedFailure(WireModel):
+    """Answer of `POST /tools/{toolId}/failures`: durable now."""
+
+    mark_id: Id
+    tool_id: Name
+    version: Name | None
+    severity: Severity
+    duplicate: bool = Field(description="Whether this mark was known already.")
+    quality: float = Field(ge=0, le=1, description="The tool's quality with this mark counted.")
+
+
+class SimilarFailure(WireModel):
+    """A past failure of a candidate in a scenario like the one asked about."""
+
+    scenario: Text
+    similarity: float = Field(description="Cosine of the scenarios, -1 to 1; higher is nearer.")
+    weight: float = Field(
+        ge=0, le=1, description="How much it still counts; later successes and time wear it off."
+    )
+    at: Timestamp
+    severity: Severity | None = Field(default=None, description="None when nobody marked it.")
+    error_message: Text | None = None
+
+
+class Posterior(WireModel):
+    """The success rate in scenarios like the one asked about, as a Beta distribution."""
+
+    successes: float = Field(ge=0, description="Weighted by nearness and age.")
+    failures: float = Field(ge=0, description="Weighted by nearness and age.")
+    mean: float = Field(ge=0, le=1)
+    lower_bound: float = Field(ge=0, le=1)
+
+
+class Factors(WireModel):
+    """What a score is made of. In the mode `fitness`: base x quality x failure demotion."""
+
+    base: float = Field(
+        ge=0, le=1, description="1.0 evolved, 0.9 original, 0.8 x similarity for a semantic match."
+    )
+    similarity: float | None = Field(
+        default=None,
+        description="Of scenario and tool, 0 to 1; None when nothing was searched for.",
+    )
+    quality: float = Field(ge=0, le=1)
+    failure_demotion: float = Field(
+        ge=0, le=1, description="0.7 for each similar failure, less for those that are worn off."
+    )
+    similar_failures: list[SimilarFailure] = Field(default_factory=list)
+    posterior: Posterior | None = None
+
+
+class RankedTool(WireModel):
+    """One candidate with its score, 0 to 1; higher is fitter."""
+
+    tool: Tool
+    score: float = Field(ge=0, le=1)
+    source: ToolSource
+    factors: Factors
+    below_threshold: bool = Field(
+        default=False, description="The score is so low that the tool is hardly fit."
+    )
+
+
+class ExcludedTool(WireModel):
+    """A tool that was not offered, and why."""
+
+    tool_id: Name
+    reason: str
+
+
+class BestTool(RankedTool):
+    """Answer of `GET /namespaces/{namespace}/best`: the fittest, and all that were compared."""
+
+    candidates: list[RankedTool] = Field(description="Best first; the first is the answer.")
+    excluded: list[ExcludedTool] = Field(default_factory=list)
+    threshold: float = Field(ge=0, le=1, description="Scores below it are marked.")
+    mode: RankingMode
+
+
+class FindRequest(WireModel):
+    """Body of `POST /tools/find`."""
+
+    scenario: Scenario
+    tags: list[Name] = Field(
+        default_factory=list, max_length=100, description="Tools with at least one of them."
+    )
+    limit: int = Field(default=5, ge=1, le=50, strict=True)
+    mode: RankingMode = "fitness"
+
+
+class FoundTools(WireModel):
+    """Answer of `POST /tools/find`, best first; empty when no tool fits."""
+
+    candidates: list[RankedTool]
+    excluded: list[ExcludedTool] = Field(default_factory=list)
+    threshold: float = Field(ge=0, le=1)
+    mode: RankingMode
+
+
+class ToolFailures(WireModel):
+    """Answer of `GET /tools/{toolId}/failures`: nearest to the scenario first, else latest."""
+
+    failures: list[SimilarFailure]
+
+
+class Namespace(WireModel):
+    """One capability and who serves it."""
+
+    namespace: Name
+    tool_ids: list[Name]
+    promoted_version: Name | None = None
+
+
+class NamespaceList(WireModel):
+    """Answer of `GET /namespaces`."""
+
+    namespaces: list[Namespace]
+
+
+class Promotion(WireModel):
+    """An evolved version stands in for the original of a namespace (seed 002)."""
+
+    evolved_version: Version
+    evolved_file: Text | None = Field(
+        default=None, max_length=4096, description="Relative to the folder of the promotions file."
+    )
+    original_version: Version
+    reason: Text = ""
+    mutation: Text = ""
+    promoted_at: Timestamp | None = Field(
+        default=None, description="Set by the service when left out."
+    )
+
+
+class VersionTrials(WireModel):
+    """How a version fared, as far as it is remembered."""
+
+    version: Name | None
+    successes: int = Field(ge=0)
+    failures: int = Field(ge=0)
+    quality: float = Field(ge=0, le=1)
+
+
+class PromotionStatus(Promotion):
+    """A promotion as it stands, and whether it was a good one."""
+
+    namespace: Name
+    inherited_quality: float = Field(ge=0, le=1, description="The original's, when promoted.")
+    evolved: VersionTrials
+    original: VersionTrials
+    fails_more: bool = Field(description="The evolved version fails more than the original did.")
+    probability: float = Field(
+        ge=0, le=1, description="That the evolved version's failure rate is the higher one."
+    )
+
+
+PromotionAction = Literal["promoted", "rolled_back", "removed", "imported"]
+
+
+class PromotionChange(WireModel):
+    """One entry of a namespace's history; `promotion` is what held from then on, if anything."""
+
+    at: Timestamp
+    action: PromotionAction
+    promotion: Promotion | None
+
+
+class PromotionHistory(WireModel):
+    """Answer of `GET /namespaces/{namespace}/promotion/history`, latest first."""
+
+    namespace: Name
+    changes: list[PromotionChange]
+
+
+class PromotionsReceipt(WireModel):
+    """Answer of `PUT /promotions`: what became of each entry."""
+
+    added: list[Name]
+    changed: list[Name]
+    removed: list[Name]
+    unchanged: list[Name]
+    unknown_namespaces: list[Name] = Field(
+        description="Promoted all the same; no tool of these is registered yet."
+    )
+
+
+class Evolution(WireModel):
+    """A promotion of the past, found by what it was for."""
+
+    namespace: Name
+    promotion: Promotion
+    similarity: float = Field(description="Cosine, -1 to 1; higher is nearer.")
+
+
+class EvolutionRequest(WireModel):
+    """Body of `POST /evolutions/find`."""
+
+    scenario: Scenario
+    limit: int = Field(default=5, ge=1, le=50, strict=True)
+
+
+class EvolutionList(WireModel):
+    """Answer of `POST /evolutions/find`, nearest first."""
+
+    evolutions: list[Evolution]
+
+
+class Recommendation(WireModel):
+    """What the evidence suggests to a tool builder. The service changes nothing by itself."""
+
+    kind: Literal["review_promotion"]
+    namespace: Name
+    message: str
+    confidence: float = Field(ge=0, le=1)
+    evidence: PromotionStatus
+
+
+class RecommendationList(WireModel):
+    """Answer of `GET /recommendations`, surest first."""
+
+    recommendations: list[Recommendation]

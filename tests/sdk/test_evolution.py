@@ -1,0 +1,635 @@
+"""The whole evolution: failures in, a new version in force out, or nothing changed and why."""
+
+import asyncio
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aftercall import AsyncClient
+from aftercall.evolution import (
+    CHANGELOG_FILE,
+    ChatEvolver,
+    Checks,
+    EvolutionResult,
+    EvolutionTask,
+    EvolvedCode,
+    EvolvingTool,
+    PastFailure,
+    evolve,
+    read_changelog,
+)
+from aftercall.promotions_file import PROMOTIONS_FILE, read_promotions, write_promotions
+from aftercall.wire import (
+    Evolution,
+    Promotion,
+    PromotionChange,
+    PromotionHistory,
+    PromotionStatus,
+    SimilarFailure,
+    VersionTrials,
+)
+from tests.sdk.scripted_chat_server import (
+    Answer,
+    ScriptedChatServer,
+    fenced,
+    floods,
+    hangs,
+    says,
+    status,
+)
+
+OLD = "import sys\nprint(sys.argv[1].upper())\n"
+NEW = "import sys\nprint(sys.argv[1].upper() if len(sys.argv) > 1 else '')\n"
+NEWER = "import sys\nprint(' '.join(sys.argv[1:]).upper())\n"
+
+RUNS_BARE = Checks(commands=(("{python}", "{file}"),), timeout_s=30)
+"""The tool's own check: it must not fail without an argument."""
+
+
+@pytest.fixture
+def chat() -> Iterator[ScriptedChatServer]:
+    with ScriptedChatServer() as server:
+        yield server
+
+
+class Home:
+    """A folder with promotions and one tool, evolved by a scripted chat server."""
+
+    def __init__(self, root: Path, chat: ScriptedChatServer) -> None:
+        self.root = root
+        self.chat = chat
+        self.tools = root / "tools"
+        self.tools.mkdir(parents=True)
+        self.script = self.tools / "shout.py"
+        self.script.write_text(OLD)
+        self.promotions_file = root / PROMOTIONS_FILE
+
+    def tool(self, **changes: object) -> EvolvingTool:
+        fields: dict[str, object] = {
+            "tool_id": "shout",
+            "namespace": "shout",
+            "script": self.script,
+        }
+        return EvolvingTool(**(fields | changes))  # type: ignore[arg-type]  # by their names
+
+    async def evolve(self, **changes: object) -> EvolutionResult:
+        tool = {
+            name: changes.pop(name)
+            for name in ("tool_id", "namespace", "script", "version", "checks", "description")
+            if name in changes
+        }
+        settings: dict[str, object] = {
+            "promotions_file": self.promotions_file,
+            "reason": "Evolved to fix: fails without an argument",
+        }
+        evolver = changes.pop("evolver", None) or ChatEvolver(
+            self.chat.url, "small-model", timeout_s=20, retries=1
+        )
+        return await evolve(self.tool(**tool), evolver, **(settings | changes))  # type: ignore[arg-type]
+
+    @property
+    def promotions(self) -> dict[str, Promotion]:
+        return read_promotions(self.promotions_file, missing_ok=True)
+
+    @property
+    def versions(self) -> list[str]:
+        """What is in the tools' folder besides the script."""
+        return sorted(path.name for path in self.tools.iterdir() if path != self.script)
+
+    def is_untouched(self) -> bool:
+        return (
+            self.script.read_text() == OLD
+            and not self.versions
+            and {path.name for path in self.root.iterdir()} <= {"tools"}
+        )
+
+
+@pytest.fixture
+def home(tmp_path: Path, chat: ScriptedChatServer) -> Home:
+    return Home(tmp_path / "root", chat)
+
+
+class Registry:
+    """A service in memory, as far as evolutions ask for it; everything is like everything."""
+
+    def __init__(self) -> None:
+        self.promoted: dict[str, list[Promotion]] = {}
+        self.failures: list[SimilarFailure] = []
+
+    async def tool_failures(
+        self,
+        tool_id: str,  # noqa: ARG002
+        *,
+        scenario: str | None = None,  # noqa: ARG002
+        limit: int | None = None,
+    ) -> list[SimilarFailure]:
+        return self.failures[:limit]
+
+    async def find_evolutions(
+        self,
+        scenario: str,  # noqa: ARG002
+        *,
+        limit: int = 5,
+    ) -> list[Evolution]:
+        return [
+            Evolution(namespace=name, promotion=promotion, similarity=0.9)
+            for name, promotions in self.promoted.items()
+            for promotion in promotions
+        ][:limit]
+
+    async def promotion_history(self, namespace: str) -> PromotionHistory:
+        changes = [
+            PromotionChange(at=promotion.promoted_at, action="promoted", promotion=promotion)
+            for promotion in self.promoted.get(namespace, [])
+            if promotion.promoted_at
+        ]
+        return PromotionHistory(namespace=namespace, changes=changes)
+
+    async def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
+        self.promoted.setdefault(namespace, []).append(promotion)
+        trials = VersionTrials(version=None, successes=0, failures=0, quality=1)
+        return PromotionStatus(
+            **dict(promotion),
+            namespace=namespace,
+            inherited_quality=1,
+            evolved=trials,
+            original=trials,
+            fails_more=False,
+            probability=0,
+        )
+
+
+async def test_a_failing_tool_gets_its_next_version(home: Home) -> None:
+    """File, promotion, changelog and service tell one story; the original stays as it is."""
+    home.chat.says(fenced(NEW, before="Guards the argument."))
+    registry = Registry()
+    registry.failures = [
+        SimilarFailure(
+            scenario="say nothing",
+            similarity=0.9,
+            weight=1,
+            at="2026-02-20T14:30:00Z",
+            severity="high",
+            error_message="IndexError",
+        )
+    ]
+    result = await home.evolve(
+        checks=RUNS_BARE,
+        service=registry,
+        scenario="say nothing at all",
+        failures=[PastFailure(scenario="be silent", error_message="IndexError: argv")],
+        lessons=["an argument may be missing"],
+    )
+    assert result.status == "evolved", result.why
+    assert result.version == "1.1.0"
+    assert result.file == home.tools / "shout_v1_1.py"
+    assert result.file.read_text() == NEW
+    assert home.script.read_text() == OLD
+    assert home.promotions == {"shout": result.promotion}
+    written = json.loads(home.promotions_file.read_text())["shout"]
+    assert written.pop("promoted_at").endswith("Z")
+    assert written == {
+        "evolved_version": "1.1.0",
+        "evolved_file": "tools/shout_v1_1.py",
+        "original_version": "1.0.0",
+        "reason": "Evolved to fix: fails without an argument",
+        "mutation": "Guards the argument.",
+    }
+    assert result.told_service
+    assert registry.promoted == {"shout": [result.promotion]}
+    (entry,) = read_changelog(home.root / CHANGELOG_FILE)
+    assert (entry.version, entry.made_from, entry.file) == ("1.1.0", "1.0.0", "tools/shout_v1_1.py")
+    assert entry.sha256 == hashlib.sha256(NEW.encode()).hexdigest()
+    facts = home.chat.asked[0].facts
+    assert [failure["scenario"] for failure in facts["failures"]] == ["be silent", "say nothing"]
+    assert facts["lessons"] == ["an argument may be missing"]
+    assert OLD.strip() in home.chat.asked[0].user
+
+
+async def test_the_version_in_force_is_what_evolves_next(home: Home) -> None:
+    """1.2 is made from 1.1, and the changelog is cumulative; the hint is the mutation."""
+    home.chat.says(fenced(NEW), fenced(NEWER))
+    await home.evolve()
+    result = await home.evolve(mutation_hint="take all arguments")
+    assert (result.version, result.status) == ("1.2.0", "evolved")
+    assert NEW.strip() in home.chat.asked[1].user
+    assert home.promotions["shout"].original_version == "1.0.0"
+    assert home.promotions["shout"].mutation == "take all arguments"
+    entries = read_changelog(home.root / CHANGELOG_FILE)
+    assert [(e.version, e.made_from) for e in entries] == [("1.1.0", "1.0.0"), ("1.2.0", "1.1.0")]
+
+
+async def test_going_back_to_an_earlier_source_is_no_evolution(home: Home) -> None:
+    home.chat.says(fenced(NEW), fenced(OLD))
+    await home.evolve()
+    result = await home.evolve(max_rounds=1)
+    assert result.status == "rejected"
+    assert home.versions == ["shout_v1_1.py"]
+
+
+async def test_broken_code_is_asked_again_with_what_was_wrong(home: Home) -> None:
+    home.chat.says(fenced("import sys\nprint(sys.argv[1"), fenced(NEW))
+    result = await home.evolve()
+    assert result.status == "evolved"
+    assert [attempt.accepted for attempt in result.attempts] == [False, True]
+    assert "no Python at line 2" in result.attempts[0].why
+    (rejected,) = home.chat.asked[1].facts["your_answers_that_were_rejected"]
+    assert "no Python at line 2" in rejected["why"]
+    assert rejected["code"] == "import sys\nprint(sys.argv[1"
+
+
+async def test_code_that_fails_its_checks_is_never_kept(home: Home) -> None:
+    """The checks' output is told to the evolver and to the caller, in part."""
+    failing = "import sys\nprint('x' * 10**6)\nraise SystemExit('still broken')\n"
+    home.chat.says(fenced(failing))
+    result = await home.evolve(checks=RUNS_BARE)
+    assert result.status == "rejected"
+    assert "was asked 2 times" in result.why
+    assert len(result.attempts) == 2
+    assert all("failed with exit code 1" in attempt.why for attempt in result.attempts)
+    assert all("still broken" in attempt.output for attempt in result.attempts)
+    assert all(len(attempt.output) < 5000 for attempt in result.attempts)
+    assert "still broken" in home.chat.asked[1].user
+    assert home.is_untouched()
+
+
+async def test_code_that_hangs_in_its_checks_is_never_kept(home: Home) -> None:
+    home.chat.says(fenced("import time\ntime.sleep(600)\n"))
+    hurried = Checks(commands=(("{python}", "{file}"),), timeout_s=0.5)
+    result = await home.evolve(checks=hurried, max_rounds=1)
+    assert result.status == "rejected"
+    assert "was killed" in result.why
+    assert home.is_untouched()
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (says("No."), "rejected"),
+        (says('{"code": "a = 1", "file": "../../etc/x.py"}'), "rejected"),
+        (fenced("a = 1\n```\n```python\nb = 2"), "rejected"),
+        (floods(50 * 1024 * 1024), "rejected"),
+        (status(500), "failed"),
+        (status(401), "failed"),
+        (hangs, "failed"),
+    ],
+)
+async def test_an_evolver_that_does_not_deliver_changes_nothing(
+    home: Home, answer: Answer, outcome: str
+) -> None:
+    home.chat.says(answer)
+    evolver = ChatEvolver(home.chat.url, "m", timeout_s=3, retries=1)
+    result = await home.evolve(evolver=evolver)
+    assert result.status == outcome
+    assert result.why
+    assert home.is_untouched()
+
+
+@pytest.mark.parametrize("tool_id", ["../../evil", "/etc/passwd", "a\\b", "..", "`x`$(y)\n# z"])
+async def test_neither_ids_nor_answers_name_files(home: Home, tool_id: str, tmp_path: Path) -> None:
+    """The file is named from the script, whatever the tool is called and whatever the code says."""
+    home.chat.says(fenced("# file: ../../etc/x.py\n" + NEW, info="python ../../etc/y.py"))
+    result = await home.evolve(tool_id=tool_id, namespace=tool_id)
+    assert result.status == "evolved", result.why
+    assert home.versions == ["shout_v1_1.py"]
+    assert home.promotions[tool_id].evolved_file == "tools/shout_v1_1.py"
+    assert os.listdir(tmp_path) == ["root"]  # noqa: PTH208  # names are all that is asked for
+    (entry,) = read_changelog(home.root / CHANGELOG_FILE)
+    assert entry.tool_id == tool_id
+
+
+async def test_versions_that_exist_are_stepped_over(home: Home) -> None:
+    """Files, and versions that the service knows of; never overwritten, never used twice."""
+    (home.tools / "shout_v1_1.py").write_text("mine")
+    (home.tools / "shout_v1_2.py").symlink_to("nowhere")
+    home.chat.says(fenced(NEW))
+    result = await home.evolve()
+    assert result.version == "1.3.0"
+    assert (home.tools / "shout_v1_1.py").read_text() == "mine"
+    registry = Registry()
+    await registry.promote(
+        "shout",
+        Promotion(
+            evolved_version="1.7.0", original_version="1.0.0", promoted_at="2026-02-20T14:30:00Z"
+        ),
+    )
+    home.chat.says(fenced(NEWER))
+    assert (await home.evolve(service=registry)).version == "1.8.0"
+
+
+async def test_secrets_stay_at_home(home: Home) -> None:
+    """Of the source, the reason, the failures: nothing reaches the model, all is put back."""
+    secret = "ghp_" + "a1B2c3D4e5" * 4
+    source = f'KEY = "{secret}"\nprint(KEY[0])\n'
+    home.script.write_text(source)
+
+    class Doubling:
+        async def evolve(self, task: EvolutionTask) -> EvolvedCode:
+            assert secret not in repr(task)
+            return EvolvedCode(task.source + "print(2)\n", f"uses {secret}")
+
+    result = await home.evolve(
+        evolver=Doubling(),
+        reason=f"401 for {secret}",
+        failures=[PastFailure(scenario="s", error_message=f"bad key {secret}")],
+    )
+    assert result.status == "evolved"
+    assert result.file is not None
+    assert result.file.read_text() == source + "print(2)\n"
+    assert secret not in home.promotions_file.read_text()
+    assert secret not in (home.root / CHANGELOG_FILE).read_text()
+    assert secret not in result.model_dump_json()
+
+
+async def test_an_evolver_that_breaks_is_told_and_changes_nothing(home: Home) -> None:
+    class Broken:
+        async def evolve(self, task: EvolutionTask) -> EvolvedCode:  # noqa: ARG002
+            raise RuntimeError("out of ideas")
+
+    result = await home.evolve(evolver=Broken())
+    assert result.status == "failed"
+    assert "RuntimeError: out of ideas" in result.why
+    assert home.is_untouched()
+
+
+async def test_a_service_that_is_away_holds_nothing_up(
+    home: Home, chat: ScriptedChatServer
+) -> None:
+    """What was promoted here stands, and the result says that the service does not know."""
+    home.chat.says(fenced(NEW))
+    async with AsyncClient("http://127.0.0.1:9", retries=0) as client:
+        result = await home.evolve(service=client)
+    assert result.status == "evolved"
+    assert not result.told_service
+    assert any("was not told of the promotion" in note for note in result.notes)
+    assert home.promotions["shout"] == result.promotion
+
+
+async def test_a_script_that_is_no_python_needs_checks(home: Home) -> None:
+    shell = home.tools / "shout.sh"
+    shell.write_text("#!/bin/sh\necho $1\n")
+    shell.chmod(0o755)
+    home.chat.says(fenced('#!/bin/sh\necho "$1"', info="sh"))
+    result = await home.evolve(script=shell)
+    assert result.status == "failed"
+    assert "configure checks" in result.why
+    assert not home.chat.asked, "the model is not even asked"
+    result = await home.evolve(script=shell, checks=Checks(commands=(("sh", "-n", "{file}"),)))
+    assert result.file == home.tools / "shout_v1_1.sh"
+    assert os.access(result.file, os.X_OK)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "line 1"),
+        ('{"shout": {"evolved_version": "1.1.0"}}', "all six keys"),
+        ("[]", "object"),
+    ],
+)
+async def test_a_broken_promotions_file_is_told_and_kept(
+    home: Home, content: str, said: str
+) -> None:
+    home.promotions_file.write_text(content)
+    result = await home.evolve()
+    assert result.status == "failed"
+    assert said in result.why
+    assert home.promotions_file.read_text() == content
+    assert not home.versions
+    assert not home.chat.asked
+
+
+@pytest.mark.parametrize(
+    "evolved_file",
+    [".env", "tools/.env", "tools/shout.py", "tools/none_v1_1.py", "tools/shout_v9_9.py"],
+)
+async def test_promotions_cannot_make_the_evolver_read_other_files(
+    home: Home, evolved_file: str
+) -> None:
+    """A promotion of something else, or of nothing: the original evolves, and a note tells why."""
+    (home.root / ".env").write_text("PRIVATE")
+    (home.tools / ".env").write_text("PRIVATE")
+    promotion = Promotion(
+        evolved_version="1.1.0",
+        evolved_file=evolved_file,
+        original_version="1.0.0",
+        promoted_at="2026-02-20T14:30:00Z",
+    )
+    write_promotions(home.promotions_file, {"shout": promotion})
+    home.chat.says(fenced(NEW))
+    result = await home.evolve()
+    assert result.version == "1.2.0"
+    assert "PRIVATE" not in home.chat.asked[0].user
+    assert OLD.strip() in home.chat.asked[0].user
+    assert any("the original" in note for note in result.notes)
+
+
+async def test_a_linked_folder_is_followed_once(home: Home, tmp_path: Path) -> None:
+    """The real folder gets the file, and the promotion names it below the promotions' folder."""
+    (home.root / "current").symlink_to("tools")
+    (tmp_path / "alias").symlink_to(home.root)
+    home.chat.says(fenced(NEW))
+    result = await home.evolve(
+        script=tmp_path / "alias" / "current" / "shout.py",
+        promotions_file=tmp_path / "alias" / PROMOTIONS_FILE,
+    )
+    assert result.status == "evolved", result.why
+    assert home.versions == ["shout_v1_1.py"]
+    assert home.promotions["shout"].evolved_file == "tools/shout_v1_1.py"
+
+
+async def test_a_script_outside_is_not_evolved(home: Home, tmp_path: Path) -> None:
+    outside = tmp_path / "other.py"
+    outside.write_text(OLD)
+    (home.tools / "link.py").symlink_to(outside)
+    for script in (outside, home.tools / "link.py", home.tools / "none.py"):
+        result = await home.evolve(script=script)
+        assert result.status == "failed"
+    assert not home.chat.asked
+    assert not (tmp_path / "other_v1_1.py").exists()
+
+
+@pytest.fixture
+def readable_by_all(chat: ScriptedChatServer) -> Iterator[Home]:
+    """Below the system's own temporary folder, for another user cannot enter pytest's."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Home(Path(name) / "root", chat)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+async def test_a_folder_that_cannot_be_written_changes_nothing(
+    readable_by_all: Home, when: str
+) -> None:
+    """Known beforehand the model is not asked; else the new version is given up."""
+    home = readable_by_all
+    superuser = os.geteuid() == 0
+
+    class Locking:
+        asked = 0
+
+        async def evolve(self, task: EvolutionTask) -> EvolvedCode:  # noqa: ARG002
+            self.asked += 1
+            home.tools.chmod(0o555)
+            return EvolvedCode(NEW)
+
+    evolver = Locking()
+    home.root.chmod(0o777)
+    if when == "before":
+        home.tools.chmod(0o555)
+    if superuser:  # nothing is forbidden to it
+        os.chown(home.tools, 65534, 65534)
+        os.seteuid(65534)
+    try:
+        result = await home.evolve(evolver=evolver)
+    finally:
+        if superuser:
+            os.seteuid(0)
+        home.tools.chmod(0o755)
+    assert result.status == "failed"
+    assert evolver.asked == (when == "meanwhile")
+    assert not home.versions
+    assert home.promotions == {}
+
+
+async def test_a_promotions_file_that_cannot_be_written_leaves_no_file(home: Home) -> None:
+    """The new version is taken away again: it would be in nobody's way, but it was not promoted."""
+
+    class Blocking:
+        async def evolve(self, task: EvolutionTask) -> EvolvedCode:  # noqa: ARG002
+            home.promotions_file.mkdir()
+            return EvolvedCode(NEW)
+
+    result = await home.evolve(evolver=Blocking())
+    assert result.status == "failed"
+    assert not home.versions
+
+
+async def test_a_changelog_that_cannot_be_written_is_caught_up(home: Home) -> None:
+    """The promotion stands, and the next evolution adds the line that is missing."""
+    (home.root / CHANGELOG_FILE).mkdir()
+    home.chat.says(fenced(NEW), fenced(NEWER))
+    result = await home.evolve()
+    assert result.status == "evolved"
+    assert any("the changelog could not be written" in note for note in result.notes)
+    (home.root / CHANGELOG_FILE).rmdir()
+    await home.evolve()
+    first, second = read_changelog(home.root / CHANGELOG_FILE)
+    assert (first.version, first.source) == ("1.1.0", "found")
+    assert first.sha256 == hashlib.sha256(NEW.encode()).hexdigest()
+    assert (second.version, second.source) == ("1.2.0", "evolved")
+
+
+async def test_one_tool_evolved_twice_at_once_gets_two_versions(home: Home) -> None:
+    """The later one is in force, and says that it was not made from the one before it."""
+    home.chat.says(fenced(NEW), fenced(NEWER))
+    results = await asyncio.gather(home.evolve(), home.evolve())
+    assert sorted(str(result.version) for result in results) == ["1.1.0", "1.2.0"]
+    assert home.promotions["shout"].evolved_version == "1.2.0"
+    (later,) = [result for result in results if result.version == "1.2.0"]
+    assert any("replaces 1.1.0" in note for note in later.notes)
+
+
+EVOLVES = """
+import asyncio, sys
+from pathlib import Path
+from aftercall.evolution import EvolvedCode, EvolvingTool, evolve
+import aftercall.evolution.commit as commit
+
+class Numbering:
+    async def evolve(self, task):
+        return EvolvedCode(f"print({task.reason!r})")
+
+async def main(root, tool_id, times):
+    for number in range(times):
+        result = await evolve(
+            EvolvingTool(tool_id=tool_id, namespace=tool_id, script=root / "tools" / "shout.py"),
+            Numbering(), promotions_file=root / ".tool_promotions.json",
+            reason=f"{tool_id} {number}",
+        )
+        assert result.status == "evolved", result.why
+
+root, tool_id, times, killed_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+
+def wait_to_be_killed(*_args, **_kwargs):
+    print("ready", flush=True)
+    sys.stdin.read()
+
+if killed_at:
+    setattr(commit, killed_at, wait_to_be_killed)
+    if killed_at == "update_promotions":  # after its file is made, before it is written
+        def update(path, change):
+            change({})
+            wait_to_be_killed()
+        commit.update_promotions = update
+print("started", flush=True)
+asyncio.run(main(root, tool_id, times))
+"""
+
+
+def start(
+    root: Path, tool_id: str, *, times: int = 1, killed_at: str = ""
+) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", EVOLVES, str(root), tool_id, str(times), killed_at],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.real
+def test_processes_that_evolve_at_once_lose_no_entry(home: Home) -> None:
+    """Three processes, five evolutions each, one script: every version is there exactly once."""
+    ids = ["one", "two", "three"]
+    processes = [start(home.root, tool_id, times=5) for tool_id in ids]
+    for process in processes:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert set(home.promotions) == set(ids)
+    entries = read_changelog(home.root / CHANGELOG_FILE)
+    assert sorted(e.reason for e in entries) == sorted(f"{i} {n}" for i in ids for n in range(5))
+    assert len({entry.version for entry in entries}) == 15
+    assert len(home.versions) == 15
+    for entry in entries:
+        assert entry.file is not None
+        content = (home.root / entry.file).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == entry.sha256
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("killed_at", "promoted"),
+    [("_create", False), ("update_promotions", False), ("append_entries", True)],
+)
+async def test_a_kill_leaves_nothing_half_done(home: Home, killed_at: str, promoted: bool) -> None:
+    """Before the file, between file and promotion, and before the changelog; then all goes on."""
+    with start(home.root, "shout", killed_at=killed_at) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["started\n", "ready\n"]
+        process.kill()
+    left = home.versions
+    assert left == ([] if killed_at == "_create" else ["shout_v1_1.py"])
+    assert set(home.promotions) == ({"shout"} if promoted else set())
+    home.chat.says(fenced(NEW))
+    result = await home.evolve()
+    assert result.status == "evolved", result.why
+    assert result.version == ("1.1.0" if killed_at == "_create" else "1.2.0")
+    versions = [entry.version for entry in read_changelog(home.root / CHANGELOG_FILE)]
+    assert versions == (["1.1.0", "1.2.0"] if promoted else [result.version])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"max_rounds": 0}, {"version": "newest"}, {"tool_id": ""}, {"namespace": "x" * 300}]
+)
+async def test_what_makes_no_sense_is_refused(home: Home, changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"max_rounds|version|character"):
+        await home.evolve(**changes)
+    assert home.is_untouched()

@@ -1,0 +1,269 @@
+"""Accepting code: what must be true of its text, and a tool's own checks with all their limits."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.errors import ConfigurationError
+from aftercall.evolution import Checks, checks_beside
+from aftercall.evolution.acceptance import MAX_SOURCE_BYTES, RejectedCodeError, accept
+from aftercall.evolution.checks import CheckReport, run_checks
+from aftercall.evolution.hidden_values import HiddenValues
+from aftercall.redaction import DEFAULT_REDACTOR
+
+OLD = "def shout(text):\n    return text.upper()\n"
+NEW = "def shout(text=''):\n    return text.upper()\n"
+
+
+def accepted(code: str, language: str = "python") -> str:
+    return accept(code, known=(OLD,), language=language)
+
+
+def test_good_code_is_kept_with_plain_line_ends() -> None:
+    assert accepted(NEW.replace("\n", "\r\n").strip()) == NEW
+    assert accepted("text = '''\n  trailing  \n'''") == "text = '''\n  trailing  \n'''\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def shout(:\n", "no Python at line 1"),
+        ("return 1\n", "no Python at line 1: 'return' outside function"),
+        ("Sure! Here is the code:\n\ndef shout(): ...\n", "no Python at line 1"),
+        ("# only a remark\n", "no statement"),
+        ("", "no statement"),
+        (OLD, "the same as before"),
+        ("# better\ndef shout( text ):\n\n    return text.upper()  # loud\n", "the same as before"),
+        ("a = 1\0\n", "line 1 holds the unseen character U.0000"),
+        ("a = 1\nb = '\u202e'\n", "line 2 holds the unseen character U.202E"),
+        ("a = '\ud800'\n", "UTF-8 cannot write"),
+        ("a = " + "(" * 5000 + ")" * 5000 + "\n", "no Python|cannot be parsed"),
+        ("a = " + "-" * 100_000 + "1\n", "no Python|cannot be parsed"),
+        ("a = 1\n" * MAX_SOURCE_BYTES, "bytes; at most"),
+        ("# coding: no-such-coding\na = 1\n", "no Python"),
+    ],
+)
+def test_code_that_is_not_whole_new_and_readable_is_rejected(code: str, said: str) -> None:
+    with pytest.raises(RejectedCodeError, match=said):
+        accepted(code)
+
+
+@given(st.text())
+def test_any_text_is_accepted_or_rejected(text: str) -> None:
+    """No text raises anything else, and what is accepted is accepted again."""
+    try:
+        code = accepted(text)
+    except RejectedCodeError:
+        return
+    assert accepted(code) == code
+
+
+def test_other_languages_are_not_parsed() -> None:
+    assert accepted('#!/bin/sh\necho "$1"\n', language="sh") == '#!/bin/sh\necho "$1"\n'
+
+
+def test_secrets_of_a_source_are_hidden_and_come_back() -> None:
+    """The evolver never sees them; expressions that only look like one stay."""
+    secret = "ghp_" + "a1B2c3D4e5" * 4
+    source = (
+        f'import os\nAPI = "{secret}"\ntoken = os.getenv("TOKEN_NAME")\n# password: hunter22x\n'
+    )
+    hidden = HiddenValues(source, language="python", redactor=DEFAULT_REDACTOR)
+    assert secret not in hidden.source
+    assert "hunter22x" not in hidden.source
+    assert 'token = os.getenv("TOKEN_NAME")' in hidden.source
+    assert hidden.restore(hidden.source) == source
+    assert hidden.restore(hidden.source + "more = 1\n") == source + "more = 1\n"
+    assert secret not in hidden.hide(f"it printed {secret}!")
+    with pytest.raises(RejectedCodeError, match="stands for nothing"):
+        hidden.restore('x = "[redacted:source:99]"')
+
+
+@given(st.text() | st.lists(st.sampled_from(['k = "', "password=", "[redacted:source:0]", "\n",
+    "sk-abcdefghijklmnopqrstuv", '"', "Bearer abcdef0123456789", " "])).map("".join))  # fmt: skip
+def test_hiding_and_restoring_gives_any_source_back(source: str) -> None:
+    for language in ("python", "sh"):
+        hidden = HiddenValues(source, language=language, redactor=DEFAULT_REDACTOR)
+        assert hidden.restore(hidden.source) == source
+
+
+async def run(script: str, *, code: str = NEW, **settings: object) -> CheckReport:
+    """Check `code` by a Python program."""
+    checks = Checks(commands=(("{python}", "-c", script, "{file}"),), **settings)  # type: ignore[arg-type]
+    return await run_checks(checks, file_name="shout.py", code=code)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; waits for the system to notice, for 10 seconds."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        os.sched_yield()
+    return False
+
+
+async def test_checks_see_the_candidate_under_the_scripts_name() -> None:
+    """In a folder of its own, which is working folder and home, and is gone afterwards."""
+    report = await run(
+        "import shout, os, sys; assert shout.shout() == '';"
+        "assert sys.argv[1] == os.path.join(os.getcwd(), 'shout.py');"
+        "assert os.environ['HOME'] == os.environ['TMPDIR'] == os.getcwd();"
+        "print(os.getcwd()); sys.exit(3)"
+    )
+    assert report.why.endswith("failed with exit code 3")
+    assert not os.path.exists(report.output.strip())  # noqa: ASYNC240, PTH110  # of a test
+
+
+async def test_all_commands_must_pass_in_order() -> None:
+    checks = Checks(
+        commands=(("true",), ("sh", "-c", "echo second >&2; exit 7"), ("sh", "-c", "echo third"))
+    )
+    report = await run_checks(checks, file_name="shout.py", code=NEW)
+    assert report == CheckReport(
+        False, "the check `sh -c echo second >&2; exit 7` failed with exit code 7", "second\n"
+    )
+
+
+async def test_no_shell_reads_the_commands() -> None:
+    checks = Checks(commands=(("echo", "$HOME; touch {folder}/x && false"), ("false",)))
+    report = await run_checks(checks, file_name="a b;c.py", code=NEW)
+    assert "`false`" in report.why
+
+
+async def test_a_program_that_is_not_there_is_told() -> None:
+    checks = Checks(commands=(("no-such-program",),))
+    report = await run_checks(checks, file_name="shout.py", code=NEW)
+    assert not report.passed
+    assert "no-such-program cannot be started" in report.output
+
+
+async def test_the_environment_is_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    report = await run(
+        "import os, sys; print(sorted(os.environ)); sys.exit(1)", env={"MODE": "test"}
+    )
+    names = set(eval(report.output))  # noqa: S307  # a list that the line above printed
+    assert names <= {
+        "PATH",
+        "LANG",
+        "LC_CTYPE",
+        "HOME",
+        "TMPDIR",
+        "PYTHONDONTWRITEBYTECODE",
+        "MODE",
+    }
+    assert "MODE" in names
+
+
+FORK = (
+    "import os, subprocess, sys, time\n"
+    "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+    "print(child.pid, flush=True)\n"
+)
+
+
+async def test_a_check_that_hangs_is_killed_with_its_children() -> None:
+    report = await run(FORK + "time.sleep(600)", timeout_s=1.5)
+    assert not report.passed
+    assert "not done after 1.5 s and was killed" in report.why
+    assert gone(int(report.output))
+
+
+async def test_what_a_check_leaves_running_is_killed_too() -> None:
+    """It holds the pipe open, and neither delays the end nor outlives it."""
+    before = time.monotonic()
+    report = await run(FORK + "sys.exit(5)", timeout_s=60)
+    assert "exit code 5" in report.why
+    assert gone(int(report.output))
+    assert time.monotonic() - before < 30
+
+
+async def test_a_cancelled_evolution_ends_its_checks(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    script = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    task = asyncio.create_task(run(script))
+    while not mark.exists() or not mark.read_text():  # noqa: ASYNC110  # by another process
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert gone(int(mark.read_text()))
+
+
+async def test_megabytes_of_output_are_kept_in_part() -> None:
+    """The beginning and the end, and how much is missing."""
+    report = await run(
+        "import sys; print('begin'); sys.stdout.write('x' * 20_000_000); print('end');"
+        "sys.stdout.flush(); sys.exit(1)"
+    )
+    assert report.output.startswith("begin\n")
+    assert report.output.endswith("end\n")
+    assert "bytes left out" in report.output
+    assert len(report.output) < 5000
+
+
+@pytest.mark.parametrize(
+    ("script", "settings"),
+    [
+        ("x = bytearray(10**9)", {"memory_bytes": 512 * 1024**2}),
+        ("open('big', 'wb').write(bytes(2 * 1024**2))", {"file_bytes": 1024**2}),
+        ("fs = [open('/dev/null') for _ in range(100)]", {"open_files": 32}),
+        ("while True: pass", {"cpu_s": 1}),
+    ],
+)
+async def test_limits_of_the_system_hold(script: str, settings: dict[str, int]) -> None:
+    """Memory, file size, open files and processor time; without the limit the first three pass."""
+    assert not (await run(script, **{"timeout_s": 60} | settings)).passed  # type: ignore[arg-type]
+    if "cpu_s" not in settings:
+        assert (await run(script, timeout_s=60, memory_bytes=None)).passed
+
+
+async def test_what_is_kept_is_what_was_checked_not_what_checks_made_of_it() -> None:
+    """Code that rewrites its own file has no part in it: the report carries no code."""
+    assert (await run("import sys; open(sys.argv[1], 'w').write('evil')")).passed
+
+
+async def test_files_that_checks_need_come_along(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "case.txt").write_text("loud")
+    report = await run(
+        "import shout; assert shout.shout(open('data/case.txt').read()) == 'LOUD'",
+        files=(tmp_path / "data",),
+    )
+    assert report.passed
+    with pytest.raises(ConfigurationError, match="cannot be prepared"):
+        await run("", files=(tmp_path / "none",))
+
+
+async def test_a_test_file_beside_the_tool_is_run_by_pytest(tmp_path: Path) -> None:
+    script = tmp_path / "shout.py"
+    script.write_text(OLD)
+    assert checks_beside(script) is None
+    (tmp_path / "test_shout.py").write_text(
+        "import shout\n\ndef test_nothing_is_no_error():\n    assert shout.shout() == ''\n"
+    )
+    checks = checks_beside(script, timeout_s=50)
+    assert checks is not None
+    assert checks.timeout_s == 50
+    assert (await run_checks(checks, file_name="shout.py", code=NEW)).passed
+    report = await run_checks(checks, file_name="shout.py", code=OLD)
+    assert not report.passed
+    assert "test_nothing_is_no_error" in report.output
+
+
+@pytest.mark.parametrize(
+    "settings", [{"commands": ()}, {"commands": ((),)}, {"commands": (("true",),), "timeout_s": 0}]
+)
+def test_checks_that_check_nothing_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError):
+        Checks(**settings)  # type: ignore[arg-type]

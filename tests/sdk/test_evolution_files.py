@@ -1,0 +1,212 @@
+"""Versioned files: named from script and version alone, in its folder, never overwritten."""
+
+import os
+import re
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from aftercall.evolution.changelog import ChangelogEntry, append_entries, read_changelog
+from aftercall.evolution.versioned_files import (
+    ScriptError,
+    create_beside,
+    resolve_script,
+    stem_of,
+    version_in,
+    versioned_name,
+    versions_beside,
+)
+from aftercall.versions import VersionNumber
+
+HOSTILE = st.text(
+    st.sampled_from(string.ascii_letters + "._-/\\ \n\t\r;$`'\"<>|&*?~:%\u202eü\u0301日"),
+    min_size=1,
+) | st.text(min_size=1)
+FILE_NAMES = HOSTILE.filter(
+    lambda name: "/" not in name and "\0" not in name and name not in {".", ".."}
+)
+VERSIONS = st.builds(
+    VersionNumber, st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1), st.integers(0, 99)
+)
+
+
+@given(name=HOSTILE, version=VERSIONS)
+@example(name="../../evil", version=VersionNumber(1, 1))
+@example(name="..", version=VersionNumber(1, 1))
+@example(name="-rf.py", version=VersionNumber(1, 1))
+@example(name="_v1_1.py", version=VersionNumber(1, 2))
+@example(name="x" * 300 + ".py", version=VersionNumber(1, 1))
+def test_whatever_a_script_is_called_its_versions_stay_in_its_folder(
+    name: str, version: VersionNumber
+) -> None:
+    """One visible, printable segment of a path that gives its version back; or a clear error."""
+    try:
+        made = versioned_name(name, version)
+    except ScriptError:
+        assert not re.fullmatch(r"(\.[A-Za-z0-9]{1,10})?", Path(name).suffix)
+        return
+    assert os.path.basename(made) == made  # noqa: PTH119  # the plain truth about a segment
+    assert not made.startswith((".", "-"))
+    assert made.isprintable()
+    assert not set(made) & set("/\\ ;$`'\"<>|&*?~:%")
+    assert len(made.encode()) < 200
+    assert version_in(made, name) == version
+
+
+@given(one=FILE_NAMES, other=FILE_NAMES)
+@example(one="a b.py", other="a+b.py")
+@example(one="é.py", other="e\u0301.py")
+def test_two_scripts_share_no_names_of_versions(one: str, other: str) -> None:
+    """Unless one is a version of the other, or they differ in the suffix only."""
+    bare = [
+        re.sub(r"(_v\d+_\d+(_\d+)?)$", "", Path(name).stem, flags=re.ASCII) for name in (one, other)
+    ]
+    if bare[0] != bare[1]:
+        assert stem_of(one) != stem_of(other)
+
+
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [
+        ("translator.py", "translator_v1_2.py"),
+        ("translator_v1_1.py", "translator_v1_2.py"),
+        ("translator_v1.py", "translator_v1_v1_2.py"),
+        ("übersetzer.py", "übersetzer_v1_2.py"),
+        ("run", "run_v1_2"),
+        ("tool.v2.sh", "tool.v2_v1_2.sh"),
+    ],
+)
+def test_ordinary_names_stay_as_they_are(script: str, name: str) -> None:
+    assert versioned_name(script, VersionNumber(1, 2)) == name
+
+
+def test_versions_are_found_whatever_they_are(tmp_path: Path) -> None:
+    """A folder or a broken link takes its version too; other names do not."""
+    script = tmp_path / "shout.py"
+    script.write_text("print(1)")
+    (tmp_path / "shout_v1_1.py").touch()
+    (tmp_path / "shout_v1_10.py").mkdir()
+    (tmp_path / "shout_v2_0_1.py").symlink_to("nowhere")
+    for other in ("shout_v1_3.txt", "shout_v1.py", "shouting_v9_9.py", "shout_v1_4.py.bak"):
+        (tmp_path / other).touch()
+    assert sorted(versions_beside(script)) == [(1, 1, 0), (1, 10, 0), (2, 0, 1)]
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "broken link", "folder"])
+def test_nothing_is_ever_overwritten(tmp_path: Path, kind: str) -> None:
+    """Not through a link either."""
+    script = tmp_path / "shout.py"
+    script.write_text("print(1)")
+    victim = tmp_path / "victim"
+    taken = tmp_path / "shout_v1_1.py"
+    match kind:
+        case "file":
+            taken.write_text("old")
+        case "folder":
+            taken.mkdir()
+        case "link":
+            victim.write_text("old")
+            taken.symlink_to(victim)
+        case _:
+            taken.symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        create_beside(script, VersionNumber(1, 1), "new")
+    assert not taken.is_file() or taken.read_text() == "old"
+    assert victim.exists() == (kind == "link")
+
+
+def test_a_version_has_the_mode_of_its_script(tmp_path: Path) -> None:
+    """A script that can be started stays one; set-uid is not passed on."""
+    script = tmp_path / "shout.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o4755)
+    made = create_beside(script, VersionNumber(1, 1), "#!/bin/sh\nexit 0\n")
+    assert made.stat().st_mode & 0o7777 == 0o755
+
+
+def test_a_script_must_be_a_file_below_the_promotions(tmp_path: Path) -> None:
+    """A link may lead to it inside its folder, and the folder may be a link; nothing leads out."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "tools").mkdir(parents=True)
+    outside.mkdir()
+    (root / "tools" / "shout.py").touch()
+    (outside / "secret.py").touch()
+    (root / "tools" / "alias.py").symlink_to("shout.py")
+    (root / "tools" / "leak.py").symlink_to(outside / "secret.py")
+    (root / "elsewhere").symlink_to(outside)
+    (root / "linked").symlink_to("tools")
+    shout = root / "tools" / "shout.py"
+    assert resolve_script(shout, root) == shout.resolve()
+    assert resolve_script(root / "linked" / "shout.py", root) == shout.resolve()
+    assert resolve_script(root / "tools" / "alias.py", root) == shout.resolve()
+    for path, said in {
+        root / "tools" / "leak.py": "link into another folder",
+        root / "elsewhere" / "secret.py": "is not below",
+        root / "tools" / ".." / ".." / "outside" / "secret.py": "is not below",
+        root / "tools" / "none.py": "cannot be found",
+        root / "tools": "is no file",
+    }.items():
+        with pytest.raises(ScriptError, match=said):
+            resolve_script(path, root)
+
+
+def entry(**changes: object) -> ChangelogEntry:
+    fields = {
+        "at": "2026-02-20T14:30:00Z",
+        "namespace": "shout",
+        "tool_id": "shout",
+        "version": "1.1.0",
+        "made_from": "1.0.0",
+        "file": "tools/shout_v1_1.py",
+        "sha256": "0" * 64,
+        "reason": "fails",
+        "mutation": "guard",
+    }
+    return ChangelogEntry.model_validate(fields | changes)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))))
+def test_any_text_stays_in_its_line(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
+    """What is written comes back, in order, one line of ASCII each."""
+    path = tmp_path_factory.mktemp("log") / "log.jsonl"
+    entries = [entry(reason=text, mutation=f"\n## {text}\u2028```") for text in texts]
+    for one in entries:
+        append_entries(path, [one])
+    assert read_changelog(path) == entries
+    if entries:
+        lines = path.read_bytes().split(b"\n")
+        assert len(lines) == len(entries) + 1
+        assert all(line.decode("ascii").isprintable() for line in lines)
+
+
+def test_half_a_line_swallows_no_other(tmp_path: Path) -> None:
+    """A killed process leaves half of its entry; those before and after it are whole."""
+    path = tmp_path / "log.jsonl"
+    append_entries(path, [entry()])
+    with path.open("ab") as file:
+        file.write(b'{"at": "2026-02-')
+    append_entries(path, [entry(version="1.2.0")])
+    assert [one.version for one in read_changelog(path)] == ["1.1.0", "1.2.0"]
+
+
+def test_what_was_found_stands_once(tmp_path: Path) -> None:
+    """A promotion that is in the changelog already is not told again."""
+    path = tmp_path / "log.jsonl"
+    append_entries(path, [entry()])
+    append_entries(path, [entry(source="found"), entry(version="1.2.0", source="found")])
+    append_entries(path, [entry(version="1.2.0", source="found")])
+    assert [one.version for one in read_changelog(path)] == ["1.1.0", "1.2.0"]
+
+
+def test_a_changelog_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("old")
+    (tmp_path / "log.jsonl").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic"):
+        append_entries(tmp_path / "log.jsonl", [entry()])
+    assert victim.read_text() == "old"

@@ -1,0 +1,634 @@
+"""Executors: what the registry says is data; hostile inputs, limits and failures, with true tools.
+
+Every command line here is a real process.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aftercall.errors import ConfigurationError
+from aftercall.executors import (
+    Command,
+    CommandExecutor,
+    Executors,
+    PythonExecutor,
+    ToolFailedError,
+    ToolRefusedError,
+)
+from aftercall.executors.arguments import Places, fill
+from aftercall.json_values import JsonValue
+from aftercall.wire import Tool
+
+ECHO = "import json, sys\nprint(json.dumps(sys.argv[1:]))\n"
+
+
+def tool(implementation: JsonValue = None, **fields: Any) -> Tool:
+    spec = {"tool_id": "t", "name": "t", "updated_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    return Tool.model_validate(spec | {"implementation": implementation} | fields)
+
+
+def python_tool(*items: str, **fields: Any) -> Tool:
+    return tool({"command": "python", "args_template": list(items)}, **fields)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "echo.py").write_text(ECHO)
+    (tmp_path / "outside.py").write_text(ECHO)
+    return tmp_path
+
+
+@pytest.fixture
+def commands(folder: Path) -> CommandExecutor:
+    return CommandExecutor(
+        folder,
+        tool_dir=folder / "tools",
+        commands={"python": sys.executable},
+        max_output_bytes=100_000,
+    )
+
+
+async def fails(
+    executor: Any, a_tool: Tool, data: JsonValue = None, **options: Any
+) -> ToolFailedError:
+    with pytest.raises(ToolFailedError) as failure:
+        await executor.execute(a_tool, data, **options)
+    return failure.value
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def gone(pid: int) -> bool:
+    """Whether a process that was killed ends, which the kernel does a moment later."""
+    deadline = time.monotonic() + 10
+    while alive(pid) and time.monotonic() < deadline:  # noqa: ASYNC110  # a process tells no event
+        await asyncio.sleep(0.01)
+    return not alive(pid)
+
+
+# Command lines: what an input can do
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "; rm -rf /", "$(touch pwned)", "`touch pwned`", "&& touch pwned", "| cat", "> pwned", "*",
+        "a\nb\r\nc", "../../etc/passwd", "{tool_dir}", "{evolved_file}", "{input}", '"quoted"',
+        "'", "\\", "%s %n", "", " ", "ü\U0001f600", "\x1b[31m", "a" * 100_000,
+    ],
+)  # fmt: skip
+async def test_an_input_is_exactly_one_argument(
+    commands: CommandExecutor, folder: Path, text: str
+) -> None:
+    """Whatever it holds; there is no shell, and it is looked through for nothing."""
+    echo = python_tool("{tool_dir}/echo.py", "first", "{input}", "last")
+    wide = CommandExecutor(folder, tool_dir=folder / "tools", commands={"python": sys.executable})
+    assert (await wide.execute(echo, text)).value == ["first", text, "last"]
+    assert sorted(os.listdir(folder)) == ["outside.py", "tools"]  # noqa: PTH208  # names alone
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=50))
+def test_every_item_of_a_template_becomes_one_argument(text: str) -> None:
+    """For any input, as a whole and as a part."""
+    places = Places(Path("/tools"))
+    line = fill(["{a}!", "--text={a}", "--", "{a}"], {"a": f"x{text}"}, places)
+    assert line.arguments == (f"x{text}!", f"--text=x{text}", "--", f"x{text}")
+    assert line.stdin is None
+
+
+@pytest.mark.parametrize("text", ["--help", "-x", "-", "--", "-rf"])
+async def test_an_input_cannot_become_an_option(commands: CommandExecutor, text: str) -> None:
+    """It is refused before the tool runs, unless the template says that options are over."""
+    failure = await fails(commands, python_tool("{tool_dir}/echo.py", "{input}"), text)
+    assert not failure.ran
+    assert "begins with a hyphen" in str(failure)
+    behind = python_tool("{tool_dir}/echo.py", "--", "{input}")
+    assert (await commands.execute(behind, text)).value == ["--", text]
+    named = python_tool("{tool_dir}/echo.py", "--text={input}")
+    assert (await commands.execute(named, text)).value == [f"--text={text}"]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"a": "x\0y"}, "NUL"),
+        ({"b": 1}, "needs 'a' in its input"),
+        ("text", "must be an object"),
+        ({"a": "x" * 200_000}, "at most 131,071"),
+    ],
+)
+async def test_an_input_that_does_not_fit_is_rejected_before_the_tool_runs(
+    commands: CommandExecutor, data: JsonValue, said: str
+) -> None:
+    """So another tool may be tried."""
+    failure = await fails(commands, python_tool("{tool_dir}/echo.py", "x{a}"), data)
+    assert (failure.ran, failure.error.type) == (False, "InvalidInput")
+    assert said in str(failure)
+
+
+async def test_members_of_an_input_go_where_they_are_named(commands: CommandExecutor) -> None:
+    """Text as it is, anything else as JSON; what is not named stays out."""
+    echo = python_tool("{tool_dir}/echo.py", "{a}/{b}", "{c}", "{input}", '{"x": 1}')
+    data: JsonValue = {"a": "ü", "b": 1.5, "c": ["x", None], "input": 3, "tool_dir": "/etc"}
+    [first, second, whole, literal] = (await commands.execute(echo, data)).value  # type: ignore[misc]  # a list of four
+    assert (first, second, literal) == ("ü/1.5", '["x", null]', '{"x": 1}')
+    assert whole == '{"a": "ü", "b": 1.5, "c": ["x", null], "input": 3, "tool_dir": "/etc"}'
+
+
+async def test_an_input_that_the_template_does_not_name_goes_to_standard_input(
+    commands: CommandExecutor, folder: Path
+) -> None:
+    """However large; a tool that does not read it is not hurt."""
+    (folder / "tools" / "count.py").write_text(
+        "import json, sys\nprint(len(json.load(sys.stdin)['text']))"
+    )
+    data: JsonValue = {"text": "x" * 3_000_000}
+    assert (await commands.execute(python_tool("{tool_dir}/count.py"), data)).value == 3_000_000
+    assert (await commands.execute(python_tool("{tool_dir}/echo.py"), data)).value == []
+
+
+# Command lines: what a registry can do
+
+
+@pytest.mark.parametrize(
+    ("implementation", "said"),
+    [
+        ({"command": "/bin/sh", "args_template": ["-c", "id"]}, "not allowed here"),
+        ({"command": sys.executable, "args_template": ["{tool_dir}/echo.py"]}, "not allowed"),
+        ({"command": "sh", "args_template": ["{tool_dir}/echo.py"]}, "allowed: python"),
+        ({"command": ["python"], "args_template": ["{tool_dir}/echo.py"]}, "not allowed here"),
+        ({"command": "python", "args_template": ["-c", "print(1)"]}, "must name the script"),
+        ({"command": "python", "args_template": ["-m", "this"]}, "must name the script"),
+        ({"command": "python", "args_template": ["{input}"]}, "must name the script"),
+        ({"command": "python", "args_template": ["echo.py"]}, "must name the script"),
+        ({"command": "python", "args_template": ["{tool_dir}/{input}.py"]}, "must name the script"),
+        ({"command": "python", "args_template": ["x{tool_dir}/echo.py"]}, "must name the script"),
+        ({"command": "python", "args_template": []}, "must name the script"),
+        ({"command": "python", "args_template": "{tool_dir}/echo.py"}, "a list of texts"),
+        ({"command": "python", "args_template": ["{tool_dir}/echo.py", 5]}, "a list of texts"),
+        ({"command": "python"}, "a list of texts"),
+        ({"command": "python", "args_template": ["{tool_dir}/echo.py"] * 101}, "at most 100"),
+        ({"command": "python", "args_template": ["{tool_dir}/../outside.py"]}, "holds `..`"),
+        ({"command": "python", "args_template": ["{tool_dir}//etc/passwd"]}, "is absolute"),
+        ({"command": "python", "args_template": ["{tool_dir}/gone.py"]}, "there is no file"),
+        ({"command": "python", "args_template": ["{tool_dir}/out.py"]}, "lies outside"),
+        ({"command": "python", "args_template": ["{tool_dir}/folder"]}, "there is no file"),
+        ({"command": "python", "args_template": ["{evolved_file}"]}, "no version is promoted"),
+        (
+            {"command": "python", "args_template": ["{tool_dir}/echo.py", "x={tool_dir}/../o"]},
+            "holds `..`",
+        ),
+        (
+            {"command": "python", "args_template": ["{tool_dir}/echo.py", "{tool_dir}x"]},
+            "must come a slash",
+        ),
+        ({"args_template": ["{tool_dir}/echo.py"], "command": None}, "not allowed here"),
+    ],
+)
+async def test_what_is_not_allowed_here_is_refused(
+    commands: CommandExecutor, folder: Path, implementation: JsonValue, said: str
+) -> None:
+    """The registry picks among what this machine allows, and widens nothing."""
+    (folder / "tools" / "out.py").symlink_to(folder / "outside.py")
+    (folder / "tools" / "folder").mkdir()
+    with pytest.raises(ToolRefusedError) as refusal:
+        await commands.execute(tool(implementation), None)
+    assert said in str(refusal.value)
+    assert not refusal.value.ran
+
+
+@pytest.mark.parametrize("name", ["../outside.py", "/etc/passwd", "a/../../outside.py", "link.txt"])
+async def test_an_input_cannot_name_a_file_outside(
+    commands: CommandExecutor, folder: Path, name: str
+) -> None:
+    """Neither by its text nor through a symbolic link."""
+    (folder / "tools" / "link.txt").symlink_to(folder / "outside.py")
+    failure = await fails(
+        commands, python_tool("{tool_dir}/echo.py", "{tool_dir}/{name}"), {"name": name}
+    )
+    assert (failure.ran, "not allowed" in str(failure)) == (False, True)
+
+
+async def test_a_program_that_runs_no_scripts_may_be_given_anything(folder: Path) -> None:
+    """Where the local configuration says so; its own arguments come first."""
+    echo = Command(sys.executable, ["-c", "import sys; print(sys.argv[1:])"], runs_scripts=False)
+    executor = CommandExecutor(folder, commands={"echo": echo})
+    made = tool({"command": "echo", "args_template": ["-n", "{input}"]})
+    assert (await executor.execute(made, "x")).value == "['-n', 'x']"
+
+
+def test_settings_that_cannot_work_are_refused(folder: Path) -> None:
+    """When the executor is made, not at the first call."""
+    with pytest.raises(ConfigurationError, match="no command is allowed"):
+        CommandExecutor(folder, commands={})
+    for bad in (folder / "gone", folder / "outside.py"):
+        with pytest.raises(ConfigurationError, match="tool_dir"):
+            CommandExecutor(folder, tool_dir=bad, commands={"python": sys.executable})
+
+
+# Command lines: evolved files
+
+
+async def test_the_evolved_file_takes_the_place_of_the_script(
+    commands: CommandExecutor, folder: Path
+) -> None:
+    """By itself, by its placeholder, and when nothing else is known (seed 002)."""
+    (folder / "tools" / "echo_v1_1.py").write_text(ECHO.replace("[1:]", "[1:] + ['evolved']"))
+    evolved = {"command": "python", "evolved_file": "tools/echo_v1_1.py"}
+    for template in (["{tool_dir}/echo.py", "{input}"], ["{evolved_file}", "{input}"]):
+        made = tool(evolved | {"args_template": template})
+        assert (await commands.execute(made, "x")).value == ["x", "evolved"]
+    bare = tool({"evolved_file": "tools/echo_v1_1.py"})
+    assert commands.fits(bare)
+    assert (await commands.execute(bare, "x")).value == ["x", "evolved"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tools/gone.py", "there is no file"), ("../x.py", "holds `..`"), ("/etc/x.py", "absolute"),
+        ("link.py", "lies outside"), ("tools", "there is no file"), ("", "names no file"),
+    ],
+)  # fmt: skip
+async def test_an_evolved_file_that_is_not_there_is_refused(
+    commands: CommandExecutor, folder: Path, tmp_path_factory: Any, name: str, said: str
+) -> None:
+    """It must lie below the root; the original is not run in its place."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "x.py"
+    elsewhere.write_text(ECHO)
+    (folder / "link.py").symlink_to(elsewhere)
+    made = python_tool("{tool_dir}/echo.py").model_copy(
+        update={
+            "implementation": {
+                "command": "python", "args_template": ["{tool_dir}/echo.py"], "evolved_file": name,
+            }
+        }
+    )  # fmt: skip
+    refusal = await fails(commands, made)
+    assert isinstance(refusal, ToolRefusedError)
+    assert said in str(refusal)
+
+
+async def test_a_template_without_a_place_for_the_evolved_file_is_refused(folder: Path) -> None:
+    """Nothing is run that is not the promoted version."""
+    echo = Command(sys.executable, runs_scripts=False)
+    executor = CommandExecutor(folder, commands={"x": echo})
+    made = tool({"command": "x", "args_template": ["-V"], "evolved_file": "outside.py"})
+    assert "no place for the evolved file" in str(await fails(executor, made))
+
+
+# Command lines: results, failures, limits
+
+
+def script(folder: Path, source: str) -> Tool:
+    (folder / "tools" / "s.py").write_text(source)
+    return python_tool("{tool_dir}/s.py")
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("print('[1, {\"a\": null}]')", [1, {"a": None}]),
+        ("print('two\\nlines')", "two\nlines"),
+        ("pass", ""),
+        ("print(10**30)", "1000000000000000000000000000000"),
+        ("print('NaN')", None),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\0x')", "\ufffd\ufffdx"),
+        ("print('[' * 50000)", "[" * 50000),
+    ],
+)
+async def test_output_is_json_or_text(
+    commands: CommandExecutor, folder: Path, source: str, value: JsonValue
+) -> None:
+    """And always a plain JSON value."""
+    assert (await commands.execute(script(folder, source), None)).value == value
+
+
+async def test_standard_error_of_a_success_is_told(commands: CommandExecutor, folder: Path) -> None:
+    """It is no part of the result."""
+    made = script(folder, "import sys; print('careful', file=sys.stderr); print(1)")
+    result = await commands.execute(made, None)
+    assert (result.value, result.details) == (1, {"stderr": "careful"})
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "message", "code"),
+    [
+        ("[][1]", "IndexError", "list index out of range", "1"),
+        ("import json; json.loads('{')", "JSONDecodeError", "Expecting property name", "1"),
+        ("import sys; sys.exit('no such language')", "ExitStatus", "no such language", "1"),
+        ("import sys; print('on stdout'); sys.exit(3)", "ExitStatus", "3: on stdout", "3"),
+        ("import sys; sys.exit(2)", "ExitStatus", "it wrote nothing", "2"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "Killed", "SIGSEGV", "SIGSEGV"),
+    ],
+)
+async def test_a_failure_is_told_in_the_tools_own_words(
+    commands: CommandExecutor, folder: Path, source: str, kind: str, message: str, code: str
+) -> None:
+    """By the last line where it names the kind of error, else by the end of what it wrote."""
+    failure = await fails(commands, script(folder, source))
+    assert (failure.ran, failure.error.type, failure.error.code) == (True, kind, code)
+    assert message in failure.error.message
+
+
+async def test_a_long_report_keeps_its_end(commands: CommandExecutor, folder: Path) -> None:
+    """The end says what went wrong, and memory stays bounded."""
+    source = "import sys\nfor n in range(300000): print('x' * 50, file=sys.stderr)\nsys.exit('end')"
+    failure = await fails(commands, script(folder, source))
+    assert failure.error.message.endswith("end")
+    assert len(failure.error.message) < 3_000
+    assert len(str(failure.error.details)) < 6_000
+
+
+async def test_output_without_end_is_stopped(commands: CommandExecutor, folder: Path) -> None:
+    """The tool is killed as soon as it has written more than is taken."""
+    made = script(folder, "import sys\nwhile True: sys.stdout.write('x' * 10000)")
+    failure = await fails(commands, made, timeout_s=60)
+    assert failure.error.type == "OutputTooLarge"
+    assert "100,000 bytes" in str(failure)
+
+
+CHILD = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open("pids", "w").write(f"{child.pid}")
+"""
+
+
+async def test_a_timeout_kills_the_tool_and_its_children(
+    commands: CommandExecutor, folder: Path
+) -> None:
+    """Nothing of it is left, not even what ignores being asked to end."""
+    stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    made = script(folder, stubborn + CHILD + "time.sleep(600)")
+    failure = await fails(commands, made, timeout_s=2)
+    assert (failure.error.type, failure.ran) == ("Timeout", True)
+    assert await gone(int((folder / "pids").read_text()))
+
+
+async def test_a_caller_that_goes_away_kills_the_tool(
+    commands: CommandExecutor, folder: Path
+) -> None:
+    """Cancelling waits until it is gone."""
+    made = script(folder, CHILD + "time.sleep(600)")
+    running = asyncio.ensure_future(commands.execute(made, None))
+    written = folder / "pids"
+    while not (written.exists() and written.read_text()):  # noqa: ASYNC110  # as above
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await gone(int((folder / "pids").read_text()))
+
+
+async def test_children_end_with_their_tool(commands: CommandExecutor, folder: Path) -> None:
+    """One that holds the output open does not hold up the result, either."""
+    made = script(folder, CHILD + "print('done')")
+    assert (await commands.execute(made, None, timeout_s=60)).value == "done"
+    assert await gone(int((folder / "pids").read_text()))
+
+
+async def test_a_tool_that_closes_its_output_is_waited_for(
+    commands: CommandExecutor, folder: Path
+) -> None:
+    """Its exit status counts."""
+    source = "import os, time\nos.close(1); os.close(2); time.sleep(0.2); os._exit(4)"
+    assert (await fails(commands, script(folder, source))).error.code == "4"
+
+
+async def test_the_environment_is_minimal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets of this process are none of a tool's business; what is given is added."""
+    monkeypatch.setenv("A_SECRET", "swordfish")
+    executor = CommandExecutor(
+        folder, tool_dir=folder / "tools", commands={"python": sys.executable}, env={"MINE": "1"}
+    )
+    made = script(folder, "import os, json; print(json.dumps([dict(os.environ), os.getcwd()]))")
+    environment, cwd = (await executor.execute(made, None)).value  # type: ignore[misc]  # a pair
+    assert set(environment) - {"LC_CTYPE"} == {"PATH", "LANG", "MINE"}
+    assert cwd == str(folder)
+
+
+async def test_a_program_that_is_not_there_is_refused(folder: Path) -> None:
+    """It says nothing about the tool."""
+    executor = CommandExecutor(
+        folder, tool_dir=folder / "tools", commands={"python": folder / "nothing"}
+    )
+    refusal = await fails(executor, python_tool("{tool_dir}/echo.py"))
+    assert isinstance(refusal, ToolRefusedError)
+    assert "cannot be started" in str(refusal)
+
+
+async def test_many_command_lines_run_side_by_side(commands: CommandExecutor) -> None:
+    """And none gets another's output."""
+    echo = python_tool("{tool_dir}/echo.py", "{input}")
+    results = await asyncio.gather(*(commands.execute(echo, str(n)) for n in range(12)))
+    assert [each.value for each in results] == [[str(n)] for n in range(12)]
+
+
+# Python callables
+
+
+def greet(name: str, *, polite: bool = False) -> str:
+    return f"{'Good day' if polite else 'Hi'}, {name}"
+
+
+async def wait_and_greet(name: str) -> str:
+    await asyncio.sleep(0)
+    return greet(name)
+
+
+def fail(**_: object) -> None:
+    raise LookupError("nothing there")
+
+
+@pytest.mark.parametrize(
+    ("function", "data", "value"),
+    [
+        (greet, {"name": "Ada", "polite": True}, "Good day, Ada"),
+        (greet, "Ada", "Hi, Ada"),
+        (wait_and_greet, {"name": "Ada"}, "Hi, Ada"),
+        (lambda: wait_and_greet("Bo"), None, "Hi, Bo"),
+        (lambda: {"when": datetime(2026, 1, 1, tzinfo=UTC)}, None, None),
+        (len, [1, 2], 2),
+    ],
+)
+async def test_callables_are_called(
+    function: Callable[..., Any], data: JsonValue, value: JsonValue
+) -> None:
+    """Plain and asynchronous, by keyword and by position; what they return becomes plain JSON."""
+    result = (await PythonExecutor({"t": function}).execute(tool(), data)).value
+    assert result == value if value is not None else isinstance(result, dict)
+
+
+@pytest.mark.parametrize("data", [{"nam": "Ada"}, {}, None, {"name": "a", "more": 1}])
+async def test_what_does_not_fit_a_signature_is_rejected(data: JsonValue) -> None:
+    """Before the callable runs; a TypeError of its own is its failure."""
+    failure = await fails(PythonExecutor({"t": greet}), tool(), data)
+    assert (failure.ran, failure.error.type) == (False, "InvalidInput")
+    own = await fails(PythonExecutor({"t": lambda name: name + 1}), tool(), {"name": "a"})
+    assert (own.ran, own.error.type) == (True, "TypeError")
+
+
+async def test_exceptions_are_failures() -> None:
+    """With their type and text; a SystemExit ends nothing, a TimeoutError of its own is its own."""
+
+    def leave() -> None:
+        sys.exit("enough")
+
+    def late() -> None:
+        raise TimeoutError("upstream was too slow")
+
+    failure = await fails(PythonExecutor({"t": fail}), tool(), {"a": 1})
+    assert (failure.error.type, failure.error.message) == ("LookupError", "nothing there")
+    assert (await fails(PythonExecutor({"t": leave}), tool())).error.type == "SystemExit"
+    own = await fails(PythonExecutor({"t": late}), tool())
+    assert own.error.message == "upstream was too slow"
+
+
+async def test_a_callable_that_takes_too_long_fails() -> None:
+    """An asynchronous one is stopped, a thread is left behind; the loop is held up by neither."""
+    release = asyncio.Event()
+    stopped: list[str] = []
+
+    async def hang() -> None:
+        try:
+            await release.wait()
+        finally:
+            stopped.append("async")
+
+    assert (
+        await fails(PythonExecutor({"t": hang}), tool(), timeout_s=0.05)
+    ).error.type == "Timeout"
+    assert stopped == ["async"]
+    freed = threading.Event()
+    blocked = PythonExecutor({"t": freed.wait})
+    try:
+        failure = await fails(blocked, tool(), timeout_s=0.05)
+        assert (failure.error.type, failure.ran) == ("Timeout", True)
+    finally:
+        freed.set()
+
+
+async def test_a_promoted_version_is_never_the_originals_callable() -> None:
+    """Other code was promoted; only a callable registered for that version will do."""
+    executor = PythonExecutor({"t": lambda: "original"})
+    promoted = tool({"evolved_file": "t_v1_1.py"}, version="1.1.0", is_evolved=True)
+    assert not executor.fits(promoted)
+    assert isinstance(await fails(executor, promoted), ToolRefusedError)
+    executor.register("t", lambda: "evolved", version="1.1")
+    assert (await executor.execute(promoted, None)).value == "evolved"
+    assert (await executor.execute(tool(version="1.0.0"), None)).value == "original"
+
+
+async def test_an_object_can_be_passed_as_one_argument() -> None:
+    """For callables that take their parameters so."""
+    executor = PythonExecutor()
+    executor.register("t", lambda parameters: [*sorted(parameters)], unpack=False)
+    assert (await executor.execute(tool(), {"b": 1, "a": 2})).value == ["a", "b"]
+
+
+@settings(max_examples=25, deadline=None)  # each starts a loop and a thread
+@given(st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=8), max_size=4))
+def test_any_object_is_passed_or_rejected(data: dict[str, Any]) -> None:
+    """No other exception gets out."""
+    executor = PythonExecutor({"t": greet})
+    try:
+        asyncio.run(executor.execute(tool(), data))
+    except ToolFailedError as failure:
+        assert failure.ran is False or failure.error.type  # noqa: PT017  # a property
+
+
+# MCP, and choosing
+
+
+async def test_tools_of_mcp_servers_are_called() -> None:
+    """Results, `isError`, rejected calls, unknown servers; over one kept connection."""
+    from fastmcp import FastMCP
+
+    from aftercall.executors.mcp import McpExecutor
+
+    server: FastMCP[None] = FastMCP("hall")
+
+    @server.tool
+    def shout(text: str) -> str:
+        if text == "hush":
+            raise ValueError("no shouting here")
+        return text.upper()
+
+    @server.tool
+    def pair() -> dict[str, int]:
+        return {"a": 1, "b": 2}
+
+    async with McpExecutor({"hall": server}) as executor:
+        named = tool(name="shout", server_name="hall")
+        assert (await executor.execute(named, {"text": "hey"})).value == "HEY"
+        assert (await executor.execute(named, {"text": "you"})).value == "YOU"
+        assert (await executor.execute(tool(name="pair", server_name="hall"), None)).value == {
+            "a": 1, "b": 2,
+        }  # fmt: skip
+        failure = await fails(executor, named, {"text": "hush"})
+        assert (failure.ran, "no shouting here" in failure.error.message) == (True, True)
+        assert not (await fails(executor, named, ["a list"])).ran
+        foreign = tool(name="shout", server_name="other")
+        assert not executor.fits(foreign)
+        assert isinstance(await fails(executor, foreign, {}), ToolRefusedError)
+        assert not executor.fits(tool({"evolved_file": "x.py"}, name="shout", server_name="hall"))
+
+
+async def test_a_slow_mcp_tool_times_out() -> None:
+    """And says that the server may work on."""
+    from fastmcp import FastMCP
+
+    from aftercall.executors.mcp import McpExecutor
+
+    server: FastMCP[None] = FastMCP("slow")
+    release = asyncio.Event()
+
+    @server.tool
+    async def wait() -> None:
+        await release.wait()
+
+    async with McpExecutor({"slow": server}) as executor:
+        failure = await fails(executor, tool(name="wait", server_name="slow"), timeout_s=0.3)
+        assert (failure.error.type, failure.ran) == ("Timeout", True)
+        release.set()
+
+
+async def test_the_first_executor_that_fits_runs_a_tool(commands: CommandExecutor) -> None:
+    """A callable of this process before the registry's command; with none, a refusal."""
+    echo = python_tool("{tool_dir}/echo.py", "{input}")
+    python = PythonExecutor({"t": lambda text: f"callable {text}"})
+    both, alone = Executors(python, commands), Executors(commands)
+    assert (await both.execute(echo, "x")).value == "callable x"
+    assert (await alone.execute(echo, "x")).value == ["x"]
+    assert both.script_of(echo) is None
+    assert alone.script_of(echo) == commands.tool_dir / "echo.py"
+    assert not alone.fits(tool())
+    refusal = await fails(alone, tool())
+    assert "register a callable" in str(refusal)
+
+
+def test_signals_are_told_by_name() -> None:
+    """Also one that this Python has no name for."""
+    from aftercall.executors.command import _signal_name
+
+    assert (_signal_name(signal.SIGKILL), _signal_name(250)) == ("SIGKILL", "signal 250")

@@ -1,0 +1,262 @@
+"""`.tool_promotions.json`: exactly the seed's form, faults by line, writing that is whole."""
+
+import json
+import os
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.errors import ConfigurationError
+from aftercall.promotions_file import (
+    MAX_PROMOTIONS_CHARS,
+    PromotionsFileError,
+    missing_files,
+    parse_promotions,
+    read_promotions,
+    render_promotions,
+    update_promotions,
+    write_promotions,
+)
+from aftercall.wire import Promotion
+
+SEED = """{
+  "code_generator": {
+    "evolved_version": "1.1.0",
+    "evolved_file": "tools/executable/code_generator_v1_1.py",
+    "original_version": "1.0.0",
+    "reason": "Evolved to fix: timeout on large files",
+    "mutation": "add streaming output for large code generation",
+    "promoted_at": "2024-01-15T10:30:45Z"
+  },
+  "translator": {
+    "evolved_version": "1.2.0",
+    "evolved_file": "tools/executable/translator_v1_2.py",
+    "original_version": "1.1.0",
+    "reason": "Evolved to fix: incorrect handling of code blocks",
+    "mutation": "preserve code formatting in translations",
+    "promoted_at": "2024-01-16T14:22:10Z"
+  }
+}
+"""  # seed 002, "Data Structures"
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
+parts = st.text("abcdefghij_-.01 ü", min_size=1, max_size=8).filter(lambda part: part.strip(". "))
+promotions = st.fixed_dictionaries(
+    {
+        "evolved_version": st.from_regex(r"v?[0-9]{1,3}(\.[0-9]{1,3}){0,2}", fullmatch=True),
+        "evolved_file": st.none() | st.lists(parts, min_size=1, max_size=3).map("/".join),
+        "original_version": st.just("1.0.0"),
+        "reason": texts,
+        "mutation": texts,
+        "promoted_at": st.datetimes(
+            datetime(1970, 1, 2),  # noqa: DTZ001  # Hypothesis adds the zone
+            datetime(2199, 12, 30),  # noqa: DTZ001  # as above
+            timezones=st.just(UTC),
+        ).map(lambda moment: moment.replace(microsecond=0)),
+    }
+).map(Promotion.model_validate)
+files = st.dictionaries(texts.filter(bool), promotions, max_size=4)
+
+
+def test_the_seeds_example_comes_back_byte_for_byte() -> None:
+    """What is read can be written as it was."""
+    found = parse_promotions(SEED)
+    assert list(found) == ["code_generator", "translator"]
+    assert found["translator"].evolved_version == "1.2.0"
+    assert found["translator"].promoted_at == datetime(2024, 1, 16, 14, 22, 10, tzinfo=UTC)
+    assert render_promotions(found) == SEED
+
+
+@given(files)
+def test_what_is_rendered_is_read_back(found: dict[str, Promotion]) -> None:
+    """Whatever the texts hold; and the text is plain JSON for everybody else."""
+    text = render_promotions(found)
+    assert parse_promotions(text) == found
+    assert list(json.loads(text)) == list(found)
+
+
+def test_parts_of_a_second_are_left_out() -> None:
+    """The seed's form has whole seconds."""
+    one = parse_promotions(SEED)["translator"]
+    finer = one.model_copy(
+        update={"promoted_at": datetime(2024, 1, 16, 14, 22, 10, 999, tzinfo=UTC)}
+    )
+    assert render_promotions({"translator": finer}) == render_promotions({"translator": one})
+
+
+FAULTS = {
+    "a version that is none": ('"1.2.0"', '"new"', 11, "evolved_version 'new' is no version"),
+    "no time": ('"2024-01-16T14:22:10Z"', '"soon"', 16, "promoted_at must be an RFC 3339"),
+    "a time without a zone": ("14:22:10Z", "14:22:10", 16, "promoted_at"),
+    "an unknown key": ('"reason": "Evolved to fix: inc', '"reasons": "E', 14, "'reasons' is unk"),
+    "a key in camel case": ('"evolved_version": "1.2', '"evolvedVersion": "1.2', 11, "is unknown"),
+    "a missing key": ('    "original_version": "1.1.0",\n', "", 10, "without original_version"),
+    "a key that stands twice": (
+        '"mutation": "preserve', '"reason": "", "mutation": "preserve', 15, "a second time",
+    ),
+    "a number": ('"1.2.0"', "1.2", 11, "evolved_version must be text in double quotes"),
+    "null": ('"1.2.0"', "null", 11, "evolved_version must be text"),
+    "a way out": ('"tools/executable/tr', '"tools/../../tr', 12, "holds `..`"),
+    "an absolute path": ('"tools/executable/tr', '"/etc/tr', 12, "is absolute"),
+    "a drive": ('"tools/executable/tr', '"C:/tr', 12, "is absolute"),
+    "a backslash": ('"tools/executable/tr', '"tools\\\\tr', 12, "backslash"),
+    "no file": ('"tools/executable/translator_v1_2.py"', '""', 12, "names no file"),
+    "a line end in a path": ('"tools/executable/tr', '"a\\ntr', 12, "control character"),
+    "a NUL character": ("preserve code", "preserve\\u0000code", 15, "NUL"),
+    "a lone surrogate": ("preserve code", "preserve\\ud800code", 15, "surrogate"),
+    "no comma": ('"original_version": "1.1.0",', '"original_version": "1.1.0"', 14, "a comma or"),
+    "a comma too many": ('10Z"\n  }\n}', '10Z",\n  }\n}', 17, "a key in double quotes"),
+    "an open string": ('"1.2.0",', '"1.2.0,', 11, "no JSON"),
+    "an entry that is none": ('"translator": {', '"other": 5, "translator": {', 10, "an object"),
+    "a name without an end": ('"translator": {', '"": {', 10, "the name of a namespace"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line", "problem"), FAULTS.values(), ids=FAULTS)
+def test_every_fault_is_named_with_its_line_and_entry(
+    old: str, new: str, line: int, problem: str
+) -> None:
+    """In the second of two entries, so that the place is no chance."""
+    at = SEED.rindex(old)
+    with pytest.raises(PromotionsFileError) as fault:
+        parse_promotions(SEED[:at] + new + SEED[at + len(old) :])
+    assert problem in str(fault.value)
+    assert fault.value.line == line
+    assert str(fault.value).startswith(f"line {line}, entry ")
+    assert fault.value.entry is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("", 1), ("[]", 1), ("\n\n null", 3), (SEED + "x", 19), (SEED[:200], 6), ("{" * 5000, 1)],
+)
+def test_what_is_no_file_at_all_is_refused(text: str, line: int) -> None:
+    """With the line where reading ended."""
+    with pytest.raises(PromotionsFileError) as fault:
+        parse_promotions(text)
+    assert fault.value.line == line
+
+
+def test_a_namespace_that_stands_twice_is_refused() -> None:
+    """JSON parsers would take the last in silence."""
+    with pytest.raises(
+        PromotionsFileError, match=r"line 10, entry 'code_generator': .*second time"
+    ):
+        parse_promotions(SEED.replace('"translator"', '"code_generator"'))
+
+
+@given(st.integers(0, 40), st.integers(0, 3))
+def test_lines_are_counted_from_the_top(before: int, between: int) -> None:
+    """Blank lines before and within move the line of a fault by their number."""
+    entry = SEED.splitlines()[1:8]
+    lines = [*[""] * before, "{", *[""] * between, *entry, "}"]
+    text = "\n".join(lines).replace("1.1.0", "x").replace("},", "}")
+    with pytest.raises(PromotionsFileError) as fault:
+        parse_promotions(text)
+    assert fault.value.line == before + between + 3
+
+
+@given(st.text(max_size=200) | st.integers(0, len(SEED)).map(lambda cut: SEED[:cut]))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """No other exception gets out."""
+    try:
+        parse_promotions(text)
+    except PromotionsFileError as fault:
+        assert fault.line is None or 1 <= fault.line <= text.count("\n") + 1  # noqa: PT017  # a property
+
+
+def test_a_huge_text_is_refused_before_it_is_read() -> None:
+    """And a large one is read in one go over it."""
+    with pytest.raises(PromotionsFileError, match="characters"):
+        parse_promotions(" " * (MAX_PROMOTIONS_CHARS + 1))
+
+
+def test_a_promotion_without_a_time_cannot_be_written() -> None:
+    """The form has no place for it; nor for a path that leaves the folder."""
+    one = parse_promotions(SEED)["translator"]
+    for changes in ({"promoted_at": None}, {"evolved_file": "../x.py"}):
+        with pytest.raises(ConfigurationError, match="entry 'translator'"):
+            render_promotions({"translator": one.model_copy(update=changes)})
+
+
+def test_a_file_is_written_whole_and_keeps_its_mode(tmp_path: Path) -> None:
+    """A link stays a link, and nothing else is left in the folder."""
+    target, link = tmp_path / "kept" / "promotions.json", tmp_path / "link.json"
+    target.parent.mkdir()
+    target.write_text("{}")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    write_promotions(link, parse_promotions(SEED))
+    assert link.is_symlink()
+    assert target.read_text() == SEED
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(target.parent) == ["promotions.json"]  # noqa: PTH208  # names alone
+    assert read_promotions(link) == parse_promotions(SEED)
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
+    """Also when the fault is in what is to be written."""
+    path = tmp_path / ".tool_promotions.json"
+    write_promotions(path, parse_promotions(SEED))
+    broken = parse_promotions(SEED)["translator"].model_copy(update={"promoted_at": None})
+    with pytest.raises(ConfigurationError):
+        write_promotions(path, {"translator": broken})
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        write_promotions(tmp_path / "nowhere" / "x.json", {})
+    assert path.read_text() == SEED
+
+
+def test_reading_tells_what_is_wrong_with_the_file(tmp_path: Path) -> None:
+    """Missing, a folder, not UTF-8; a byte order mark is no fault."""
+    path = tmp_path / "p.json"
+    with pytest.raises(PromotionsFileError, match="there is no file"):
+        read_promotions(path)
+    assert read_promotions(path, missing_ok=True) == {}
+    with pytest.raises(PromotionsFileError, match="cannot be read"):
+        read_promotions(tmp_path)
+    path.write_bytes(b'{\n "\xff"')
+    with pytest.raises(PromotionsFileError, match=r"line 2: .* not UTF-8"):
+        read_promotions(path)
+    path.write_bytes(b"\xef\xbb\xbf" + SEED.encode())
+    assert read_promotions(path) == parse_promotions(SEED)
+
+
+def test_changes_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    """Sixteen threads add one entry each, and none is lost."""
+    path = tmp_path / ".tool_promotions.json"
+    one = parse_promotions(SEED)["translator"]
+
+    def add(number: int) -> None:
+        update_promotions(path, lambda held: {**held, f"tool_{number}": one})
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(read_promotions(path)) == sorted(f"tool_{number}" for number in range(16))
+
+
+def test_missing_files_are_found(tmp_path: Path) -> None:
+    """Gone, a folder, or led out of the root by a symbolic link."""
+    root, outside = tmp_path / "root", tmp_path / "outside.py"
+    root.mkdir()
+    outside.write_text("")
+    (root / "here.py").write_text("")
+    (root / "folder").mkdir()
+    (root / "link.py").symlink_to(outside)
+    (root / "loop.py").symlink_to(root / "loop.py")
+    (root / "inner.py").symlink_to(root / "here.py")
+    one = parse_promotions(SEED)["translator"]
+    names = ["here.py", "inner.py", "gone.py", "folder", "link.py", "loop.py"]
+    found = missing_files(
+        {name: one.model_copy(update={"evolved_file": name}) for name in names}
+        | {"registered": one.model_copy(update={"evolved_file": None})},
+        root,
+    )
+    assert [each.namespace for each in found] == ["gone.py", "folder", "link.py", "loop.py"]
+    assert "lies outside" in found[2].problem

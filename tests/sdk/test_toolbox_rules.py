@@ -1,0 +1,245 @@
+"""What a resilient call does next: side effects, attempts, severity, evolution. Pure decisions."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.errors import ConfigurationError
+from aftercall.executors.failures import (
+    ToolFailedError,
+    ToolRefusedError,
+    rejected,
+    timed_out,
+    tool_error,
+)
+from aftercall.toolbox.local_tools import as_tool, rank_by_words
+from aftercall.toolbox.promoted import bare_tool, entry_for, promoted_tool
+from aftercall.toolbox.rules import (
+    Candidate,
+    ResilientRules,
+    may_have_had_effect,
+    outcome_of,
+    severity_of,
+)
+from aftercall.wire import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
+
+READS = ToolAnnotations(read_only_hint=True)
+NONE = ToolAnnotations()
+
+
+def tool(tool_id: str, annotations: ToolAnnotations = READS, **fields: Any) -> Tool:
+    return as_tool(tool_id, ToolSpec(name=tool_id, annotations=annotations, **fields))
+
+
+def failed(kind: str = "ValueError", *, ran: bool = True) -> ToolFailedError:
+    return ToolFailedError(tool_error(kind, "went wrong"), ran=ran)
+
+
+def rules(*tools: Tool, **options: Any) -> ResilientRules:
+    settings = {"max_attempts": 5, "may_repeat": False, "trust_annotations": True} | options
+    candidates = [Candidate(each, 0.5, runs_here=True) for each in tools]
+    return ResilientRules(candidates, **settings)
+
+
+def play(plan: ResilientRules, *endings: ToolFailedError | None) -> list[str]:
+    """Who was tried, in order, when attempts end so."""
+    tried = []
+    for ending in endings:
+        candidate = plan.next()
+        if candidate is None:
+            break
+        tried.append(candidate.tool.tool_id)
+        plan.ended(candidate, ending)
+    while plan.next() is not None:
+        raise AssertionError("somebody else would have been tried")
+    return tried
+
+
+def test_candidates_are_tried_in_order_until_one_succeeds() -> None:
+    """Those behind it are skipped, with the reason."""
+    plan = rules(tool("a"), tool("b"), tool("c"))
+    assert play(plan, failed(), None) == ["a", "b"]
+    assert [(each.tool_id, each.why) for each in plan.skipped] == [("c", "a tool succeeded")]
+    assert plan.why() == "succeeded after 1 others"
+    assert plan.to_evolve() is None
+
+
+@pytest.mark.parametrize(
+    ("annotations", "failure", "options", "goes_on"),
+    [
+        (NONE, failed(), {}, False),
+        (NONE, timed_out(1, ""), {}, False),
+        (NONE, rejected("no"), {}, True),
+        (NONE, ToolRefusedError("not here"), {}, True),
+        (NONE, failed(), {"may_repeat": True}, True),
+        (READS, failed(), {}, True),
+        (READS, failed(), {"trust_annotations": False}, False),
+        (READS, failed(), {"trust_annotations": False, "may_repeat": True}, True),
+        (ToolAnnotations(idempotent_hint=True), failed(), {}, True),
+        (ToolAnnotations(read_only_hint=False), failed(), {}, False),
+        (ToolAnnotations(read_only_hint=True, destructive_hint=True), failed(), {}, False),
+        (ToolAnnotations(destructive_hint=False), failed(), {}, False),
+        (ToolAnnotations(open_world_hint=False), failed(), {}, False),
+    ],
+)
+def test_no_other_tool_is_tried_after_a_possible_side_effect(
+    annotations: ToolAnnotations,
+    failure: ToolFailedError,
+    options: dict[str, Any],
+    *,
+    goes_on: bool,
+) -> None:
+    """Unless the tool did not run, says that it only reads, or the caller vouches."""
+    plan = rules(tool("a", annotations), tool("b"), **options)
+    assert play(plan, failure, failed()) == (["a", "b"] if goes_on else ["a"])
+    if not goes_on:
+        assert "may have had an effect" in plan.why()
+        assert "may_repeat=True" in plan.skipped[0].why
+        assert plan.to_evolve() is None
+
+
+def test_only_what_ran_counts_as_an_attempt() -> None:
+    """Refusals and rejected inputs are free; the limit ends it."""
+    plan = rules(*(tool(name) for name in "abcde"), max_attempts=2)
+    endings = [ToolRefusedError("x"), failed(), rejected("y"), failed(), failed()]
+    assert play(plan, *endings) == ["a", "b", "c", "d"]
+    assert [each.why for each in plan.skipped] == ["the limit of 2 attempts was reached"]
+    assert plan.why() == "all 4 tools that were tried failed"
+
+
+def test_nobody_is_tried_twice_and_nobody_whom_nothing_runs() -> None:
+    """One version written in two ways is one."""
+    twice = [tool("a", version="1.2"), tool("a", version="1.2.0"), tool("a", version="1.3.0")]
+    candidates = [Candidate(each, 0.9, runs_here=True) for each in twice]
+    candidates.append(Candidate(tool("b"), 0.1, runs_here=False))
+    plan = ResilientRules(candidates, max_attempts=5, may_repeat=False, trust_annotations=True)
+    assert play(plan, failed(), failed(), failed()) == ["a", "a"]
+    assert {each.why for each in plan.skipped} == {
+        "it was tried already", "no executor here runs it",
+    }  # fmt: skip
+
+
+def test_the_best_tool_that_ran_is_evolved() -> None:
+    """Not one that this machine refused, or whose input did not fit."""
+    plan = rules(tool("a"), tool("b"), tool("c"))
+    play(plan, ToolRefusedError("x"), failed(), failed())
+    chosen = plan.to_evolve()
+    assert chosen is not None
+    assert chosen.tool.tool_id == "b"
+    nobody = rules(tool("a"))
+    play(nobody, rejected("x"))
+    assert nobody.to_evolve() is None
+
+
+def test_it_is_said_when_there_was_nobody_to_try() -> None:
+    """With the reasons."""
+    nobody = rules()
+    assert play(nobody, None) == []
+    assert nobody.why() == "no tool could be tried: none fits the scenario"
+
+
+kinds = st.sampled_from(["success", "failed", "rejected", "refused"])
+
+
+def ending(kind: str) -> ToolFailedError | None:
+    endings = {"failed": failed(), "rejected": rejected("x"), "refused": ToolRefusedError("x")}
+    return endings.get(kind)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), kinds), max_size=8),
+    st.integers(1, 5),
+    st.booleans(),
+)
+def test_a_possible_effect_is_always_the_last_thing_that_happens(
+    plan_of: list[tuple[bool, str]], most: int, may_repeat: bool
+) -> None:
+    """And nobody is lost: each candidate is tried or skipped, at most `most` run."""
+    tools = [tool(f"t{n}", READS if reads else NONE) for n, (reads, _) in enumerate(plan_of)]
+    plan = rules(*tools, max_attempts=most, may_repeat=may_repeat)
+    endings = {f"t{n}": ending(kind) for n, (_, kind) in enumerate(plan_of)}
+    while (candidate := plan.next()) is not None:
+        plan.ended(candidate, endings[candidate.tool.tool_id])
+    assert len(plan.tried) + len(plan.skipped) == len(tools)
+    assert sum(each.failure is None or each.failure.ran for each in plan.tried) <= most
+    for each in plan.tried[:-1]:
+        assert each.failure is not None
+        assert may_repeat or not may_have_had_effect(each.candidate.tool, each.failure)
+    assert outcome_of(None) == "success"
+
+
+@pytest.mark.parametrize(
+    ("error", "severity"),
+    [
+        (ExecutionError(type="Timeout", message=""), "low"),
+        (ExecutionError(type="ApiError", message="", code="429"), "low"),
+        (ExecutionError(type="ConnectionRefusedError", message=""), "low"),
+        (ExecutionError(type="IndexError", message=""), "medium"),
+        (ExecutionError(type="ExitStatus", message="", code="1"), "medium"),
+        (ExecutionError(type="SyntaxError", message=""), "high"),
+        (ExecutionError(type="ModuleNotFoundError", message=""), "high"),
+        (ExecutionError(type="Killed", message="", code="SIGSEGV"), "high"),
+    ],
+)
+def test_severity_follows_the_stated_rule(error: ExecutionError, severity: str) -> None:
+    """What may pass is low, what is broken whatever the input is high."""
+    assert severity_of(error) == severity
+
+
+PROMOTION = Promotion(
+    evolved_version="1.1.0",
+    evolved_file="tools/t_v1_1.py",
+    original_version="1.0.0",
+    promoted_at=datetime(2024, 1, 15, tzinfo=UTC),
+)
+
+
+@pytest.mark.parametrize("implementation", [None, "text", {"command": "python"}, [1]])
+def test_the_promoted_version_is_the_original_with_another_file(implementation: Any) -> None:
+    """Same id; what is no object gives way to one."""
+    original = tool("t", implementation=implementation, version="1.0.0")
+    promoted = promoted_tool(original, PROMOTION)
+    assert (promoted.tool_id, promoted.version, promoted.is_evolved) == ("t", "1.1.0", True)
+    kept = implementation if isinstance(implementation, dict) else {}
+    assert promoted.implementation == kept | {"evolved_file": "tools/t_v1_1.py"}
+    assert not original.is_evolved
+
+
+def test_a_promotion_without_a_file_means_a_registered_tool() -> None:
+    """One that evolved from the original, of that version; without it nothing else is run."""
+    bare = PROMOTION.model_copy(update={"evolved_file": None})
+    newer = tool("t2", version="1.1", evolved_from="t")
+    assert promoted_tool(tool("t"), bare, [tool("x"), newer]).tool_id == "t2"
+    with pytest.raises(ConfigurationError, match="without a file"):
+        promoted_tool(tool("t"), bare, [tool("x"), tool("t2", version="1.2", evolved_from="t")])
+
+
+def test_an_entry_is_found_by_id_or_namespace() -> None:
+    """In a namespace only for the original of that version."""
+    by_namespace = {"n": PROMOTION}
+    assert entry_for(tool("t"), {"t": PROMOTION}) is PROMOTION
+    assert entry_for(tool("t", namespace="n"), by_namespace) is PROMOTION
+    assert entry_for(tool("t", namespace="n", version="1.0"), by_namespace) is PROMOTION
+    assert entry_for(tool("t", namespace="n", version="2.0"), by_namespace) is None
+    assert entry_for(tool("t", namespace="n", evolved_from="o"), by_namespace) is None
+    assert entry_for(tool("t"), by_namespace) is None
+    assert bare_tool("t", "1.0.0").version == "1.0.0"
+
+
+def test_without_the_service_tools_are_ranked_by_words() -> None:
+    """Tags and negative tags count; who shares no word is left out."""
+    tools = [
+        tool("translate_text", description="translates texts", tags=["language"]),
+        tool("text_search", description="find a word", tags=["search"]),
+        tool("draw", description="makes pictures", tags=["language"]),
+        tool("old_translator", description="translate text", negative_tags=["not-for-text"]),
+    ]
+    ranked = rank_by_words("translate a text", tools, None)
+    assert [each.tool_id for each, _ in ranked] == ["translate_text", "text_search"]
+    assert all(0 < score <= 1 for _, score in ranked)
+    assert [t.tool_id for t, _ in rank_by_words("translate a text", tools, ["search"])] == [
+        "text_search"
+    ]
