@@ -43,6 +43,16 @@ def terms_text(text: str) -> str:
     return " ".join(kept)
 
 
+def name_words(name: str) -> str:
+    """An identifier in lower-case words, for a model that reads prose: `get health workforce`.
+
+    A text of several identifiers gives the words of all, without its punctuation.
+    """
+    pieces = (piece for chunk in _CHUNK.findall(name) for piece in _PATH_JOINER.split(chunk))
+    parts = (part for piece in pieces for part in _NAME_JOINER.split(piece) if part)
+    return " ".join(word for part in parts for word in _split_humps(part)).lower()
+
+
 def _name_terms(name: str) -> list[str]:
     """A name's terms: the name without its joiners, then its words when there are several."""
     parts = [part for part in _NAME_JOINER.split(name) if part]

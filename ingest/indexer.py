@@ -1,9 +1,11 @@
 """The indexer: what is durable becomes usable, each execution exactly once.
 
-Two durable queues. The first learns: executions and outcomes become knowledge, documents and
-repairs, committed in one transaction with the queue's new state, so that a crash repeats at most
-an uncommitted batch. The second embeds: documents that are new get their vectors (idempotent, ids
-come from content). Profiles and repair rules need no vector, so they never wait for the model.
+Two kinds of durable queues. Those of the first are learned from: executions, outcomes and marks
+become knowledge, statistics, documents and repairs, changed tools and promotions become documents,
+committed in one transaction with the queues' new state, so that a crash repeats at most an
+uncommitted batch. Those of the second follow in the vector index: documents that are new get their
+vectors, those that are gone lose them (idempotent, ids come from content). Profiles, repair rules
+and statistics need no vector, so they never wait for the model.
 """
 
 import asyncio
@@ -15,7 +17,10 @@ from numpy.typing import NDArray
 
 from embeddings.protocol import Embedder
 from embeddings.terms import terms_text
-from ingest.batch import learn_batch, load_batch
+from ingest.batch import BatchMaterial, LearnedBatch, learn_batch, load_batch
+from ingest.derived import derive_documents
+from ingest.fitness import FitnessMaterial, LearnedFitness, learn_fitness
+from ingest.fitness_loading import FitnessAtHand, load_fitness, load_marked
 from ingest.queue_worker import QueueWorker
 from mongo.protocol import LogStore
 from mongo.records import DocumentRow, IndexCommit, ToolKey
@@ -26,6 +31,9 @@ from retrieval.memory import Memory
 
 BATCH = 1000
 """Executions per transaction: enough to share the cost of a tool's knowledge among its calls."""
+REGISTERED_BATCH = 250
+"""Changed tools, and promotions, per transaction: they are large, and executions wait behind them.
+"""
 EMBED_BATCH = 64
 """Documents per round of the model: a fraction of a second, so that few wait for many."""
 _MAX_AT_HAND = 1_000
@@ -50,6 +58,7 @@ class Indexer:
         self._index = index
         self._embedder = embedder
         self._knowledge: dict[ToolKey, ToolKnowledge] = {}
+        self._fitness = FitnessAtHand()
         self._committing: asyncio.Future[None] | None = None
         self._learner = QueueWorker("learning", self.learn_step)
         self._vectors = QueueWorker("embedding", self.embed_step)
@@ -93,36 +102,60 @@ class Indexer:
 
     async def learn_step(self) -> int:
         """Learn from one batch; returns how many records it had, 0 when there are none."""
-        executions = await self._store.pending(BATCH)
+        store = self._store
+        marks = await store.pending_marks(BATCH)
+        marked = await load_marked(marks, store)
+        executions = await store.pending(BATCH)
         # Outcomes come last: they speak of failures that must have been learned before.
-        outcomes = [] if len(executions) >= BATCH else await self._store.pending_outcomes(BATCH)
-        if not executions and not outcomes:
+        outcomes = [] if len(executions) >= BATCH else await store.pending_outcomes(BATCH)
+        changed = await store.changed_tools(REGISTERED_BATCH)
+        promotions = await store.pending_promotions(REGISTERED_BATCH)
+        records = len(executions) + len(outcomes) + len(marks) + len(changed) + len(promotions)
+        if not records:
             return 0
         # Taken out while it is changed: when anything fails, it is read anew from the store.
         at_hand, self._knowledge = self._knowledge, {}
+        fitness_at_hand, self._fitness = self._fitness, FitnessAtHand()
         material = await load_batch(
-            executions, outcomes, store=self._store, memory=self._memory, at_hand=at_hand
+            executions, outcomes, store=store, memory=self._memory, at_hand=at_hand
         )
-        learned = await asyncio.to_thread(learn_batch, material)
-        await self._store.add_outcomes(learned.reported)
+        fitness = await load_fitness(
+            executions, marks, marked, store=store, at_hand=fitness_at_hand
+        )
+        learned, fared = await asyncio.to_thread(_learn, material, fitness)
+        derived = await derive_documents(changed, promotions, store=store)
+        await store.add_outcomes(learned.reported)
         commit = IndexCommit(
             positions=[each.position for each in executions],
             knowledge=learned.knowledge_rows,
-            documents=learned.document_rows,
+            documents=[*learned.document_rows, *fared.documents, *derived.rows],
             repairs=learned.repair_rows,
             outcomes=outcomes,
+            statistics=fared.statistics,
+            marks=[each.position for each in marks],
+            changed_tools=[each.position for each in changed],
+            promotions=[each.position for each in promotions],
+            removed=[*fared.removed, *derived.removed],
         )
         # Shielded: a shutdown in the middle must not leave the caches behind the store.
         self._committing = asyncio.ensure_future(self._commit(commit))
         await asyncio.shield(self._committing)
         self._knowledge = dict(islice((material.knowledge | at_hand).items(), _MAX_AT_HAND))
-        return len(executions) + len(outcomes)
+        self._fitness = fitness_at_hand.after(fitness, fared.removed)
+        return records
 
     async def embed_step(self) -> int:
-        """Embed one batch of new documents; returns how many, 0 when all have their vectors."""
+        """Bring one batch of documents into the index, or out of it.
+
+        Returns how many, 0 when all have their vectors and nothing else has one.
+        """
+        gone = await self._store.removed_documents(BATCH)
+        if gone:
+            await self._index.delete([each.document_id for each in gone])
+            await self._store.mark_removed(gone)
         rows = await self._store.pending_vectors(EMBED_BATCH)
         if not rows:
-            return 0
+            return len(gone)
         documents = [Document.model_validate_json(row.data) for row in rows]
         vectors = await self._embedder.embed([each.text for each in documents], "document")
         points = [
@@ -131,16 +164,22 @@ class Indexer:
         ]
         await self._index.upsert(points)
         await self._store.mark_embedded(rows)
-        return len(rows)
+        return len(rows) + len(gone)
 
     async def _commit(self, commit: IndexCommit) -> None:
         await self._store.commit_index(commit)
         self._memory.forget_knowledge([row.tool for row in commit.knowledge])
-        self._memory.forget_documents(
-            [(row.workspace, row.document_id) for row in commit.documents]
-        )
-        if any(row.is_new for row in commit.documents):
+        self._memory.forget_statistics([row.tool for row in commit.statistics])
+        changed = [(row.workspace, row.document_id) for row in commit.documents]
+        self._memory.forget_documents([*changed, *commit.removed])
+        if commit.removed or any(row.is_new for row in commit.documents):
             self._vectors.wake()
+
+
+def _learn(
+    material: BatchMaterial, fitness: FitnessMaterial
+) -> tuple[LearnedBatch, LearnedFitness]:
+    return learn_batch(material), learn_fitness(fitness)
 
 
 def _point(row: DocumentRow, document: Document, vector: NDArray[np.float32]) -> IndexPoint:
@@ -151,5 +190,6 @@ def _point(row: DocumentRow, document: Document, vector: NDArray[np.float32]) ->
         server_name=document.server_name,
         tool_name=document.tool_name,
         vector=vector,
-        terms=terms_text(document.text),
+        terms=terms_text(document.text) if document.terms is None else document.terms,
+        version=document.version,
     )

@@ -11,15 +11,22 @@ from aftercall.json_values import MAX_INTEGER, JsonObject
 from aftercall.wire import Execution
 from mongo.records import (
     Appended,
+    ChangedTool,
     DocumentRow,
+    FailureRecord,
     IndexCommit,
     IssuedSuggestion,
     JudgedSuggestion,
     KnowledgeRow,
     NewExecution,
+    PromotionEvent,
+    QueuedPromotion,
+    RemovedDocument,
     RepairRow,
+    StatisticsRow,
     StoreCounts,
     StoredExecution,
+    StoredPromotion,
     StoredTool,
     SuggestionOutcome,
     ToolKey,
@@ -77,7 +84,7 @@ class LogStore(Protocol):
         ...
 
     async def commit_index(self, commit: IndexCommit) -> None:
-        """Apply what an indexing batch learned and mark its executions, in one transaction."""
+        """Apply what an indexing batch learned and empty its queues, in one transaction."""
         ...
 
     async def pending_vectors(self, limit: int) -> list[DocumentRow]:
@@ -85,11 +92,33 @@ class LogStore(Protocol):
         ...
 
     async def mark_embedded(self, documents: Sequence[DocumentRow]) -> None:
-        """Say that these documents have their vectors; those that had one already stay so."""
+        """Say that these documents, as `pending_vectors` gave them, have their vectors.
+
+        One that was queued again since then waits on.
+        """
+        ...
+
+    async def removed_documents(self, limit: int) -> list[RemovedDocument]:
+        """The oldest documents that are gone and may still have a vector, oldest first."""
+        ...
+
+    async def mark_removed(self, documents: Sequence[RemovedDocument]) -> None:
+        """Say that these documents have no vectors any more."""
+        ...
+
+    async def changed_tools(self, limit: int) -> list[ChangedTool]:
+        """The oldest puts and deletions of tools that no document says yet, oldest first.
+
+        Each id and name once: one that changes again, also while it is worked on, is queued at a
+        later position instead.
+        """
         ...
 
     async def reset_index(self) -> None:
-        """Forget all that was learned and mark every execution as pending (for `rebuild`)."""
+        """Forget all that was learned; queue all that it was learned from again.
+
+        That is every execution, outcome, mark, tool and promotion. The caller removes the vectors.
+        """
         ...
 
     async def counts(self, workspace: str | None = None) -> StoreCounts:
@@ -110,6 +139,57 @@ class LogStore(Protocol):
         """The latest repairs of one tool, newest first."""
         ...
 
+    async def get_statistics(self, tools: Sequence[ToolKey]) -> list[StatisticsRow]:
+        """How these tools have fared, in their order; those of which nothing is known are left out.
+
+        One round to the store, however many.
+        """
+        ...
+
+    # Marked failures
+
+    async def add_mark(self, mark: FailureRecord) -> bool:
+        """Keep a marked failure and queue it; False when its id is known in the workspace."""
+        ...
+
+    async def pending_marks(self, limit: int) -> list[FailureRecord]:
+        """The oldest marks that nothing was learned from yet, over all workspaces, oldest first."""
+        ...
+
+    async def learned_marks(
+        self, workspace: str, execution_ids: Sequence[str]
+    ) -> list[FailureRecord]:
+        """The marks that name one of these executions and were learned from, oldest first."""
+        ...
+
+    async def list_marks(self, tool: ToolKey, limit: int) -> list[FailureRecord]:
+        """The latest marked failures of one tool, newest first."""
+        ...
+
+    # Promotions
+
+    async def get_promotion(self, workspace: str, namespace: str) -> StoredPromotion | None:
+        """What was promoted in a namespace."""
+        ...
+
+    async def list_promotions(self, workspace: str) -> list[StoredPromotion]:
+        """All that hold in a workspace, by namespace."""
+        ...
+
+    async def change_promotions(self, events: Sequence[PromotionEvent]) -> None:
+        """Apply changes, all or none of them, and add them to the histories."""
+        ...
+
+    async def promotion_history(
+        self, workspace: str, namespace: str, limit: int
+    ) -> list[PromotionEvent]:
+        """The latest changes in a namespace, newest first."""
+        ...
+
+    async def pending_promotions(self, limit: int) -> list[QueuedPromotion]:
+        """The oldest promotions that have no document yet, over all workspaces, oldest first."""
+        ...
+
     # Tools and schemas
 
     async def put_tool(self, tool: StoredTool) -> None:
@@ -118,6 +198,10 @@ class LogStore(Protocol):
 
     async def get_tool(self, workspace: str, tool_id: str) -> StoredTool | None:
         """A tool by its id."""
+        ...
+
+    async def get_tools(self, workspace: str, tool_ids: Sequence[str]) -> list[StoredTool]:
+        """Those of the tools that exist, in the order of the ids, each once."""
         ...
 
     async def find_tool(self, tool: ToolKey) -> StoredTool | None:

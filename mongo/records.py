@@ -8,7 +8,15 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from aftercall.json_values import JsonObject
-from aftercall.wire import Execution, Outcome, Suggestion, Tool
+from aftercall.wire import (
+    Execution,
+    Outcome,
+    Promotion,
+    PromotionAction,
+    Severity,
+    Suggestion,
+    Tool,
+)
 
 
 class ToolKey(NamedTuple):
@@ -65,13 +73,24 @@ class KnowledgeRow:
 class DocumentRow:
     """One distinct document; its vector is in the vector index under the same id (a UUID).
 
-    A commit that says `is_new` queues it for its vector (`LogStore.pending_vectors`).
+    A commit that says `is_new` queues it for its vector (`LogStore.pending_vectors`): it is, or its
+    text is another one. `position` is its place in that queue; 0 when it was not read from there.
     """
 
     workspace: str
     document_id: str
     data: bytes
     is_new: bool = False
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedDocument:
+    """A document that is gone; its vector may still be there."""
+
+    position: int
+    workspace: str
+    document_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +105,80 @@ class RepairRow:
 
 
 @dataclass(frozen=True, slots=True)
+class StatisticsRow:
+    """How a tool has fared, encoded by the room that counted it."""
+
+    tool: ToolKey
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRecord:
+    """A failure that somebody marked. `position` grows with arrival; 0 before it is stored.
+
+    `version` is that of the tool that failed, None where none is known.
+    """
+
+    tool: ToolKey
+    tool_id: str
+    mark_id: str
+    version: str | None
+    scenario: str
+    error_message: str
+    severity: Severity
+    marked_at: datetime
+    negative_tags: tuple[str, ...] = ()
+    execution_id: str | None = None
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTool:
+    """A tool of that id and name was put or deleted, and its document does not say so yet.
+
+    A tool that is put under another name has changed under both.
+    """
+
+    position: int
+    tool: ToolKey
+    tool_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPromotion:
+    """A promotion that holds. `inherited_quality` is the original's at that moment, 0 to 1."""
+
+    workspace: str
+    namespace: str
+    promotion: Promotion
+    inherited_quality: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionEvent:
+    """A change of a namespace's promotion; `promoted` is what holds from then on, if anything."""
+
+    workspace: str
+    namespace: str
+    at: datetime
+    action: PromotionAction
+    promoted: StoredPromotion | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPromotion:
+    """A promotion of the past or present that has no document yet."""
+
+    position: int
+    promoted: StoredPromotion
+
+
+@dataclass(frozen=True, slots=True)
 class IndexCommit:
     """What one indexing batch learned; applied whole or not at all.
 
-    `positions` and `outcomes` are marked as learned from in the same transaction, so that a crash
-    at any point neither loses nor doubles a count.
+    `positions`, `outcomes`, `marks`, `changed_tools` and `promotions` are taken off their queues in
+    the same transaction, so that a crash at any point neither loses nor doubles a count.
     """
 
     positions: list[int]
@@ -98,6 +186,15 @@ class IndexCommit:
     documents: list[DocumentRow] = field(default_factory=list)
     repairs: list[RepairRow] = field(default_factory=list)
     outcomes: "list[SuggestionOutcome]" = field(default_factory=list)
+    statistics: list[StatisticsRow] = field(default_factory=list)
+    marks: list[int] = field(default_factory=list)
+    """Positions of `FailureRecord`s that were learned from."""
+    changed_tools: list[int] = field(default_factory=list)
+    """Positions of `ChangedTool`s whose documents are in this commit."""
+    promotions: list[int] = field(default_factory=list)
+    """Positions of `QueuedPromotion`s whose documents are in this commit."""
+    removed: list[tuple[str, str]] = field(default_factory=list)
+    """Documents (workspace, id) that stand for nothing any more; none that is in `documents`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +247,8 @@ class StoredTool:
 class StoreCounts:
     """How much a store holds, over all workspaces or in one.
 
-    `pending` counts executions and outcomes that nothing was learned from yet, and documents that
-    have no vector yet.
+    `pending` counts executions, outcomes, marks, changes of tools and promotions that nothing was
+    learned from yet, documents that have no vector yet, and vectors that are to be removed.
     """
 
     executions: int

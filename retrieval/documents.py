@@ -2,7 +2,8 @@
 
 A `success` document stands for all successes of a tool with the same parameter shape, a
 `reflection` for all failures of a tool with the same signature, or for an entry of the shipped
-corpus.
+corpus. A `tool` document stands for a registered tool, a `scenario` for what a version of a tool
+was used for, successes and failures alike, an `evolution` for why a namespace's tool was evolved.
 """
 
 import uuid
@@ -13,6 +14,7 @@ from pydantic import BaseModel, Field
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.wire import ErrorCategory
 from retrieval.edits import Edit
+from retrieval.fitness.trials import Trial
 from retrieval.index.protocol import Kind
 from retrieval.values import type_of
 
@@ -30,6 +32,8 @@ class Document(BaseModel):
     tool_name: str | None
     text: str
     """What was embedded."""
+    terms: str | None = None
+    """What BM25 reads (`IndexPoint.terms`), where that is more than the terms of the text."""
     count: int = 0
     agents: list[str] = Field(default_factory=list)
     execution_ids: list[str] = Field(default_factory=list)
@@ -39,6 +43,12 @@ class Document(BaseModel):
     last_seen: datetime | None = None
     signature: str | None = None
     category: ErrorCategory | None = None
+    version: str = ""
+    """Of the tool, on `scenario` documents; empty where none is known."""
+    trials: list[Trial] = Field(default_factory=list)
+    """What became of the latest calls in this scenario."""
+    message: str | None = None
+    """The latest error message in this scenario."""
 
 
 class SeedEntry(BaseModel):

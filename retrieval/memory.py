@@ -11,6 +11,8 @@ from mongo.protocol import LogStore
 from mongo.records import StoredTool, ToolKey
 from retrieval.confidence import Calibration, Scaling, shipped
 from retrieval.documents import Document
+from retrieval.fitness.registry import Registry
+from retrieval.fitness.statistics import ToolStatistics
 from retrieval.knowledge import ToolKnowledge
 
 K = TypeVar("K", bound=Hashable)
@@ -36,6 +38,8 @@ class Memory:
         self._knowledge: _Lru[ToolKey, ToolKnowledge | None] = _Lru(max_tools)
         self._tools: _Lru[ToolKey, StoredTool | None] = _Lru(max_tools)
         self._registered: _Lru[str, list[StoredTool]] = _Lru(_MAX_WORKSPACES)
+        self._registries: _Lru[str, Registry] = _Lru(_MAX_WORKSPACES)
+        self._statistics: _Lru[ToolKey, ToolStatistics | None] = _Lru(max_tools)
         self._documents: _Lru[tuple[str, str], Document] = _Lru(max_documents)
         self._calibrations: _Lru[str, Calibration] = _Lru(max_tools)
 
@@ -48,6 +52,19 @@ class Memory:
             self._knowledge.put(tool, value, generation)
             return value
         return self._knowledge[tool]
+
+    async def statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolStatistics]:
+        """How those of the tools fared of which something is known; not to be changed."""
+        found = {each: self._statistics[each] for each in tools if each in self._statistics}
+        missing = [each for each in dict.fromkeys(tools) if each not in found]
+        if missing:
+            generation = self._statistics.generation
+            rows = await self._store.get_statistics(missing)
+            read = {row.tool: ToolStatistics.model_validate_json(row.data) for row in rows}
+            for each in missing:
+                found[each] = read.get(each)
+                self._statistics.put(each, found[each], generation)
+        return {each: known for each in tools if (known := found[each]) is not None}
 
     async def tool(self, tool: ToolKey) -> StoredTool | None:
         """The registered tool that executions name so."""
@@ -66,6 +83,16 @@ class Memory:
             self._registered.put(workspace, value, generation)
             return value
         return self._registered[workspace]
+
+    async def registry(self, workspace: str) -> Registry:
+        """All tools and promotions of a workspace."""
+        if workspace not in self._registries:
+            generation = self._registries.generation
+            tools = await self.tools(workspace)
+            value = Registry(tools, await self._store.list_promotions(workspace))
+            self._registries.put(workspace, value, generation)
+            return value
+        return self._registries[workspace]
 
     async def calibration(self, workspace: str) -> Calibration:
         """How the workspace's confidence is calibrated: as shipped until it has its own."""
@@ -97,11 +124,21 @@ class Memory:
         """The registered tool has changed."""
         self._tools.forget(tool)
         self._registered.forget(tool.workspace)
+        self._registries.forget(tool.workspace)
+
+    def forget_promotions(self, workspace: str) -> None:
+        """What is promoted in the workspace has changed."""
+        self._registries.forget(workspace)
 
     def forget_knowledge(self, tools: Sequence[ToolKey]) -> None:
         """What is known of these tools has changed."""
         for tool in tools:
             self._knowledge.forget(tool)
+
+    def forget_statistics(self, tools: Sequence[ToolKey]) -> None:
+        """How these tools fared has changed."""
+        for tool in tools:
+            self._statistics.forget(tool)
 
     def forget_documents(self, documents: Sequence[tuple[str, str]]) -> None:
         """These documents (workspace, id) have changed."""

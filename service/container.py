@@ -16,12 +16,18 @@ from ingest.intake import Intake
 from ingest.seed import index_seed, load_seed
 from mongo.protocol import LogStore
 from mongo.sqlite import open_sqlite_store
+from retrieval.fitness.past import ToolHistory
+from retrieval.fitness.search import ToolChooser
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndex, VectorIndexError
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
+from service.changes import Changes
 from service.config.settings import Settings
+from service.marking import FailureMarks
+from service.promoting import Promotions
 from service.recalibrating import recalibrating
+from service.registering import ToolRegister
 
 VECTORS = "vectors"
 """Folder of the vector index inside the data folder; `aftercall rebuild` removes it."""
@@ -40,6 +46,11 @@ class Services:
     indexer: Indexer
     intake: Intake
     suggester: Suggester
+    chooser: ToolChooser
+    history: ToolHistory
+    tools: ToolRegister
+    promotions: Promotions
+    marks: FailureMarks
     redactor: Redactor
     parsers: Executor
     seed_patterns: int
@@ -112,6 +123,7 @@ async def open_services(
             indexer.start()
             every = timedelta(hours=settings.calibration.every_h)
             await stack.enter_async_context(recalibrating(store, memory, every))
+        changes = Changes()
         yield Services(
             store=store,
             embedder=embedder,
@@ -119,6 +131,27 @@ async def open_services(
             indexer=indexer,
             intake=Intake(store, redactor, indexer.wake),
             suggester=suggester,
+            chooser=ToolChooser(memory=memory, index=index, embedder=embedder, redactor=redactor),
+            history=ToolHistory(
+                store=store, memory=memory, index=index, embedder=embedder, redactor=redactor
+            ),
+            tools=ToolRegister(
+                store=store,
+                memory=memory,
+                redactor=redactor,
+                changes=changes,
+                on_change=indexer.wake,
+            ),
+            promotions=Promotions(
+                store=store,
+                memory=memory,
+                redactor=redactor,
+                changes=changes,
+                on_change=indexer.wake,
+            ),
+            marks=FailureMarks(
+                store=store, memory=memory, redactor=redactor, on_stored=indexer.wake
+            ),
             redactor=redactor,
             parsers=parsers,
             memory=memory,

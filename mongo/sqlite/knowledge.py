@@ -1,10 +1,18 @@
 """Statements about what was learned, and the indexing that learns it."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from mongo.records import DocumentRow, IndexCommit, KnowledgeRow, RepairRow, ToolKey
-from mongo.sqlite import bulk, codec, suggestions
+from mongo.records import (
+    DocumentRow,
+    IndexCommit,
+    KnowledgeRow,
+    RemovedDocument,
+    RepairRow,
+    StatisticsRow,
+    ToolKey,
+)
+from mongo.sqlite import bulk, codec, marks, promotions, suggestions, tools
 
 _MARK = "DELETE FROM pending WHERE position IN (SELECT value FROM json_each(?))"
 
@@ -15,6 +23,24 @@ _RESET = (
     "DELETE FROM pending",
     "DELETE FROM pending_vectors",
     "DELETE FROM pending_outcomes",
+    "DELETE FROM statistics",
+    "DELETE FROM pending_marks",
+    "DELETE FROM changed_tools",
+    "DELETE FROM pending_promotions",
+    # Whoever resets throws all vectors away.
+    "DELETE FROM removed_documents",
+    """
+    INSERT INTO pending_marks (position, workspace) SELECT position, workspace FROM marks
+    ORDER BY position
+    """,
+    """
+    INSERT INTO changed_tools (workspace, tool_id, server_name, tool_name)
+    SELECT workspace, tool_id, server_name, tool_name FROM tools ORDER BY revision
+    """,
+    """
+    INSERT INTO pending_promotions (position, workspace)
+    SELECT position, workspace FROM promotion_history WHERE data IS NOT NULL ORDER BY position
+    """,
     """
     INSERT INTO pending_outcomes (position, workspace) SELECT position, workspace FROM outcomes
     ORDER BY position
@@ -25,7 +51,7 @@ _RESET = (
     """,
 )
 
-_REPLACE_KNOWLEDGE = """
+_REPLACE = """
 ON CONFLICT (workspace, server_name, tool_name) DO UPDATE SET data = excluded.data
 """
 
@@ -51,10 +77,28 @@ SELECT json_group_array(json_array(position, workspace, document_id, hex(data)))
 )
 """
 
-_HAS_VECTOR = """
-DELETE FROM pending_vectors WHERE (workspace, document_id) IN (
+_HAS_VECTOR = "DELETE FROM pending_vectors WHERE position IN (SELECT value FROM json_each(?))"
+
+_DELETE_DOCUMENTS = """
+DELETE FROM {table} WHERE (workspace, document_id) IN (
     SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)
 )
+"""
+
+_REMOVED = """
+SELECT position, workspace, document_id FROM removed_documents ORDER BY position LIMIT ?
+"""
+
+_HAS_NO_VECTOR = "DELETE FROM removed_documents WHERE position IN (SELECT value FROM json_each(?))"
+
+# With a place each, since JSON groups come in any order.
+_GET_STATISTICS = """
+SELECT json_group_array(json_array(wanted.key, hex(s.data)))
+FROM json_each(?) AS wanted
+CROSS JOIN statistics AS s
+    ON s.workspace = json_extract(wanted.value, '$[0]')
+    AND s.server_name = json_extract(wanted.value, '$[1]')
+    AND s.tool_name = json_extract(wanted.value, '$[2]')
 """
 
 _INTO_REPAIRS = """
@@ -76,27 +120,21 @@ SELECT json_group_array(json_array(position, failed_id, mended_id, signature, he
 
 
 def commit_index(connection: sqlite3.Connection, commit: IndexCommit) -> None:
-    """Keep what a batch learned and take its executions and outcomes off the queue."""
+    """Keep what a batch learned and take what it learned from off the queues."""
     connection.execute(_MARK, (bulk.values(commit.positions),))
     suggestions.mark_learned(connection, commit.outcomes)
-    bulk.insert(
-        connection,
-        "knowledge (workspace, server_name, tool_name, data)",
-        ((*_key(row.tool), row.data) for row in commit.knowledge),
-        _REPLACE_KNOWLEDGE,
-    )
-    bulk.insert(
-        connection,
-        "documents (workspace, document_id, data)",
-        ((row.workspace, row.document_id, row.data) for row in commit.documents),
-        _REPLACE_DOCUMENT,
-    )
-    bulk.insert(
-        connection,
-        "pending_vectors (workspace, document_id)",
-        ((row.workspace, row.document_id) for row in commit.documents if row.is_new),
-        "ON CONFLICT (workspace, document_id) DO NOTHING",
-    )
+    marks.mark_learned(connection, commit.marks)
+    tools.mark_learned(connection, commit.changed_tools)
+    promotions.mark_learned(connection, commit.promotions)
+    for table, rows in (("knowledge", commit.knowledge), ("statistics", commit.statistics)):
+        bulk.insert(
+            connection,
+            f"{table} (workspace, server_name, tool_name, data)",
+            ((*_key(row.tool), row.data) for row in rows),
+            _REPLACE,
+        )
+    _remove_documents(connection, commit.removed)
+    _keep_documents(connection, commit.documents)
     bulk.insert(
         connection,
         _INTO_REPAIRS,
@@ -108,8 +146,43 @@ def commit_index(connection: sqlite3.Connection, commit: IndexCommit) -> None:
     )
 
 
+def _remove_documents(connection: sqlite3.Connection, removed: Sequence[tuple[str, str]]) -> None:
+    if not removed:
+        return
+    _delete_documents(connection, ("documents", "pending_vectors"), removed)
+    bulk.insert(
+        connection,
+        "removed_documents (workspace, document_id)",
+        dict.fromkeys(removed),
+        "ON CONFLICT (workspace, document_id) DO NOTHING",
+    )
+
+
+def _keep_documents(connection: sqlite3.Connection, documents: Sequence[DocumentRow]) -> None:
+    bulk.insert(
+        connection,
+        "documents (workspace, document_id, data)",
+        ((row.workspace, row.document_id, row.data) for row in documents),
+        _REPLACE_DOCUMENT,
+    )
+    new = {(row.workspace, row.document_id): None for row in documents if row.is_new}
+    if new:
+        # One that waits already goes to the end: whoever embeds its old text now must not believe
+        # that the new one is done.
+        _delete_documents(connection, ("pending_vectors", "removed_documents"), new)
+        bulk.insert(connection, "pending_vectors (workspace, document_id)", new)
+
+
+def _delete_documents(
+    connection: sqlite3.Connection, tables: Iterable[str], documents: Iterable[tuple[str, str]]
+) -> None:
+    wanted = bulk.values(documents)
+    for table in tables:
+        connection.execute(_DELETE_DOCUMENTS.format(table=table), (wanted,))
+
+
 def reset_index(connection: sqlite3.Connection) -> None:
-    """Forget what was learned and queue every execution and outcome again."""
+    """Forget what was learned and queue all that it was learned from again."""
     for statement in _RESET:
         connection.execute(statement)
 
@@ -138,19 +211,37 @@ def get_documents(
     ]
 
 
+def get_statistics(connection: sqlite3.Connection, tools: Sequence[ToolKey]) -> list[StatisticsRow]:
+    """Those of which something is known, in the order of the tools; each once."""
+    distinct = list(dict.fromkeys(tools))
+    wanted = bulk.values(_key(tool) for tool in distinct)
+    rows = sorted(bulk.fetch(connection, _GET_STATISTICS, (wanted,)))
+    return [StatisticsRow(distinct[place], bytes.fromhex(data)) for place, data in rows]
+
+
 def pending_vectors(connection: sqlite3.Connection, limit: int) -> list[DocumentRow]:
     """The oldest documents that have no vector yet, oldest first."""
     rows = bulk.fetch(connection, _PENDING_VECTORS, (max(limit, 0),))
     return [
-        DocumentRow(workspace, document_id, bytes.fromhex(data), is_new=True)
-        for _, workspace, document_id, data in sorted(rows)
+        DocumentRow(workspace, document_id, bytes.fromhex(data), is_new=True, position=position)
+        for position, workspace, document_id, data in sorted(rows)
     ]
 
 
 def mark_embedded(connection: sqlite3.Connection, documents: Sequence[DocumentRow]) -> None:
     """Take documents off the queue of those without a vector."""
-    wanted = bulk.values((row.workspace, row.document_id) for row in documents)
-    connection.execute(_HAS_VECTOR, (wanted,))
+    connection.execute(_HAS_VECTOR, (bulk.values(row.position for row in documents),))
+
+
+def removed_documents(connection: sqlite3.Connection, limit: int) -> list[RemovedDocument]:
+    """The oldest that are gone and may still have a vector, oldest first."""
+    rows = connection.execute(_REMOVED, (max(limit, 0),)).fetchall()
+    return [RemovedDocument(*row) for row in rows]
+
+
+def mark_removed(connection: sqlite3.Connection, documents: Sequence[RemovedDocument]) -> None:
+    """Take documents off the queue of those whose vectors are to go."""
+    connection.execute(_HAS_NO_VECTOR, (bulk.values(each.position for each in documents),))
 
 
 def list_repairs(connection: sqlite3.Connection, tool: ToolKey, limit: int) -> list[RepairRow]:

@@ -7,30 +7,14 @@ from pathlib import Path
 
 from mongo.errors import StoreTooNewError
 from mongo.sqlite import faults
+from mongo.sqlite.counting import counted
+from mongo.sqlite.fitness_tables import add_fitness
 
 APPLICATION_ID = int.from_bytes(b"AftC")
 """Marks the file as ours in its header (`PRAGMA application_id`)."""
 
 Migration = Callable[[sqlite3.Connection], None]
 """Takes a store one version further, inside a transaction that it neither begins nor ends."""
-
-
-def _counted(table: str, counter: str | None = None) -> tuple[str, str]:
-    """Triggers that keep the table's counter, whatever statement changes the table."""
-    counter = counter or table
-    return (
-        f"""
-        CREATE TRIGGER {table}_count_up AFTER INSERT ON {table} BEGIN
-            INSERT INTO counters (workspace, {counter}) VALUES (NEW.workspace, 1)
-            ON CONFLICT (workspace) DO UPDATE SET {counter} = {counter} + 1;
-        END
-        """,  # noqa: S608  # the tables are those named below
-        f"""
-        CREATE TRIGGER {table}_count_down AFTER DELETE ON {table} BEGIN
-            UPDATE counters SET {counter} = {counter} - 1 WHERE workspace = OLD.workspace;
-        END
-        """,  # noqa: S608  # the tables are those named below
-    )
 
 
 _VERSION_1 = (
@@ -158,7 +142,7 @@ _VERSION_1 = (
         UNIQUE (workspace, document_id)
     )
     """,
-    # Kept by the triggers below: COUNT(*) walks an index, too slow for `/status`.
+    # Kept by the triggers below.
     """
     CREATE TABLE counters (
         workspace TEXT PRIMARY KEY,
@@ -171,10 +155,10 @@ _VERSION_1 = (
     *(
         statement
         for table in ("executions", "pending", "tools", "documents")
-        for statement in _counted(table)
+        for statement in counted(table)
     ),
-    *_counted("pending_outcomes", "pending"),
-    *_counted("pending_vectors", "pending"),
+    *counted("pending_outcomes", "pending"),
+    *counted("pending_vectors", "pending"),
     """
     CREATE TRIGGER outcomes_are_queued AFTER INSERT ON outcomes BEGIN
         INSERT INTO pending_outcomes (position, workspace) VALUES (NEW.position, NEW.workspace);
@@ -200,7 +184,7 @@ def _add_estimates(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE suggestions ADD COLUMN estimate REAL")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create, _add_estimates)
+MIGRATIONS: tuple[Migration, ...] = (_create, _add_estimates, add_fitness)
 """The n-th takes a store from version n - 1 to n. Only ever add to the end."""
 
 

@@ -11,21 +11,28 @@ from aftercall.json_values import MAX_INTEGER, JsonObject
 from aftercall.wire import Execution
 from mongo.records import (
     Appended,
+    ChangedTool,
     DocumentRow,
+    FailureRecord,
     IndexCommit,
     IssuedSuggestion,
     JudgedSuggestion,
     KnowledgeRow,
     NewExecution,
+    PromotionEvent,
+    QueuedPromotion,
+    RemovedDocument,
     RepairRow,
+    StatisticsRow,
     StoreCounts,
     StoredExecution,
+    StoredPromotion,
     StoredTool,
     SuggestionOutcome,
     ToolKey,
 )
 from mongo.sqlite import executions as execution_log
-from mongo.sqlite import facts, knowledge, tools
+from mongo.sqlite import facts, knowledge, marks, promotions, tools
 from mongo.sqlite import suggestions as suggestion_log
 from mongo.sqlite.readers import ReadPool
 from mongo.sqlite.writer import GroupCommitWriter
@@ -110,7 +117,7 @@ class SqliteLogStore:
         return await self._readers.run(partial(execution_log.pending, limit=limit))
 
     async def commit_index(self, commit: IndexCommit) -> None:
-        """Apply what an indexing batch learned and mark its executions, in one transaction."""
+        """Apply what an indexing batch learned and empty its queues, in one transaction."""
         await self._writer.run(partial(knowledge.commit_index, commit=commit))
 
     async def pending_vectors(self, limit: int) -> list[DocumentRow]:
@@ -122,8 +129,21 @@ class SqliteLogStore:
         kept = tuple(documents)
         await self._writer.run(partial(knowledge.mark_embedded, documents=kept))
 
+    async def removed_documents(self, limit: int) -> list[RemovedDocument]:
+        """The oldest documents that are gone and may still have a vector, oldest first."""
+        return await self._readers.run(partial(knowledge.removed_documents, limit=limit))
+
+    async def mark_removed(self, documents: Sequence[RemovedDocument]) -> None:
+        """Say that these documents have no vectors any more."""
+        kept = tuple(documents)
+        await self._writer.run(partial(knowledge.mark_removed, documents=kept))
+
+    async def changed_tools(self, limit: int) -> list[ChangedTool]:
+        """The oldest puts and deletions of tools that no document says yet, oldest first."""
+        return await self._readers.run(partial(tools.changed, limit=limit))
+
     async def reset_index(self) -> None:
-        """Forget all that was learned and mark every execution as pending (for `rebuild`)."""
+        """Forget all that was learned; queue all that it was learned from (for `rebuild`)."""
         await self._writer.run(knowledge.reset_index)
 
     async def counts(self, workspace: str | None = None) -> StoreCounts:
@@ -146,6 +166,61 @@ class SqliteLogStore:
         """The latest repairs of one tool, newest first."""
         return await self._readers.run(partial(knowledge.list_repairs, tool=tool, limit=limit))
 
+    async def get_statistics(self, tools: Sequence[ToolKey]) -> list[StatisticsRow]:
+        """How these tools have fared, in their order; the unknown are left out."""
+        return await self._readers.run(partial(knowledge.get_statistics, tools=tuple(tools)))
+
+    # Marked failures
+
+    async def add_mark(self, mark: FailureRecord) -> bool:
+        """Keep a marked failure and queue it; False when its id is known in the workspace."""
+        return await self._writer.run(partial(marks.add, mark=mark))
+
+    async def pending_marks(self, limit: int) -> list[FailureRecord]:
+        """The oldest marks that nothing was learned from yet, oldest first."""
+        return await self._readers.run(partial(marks.pending, limit=limit))
+
+    async def learned_marks(
+        self, workspace: str, execution_ids: Sequence[str]
+    ) -> list[FailureRecord]:
+        """The marks that name one of these executions and were learned from, oldest first."""
+        return await self._readers.run(
+            partial(marks.learned_of, workspace=workspace, execution_ids=tuple(execution_ids))
+        )
+
+    async def list_marks(self, tool: ToolKey, limit: int) -> list[FailureRecord]:
+        """The latest marked failures of one tool, newest first."""
+        return await self._readers.run(partial(marks.list_latest, tool=tool, limit=limit))
+
+    # Promotions
+
+    async def get_promotion(self, workspace: str, namespace: str) -> StoredPromotion | None:
+        """What was promoted in a namespace."""
+        return await self._readers.run(
+            partial(promotions.get, workspace=workspace, namespace=namespace)
+        )
+
+    async def list_promotions(self, workspace: str) -> list[StoredPromotion]:
+        """All that hold in a workspace, by namespace."""
+        return await self._readers.run(partial(promotions.list_all, workspace=workspace))
+
+    async def change_promotions(self, events: Sequence[PromotionEvent]) -> None:
+        """Apply changes, all or none of them, and add them to the histories."""
+        if events:
+            await self._writer.run(partial(promotions.change, events=tuple(events)))
+
+    async def promotion_history(
+        self, workspace: str, namespace: str, limit: int
+    ) -> list[PromotionEvent]:
+        """The latest changes in a namespace, newest first."""
+        return await self._readers.run(
+            partial(promotions.history, workspace=workspace, namespace=namespace, limit=limit)
+        )
+
+    async def pending_promotions(self, limit: int) -> list[QueuedPromotion]:
+        """The oldest promotions that have no document yet, oldest first."""
+        return await self._readers.run(partial(promotions.pending, limit=limit))
+
     # Tools and schemas
 
     async def put_tool(self, tool: StoredTool) -> None:
@@ -155,6 +230,12 @@ class SqliteLogStore:
     async def get_tool(self, workspace: str, tool_id: str) -> StoredTool | None:
         """A tool by its id."""
         return await self._readers.run(partial(tools.get, workspace=workspace, tool_id=tool_id))
+
+    async def get_tools(self, workspace: str, tool_ids: Sequence[str]) -> list[StoredTool]:
+        """Those of the tools that exist, in the order of the ids, each once."""
+        return await self._readers.run(
+            partial(tools.get_several, workspace=workspace, tool_ids=tuple(tool_ids))
+        )
 
     async def find_tool(self, tool: ToolKey) -> StoredTool | None:
         """The tool that executions name so; the latest put, when several ids share the name."""

@@ -1,9 +1,10 @@
 """Statements about registered tools."""
 
 import sqlite3
+from collections.abc import Sequence
 
 from aftercall.wire import Tool
-from mongo.records import StoredTool, ToolKey
+from mongo.records import ChangedTool, StoredTool, ToolKey
 from mongo.sqlite import bulk, codec, executions
 
 _INSERT = """
@@ -21,9 +22,22 @@ ORDER BY revision DESC LIMIT 1
 
 _LIST = "SELECT json_group_array(json_array(tool_id, data)) FROM tools WHERE workspace = ?"
 
+_SEVERAL = """
+SELECT json_group_array(json_array(wanted.key, t.data))
+FROM json_each(?) AS wanted
+CROSS JOIN tools AS t ON t.workspace = ? AND t.tool_id = wanted.value
+"""
+
+_CHANGED = """
+SELECT position, workspace, server_name, tool_name, tool_id FROM changed_tools
+ORDER BY position LIMIT ?
+"""
+
+_LEARNED = "DELETE FROM changed_tools WHERE position IN (SELECT value FROM json_each(?))"
+
 
 def put(connection: sqlite3.Connection, stored: StoredTool) -> None:
-    """Register a tool or replace it, and keep its input schema."""
+    """Register a tool or replace it, and keep its input schema; a trigger queues it."""
     workspace, tool = stored.workspace, stored.tool
     connection.execute(_DELETE, (workspace, tool.tool_id))
     connection.execute(
@@ -40,13 +54,22 @@ def put(connection: sqlite3.Connection, stored: StoredTool) -> None:
 
 
 def delete(connection: sqlite3.Connection, workspace: str, tool_id: str) -> bool:
-    """Remove a tool; False when there was none."""
+    """Remove a tool; False when there was none. A trigger queues it."""
     return connection.execute(_DELETE, (workspace, tool_id)).rowcount > 0
 
 
 def get(connection: sqlite3.Connection, workspace: str, tool_id: str) -> StoredTool | None:
     """A tool by its id."""
     return _stored(workspace, connection.execute(_GET, (workspace, tool_id)).fetchone())
+
+
+def get_several(
+    connection: sqlite3.Connection, workspace: str, tool_ids: Sequence[str]
+) -> list[StoredTool]:
+    """Those that exist, in the order of the ids."""
+    wanted = bulk.values(dict.fromkeys(tool_ids))
+    rows = sorted(bulk.fetch(connection, _SEVERAL, (wanted, workspace)))
+    return [StoredTool(workspace, codec.parse(Tool, data)) for _, data in rows]
 
 
 def find(connection: sqlite3.Connection, tool: ToolKey) -> StoredTool | None:
@@ -60,6 +83,20 @@ def list_all(connection: sqlite3.Connection, workspace: str) -> list[StoredTool]
     """All of a workspace, by id."""
     rows = sorted(bulk.fetch(connection, _LIST, (workspace,)))
     return [StoredTool(workspace, codec.parse(Tool, data)) for _, data in rows]
+
+
+def changed(connection: sqlite3.Connection, limit: int) -> list[ChangedTool]:
+    """The oldest changes that no document says yet, oldest first."""
+    rows = connection.execute(_CHANGED, (max(limit, 0),)).fetchall()
+    return [
+        ChangedTool(position, ToolKey(workspace, codec.server_name(server), name), tool_id)
+        for position, workspace, server, name, tool_id in rows
+    ]
+
+
+def mark_learned(connection: sqlite3.Connection, positions: Sequence[int]) -> None:
+    """Take changes off the queue; a tool that changed again is at a later position."""
+    connection.execute(_LEARNED, (bulk.values(positions),))
 
 
 def _stored(workspace: str, row: tuple[str] | None) -> StoredTool | None:

@@ -15,8 +15,9 @@ The library's surprises are kept in here (version 0.9):
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -36,7 +37,10 @@ Fusion = Literal["dbsf", "rrf"]
 DENSE = "dense"
 TERMS = "terms"
 WORKSPACE, KIND, TOOL, SERVER = "workspace", "kind", "tool_name", "server_name"
+VERSION = "version"
 KEYWORDS = (WORKSPACE, KIND, TOOL, SERVER)
+"""Payload fields with an index. A version is only asked for along with its tool, which leaves at
+most some dozens of documents to look at, so it needs none."""
 WRITE_AHEAD_LOG = "wal"
 
 CHUNK = 32
@@ -45,6 +49,9 @@ CHUNK = 32
 POINTS_PER_FLUSH = 10_000
 """Points after which the log (20 MB by then) is folded into the segments. Rare, since a flush waits
 for the disk with the GIL held; replaying so many after a crash takes 0.4 s."""
+
+PAYLOAD = [WORKSPACE, TOOL, SERVER, VERSION]
+"""Fields of the payload that a hit repeats."""
 
 MIN_PREFETCH = 50
 """Candidates a side gives to the fusion at least: DBSF takes mean and deviation over them."""
@@ -117,12 +124,18 @@ class Shard:
     def search(self, queries: Sequence[IndexQuery], fusion: Fusion) -> list[list[Hit]]:
         """Answers in the order of the questions, each best first, ties by document id."""
         with _translated("search the vector index"):
-            requests = [self._to_request(query, fusion) for query in queries]
-            answers = self._shard.query_batch(qdrant.QueryBatchRequest(requests))
-            return [
-                _to_hits(found, query, fused=bool(request.prefetches))
-                for found, query, request in zip(answers, queries, requests, strict=True)
-            ]
+            requests = [self._to_requests(query, fusion) for query in queries]
+            flat = [request for several in requests for request in several]
+            answers = iter(self._shard.query_batch(qdrant.QueryBatchRequest(flat)))
+            hits = []
+            for query, several in zip(queries, requests, strict=True):
+                found = [next(answers) for _ in several]
+                if query.fused:
+                    is_fused = bool(several[0].prefetches)
+                    hits.append(_to_hits(found[0], query, is_fused=is_fused))
+                else:
+                    hits.append(_to_unfused(*found))
+            return hits
 
     def count(self) -> int:
         """How many points there are."""
@@ -173,36 +186,68 @@ class Shard:
             KIND: point.kind,
             TOOL: point.tool_name or "",  # '' is "none": a missing field would match no filter
             SERVER: point.server_name or "",
+            VERSION: point.version,
         }
         return qdrant.Point(point.document_id, vectors, payload)
 
-    def _to_request(self, query: IndexQuery, fusion: Fusion) -> Any:
+    def _to_requests(self, query: IndexQuery, fusion: Fusion) -> list[Any]:
+        """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
         only = _filter(query)
         dense = qdrant.Query.Nearest(query.vector.tolist(), DENSE)
+        terms = self._bm25.embed_query(query.terms)
+        sparse = qdrant.Query.Nearest(terms, TERMS) if terms.indices else None
+        idf = qdrant.SearchParams(idf=_idf_corpus(query))
+        if not query.fused:
+            return _unfused_requests(query, only, dense, sparse, idf)
         answer: dict[str, Any] = {
-            "with_payload": [WORKSPACE],
+            "with_payload": PAYLOAD,
             "with_vector": [DENSE],
             "limit": query.limit,
         }
-        terms = self._bm25.embed_query(query.terms)
-        if not terms.indices:
-            return qdrant.QueryRequest(query=dense, filter=only, **answer)
-        # A tool's own documents all share its name and much else: what tells them apart is rare
-        # among them, so the IDF is counted there. Over a whole workspace that costs 1.4 ms more.
-        corpus = qdrant.IdfParams(only) if query.tool_name is not None else None
-        sparse = qdrant.Query.Nearest(terms, TERMS)
+        if sparse is None:
+            return [qdrant.QueryRequest(query=dense, filter=only, **answer)]
         count = max(MIN_PREFETCH, 3 * query.limit)
         fused: Any = qdrant.Fusion.Dbsf() if fusion == "dbsf" else qdrant.Fusion.Rrf(RRF_K)
-        return qdrant.QueryRequest(
-            query=fused,
-            prefetches=[
-                qdrant.Prefetch(count, query=dense, filter=only),
-                qdrant.Prefetch(
-                    count, query=sparse, filter=only, params=qdrant.SearchParams(idf=corpus)
-                ),
-            ],
-            **answer,
-        )
+        prefetches = [
+            qdrant.Prefetch(count, query=dense, filter=only),
+            qdrant.Prefetch(count, query=sparse, filter=only, params=idf),
+        ]
+        return [qdrant.QueryRequest(query=fused, prefetches=prefetches, **answer)]
+
+
+def _idf_corpus(query: IndexQuery) -> Any:
+    """Over which documents the IDF is counted; None for all there are."""
+    if query.kind == "tool":
+        # Tools are told apart among all tools of the workspace: scenarios, which outnumber them,
+        # must not say which words are rare. It costs 0.2 ms at 5,000 tools.
+        corpus = IndexQuery(query.workspaces, query.kind, query.vector, query.terms, query.limit)
+        return qdrant.IdfParams(_filter(corpus))
+    if query.tool_name is not None:
+        # A tool's own documents all share its name and much else: what tells them apart is rare
+        # among them, so the IDF is counted there. Over a whole workspace that costs 1.4 ms more.
+        return qdrant.IdfParams(_filter(replace(query, versions=None, document_ids=None)))
+    return None
+
+
+def _unfused_requests(
+    query: IndexQuery, only: Any, dense: Any, sparse: Any | None, idf: Any
+) -> list[Any]:
+    answer: dict[str, Any] = {
+        "with_payload": PAYLOAD,
+        "with_vector": False,
+        "score_threshold": query.least_similarity,
+    }
+    if sparse is None:
+        return [qdrant.QueryRequest(query=dense, filter=only, limit=query.limit, **answer)]
+    prefetches = [
+        qdrant.Prefetch(query.limit, query=dense, filter=only),
+        qdrant.Prefetch(query.limit, query=sparse, filter=only, params=idf),
+    ]
+    limit = 2 * query.limit
+    return [
+        qdrant.QueryRequest(query=dense, prefetches=prefetches, limit=limit, **answer),
+        qdrant.QueryRequest(query=sparse, prefetches=prefetches, limit=limit, params=idf),
+    ]
 
 
 def _sync_files(folder: Path) -> None:
@@ -254,24 +299,53 @@ def _filter(query: IndexQuery) -> Any:
         must.append(qdrant.FieldCondition(TOOL, qdrant.MatchValue(query.tool_name)))
     if query.server_name is not None:
         must.append(qdrant.FieldCondition(SERVER, qdrant.MatchValue(query.server_name)))
+    if query.versions is not None:
+        must.append(qdrant.FieldCondition(VERSION, qdrant.MatchAny(list(query.versions))))
+    if query.document_ids is not None:
+        must.append(qdrant.HasIdCondition(set(query.document_ids)))
     return qdrant.Filter(must=must)
 
 
-def _to_hits(found: list[Any], query: IndexQuery, *, fused: bool) -> list[Hit]:
+def _to_hits(found: list[Any], query: IndexQuery, *, is_fused: bool) -> list[Hit]:
     if not found:
         return []
     vectors = np.array([row.vector[DENSE] for row in found], dtype=np.float32)
     # half precision keeps directions to 1e-5 and lengths to 1e-4, so the length is taken out
     cosines = np.clip(vectors @ query.vector / np.linalg.norm(vectors, axis=1), -1.0, 1.0)
+    scores = [row.score for row in found] if is_fused else cosines
+    least = -1.0 if query.least_similarity is None else query.least_similarity
+    return _best_first(
+        _to_hit(row, score=float(score), similarity=float(cosine))
+        for row, score, cosine in zip(found, scores, cosines, strict=True)
+        if cosine >= least
+    )
+
+
+def _to_unfused(dense: list[Any], sparse: Sequence[Any] = ()) -> list[Hit]:
+    """What two requests over the same documents found: by cosine, with BM25's score."""
+    terms = {row.id: row.score for row in sparse}
     hits = [
-        Hit(
-            document_id=str(row.id),
-            workspace=row.payload[WORKSPACE],
-            score=row.score if fused else float(cosine),
-            similarity=float(cosine),
-        )
-        for row, cosine in zip(found, cosines, strict=True)
+        # the lengths of vectors in half precision are off by 1e-4
+        _to_hit(row, score=terms.get(row.id, 0.0), similarity=min(1.0, max(-1.0, row.score)))
+        for row in dense
     ]
+    return sorted(hits, key=lambda hit: (-hit.similarity, hit.document_id))
+
+
+def _to_hit(row: Any, *, score: float, similarity: float) -> Hit:
+    payload = row.payload
+    return Hit(
+        document_id=str(row.id),
+        workspace=payload[WORKSPACE],
+        score=score,
+        similarity=similarity,
+        tool_name=payload[TOOL] or None,
+        server_name=payload[SERVER] or None,
+        version=payload.get(VERSION, ""),  # shards made before there were versions have none
+    )
+
+
+def _best_first(hits: Iterable[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: (-hit.score, hit.document_id))
 
 

@@ -7,8 +7,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["success", "reflection"]
-"""What a document is about: a shape of successful calls, or a pattern of failures."""
+Kind = Literal["success", "reflection", "tool", "scenario", "evolution"]
+"""What a document is about: a shape of successful calls, a pattern of failures, a registered tool,
+what a tool was used for, or why a tool was evolved."""
 
 SEED_WORKSPACE = "@seed"
 """Where the shipped corpus lives. No tenant: every workspace may read it, none is written to it."""
@@ -40,6 +41,8 @@ class IndexPoint:
     tool_name: str | None
     vector: NDArray[np.float32]
     terms: str
+    version: str = ""
+    """Of the tool that the document is about; empty where none is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +60,34 @@ class IndexQuery:
     limit: int
     tool_name: str | None = None
     server_name: str | None = None
+    versions: tuple[str, ...] | None = None
+    """Only documents of these versions; None for any."""
+    document_ids: tuple[str, ...] | None = None
+    """Only these documents: how near are they? None for any. Ids that are none find nothing."""
+    least_similarity: float | None = None
+    """Only those of the answer's documents that have at least this cosine; None for any. Where the
+    answer is not fused, what is far is not even looked up, which takes a third of the time."""
+    fused: bool = True
+    """Whether the index makes one order of both sides. If not, the answer holds the best `limit` of
+    each side, so up to twice as many, every one with its cosine and its BM25 score, by cosine: for
+    who fuses by a rule of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A document found. `score` orders hits of one query (higher is nearer); it is no probability.
 
-    `similarity` is the cosine of the dense vectors, -1 to 1, whatever the fusion said.
+    `similarity` is the cosine of the dense vectors, -1 to 1, whatever the fusion said. Where the
+    question was not to be fused, `score` is BM25's: 0 for a document that shares no term with it.
     """
 
     document_id: str
     workspace: str
     score: float
     similarity: float
+    tool_name: str | None = None
+    server_name: str | None = None
+    version: str = ""
 
 
 class VectorIndex(Protocol):

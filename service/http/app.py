@@ -10,7 +10,17 @@ from service.http.host_guard import HostGuard, hosts_to_answer
 from service.http.limits import BodyLimits
 from service.http.openapi import install_openapi
 from service.http.request_log import RequestLog
-from service.http.routes import executions, similar, status, suggest, tools
+from service.http.routes import (
+    executions,
+    failures,
+    finding,
+    namespaces,
+    promotions,
+    similar,
+    status,
+    suggest,
+    tools,
+)
 from service.lifecycle import Lifecycle
 from service.version import VERSION
 
@@ -48,7 +58,10 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     )
     app.state.lifecycle = lifecycle
     install_error_handlers(app)
-    for room in (executions, suggest, similar, tools, status):
+    # Ids and namespaces may hold slashes, so what is longer comes before what would take it whole.
+    for room in (
+        executions, suggest, similar, finding, failures, tools, namespaces, promotions, status,
+    ):  # fmt: skip
         app.include_router(room.router)
     install_openapi(app)
 

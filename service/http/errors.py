@@ -6,11 +6,16 @@ ProblemError                               itself
 ingest.intake.ConflictError           409 conflict
 ingest.intake.InvalidExecutionError   422 invalid_request
 ingest.outcomes.UnknownSuggestionError 404 not_found
+UnknownNamespaceError, UnknownToolError  404 not_found, `details.nearest`
+NoToolFitsError                       404 no_tool_fits
+service.changes.RefusedError          422 invalid_request
+service.changes.NotPromotedError      404 not_promoted
+service.changes.NothingBeforeError    409 nothing_before
 mongo.errors.StoreFullError           503 store_full, Retry-After
 mongo.errors.StoreError               503 store_unavailable, Retry-After
 VectorIndexError, EmbeddingError      503 index_unavailable / embedder_unavailable
 Starlette's 404 and 405               404 not_found, 405 method_not_allowed with Allow
-RequestValidationError                422 invalid_request (path parameters)
+RequestValidationError                422 invalid_request (path and query parameters)
 anything else                         500 internal_error (`service.http.request_log`)
 """
 
@@ -28,7 +33,10 @@ from embeddings.protocol import EmbeddingError
 from ingest.intake import ConflictError, InvalidExecutionError
 from ingest.outcomes import UnknownSuggestionError
 from mongo.errors import StoreError, StoreFullError
+from retrieval.fitness.failures import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
+from service.changes import NothingBeforeError, NotPromotedError, RefusedError
+from service.http.explain import explain_parameters
 from service.http.problems import (
     InvalidRequestError,
     NotFoundError,
@@ -56,6 +64,13 @@ def install_error_handlers(app: FastAPI) -> None:
     _install(app, ConflictError, lambda _, error: ProblemError(409, "conflict", str(error)))
     _install(app, InvalidExecutionError, lambda _, error: InvalidRequestError(str(error)))
     _install(app, UnknownSuggestionError, lambda _, error: NotFoundError(str(error)))
+    _install(app, UnknownNameError, _unknown_name)
+    _install(app, NoToolFitsError, lambda _, error: ProblemError(404, "no_tool_fits", str(error)))
+    _install(app, NotPromotedError, lambda _, error: ProblemError(404, "not_promoted", str(error)))
+    _install(app, RefusedError, lambda _, error: InvalidRequestError(str(error)))
+    _install(
+        app, NothingBeforeError, lambda _, error: ProblemError(409, "nothing_before", str(error))
+    )
     _install(app, StoreFullError, _unavailable("store_full", _FULL, retry_after_s=30))
     _install(app, StoreError, _unavailable("store_unavailable", _AWAY.format("log store")))
     _install(app, VectorIndexError, _unavailable("index_unavailable", _AWAY.format("vector index")))
@@ -87,6 +102,10 @@ def _unavailable(
     return to_problem
 
 
+def _unknown_name(_: Request, error: UnknownNameError) -> ProblemError:
+    return NotFoundError(str(error), details={"nearest": list(error.nearest)})
+
+
 def _http(request: Request, error: HTTPException) -> ProblemError:
     if error.status_code == 404:
         return NotFoundError("there is no such path; see /docs for those there are")
@@ -110,8 +129,4 @@ def _methods_at(request: Request) -> Iterator[str]:
 
 
 def _invalid_parameters(_: Request, error: RequestValidationError) -> ProblemError:
-    faults = (
-        f"{fault['loc'][-1]}: {str(fault['msg']).removeprefix('Value error, ')}"
-        for fault in error.errors()
-    )
-    return InvalidRequestError("; ".join(faults))
+    return InvalidRequestError(explain_parameters(error.errors()))

@@ -3,7 +3,7 @@
 The offending value is never repeated: it may be large, and it may be a secret.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -35,18 +35,44 @@ def explain(error: ValidationError, model: type[BaseModel], at: str = "") -> str
     return "; ".join(sentences)
 
 
+def explain_parameters(faults: Sequence[Mapping[str, Any]]) -> str:
+    """One line that names every faulty parameter of a path or query and what it must be.
+
+    Args:
+        faults: as FastAPI tells them; each `loc` begins with the parameter's place.
+    """
+    # As above: a misspelt parameter also shows as a missing one.
+    sorted_faults = sorted(faults, key=lambda fault: fault["type"] != "extra_forbidden")
+    return "; ".join(_parameter_sentence(fault) for fault in sorted_faults[:_SHOWN])
+
+
+def _parameter_sentence(fault: Mapping[str, Any]) -> str:
+    [name] = _names((fault["loc"][-1],))
+    if fault["type"] == "extra_forbidden":
+        return f"unknown parameter `{name}`; see /docs for those there are"
+    return f"{name}: {_problem(fault)}"
+
+
 def _sentence(fault: ErrorDetails, model: type[BaseModel], at: str) -> str:
     path = ".".join(part for part in (at, *_names(fault["loc"])) if part)
     if fault["type"] == "extra_forbidden":
         return _unknown_field(fault["loc"], model, at)
     if fault["type"] == "string_unicode":  # without a path when it is a field's own name
         return f"{path or 'a field name'}: contains a lone surrogate, which is not Unicode text"
+    message = _problem(fault)
+    return f"{path}: {message}" if path else message
+
+
+def _problem(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "missing":
-        return f"{path}: is missing"
-    message = fault["msg"]
+        return "is missing"
+    if fault["type"] == "too_long" and fault["ctx"]["field_type"] == "Value":
+        # Pydantic's words for a text that another check came before: "items after validation".
+        return f"must have at most {fault['ctx']['max_length']:,} characters"
+    message = str(fault["msg"])
     for noise in ("Value error, ", "Input "):
         message = message.removeprefix(noise)
-    return f"{path}: {message}" if path else message
+    return message
 
 
 def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel], at: str) -> str:

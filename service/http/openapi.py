@@ -10,8 +10,12 @@ from pydantic.json_schema import models_json_schema
 
 from aftercall.wire import (
     ErrorResponse,
+    EvolutionRequest,
     Execution,
+    FailureMark,
+    FindRequest,
     OutcomeReport,
+    Promotion,
     SimilarRequest,
     SuggestRequest,
     ToolSpec,
@@ -25,9 +29,16 @@ _BODIES: tuple[type[BaseModel], ...] = (
     OutcomeReport,
     SimilarRequest,
     ToolSpec,
+    FindRequest,
+    FailureMark,
+    Promotion,
+    EvolutionRequest,
 )
 
-_ERRORS: Mapping[int, tuple[str, str, str]] = {
+ErrorExample = tuple[str, str, str]
+"""When it is answered, its code, and a message."""
+
+_ERRORS: Mapping[int, ErrorExample] = {
     400: (
         "The body is not JSON.",
         "malformed_json",
@@ -56,6 +67,12 @@ _ERRORS: Mapping[int, tuple[str, str, str]] = {
         "too_large",
         "1,001 records in one request, at most 1,000 are taken; nothing was stored, split it",
     ),
+    414: (
+        "Path and query are longer than 65,535 bytes.",
+        "uri_too_long",
+        "path and query are longer than 65,535 bytes; a scenario has at most 10,000 characters, "
+        "and one that is long when percent-encoded fits into `POST /tools/find`",
+    ),
     415: (
         "The body is not application/json.",
         "unsupported_media_type",
@@ -82,11 +99,23 @@ _ALWAYS = (403, 500)
 
 
 def answers(
-    status: int, example: object, *, errors: Sequence[int] = ()
+    status: int,
+    example: object,
+    *,
+    errors: Sequence[int] = (),
+    own: Mapping[int, ErrorExample] | None = None,
 ) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route: its success with an example, its errors in their one form."""
+    """The `responses` of a route: its success with an example, its errors in their one form.
+
+    Args:
+        status: of the success.
+        example: its body.
+        errors: statuses that are told as everywhere.
+        own: statuses that mean something else here.
+    """
     success: dict[str, Any] = {"content": {"application/json": {"example": example}}}
-    return {status: success, **{code: _error(code) for code in sorted({*errors, *_ALWAYS})}}
+    told = {code: _ERRORS[code] for code in (*errors, *_ALWAYS)} | dict(own or {})
+    return {status: success, **{code: _error(code, *told[code]) for code in sorted(told)}}
 
 
 def json_body(
@@ -96,6 +125,11 @@ def json_body(
     schema: dict[str, Any] = {"$ref": _REFERENCE.format(model=model.__name__)}
     if or_list:
         schema = {"oneOf": [schema, {"type": "array", "items": schema, "maxItems": 1000}]}
+    return body_of(schema, examples)
+
+
+def body_of(schema: Mapping[str, Any], examples: Mapping[str, object]) -> dict[str, Any]:
+    """As `json_body`, for a body that is no wire model."""
     content = {
         "schema": schema,
         "examples": {name: {"value": value} for name, value in examples.items()},
@@ -126,8 +160,7 @@ def install_openapi(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it
 
 
-def _error(status: int) -> dict[str, Any]:
-    description, code, message = _ERRORS[status]
+def _error(status: int, description: str, code: str, message: str) -> dict[str, Any]:
     example = {"error": {"code": code, "message": message, "details": None}}
     described: dict[str, Any] = {
         "model": ErrorResponse,

@@ -32,3 +32,8 @@ ToolId = Annotated[
 ]
 
 NewToolId = Annotated[ToolId, AfterValidator(_without_reserved_end)]
+
+Namespace = Annotated[
+    Name,
+    Path(description="A capability that tools serve; may hold slashes."),
+]

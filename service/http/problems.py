@@ -52,8 +52,8 @@ class InvalidRequestError(ProblemError):
 class NotFoundError(ProblemError):
     """404."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(404, "not_found", message)
+    def __init__(self, message: str, details: Any = None) -> None:
+        super().__init__(404, "not_found", message, details=details)
 
 
 class TooLargeError(ProblemError):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embeddings.terms import MAX_TERM_LENGTH, MAX_TERMS, terms_text
+from embeddings.terms import MAX_TERM_LENGTH, MAX_TERMS, name_words, terms_text
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,22 @@ def test_identifiers_are_split_and_kept_whole(text, terms):
 def test_spellings_of_a_name_share_all_their_terms(other):
     """A parameter in another convention, the agents' usual mistake, meets the right one."""
     assert terms_text(other) == terms_text("max_results")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("getHealthWorkforce", "get health workforce"),
+        ("web_search.topK", "web search top k"),
+        ("PDF&URLTool", "pdf url tool"),
+        ("HTTPServer2", "http server2"),
+        ("München", "münchen"),
+        ("??", ""),
+    ],
+)
+def test_a_name_in_words_is_prose(name, words):
+    """For a model that reads sentences: lower-case words, none of them twice."""
+    assert name_words(name) == words
 
 
 def test_repetition_is_kept():

@@ -16,6 +16,7 @@ from ingest.intake import Intake
 from mongo.protocol import LogStore
 from mongo.sqlite import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
+from retrieval.index.protocol import VectorIndex
 from retrieval.memory import Memory
 from retrieval.seedbook import SeedBook
 from retrieval.suggest import Suggester
@@ -34,6 +35,7 @@ class Brain:
     suggester: Suggester
     new_indexer: Callable[[], Indexer]
     embedder: Embedder
+    index: VectorIndex
 
     async def learn(self, *executions: Execution) -> None:
         """Record executions and wait until they are learned from."""
@@ -73,7 +75,7 @@ async def brain(tmp_path: Path) -> AsyncIterator[Brain]:
     )  # fmt: skip
     yield Brain(
         store, memory, Intake(store, Redactor(), indexer.wake), indexer, suggester, new_indexer,
-        embedder,
+        embedder, index,
     )  # fmt: skip
     await suggester.close()
     await indexer.close()

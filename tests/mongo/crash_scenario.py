@@ -1,4 +1,4 @@
-"""Appends and indexes without end, printing each id once it is acknowledged (a child process)."""
+"""Appends, marks and indexes without end, printing what is acknowledged (a child process)."""
 
 import asyncio
 import sys
@@ -6,9 +6,17 @@ from itertools import count
 from pathlib import Path
 
 from mongo.protocol import LogStore
-from mongo.records import DocumentRow, IndexCommit
+from mongo.records import DocumentRow, IndexCommit, StatisticsRow
 from mongo.sqlite import open_sqlite_store
-from tests.mongo.log_store_samples import WORKSPACE, make_executions
+from tests.mongo.log_store_samples import (
+    SEARCH,
+    WORKSPACE,
+    make_executions,
+    make_id,
+    make_mark,
+    make_promotion_event,
+    make_tool,
+)
 
 CALLERS = 8
 
@@ -23,12 +31,31 @@ async def append_for_ever(store: LogStore, first: int) -> None:
         sys.stdout.flush()
 
 
+async def mark_for_ever(store: LogStore, first: int) -> None:
+    for number in count(first):
+        if await store.add_mark(make_mark(number)):
+            sys.stdout.write(f"mark {make_id(number)}\n")
+        await store.put_tool(make_tool(f"t-{number % 7}", description=str(number)))
+        await store.delete_tool(WORKSPACE, f"t-{(number - 1) % 7}")
+        await store.change_promotions([make_promotion_event("search", f"1.{number}.0")])
+        sys.stdout.flush()
+
+
 async def index_for_ever(store: LogStore) -> None:
     while True:
         queued = await store.pending(20)
+        marks = await store.pending_marks(5)
+        tools = await store.changed_tools(2)
+        promotions = await store.pending_promotions(5)
+        known = await store.get_statistics([SEARCH])
+        counted = int(known[0].data) if known else 0
         await store.commit_index(
             IndexCommit(
                 positions=[each.position for each in queued],
+                marks=[each.position for each in marks],
+                changed_tools=[each.position for each in tools],
+                promotions=[each.position for each in promotions],
+                statistics=[StatisticsRow(SEARCH, str(counted + len(marks)).encode())],
                 documents=[
                     DocumentRow(each.workspace, each.execution.execution_id, b"learned")
                     for each in queued
@@ -44,6 +71,7 @@ async def main(data_dir: Path, round_number: int) -> None:
             group.create_task(
                 append_for_ever(store, 1_000_000_000 * round_number + 1_000_000 * caller)
             )
+        group.create_task(mark_for_ever(store, 1_000_000 * round_number))
         group.create_task(index_for_ever(store))
 
 

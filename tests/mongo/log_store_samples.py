@@ -4,8 +4,16 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 
 from aftercall.json_values import JsonObject, content_hash
-from aftercall.wire import Evidence, Execution, ExecutionError, Suggestion, Tool
-from mongo.records import IssuedSuggestion, NewExecution, StoredTool, ToolKey
+from aftercall.wire import Evidence, Execution, ExecutionError, Promotion, Suggestion, Tool
+from mongo.records import (
+    FailureRecord,
+    IssuedSuggestion,
+    NewExecution,
+    PromotionEvent,
+    StoredPromotion,
+    StoredTool,
+    ToolKey,
+)
 
 WORKSPACE = "default"
 SEARCH = ToolKey(WORKSPACE, "rag-server", "search")
@@ -102,4 +110,53 @@ def make_suggestion(
         edit_key="replace /topK",
         issued_at=START + timedelta(microseconds=7),
         estimate=estimate,
+    )
+
+
+def make_mark(
+    number: int, workspace: str = WORKSPACE, *, tool: ToolKey = SEARCH, scenario: str = "find notes"
+) -> FailureRecord:
+    """A mark whose id follows from `number`; odd ones name a version and an execution."""
+    is_odd = number % 2 == 1
+    return FailureRecord(
+        tool=tool._replace(workspace=workspace),
+        tool_id="rag/search",
+        mark_id=make_id(number),
+        version="1.1.0" if is_odd else None,
+        scenario=scenario,
+        error_message="nothing found",
+        severity="high",
+        marked_at=START + timedelta(seconds=number, microseconds=7),
+        negative_tags=("not-for-notes", "not-für-\u2603") if is_odd else (),
+        execution_id=make_id(1000 + number) if is_odd else None,
+    )
+
+
+def make_promotion_event(
+    namespace: str,
+    version: str = "1.1.0",
+    *,
+    workspace: str = WORKSPACE,
+    is_promoted: bool = True,
+) -> PromotionEvent:
+    """A promotion, or the removal of one."""
+    promoted = StoredPromotion(
+        workspace,
+        namespace,
+        Promotion(
+            evolved_version=version,
+            evolved_file="tools/search_v1_1.py",
+            original_version="1.0.0",
+            reason="Evolved to fix: timeout on large files",
+            mutation="add streaming output",
+            promoted_at=START,
+        ),
+        inherited_quality=0.65,
+    )
+    return PromotionEvent(
+        workspace=workspace,
+        namespace=namespace,
+        at=START + timedelta(microseconds=7),
+        action="promoted" if is_promoted else "removed",
+        promoted=promoted if is_promoted else None,
     )

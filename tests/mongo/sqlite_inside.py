@@ -12,6 +12,17 @@ from mongo.sqlite import FILE_NAME, SqliteLogStore
 
 T = TypeVar("T")
 
+QUEUES = (
+    "pending",
+    "pending_outcomes",
+    "pending_vectors",
+    "pending_marks",
+    "pending_promotions",
+    "changed_tools",
+    "removed_documents",
+)
+"""The tables whose rows count as pending."""
+
 
 async def write(store: SqliteLogStore, operation: Callable[[sqlite3.Connection], T]) -> T:
     """Run an operation of the test's own in the store's writer."""

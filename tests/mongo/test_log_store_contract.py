@@ -293,19 +293,19 @@ async def test_reset_forgets_what_was_learned_and_queues_everything(log_store: L
     assert await log_store.get_tool(WORKSPACE, "t-1") == make_tool("t-1")
     assert await log_store.get_fact("model") == "m"
     assert await log_store.get_suggestion(WORKSPACE, make_id(1)) == make_suggestion(1)
-    assert await log_store.counts() == StoreCounts(executions=5, pending=5, tools=1, documents=0)
+    assert await log_store.counts() == StoreCounts(executions=5, pending=6, tools=1, documents=0)
 
 
 async def test_counts_are_of_one_workspace_or_of_all(log_store: LogStore) -> None:
-    """An unknown workspace has nothing, and so has an empty store."""
+    """A registered tool is pending too; an unknown workspace has nothing, like an empty store."""
     nothing = StoreCounts(executions=0, pending=0, tools=0, documents=0)
     assert await log_store.counts() == nothing
     await log_store.append(WORKSPACE, make_executions(3))
     await log_store.append("elsewhere", make_executions(2))
     await log_store.put_tool(make_tool("t-1"))
-    assert await log_store.counts(WORKSPACE) == StoreCounts(3, 3, 1, 0)
+    assert await log_store.counts(WORKSPACE) == StoreCounts(3, 4, 1, 0)
     assert await log_store.counts("elsewhere") == StoreCounts(2, 2, 0, 0)
-    assert await log_store.counts() == StoreCounts(5, 5, 1, 0)
+    assert await log_store.counts() == StoreCounts(5, 6, 1, 0)
     assert await log_store.counts("nobody") == nothing
 
 
@@ -554,6 +554,6 @@ async def test_a_new_document_waits_for_its_vector(log_store: LogStore) -> None:
     )
     assert await log_store.pending_vectors(10) == [replace(new, data=b"newer")]
     assert (await log_store.counts()).pending == 1
-    await log_store.mark_embedded([new])
+    await log_store.mark_embedded(await log_store.pending_vectors(10))
     assert await log_store.pending_vectors(10) == []
     assert (await log_store.counts()).pending == 0

@@ -26,8 +26,15 @@ from mongo.records import (
 from mongo.sqlite import SqliteLogStore, open_sqlite_store
 from mongo.sqlite.executions import judge
 from tests.mongo.conftest import ADAPTERS, OpenLogStore
-from tests.mongo.log_store_samples import START, make_execution, make_id, make_tool
-from tests.mongo.sqlite_inside import read
+from tests.mongo.log_store_samples import (
+    START,
+    make_execution,
+    make_id,
+    make_mark,
+    make_promotion_event,
+    make_tool,
+)
+from tests.mongo.sqlite_inside import QUEUES, read
 
 # Few ids, contents and workspaces, so that duplicates and conflicts are common.
 small_executions = st.builds(
@@ -163,6 +170,13 @@ def test_verdicts_follow_the_order_of_arrival(
 
 Step = Callable[[SqliteLogStore], Awaitable[object]]
 
+
+async def mark_vectors(store: SqliteLogStore, limit: int) -> None:
+    """Say that some vectors were made and some removed."""
+    await store.mark_embedded(await store.pending_vectors(limit))
+    await store.mark_removed(await store.removed_documents(limit))
+
+
 steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(
         lambda workspace, batch: lambda store: store.append(workspace, batch),
@@ -170,18 +184,44 @@ steps: st.SearchStrategy[Step] = st.one_of(
         st.lists(small_executions, max_size=6),
     ),
     st.builds(
-        lambda positions, documents, outcomes: (
+        lambda positions, documents, removed, outcomes: (
             lambda store: store.commit_index(
                 IndexCommit(
                     positions=positions,
                     outcomes=outcomes,
-                    documents=[DocumentRow(w, make_id(number), b"") for w, number in documents],
+                    marks=positions,
+                    changed_tools=positions,
+                    promotions=positions,
+                    documents=[
+                        DocumentRow(w, make_id(number), b"", is_new=number % 2 == 0)
+                        for w, number in documents
+                    ],
+                    removed=[(w, make_id(number)) for w, number in removed],
                 )
             )
         ),
         st.lists(st.integers(1, 20), max_size=8),
         st.lists(st.tuples(workspaces, st.integers(0, 4)), max_size=6),
+        st.lists(st.tuples(workspaces, st.integers(0, 4)), max_size=2),
         st.lists(small_outcomes, max_size=4),
+    ),
+    st.builds(
+        lambda workspace, number: lambda store: store.add_mark(make_mark(number, workspace)),
+        workspaces,
+        st.integers(0, 3),
+    ),
+    st.builds(
+        lambda workspace, is_promoted: (
+            lambda store: store.change_promotions(
+                [make_promotion_event("search", workspace=workspace, is_promoted=is_promoted)]
+            )
+        ),
+        workspaces,
+        st.booleans(),
+    ),
+    st.builds(
+        lambda limit: lambda store: mark_vectors(store, limit),
+        st.integers(0, 3),
     ),
     st.builds(
         lambda workspace, number: (
@@ -205,7 +245,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 EVERY_WORKSPACE = [
     "SELECT workspace FROM executions",
-    "SELECT workspace FROM pending UNION ALL SELECT workspace FROM pending_outcomes",
+    " UNION ALL ".join(f"SELECT workspace FROM {queue}" for queue in QUEUES),  # noqa: S608
     "SELECT workspace FROM tools",
     "SELECT workspace FROM documents",
 ]

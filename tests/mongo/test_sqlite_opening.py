@@ -18,15 +18,17 @@ from mongo.errors import (
     StoreInUseError,
     StoreTooNewError,
 )
-from mongo.records import SuggestionOutcome
+from mongo.records import IndexCommit, StoreCounts, SuggestionOutcome
 from mongo.sqlite import FILE_NAME, open_sqlite_store
 from mongo.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from tests.mongo.log_store_samples import (
+    SEARCH,
     WORKSPACE,
     make_execution,
     make_executions,
     make_id,
     make_suggestion,
+    make_tool,
 )
 from tests.mongo.sqlite_inside import execute
 
@@ -330,6 +332,29 @@ async def test_suggestions_of_the_first_version_stay_without_an_estimate(tmp_pat
         await store.add_outcomes(outcomes)
         assert await store.pending_outcomes(10) == outcomes
         assert [each.estimate for each in await store.judged_suggestions(WORKSPACE, 10)] == [0.875]
+
+
+async def test_tools_of_the_second_version_are_queued(tmp_path: Path) -> None:
+    """Registered before tools had documents, they get them; each counts as pending, once."""
+    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:2]) as store:
+        for tool_id in ("b", "a", "gone", "b"):
+            await store.put_tool(make_tool(tool_id))
+        await store.delete_tool(WORKSPACE, "gone")
+        await store.append(WORKSPACE, make_executions(3))
+    for _ in range(2):
+        async with await open_sqlite_store(tmp_path) as store:
+            changed = await store.changed_tools(10)
+            assert [(each.tool, each.tool_id) for each in changed] == [
+                (SEARCH, "a"), (SEARCH, "b"),
+            ]  # fmt: skip
+            assert await store.counts(WORKSPACE) == StoreCounts(3, 5, 2, 0)
+            assert await store.get_statistics([SEARCH]) == []
+    async with await open_sqlite_store(tmp_path) as store:
+        positions = [each.position for each in changed]
+        await store.commit_index(IndexCommit(positions=[], changed_tools=positions))
+        await store.put_tool(make_tool("a"))
+        [again] = await store.changed_tools(10)
+        assert (again.tool_id, again.position > positions[-1]) == ("a", True)
 
 
 async def test_a_failing_migration_leaves_the_version_before_it(tmp_path: Path) -> None:

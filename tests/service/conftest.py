@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.service.fitness_client import Fitness
 from tests.service.running_service import RunningService, hashing_settings, running
 
 
@@ -11,3 +12,8 @@ from tests.service.running_service import RunningService, hashing_settings, runn
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     with running(hashing_settings(tmp_path_factory.mktemp("service"))) as started:
         yield started
+
+
+@pytest.fixture
+def fitness(service: RunningService) -> Fitness:
+    return Fitness(service)

@@ -1,17 +1,14 @@
 """Registered tools: their schemas let proposals be verified before they are made."""
 
-from datetime import UTC, datetime
-
 from fastapi import APIRouter, Request, Response
 
-from aftercall.json_values import content_hash
 from aftercall.wire import Tool, ToolList, ToolSpec
-from mongo.records import StoredTool
 from service.http import examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.fitness_examples import UNKNOWN_TOOL
 from service.http.openapi import answers, json_body
 from service.http.parameters import NewToolId, ToolId
-from service.http.problems import NotFoundError
+from service.http.queries import ToolQuery
 from service.http.requests import read_model
 from service.http.responses import answer
 
@@ -43,38 +40,28 @@ async def list_tools(services: OpenServices, workspace: CurrentWorkspace) -> Res
 async def put_tool(
     tool_id: NewToolId, request: Request, services: OpenServices, workspace: CurrentWorkspace
 ) -> Response:
-    """With its input schema, a suggestion for the tool is checked against it before it is made."""
-    spec = services.redactor.tool(await read_model(request, ToolSpec, services.parsers))
-    schema = spec.input_schema
-    tool = Tool(
-        **{name: getattr(spec, name) for name in ToolSpec.model_fields},
-        tool_id=tool_id,
-        schema_hash=None if schema is None else content_hash(schema),
-        updated_at=datetime.now(UTC),
-    )
-    stored = StoredTool(workspace=workspace, tool=tool)
-    before = await services.store.get_tool(workspace, tool_id)
-    await services.store.put_tool(stored)
-    for changed in (before, stored):  # the id may have stood for another name until now
-        if changed is not None:
-            services.memory.forget_tool(changed.tool_key)
-    return answer(tool)
+    """With its input schema, a suggestion for the tool is checked against it before it is made.
+
+    `version` is up to three numbers, as in `1.2.0`. `evolvedFrom` must not lead back to the tool.
+    """
+    spec = await read_model(request, ToolSpec, services.parsers)
+    return answer(await services.tools.put(workspace, tool_id, spec))
 
 
 @router.get(
     _PATH,
     summary="A registered tool",
     response_model=Tool,
-    responses=answers(200, examples.TOOL, errors=(404, 422, 503)),
+    responses=answers(200, examples.TOOL, errors=(422, 503), own={404: UNKNOWN_TOOL}),
 )
 async def read_tool(
-    tool_id: ToolId, services: OpenServices, workspace: CurrentWorkspace
+    tool_id: ToolId, query: ToolQuery, services: OpenServices, workspace: CurrentWorkspace
 ) -> Response:
-    """As it was last put."""
-    stored = await services.store.get_tool(workspace, tool_id)
-    if stored is None:
-        raise NotFoundError("there is no tool of that id")
-    return answer(services.redactor.tool(stored.tool))
+    """As it was last put; with `useEvolved` the version that was promoted in its place.
+
+    For that, the name of a namespace will do as well as an id.
+    """
+    return answer(await services.tools.get(workspace, tool_id, use_evolved=query.use_evolved))
 
 
 @router.delete(
@@ -82,15 +69,11 @@ async def read_tool(
     summary="Forget that a tool is registered",
     status_code=204,
     response_class=Response,
-    responses=answers(204, None, errors=(404, 422, 503)),
+    responses=answers(204, None, errors=(422, 503), own={404: UNKNOWN_TOOL}),
 )
 async def delete_tool(
     tool_id: ToolId, services: OpenServices, workspace: CurrentWorkspace
 ) -> Response:
     """What was learned from its calls stays."""
-    before = await services.store.get_tool(workspace, tool_id)
-    if not await services.store.delete_tool(workspace, tool_id):
-        raise NotFoundError("there is no tool of that id")
-    if before is not None:
-        services.memory.forget_tool(before.tool_key)
+    await services.tools.delete(workspace, tool_id)
     return Response(status_code=204)

@@ -22,6 +22,7 @@ def point(
     tool_name: str | None = "search",
     server_name: str | None = None,
     terms: str | None = None,
+    version: str = "",
 ) -> IndexPoint:
     """A point whose vector and terms are of the text, which is the name unless given."""
     text = name if text is None else text
@@ -33,6 +34,7 @@ def point(
         tool_name=tool_name,
         vector=hashed_vector(text, DIMENSION),
         terms=terms_text(text) if terms is None else terms,
+        version=version,
     )
 
 
@@ -45,6 +47,9 @@ def question(
     tool_name: str | None = None,
     server_name: str | None = None,
     terms: str | None = None,
+    versions: tuple[str, ...] | None = None,
+    document_ids: tuple[str, ...] | None = None,
+    fused: bool = True,
 ) -> IndexQuery:
     return IndexQuery(
         workspaces=workspaces,
@@ -54,4 +59,7 @@ def question(
         limit=limit,
         tool_name=tool_name,
         server_name=server_name,
+        versions=versions,
+        document_ids=document_ids,
+        fused=fused,
     )

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import qdrant_edge
 
 from retrieval.index import edge_folder, edge_shard
 from retrieval.index.edge import EdgeIndex
@@ -228,6 +229,26 @@ async def test_a_full_disk_refuses_updates_and_goes_on_searching(tmp_path):
     (hits,) = await index.search([question("a")])
     assert [hit.document_id for hit in hits] == [document_id("a")]
     await index.close()
+
+
+async def test_documents_of_before_there_were_versions_are_found(tmp_path):
+    """An older folder opens, its documents are of no version, and later ones have theirs."""
+    shard = Shard.create(tmp_path / "older", dimension=DIMENSION)
+    made = shard._to_point(point("older"))
+    payload = {name: value for name, value in made.payload.items() if name != edge_shard.VERSION}
+    older = qdrant_edge.Point(made.id, made.vector, payload)
+    shard._shard.update(qdrant_edge.UpdateOperation.upsert_points([older]))
+    shard.close()
+    shard = Shard.load(tmp_path / "older")
+    shard.upsert([point("newer", version="1.0.0")])
+    for fused in (True, False):
+        both, newer = shard.search(
+            [question("older", fused=fused), question("older", versions=("1.0.0",), fused=fused)],
+            "dbsf",
+        )
+        assert {hit.version for hit in both} == {"", "1.0.0"}
+        assert [hit.document_id for hit in newer] == [document_id("newer")]
+    shard.close()
 
 
 async def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):

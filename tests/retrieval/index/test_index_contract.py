@@ -139,6 +139,118 @@ async def test_a_document_without_a_server_is_not_one_of_a_server(index):
     assert set(await _names(index, question("a"))) == {document_id("a"), document_id("b")}
 
 
+async def test_only_documents_of_the_versions_asked_for_are_found(index):
+    """An unknown version is a value of its own; None asks for any, no version for nothing."""
+    versions = ("", "1.0.0", "1.1.0")
+    await index.upsert([point(f"v{each}", "one text", version=each) for each in versions])
+    for asked, expected in (
+        (None, set(versions)),
+        (("1.1.0",), {"1.1.0"}),
+        (("", "1.0.0"), {"", "1.0.0"}),
+        (("9.9.9",), set()),
+        ((), set()),
+    ):
+        for tool in (None, "search"):
+            (hits,) = await index.search([question("one text", versions=asked, tool_name=tool)])
+            assert {hit.version for hit in hits} == expected
+
+
+async def test_only_the_documents_asked_for_are_found(index):
+    """How near are these? Far ones too; unknown ids, other workspaces' and no ids find nothing."""
+    await index.upsert([point(text) for text in TEXTS])
+    await index.upsert([point("elsewhere", workspace="other")])
+    ids = tuple(document_id(text) for text in TEXTS[-3:])
+    for fused in (True, False):
+        for terms in (None, ""):
+            query = question(TEXTS[0], document_ids=ids, fused=fused, terms=terms)
+            assert set(await _names(index, query)) == set(ids)
+    for none in ((), (document_id("never"),), (document_id("elsewhere"),)):
+        assert await _names(index, question(TEXTS[0], document_ids=none)) == []
+    with pytest.raises(VectorIndexError):
+        await index.search([question("a", document_ids=("no-uuid",))])
+
+
+async def test_a_hit_names_the_tool_it_is_about(index):
+    """Server, tool and version, so that nothing need be read to know whose document it is."""
+    await index.upsert([point("a", tool_name="fetch", server_name="web", version="2.0.0")])
+    await index.upsert([point("b", tool_name=None)])
+    for fused in (True, False):
+        (hits,) = await index.search([question("a", fused=fused)])
+        found = {hit.document_id: (hit.server_name, hit.tool_name, hit.version) for hit in hits}
+        assert found == {
+            document_id("a"): ("web", "fetch", "2.0.0"),
+            document_id("b"): (None, None, ""),
+        }
+
+
+async def test_unfused_answers_hold_the_best_of_each_side_with_both_scores(index):
+    """Exactly the union, by cosine, and a document's scores are the same whoever found it."""
+    await index.upsert([point(text) for text in TEXTS])
+    everything = question(TEXTS[0], limit=len(TEXTS), fused=False)
+    (known,) = await index.search([everything])
+    assert len(known) == len(TEXTS)
+    vectors = {document_id(text): hashed_vector(text, DIMENSION) for text in TEXTS}
+    for hit in known:
+        cosine = float(everything.vector @ vectors[hit.document_id])
+        assert hit.similarity == pytest.approx(cosine, abs=1e-3)
+    terms = {hit.document_id: hit.score for hit in known}
+    assert min(terms.values()) == 0.0  # a document that shares no term is found all the same
+    assert max(terms, key=terms.__getitem__) == document_id(TEXTS[0])
+    for limit in (1, 3, 7):
+        (hits,) = await index.search([question(TEXTS[0], limit=limit, fused=False)])
+        nearest = {hit.document_id for hit in known[:limit]}
+        by_terms = sorted(known, key=lambda hit: (-hit.score, hit.document_id))[:limit]
+        assert nearest <= {hit.document_id for hit in hits}
+        assert {hit.document_id for hit in by_terms if hit.score} <= {
+            hit.document_id for hit in hits
+        }
+        assert len(hits) <= 2 * limit
+        assert [hit.similarity for hit in hits] == sorted(
+            (hit.similarity for hit in hits), reverse=True
+        )
+        assert all(hit.score == pytest.approx(terms[hit.document_id]) for hit in hits)
+
+
+async def test_unfused_answers_without_terms_are_the_nearest_vectors(index):
+    """No side is left to add to them, and BM25 says 0."""
+    await index.upsert([point(text) for text in TEXTS])
+    for terms in ("", "the of is"):
+        asked = question(TEXTS[0], limit=5, terms=terms)
+        (dense,) = await index.search([replace(asked, terms="")])
+        (hits,) = await index.search([replace(asked, fused=False)])
+        assert [hit.document_id for hit in hits] == [hit.document_id for hit in dense]
+        assert all(hit.score == 0.0 for hit in hits)
+
+
+async def test_only_documents_of_the_least_similarity_are_found(index):
+    """Fused or not, with terms or without: the same answer, less what is farther."""
+    await index.upsert([point(text) for text in TEXTS])
+    for fused in (True, False):
+        for terms in (None, ""):
+            asked = question(TEXTS[0], limit=20, fused=fused, terms=terms)
+            (found,) = await index.search([asked])
+            least = sorted(hit.similarity for hit in found)[10] - 1e-4
+            (near,) = await index.search([replace(asked, least_similarity=least)])
+            assert near == [hit for hit in found if hit.similarity >= least]
+            assert 0 < len(near) < len(found)
+
+
+async def test_what_a_tool_scores_depends_on_the_workspaces_tools_alone(index):
+    """Scenarios outnumber tools, and other workspaces are nobody's business: no IDF is theirs."""
+    tools = ("git log", "git diff", "read file")
+    await index.upsert([point(name, kind="tool", tool_name=name) for name in tools])
+    asked = question("show the git log", kind="tool", fused=False)
+    (before,) = await index.search([asked])
+    await index.upsert([point(f"git log of {n}", kind="scenario") for n in range(30)])
+    await index.upsert([point(f"log {n}", kind="tool", workspace="other") for n in range(30)])
+    (after,) = await index.search([asked])
+    assert after == before
+    one = question("show the git log", kind="tool", fused=False, tool_name="git log")
+    ids = replace(asked, document_ids=(document_id("git log"),))
+    for few in await index.search([one, ids]):
+        assert few == [hit for hit in before if hit.document_id == document_id("git log")]
+
+
 async def test_upsert_is_idempotent_and_replaces(index):
     """Doing it twice changes nothing; a new content takes the old one's place altogether."""
     await index.upsert([point("a", "old text", workspace="old"), point("b")])
@@ -173,7 +285,7 @@ async def test_deleted_documents_are_gone_and_unknown_ids_do_nothing(index):
 async def test_several_questions_are_answered_as_if_asked_alone(index):
     """One batch, same answers, in the order of the questions."""
     await index.upsert([point(text) for text in TEXTS])
-    asked = [question(text, limit=5) for text in TEXTS[:10]]
+    asked = [question(text, limit=5, fused=len(text) % 2 == 0) for text in TEXTS[:10]]
     asked.insert(3, question("x", workspaces=()))
     together = await index.search(asked)
     alone = [(await index.search([query]))[0] for query in asked]
@@ -187,6 +299,7 @@ async def test_ties_are_in_the_order_of_the_ids(index):
     expected = sorted(document_id(f"copy {number}") for number in range(20))
     assert await _names(index, question("the same text", limit=20)) == expected
     assert await _names(index, question("the same text", limit=20, terms="")) == expected
+    assert await _names(index, question("the same text", limit=20, fused=False)) == expected
 
 
 async def test_the_limit_is_kept(index):

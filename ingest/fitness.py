@@ -1,0 +1,157 @@
+"""How tools fare: trials from executions and marks, each call once, however it is told. Pure.
+
+A mark that names an execution of the tool is about that call: the two are one trial, of the graver
+kind, under the mark's version. Without one, a mark is a call of its own.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, TypeAlias
+
+from aftercall.wire import Outcome
+from ingest.scenarios import DocumentKey, ScenarioDocuments, Use
+from mongo.records import DocumentRow, FailureRecord, StatisticsRow, StoredExecution, ToolKey
+from retrieval.documents import Document
+from retrieval.fitness.statistics import MAX_NEGATIVE_TAGS, NO_VERSION, ToolStatistics
+from retrieval.fitness.trials import moment_of, trial_of
+
+Call: TypeAlias = tuple[ToolKey, str]
+"""A call of a tool by its execution id."""
+
+log = logging.getLogger("aftercall.indexer")
+
+
+class Counted(NamedTuple):
+    """Under which version a call was counted, and as what."""
+
+    version: str
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class FitnessMaterial:
+    """All that learning how tools fare needs; learned into in place."""
+
+    executions: list[StoredExecution]
+    marks: list[FailureRecord]
+    statistics: dict[ToolKey, ToolStatistics]
+    documents: dict[DocumentKey, Document]
+    """Scenario documents that the store has, of those that the batch is about."""
+    counted: dict[Call, Counted] = field(default_factory=dict)
+    """Calls that marks are about and that were counted before, by either."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedFitness:
+    """How tools fare now, ready to be stored."""
+
+    statistics: list[StatisticsRow]
+    documents: list[DocumentRow]
+    removed: list[DocumentKey]
+
+
+def learn_fitness(material: FitnessMaterial) -> LearnedFitness:
+    """Learn from every execution and mark of a batch. Pure, but for the log.
+
+    A record that cannot be learned from is logged and passed over, as in `ingest.batch`.
+    """
+    scenarios = ScenarioDocuments(material.documents)
+    for stored in material.executions:
+        try:
+            _learn_execution(material, scenarios, stored)
+        except Exception:
+            log.exception("no trial was learned from execution %s", stored.execution.execution_id)
+    for mark in material.marks:
+        try:
+            _learn_mark(material, scenarios, mark)
+        except Exception:
+            log.exception("nothing was learned from mark %s", mark.mark_id)
+    return LearnedFitness(
+        statistics=[
+            StatisticsRow(tool, known.model_dump_json().encode())
+            for tool, known in material.statistics.items()
+        ],
+        documents=list(scenarios.rows()),
+        removed=scenarios.removed(),
+    )
+
+
+def remember_tags(
+    known: dict[str, datetime], tags: tuple[str, ...], at: datetime, limit: int = MAX_NEGATIVE_TAGS
+) -> None:
+    """Add tags to a bounded table, in place of those that were given longest ago."""
+    for tag in tags:
+        known[tag] = max(at, known.get(tag, at))
+    while len(known) > limit:
+        del known[min(known, key=lambda tag: (known[tag], tag))]
+
+
+def _learn_execution(
+    material: FitnessMaterial, scenarios: ScenarioDocuments, stored: StoredExecution
+) -> None:
+    execution, tool, at = stored.execution, stored.tool_key, stored.execution.timestamp
+    known = material.statistics[tool]
+    version = execution.tool_version or NO_VERSION
+    trial = trial_of(at, execution.execution_id, execution.outcome)
+    call = (tool, execution.execution_id)
+    marked = material.counted.get(call)
+    if marked is None:
+        known.version_to_update(version).add(trial, at)
+        material.counted[call] = Counted(version, execution.outcome)
+    else:
+        known.version_to_update(marked.version).add(trial, at, marked.outcome)
+    if execution.context and not execution.context.isspace():
+        use = Use(
+            tool=tool,
+            version=version,
+            scenario=execution.context,
+            trial=trial,
+            at=at,
+            message=execution.error.message if execution.error else None,
+            agent=execution.agent,
+            execution_id=execution.execution_id,
+        )
+        scenarios.learn(use, known.scenarios)
+
+
+def _learn_mark(
+    material: FitnessMaterial, scenarios: ScenarioDocuments, mark: FailureRecord
+) -> None:
+    known, at = material.statistics[mark.tool], mark.marked_at
+    version = mark.version or NO_VERSION
+    trial = trial_of(at, mark.execution_id or mark.mark_id, mark.severity)
+    before = None
+    if mark.execution_id is not None:
+        call = (mark.tool, mark.execution_id)
+        before = material.counted.get(call)
+        material.counted[call] = Counted(version, "failure")
+    if before is not None and before.version != version:
+        _move(known, trial.key, before, version)
+        before = None
+    outcome = None if before is None else before.outcome
+    known.version_to_update(version).add(trial, at, outcome)
+    remember_tags(known.negative_tags, mark.negative_tags, at)
+    if mark.scenario and not mark.scenario.isspace():
+        use = Use(
+            tool=mark.tool,
+            version=version,
+            scenario=mark.scenario,
+            trial=trial,
+            at=at,
+            message=mark.error_message,
+            execution_id=mark.execution_id,
+        )
+        scenarios.learn(use, known.scenarios)
+
+
+def _move(known: ToolStatistics, key: str, counted: Counted, version: str) -> None:
+    """Count a call under the version that a mark says it was of."""
+    left = known.versions.get(counted.version)
+    if left is None:
+        return  # forgotten, with the call in it
+    taken = left.take_out(key, counted.outcome)
+    if not (left.trials or left.successes or left.failures):
+        del known.versions[counted.version]
+    if taken is not None:
+        known.version_to_update(version).add(taken, moment_of(taken))

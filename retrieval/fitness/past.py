@@ -1,0 +1,185 @@
+"""What happened before: the failures of a tool, and how tools were evolved."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+import numpy as np
+
+from aftercall.redaction import Redactor
+from aftercall.wire import (
+    Evolution,
+    EvolutionList,
+    EvolutionRequest,
+    Promotion,
+    SimilarFailure,
+    ToolFailures,
+)
+from embeddings.protocol import Embedder
+from mongo.protocol import LogStore
+from mongo.records import FailureRecord
+from retrieval.documents import Document
+from retrieval.fitness.demotion import WEAR
+from retrieval.fitness.failures import UnknownToolError
+from retrieval.fitness.lineage import offered
+from retrieval.fitness.quality import wear
+from retrieval.fitness.search import shown_failure
+from retrieval.fitness.trials import Trial, moment_of, trial_of
+from retrieval.index.protocol import Hit, IndexQuery, Kind, VectorIndex
+from retrieval.memory import Memory
+
+_MAX_HISTORY = 500
+"""Changes of a namespace that are looked through for the promotion that was found."""
+
+
+class ToolHistory:
+    """Answers what is remembered of tools.
+
+    Args:
+        store: the truth about marks and promotions.
+        memory: what is known, cached.
+        index: where past scenarios and evolutions are found.
+        embedder: makes the scenario's vector.
+        redactor: masks secrets before anything is answered.
+        clock: the time now, with a zone.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: LogStore,
+        memory: Memory,
+        index: VectorIndex,
+        embedder: Embedder,
+        redactor: Redactor,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._memory = memory
+        self._index = index
+        self._embedder = embedder
+        self._redactor = redactor
+        self._clock = clock
+
+    async def failures(
+        self, workspace: str, tool_id: str, *, scenario: str | None, limit: int
+    ) -> ToolFailures:
+        """The failures of a tool in all its versions: nearest to the scenario first, else latest.
+
+        Without a scenario the similarity is 0. A failure weighs 1 when it is fresh, less with time
+        and with each later success in the same scenario.
+
+        Raises:
+            UnknownToolError: no tool is registered under the id.
+            StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
+        """
+        registry = await self._memory.registry(workspace)
+        stored = registry.by_id.get(tool_id)
+        if stored is None:
+            raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
+        keys = list(dict.fromkeys((stored.tool_key, offered(registry, stored).key)))
+        statistics = await self._memory.statistics(keys)
+        ids = [each for known in statistics.values() for each in known.scenarios]
+        marks: list[FailureRecord] = []
+        similarity: dict[str, float] = {}
+        if scenario is None:
+            marks = [each for key in keys for each in await self._store.list_marks(key, limit)]
+        elif ids:
+            hits = await self._nearest(workspace, "scenario", scenario, len(ids), tuple(ids))
+            similarity = {hit.document_id: hit.similarity for hit in hits}
+            ids = list(similarity)
+        documents = await self._memory.documents(workspace, ids)
+        found = _failures(documents, marks, similarity, self._clock())
+        first = sorted(found, key=lambda each: (each.similarity, each.at), reverse=True)[:limit]
+        return ToolFailures(failures=[shown_failure(each, self._redactor) for each in first])
+
+    async def evolutions(self, workspace: str, request: EvolutionRequest) -> EvolutionList:
+        """Promotions of the past and present, nearest to the scenario first.
+
+        Raises:
+            StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
+        """
+        hits = await self._nearest(workspace, "evolution", request.scenario, request.limit)
+        namespaces = dict.fromkeys(hit.tool_name or "" for hit in hits)
+        promoted = {
+            (name, event.promoted.promotion.evolved_version): event.promoted.promotion
+            for name in namespaces
+            for event in reversed(
+                await self._store.promotion_history(workspace, name, _MAX_HISTORY)
+            )
+            if event.promoted is not None
+        }
+        return EvolutionList(
+            evolutions=[
+                Evolution(
+                    namespace=hit.tool_name or "",
+                    promotion=self._clean(promotion),
+                    similarity=hit.similarity,
+                )
+                for hit in hits
+                if (promotion := promoted.get((hit.tool_name or "", hit.version))) is not None
+            ]
+        )
+
+    async def _nearest(
+        self,
+        workspace: str,
+        kind: Kind,
+        scenario: str,
+        limit: int,
+        document_ids: tuple[str, ...] | None = None,
+    ) -> list[Hit]:
+        [vector] = await self._embedder.embed([self._redactor.text(scenario)], "query")
+        query = IndexQuery(
+            workspaces=(workspace,), kind=kind, vector=vector.astype(np.float32, copy=False),
+            terms="", limit=limit, document_ids=document_ids, fused=False,
+        )  # fmt: skip
+        [hits] = await self._index.search([query])
+        return hits
+
+    def _clean(self, promotion: Promotion) -> Promotion:
+        return promotion.model_copy(
+            update={
+                "reason": self._redactor.text(promotion.reason),
+                "mutation": self._redactor.text(promotion.mutation),
+            }
+        )
+
+
+def _failures(
+    documents: Mapping[str, Document],
+    marks: Iterable[FailureRecord],
+    similarity: Mapping[str, float],
+    now: datetime,
+) -> Iterator[SimilarFailure]:
+    """The failures of these scenarios and marks, each call once; a mark says more."""
+    seen: set[str] = set()
+    for mark in marks:
+        trial = trial_of(mark.marked_at, mark.execution_id or mark.mark_id, mark.severity)
+        if trial.key not in seen:
+            seen.add(trial.key)
+            yield SimilarFailure(
+                scenario=mark.scenario,
+                similarity=0.0,
+                weight=wear(now.timestamp() - trial.at),
+                at=mark.marked_at,
+                severity=mark.severity,
+                error_message=mark.error_message,
+            )
+    for document_id, document in documents.items():
+        for trial in document.trials:
+            if not trial.is_success and trial.key not in seen:
+                seen.add(trial.key)
+                yield SimilarFailure(
+                    scenario=document.text,
+                    similarity=similarity.get(document_id, 0.0),
+                    weight=_weight(trial, document.trials, now),
+                    at=moment_of(trial),
+                    severity=trial.severity,
+                    error_message=document.message,
+                )
+
+
+def _weight(failure: Trial, trials: Iterable[Trial], now: datetime) -> float:
+    later = sum(trial.is_success and trial.at > failure.at for trial in trials)
+    worn = (1 - WEAR) ** later
+    return float(worn * wear(now.timestamp() - failure.at))

@@ -1,0 +1,45 @@
+"""Finding tools for a scenario, and how tools were evolved for one like it."""
+
+from fastapi import APIRouter, Request, Response
+
+from aftercall.wire import EvolutionList, EvolutionRequest, FindRequest, FoundTools
+from service.http import fitness_examples as examples
+from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.openapi import answers, json_body
+from service.http.request_log import count
+from service.http.requests import read_model
+from service.http.responses import answer
+
+router = APIRouter(tags=["choosing a tool"])
+
+
+@router.post(
+    "/tools/find",
+    summary="Tools for a scenario, best first",
+    response_model=FoundTools,
+    responses=answers(200, examples.FOUND, errors=(400, 408, 413, 415, 422, 503)),
+    openapi_extra=json_body(FindRequest, examples.FINDING),
+)
+async def find_tools(
+    request: Request, services: OpenServices, workspace: CurrentWorkspace
+) -> Response:
+    """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
+    question = await read_model(request, FindRequest, services.parsers)
+    found = await services.chooser.find(workspace, question)
+    count(request, candidates=len(found.candidates))
+    return answer(found)
+
+
+@router.post(
+    "/evolutions/find",
+    summary="How tools were evolved for scenarios like one",
+    response_model=EvolutionList,
+    responses=answers(200, examples.EVOLUTIONS, errors=(400, 408, 413, 415, 422, 503)),
+    openapi_extra=json_body(EvolutionRequest, examples.FINDING_EVOLUTIONS),
+)
+async def find_evolutions(
+    request: Request, services: OpenServices, workspace: CurrentWorkspace
+) -> Response:
+    """Promotions of the past and present, nearest first, by namespace, reason and mutation."""
+    question = await read_model(request, EvolutionRequest, services.parsers)
+    return answer(await services.history.evolutions(workspace, question))

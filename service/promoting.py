@@ -1,0 +1,344 @@
+"""Promotions: what is checked before one holds, and the way back. Everything is in the history."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from aftercall.local_files import UnsafePathError, check_relative_path
+from aftercall.promotions_format import render_promotions
+from aftercall.redaction import Redactor
+from aftercall.versions import parse_version
+from aftercall.wire import (
+    Promotion,
+    PromotionAction,
+    PromotionChange,
+    PromotionHistory,
+    PromotionsReceipt,
+    PromotionStatus,
+    RecommendationList,
+)
+from mongo.protocol import LogStore
+from mongo.records import PromotionEvent, StoredPromotion
+from retrieval.fitness.failures import UnknownNamespaceError
+from retrieval.fitness.promotion_record import (
+    Pair,
+    before,
+    inherited_quality,
+    is_registered,
+    pair_of,
+    recommendation_of,
+    status_of,
+    surest_first,
+)
+from retrieval.fitness.registry import Registry
+from retrieval.fitness.unlearned import statistics_with_marks
+from retrieval.memory import Memory
+from service.changes import Changes, NothingBeforeError, NotPromotedError, RefusedError
+
+_MAX_HISTORY = 500
+"""Changes of a namespace that are looked back on."""
+
+
+class Promotions:
+    """Promotes, rolls back, imports and exports; tells the memory and the indexer what changed.
+
+    Args:
+        store: where promotions are kept.
+        memory: told when they change.
+        redactor: masks secrets before anything is stored, and again before it is answered.
+        changes: shared with whatever else changes tools and promotions.
+        on_change: called when something is to be learned.
+        clock: the time now, with a zone.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: LogStore,
+        memory: Memory,
+        redactor: Redactor,
+        changes: Changes,
+        on_change: Callable[[], None],
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._memory = memory
+        self._redactor = redactor
+        self._changes = changes
+        self._on_change = on_change
+        self._clock = clock
+
+    async def promote(
+        self, workspace: str, namespace: str, promotion: Promotion
+    ) -> PromotionStatus:
+        """Let an evolved version stand in for the original; the same again changes nothing.
+
+        Raises:
+            UnknownNamespaceError: no tool serves the namespace.
+            RefusedError: it is not above the original's version, its file is no safe path, or it
+                has neither a file nor a registered tool.
+            StoreError: when it cannot be stored.
+        """
+        promotion = self._clean(promotion)
+        _check(promotion)
+        async with self._changes.one_at_a_time():
+            registry = await self._memory.registry(workspace)
+            if not registry.in_namespace(namespace):
+                raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
+            known = registry.promotions.get(namespace)
+            if known is not None and _same(promotion, known.promotion):
+                return await self._status(registry, known)
+            [stored] = await self._prepared(workspace, registry, {namespace: promotion})
+            await self._change(workspace, [self._event(stored, "promoted")])
+        return await self._status(await self._memory.registry(workspace), stored)
+
+    async def read(self, workspace: str, namespace: str) -> PromotionStatus:
+        """What is promoted in a namespace, and how it fares.
+
+        Raises:
+            NotPromotedError, UnknownNamespaceError: nothing is.
+            StoreError: when the store cannot say.
+        """
+        registry = await self._memory.registry(workspace)
+        return await self._status(registry, _held(registry, namespace))
+
+    async def remove(self, workspace: str, namespace: str) -> None:
+        """Let the original serve again.
+
+        Raises:
+            NotPromotedError, UnknownNamespaceError: nothing is promoted.
+            StoreError: when it cannot be done.
+        """
+        async with self._changes.one_at_a_time():
+            _held(await self._memory.registry(workspace), namespace)
+            await self._change(workspace, [self._none(workspace, namespace, "removed")])
+
+    async def history(self, workspace: str, namespace: str, limit: int) -> PromotionHistory:
+        """The latest changes in a namespace, newest first; none where nothing was ever promoted.
+
+        Raises:
+            UnknownNamespaceError: no tool serves it and nothing was promoted in it.
+            StoreError: when the store cannot say.
+        """
+        events = await self._store.promotion_history(workspace, namespace, limit)
+        if not events:
+            registry = await self._memory.registry(workspace)
+            if not registry.in_namespace(namespace):
+                raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
+        return PromotionHistory(namespace=namespace, changes=[self._shown(e) for e in events])
+
+    async def roll_back(self, workspace: str, namespace: str) -> PromotionHistory:
+        """Undo the latest change that is not undone yet; the history, newest first.
+
+        Raises:
+            NothingBeforeError: all is undone, or nothing was ever promoted.
+            UnknownNamespaceError: no tool serves it and nothing was promoted in it.
+            StoreError: when it cannot be done.
+        """
+        async with self._changes.one_at_a_time():
+            events = await self._store.promotion_history(workspace, namespace, _MAX_HISTORY)
+            possible, promoted = before(events)
+            if possible:
+                event = self._none(workspace, namespace, "rolled_back")
+                if promoted is not None:
+                    event = self._event(promoted, "rolled_back")
+                await self._change(workspace, [event])
+        history = await self.history(workspace, namespace, _MAX_HISTORY)
+        if not possible:
+            raise NothingBeforeError(
+                f"there is nothing to go back to in {namespace!r}; the original serves it"
+            )
+        return history
+
+    async def export_file(self, workspace: str) -> str:
+        """All promotions, as the text of `.tool_promotions.json`.
+
+        Raises:
+            StoreError: when the store cannot say.
+        """
+        registry = await self._memory.registry(workspace)
+        return render_promotions(
+            {
+                name: self._clean(stored.promotion)
+                for name, stored in sorted(registry.promotions.items())
+            }
+        )
+
+    async def import_file(
+        self, workspace: str, promotions: Mapping[str, Promotion]
+    ) -> PromotionsReceipt:
+        """Let exactly these promotions hold, all or none of them.
+
+        A namespace that no tool serves yet is promoted all the same.
+
+        Raises:
+            RefusedError: as `promote`, naming the entry; nothing was imported.
+            StoreError: when it cannot be stored.
+        """
+        clean = {name: self._clean(promotion) for name, promotion in promotions.items()}
+        for name, promotion in clean.items():
+            _check(promotion, entry=name)
+        async with self._changes.one_at_a_time():
+            registry = await self._memory.registry(workspace)
+            held = registry.promotions
+            same = [n for n, new in clean.items() if n in held and _same(new, held[n].promotion)]
+            changed = [name for name in clean if name in held and name not in same]
+            added = [name for name in clean if name not in held]
+            removed = sorted(held.keys() - clean.keys())
+            new = {name: clean[name] for name in (*added, *changed)}
+            prepared = await self._prepared(workspace, registry, new, is_file=True)
+            events = [self._event(each, "imported") for each in prepared]
+            events += [self._none(workspace, name, "removed") for name in removed]
+            await self._change(workspace, events)
+        return PromotionsReceipt(
+            added=sorted(added),
+            changed=sorted(changed),
+            removed=removed,
+            unchanged=sorted(same),
+            unknown_namespaces=sorted(n for n in clean if not registry.in_namespace(n)),
+        )
+
+    async def recommendations(self, workspace: str) -> RecommendationList:
+        """Promotions whose version fails more than the original did, surest first.
+
+        Raises:
+            StoreError: when the store cannot say.
+        """
+        registry = await self._memory.registry(workspace)
+        pairs = {name: pair_of(registry, name) for name in registry.promotions}
+        keys = [key for pair in pairs.values() if pair for key in pair.keys]
+        statistics = await self._memory.statistics(keys)
+        now = self._clock()
+        found = (
+            recommendation_of(
+                self._redacted(status_of(registry.promotions[name], pair, statistics, now=now))
+            )
+            for name, pair in pairs.items()
+        )
+        return RecommendationList(recommendations=surest_first(filter(None, found)))
+
+    async def _prepared(
+        self,
+        workspace: str,
+        registry: Registry,
+        promotions: Mapping[str, Promotion],
+        *,
+        is_file: bool = False,
+    ) -> list[StoredPromotion]:
+        """The promotions with their times and the qualities that they inherit."""
+        now, held = self._clock(), registry.promotions
+        new = {
+            name: StoredPromotion(workspace, name, _dated(promotion, now))
+            for name, promotion in promotions.items()
+        }
+        told = Registry(registry.by_id.values(), {**held, **new}.values())
+        pairs = {name: pair_of(told, name) for name in new}
+        held_pairs = {name: pair_of(registry, name) for name in new}
+        for name, pair in pairs.items():
+            _check_there_is_one(told, promotions[name], pair, entry=name if is_file else None)
+        keys = {
+            key for pair in (*pairs.values(), *held_pairs.values()) if pair for key in pair.keys
+        }
+        statistics = await statistics_with_marks(list(keys), memory=self._memory, store=self._store)
+        return [
+            replace(
+                stored,
+                inherited_quality=inherited_quality(
+                    stored, pairs[name], held.get(name), held_pairs[name], statistics, now=now
+                ),
+            )
+            for name, stored in new.items()
+        ]
+
+    async def _status(self, registry: Registry, stored: StoredPromotion) -> PromotionStatus:
+        pair = pair_of(registry, stored.namespace)
+        statistics = await self._memory.statistics(pair.keys) if pair else {}
+        return self._redacted(status_of(stored, pair, statistics, now=self._clock()))
+
+    async def _change(self, workspace: str, events: list[PromotionEvent]) -> None:
+        if events:
+            await self._store.change_promotions(events)
+            self._memory.forget_promotions(workspace)
+            self._on_change()
+
+    def _event(self, stored: StoredPromotion, action: PromotionAction) -> PromotionEvent:
+        return PromotionEvent(stored.workspace, stored.namespace, self._clock(), action, stored)
+
+    def _none(self, workspace: str, namespace: str, action: PromotionAction) -> PromotionEvent:
+        return PromotionEvent(workspace, namespace, self._clock(), action, None)
+
+    def _shown(self, event: PromotionEvent) -> PromotionChange:
+        held = event.promoted
+        promotion = None if held is None else self._clean(held.promotion)
+        return PromotionChange(at=event.at, action=event.action, promotion=promotion)
+
+    def _clean(self, promotion: Promotion) -> Promotion:
+        return promotion.model_copy(
+            update={
+                "reason": self._redactor.text(promotion.reason),
+                "mutation": self._redactor.text(promotion.mutation),
+            }
+        )
+
+    def _redacted(self, status: PromotionStatus) -> PromotionStatus:
+        clean = {"reason": status.reason, "mutation": status.mutation}
+        return status.model_copy(
+            update={name: self._redactor.text(text) for name, text in clean.items()}
+        )
+
+
+def _check(promotion: Promotion, entry: str | None = None) -> None:
+    evolved, original = promotion.evolved_version, promotion.original_version
+    if parse_version(evolved) <= parse_version(original):
+        raise RefusedError(
+            f"{_place(entry)}evolvedVersion: {evolved} is not above originalVersion {original}; "
+            "to go back to an earlier version, roll the promotion back"
+        )
+    if promotion.evolved_file is not None:
+        try:
+            check_relative_path(promotion.evolved_file)
+        except UnsafePathError as error:
+            raise RefusedError(f"{_place(entry)}evolvedFile: {error}") from None
+
+
+def _check_there_is_one(
+    registry: Registry, promotion: Promotion, pair: Pair | None, *, entry: str | None
+) -> None:
+    if promotion.evolved_file is None and not (
+        pair and is_registered(registry, promotion, pair.evolved)
+    ):
+        raise RefusedError(
+            f"{_place(entry)}there is neither an evolvedFile nor a registered tool of version "
+            f"{promotion.evolved_version} with evolvedFrom; give the file, or put the tool first"
+        )
+
+
+def _dated(promotion: Promotion, now: datetime) -> Promotion:
+    if promotion.promoted_at is not None:
+        return promotion
+    return promotion.model_copy(update={"promoted_at": now})
+
+
+def _place(entry: str | None) -> str:
+    return "" if entry is None else f"entry {entry[:80]!r}: "
+
+
+def _held(registry: Registry, namespace: str) -> StoredPromotion:
+    stored = registry.promotions.get(namespace)
+    if stored is not None:
+        return stored
+    if not registry.in_namespace(namespace):
+        raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
+    raise NotPromotedError(f"nothing is promoted in {namespace[:80]!r}; the original serves it")
+
+
+def _same(new: Promotion, held: Promotion) -> bool:
+    """Whether it says what holds already. A file has whole seconds; no time at all fits any."""
+    if new.promoted_at is None:
+        return new.model_copy(update={"promoted_at": held.promoted_at}) == held
+    return _in_seconds(new) == _in_seconds(held)
+
+
+def _in_seconds(promotion: Promotion) -> Promotion:
+    at = promotion.promoted_at
+    return promotion.model_copy(update={"promoted_at": at and at.replace(microsecond=0)})

@@ -1,0 +1,132 @@
+"""Demotion: seed 002's factor for fresh failures, which wears off, and monotone all the way."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from retrieval.fitness.demotion import (
+    DEMOTION,
+    LIKE,
+    MAX_FAILURES,
+    LikeScenario,
+    demotion_of,
+    similar_failures,
+)
+from retrieval.fitness.quality import HALF_LIFE
+from retrieval.fitness.trials import TrialKind, trial_of
+from tests.retrieval.fitness.fitness_strategies import (
+    NOW,
+    bad_kinds,
+    like_scenarios,
+    moments,
+    run_of,
+    similarities,
+)
+
+
+def demotion(like: list[LikeScenario], now: datetime = NOW) -> float:
+    """What the failures leave of a score."""
+    return demotion_of(similar_failures(like, now=now))
+
+
+def alike(*kinds: TrialKind, similarity: float = 0.9) -> LikeScenario:
+    """A scenario in which this just happened, one after the other."""
+    return LikeScenario("a", similarity, run_of(*kinds, step=timedelta(seconds=1)))
+
+
+def test_each_fresh_failure_leaves_seven_tenths_and_no_more_than_five_count() -> None:
+    """As in seed 002."""
+    for failures in range(8):
+        found = demotion([alike(*["failure"] * failures)])
+        assert found == pytest.approx(DEMOTION ** min(failures, MAX_FAILURES), rel=1e-4)
+
+
+def test_failures_in_other_scenarios_do_not_count() -> None:
+    """At a cosine of 0.7 and below; successes there heal nothing either."""
+    far = alike("failure", "success", similarity=LIKE)
+    assert similar_failures([far], now=NOW) == []
+    assert demotion([far, alike("failure")]) == demotion([alike("failure")])
+
+
+def test_five_of_equal_weight_are_the_most_similar_then_the_latest() -> None:
+    """Most similar first, each with what is known of it."""
+    at = NOW - timedelta(hours=1)
+    like = [
+        LikeScenario(f"s{n}", 0.71 + n / 100, [trial_of(at, f"c{n}", "high")], f"message {n}")
+        for n in range(8)
+    ]
+    found = similar_failures(like, now=NOW)
+    assert [each.scenario for each in found] == ["s7", "s6", "s5", "s4", "s3"]
+    assert (found[0].severity, found[0].error_message, found[0].at) == ("high", "message 7", at)
+
+
+def test_later_successes_and_time_wear_a_failure_off() -> None:
+    """A fifth for each success in a like scenario, half after each half-life."""
+    one = alike("failure", "success", "success")
+    weight = similar_failures([one], now=NOW)[0].weight
+    assert weight == pytest.approx(0.64, abs=1e-4)
+    assert similar_failures([one], now=NOW + HALF_LIFE)[0].weight == pytest.approx(
+        weight / 2, abs=1e-4
+    )
+
+
+def test_a_success_before_the_failure_wears_nothing_off() -> None:
+    """What worked once and then failed has failed."""
+    assert demotion([alike("success", "failure")]) == demotion([alike("failure")])
+
+
+def test_thirty_successes_bring_a_demoted_tool_back() -> None:
+    """From 0.168 to above 0.9."""
+    assert demotion([alike(*["failure"] * 5)]) < 0.17
+    assert demotion([alike(*["failure"] * 5, *["success"] * 30)]) > 0.9
+
+
+@given(like_scenarios())
+def test_it_is_between_that_of_five_failures_and_one(like: list[LikeScenario]) -> None:
+    """And weights are between 0 and 1, at most five, most similar first."""
+    found = similar_failures(like, now=NOW)
+    assert DEMOTION**MAX_FAILURES - 1e-12 <= demotion_of(found) <= 1
+    assert len(found) <= MAX_FAILURES
+    assert [-each.similarity for each in found] == sorted(-each.similarity for each in found)
+
+
+@given(like_scenarios(), st.data())
+def test_the_order_of_scenarios_and_trials_does_not_matter(
+    like: list[LikeScenario], data: st.DataObject
+) -> None:
+    """The same knowledge, the same failures."""
+    turned = [each._replace(trials=data.draw(st.permutations(each.trials))) for each in like]
+    other = data.draw(st.permutations(turned))
+    assert similar_failures(other, now=NOW) == similar_failures(like, now=NOW)
+
+
+@given(like_scenarios(), similarities, moments)
+def test_a_further_success_never_lowers_it(
+    like: list[LikeScenario], similarity: float, at: datetime
+) -> None:
+    """In whatever scenario, at whatever time."""
+    more = [*like, LikeScenario("new", similarity, [trial_of(at, "one more", "success")])]
+    assert demotion(more) >= demotion(like) - 1e-12
+
+
+@given(like_scenarios(), similarities, moments, bad_kinds)
+def test_a_further_failure_never_raises_it(
+    like: list[LikeScenario], similarity: float, at: datetime, kind: TrialKind
+) -> None:
+    """Also an old one that comes late and is more similar than all others."""
+    more = [*like, LikeScenario("new", similarity, [trial_of(at, "one more", kind)])]
+    assert demotion(more) <= demotion(like) + 1e-12
+
+
+@given(like_scenarios(), similarities, similarities, moments, bad_kinds)
+def test_a_more_similar_failure_never_raises_it(
+    like: list[LikeScenario], one: float, other: float, at: datetime, kind: TrialKind
+) -> None:
+    """Everything else being equal."""
+    assume(one < other)
+    farther, nearer = (
+        LikeScenario("new", each, [trial_of(at, "one more", kind)]) for each in (one, other)
+    )
+    assert demotion([*like, nearer]) <= demotion([*like, farther]) + 1e-12

@@ -1,0 +1,150 @@
+"""Who serves a namespace: promoted version, originals, the others; circles end and are named."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.fitness.lineage import (
+    Candidate,
+    candidates_of,
+    find_cycle,
+    offered,
+    original_of,
+    promoted_tool,
+)
+from retrieval.fitness.registry import Registry
+from tests.retrieval.fitness.registry_samples import AT, promoted, stored
+
+TEXT = stored("text", version="1.0.0", namespace="text", implementation={"command": "python"})
+FAST = stored("fast", version="2.0.0", namespace="text")
+
+
+def shown(candidates: list[Candidate]) -> list[tuple[str, str, str | None]]:
+    """What matters of candidates."""
+    return [(each.source, each.tool.tool_id, each.tool.version) for each in candidates]
+
+
+def test_a_namespace_without_a_promotion_has_its_original_and_the_others() -> None:
+    """The original is the tool whose id is the namespace."""
+    found = candidates_of(Registry([FAST, TEXT]), "text")
+    assert shown(found) == [("original", "text", "1.0.0"), ("semantic", "fast", "2.0.0")]
+    assert [each.versions for each in found] == [("", "1.0.0"), ("", "2.0.0")]
+    assert [each.start for each in found] == [1.0, 1.0]
+
+
+def test_without_a_tool_of_that_id_all_that_evolved_from_none_are_original() -> None:
+    """Also those whose ancestor is gone."""
+    late = stored("late", namespace="text", evolved_from="fast")
+    orphan = stored("orphan", namespace="text", evolved_from="gone")
+    found = candidates_of(Registry([FAST, late, orphan]), "text")
+    assert [each.source for each in found] == ["original", "original", "semantic"]
+    assert found[2].tool.tool_id == "late"
+
+
+def test_a_namespace_that_nobody_serves_has_no_candidates() -> None:
+    """Not even when it is promoted."""
+    assert candidates_of(Registry([FAST], [promoted("void")]), "void") == []
+    assert original_of(Registry([FAST]), "void") is None
+
+
+def test_the_promoted_version_is_made_from_the_original() -> None:
+    """Its file beside what the implementation holds; it counts only the calls that name it."""
+    found = candidates_of(Registry([FAST, TEXT], [promoted("text")]), "text")
+    assert shown(found) == [
+        ("evolved", "text", "1.1.0"), ("original", "text", "1.0.0"), ("semantic", "fast", "2.0.0"),
+    ]  # fmt: skip
+    evolved = found[0]
+    assert evolved.tool.is_evolved
+    assert evolved.tool.implementation == {
+        "command": "python", "evolved_file": "tools/text_v1_1_0.py",
+    }  # fmt: skip
+    assert (evolved.versions, evolved.start, evolved.since) == (("1.1.0",), 0.8, AT)
+    assert evolved.counts("1.1")
+    assert not evolved.counts("")
+    assert evolved.key == TEXT.tool_key
+
+
+def test_an_implementation_that_is_no_object_gives_way_to_the_file() -> None:
+    """It has no place for a key."""
+    tool = stored("text", implementation="run me").tool
+    made = promoted_tool(tool, promoted("text").promotion)
+    assert made.implementation == {"evolved_file": "tools/text_v1_1_0.py"}
+    without = promoted("text").promotion.model_copy(update={"evolved_file": None})
+    assert promoted_tool(tool, without).implementation == "run me"
+
+
+def test_a_registered_version_stands_for_the_promotion() -> None:
+    """It evolved from the original, maybe in steps, and has the promoted version."""
+    step = stored("text-1.1", version="1.1.0", namespace="text", evolved_from="text")
+    last = stored("text-1.2", version="1.2", namespace="text", evolved_from="text-1.1")
+    registry = Registry([TEXT, step, last], [promoted("text", "1.2.0")])
+    found = candidates_of(registry, "text")
+    assert shown(found) == [
+        ("evolved", "text-1.2", "1.2"), ("original", "text", "1.0.0"),
+        ("semantic", "text-1.1", "1.1.0"),
+    ]  # fmt: skip
+    assert found[0].tool.is_evolved
+    assert found[0].start == 0.8
+
+
+def test_versions_that_share_a_name_share_no_calls() -> None:
+    """Calls without a version are the original's; of a version with its own name, its own."""
+    shares = stored("b", name="text", version="1.1.0", namespace="text", evolved_from="text")
+    other = stored("c", name="text2", version="1.2.0", namespace="text", evolved_from="text")
+    versions = {
+        each.tool.tool_id: each.versions
+        for each in candidates_of(Registry([TEXT, shares, other]), "text")
+    }
+    assert versions == {"text": ("", "1.0.0"), "b": ("1.1.0",), "c": ("", "1.2.0")}
+
+
+def test_an_original_that_was_put_anew_at_the_promoted_version_is_one_candidate() -> None:
+    """The evolved one."""
+    anew = stored("text", version="1.1.0", namespace="text")
+    found = candidates_of(Registry([anew], [promoted("text")]), "text")
+    assert shown(found) == [("evolved", "text", "1.1.0")]
+
+
+def test_a_found_tool_is_offered_as_its_promoted_version() -> None:
+    """The original and the version itself are; others of the namespace are offered as they are."""
+    registry = Registry([TEXT, FAST], [promoted("text")])
+    assert shown([offered(registry, TEXT)]) == [("evolved", "text", "1.1.0")]
+    assert shown([offered(registry, FAST)]) == [("semantic", "fast", "2.0.0")]
+    assert shown([offered(Registry([TEXT]), TEXT)]) == [("semantic", "text", "1.0.0")]
+
+
+def test_of_several_originals_the_promotion_names_one_by_its_version() -> None:
+    """The first, where none has it."""
+    registry = Registry(
+        [stored("a", namespace="n", version="3.0.0"), stored("b", namespace="n", version="1.0")],
+        [promoted("n")],
+    )
+    found = original_of(registry, "n")
+    assert found is not None
+    assert found.tool.tool_id == "b"
+    assert candidates_of(registry, "n")[0].tool.tool_id == "b"
+
+
+def test_a_circle_is_shown_as_the_chain_that_it_closes() -> None:
+    """From the tool back to itself; evolving from itself is the shortest."""
+    registry = Registry([stored("a", evolved_from="b"), stored("b", evolved_from="c"), stored("c")])
+    assert find_cycle("c", "a", registry) == ["c", "a", "b", "c"]
+    assert find_cycle("c", "c", registry) == ["c", "c"]
+    assert find_cycle("new", "a", registry) is None
+    assert find_cycle("new", None, registry) is None
+    assert find_cycle("new", "unknown", registry) is None
+
+
+links = st.dictionaries(st.sampled_from("abcde"), st.sampled_from("abcdef"), max_size=5)
+
+
+@given(links, st.sampled_from("abcdez"), st.sampled_from("abcdef"))
+def test_every_walk_ends_whatever_is_stored(known: dict[str, str], one: str, other: str) -> None:
+    """Circles included; and each tool of a namespace is a candidate once."""
+    tools = [stored(each, namespace="n", evolved_from=known.get(each)) for each in "abcde"]
+    registry = Registry(tools, [promoted("n"), promoted("a")])
+    find_cycle(one, other, registry)
+    found = candidates_of(registry, "n")
+    plain = [each.tool.tool_id for each in found if each.source != "evolved"]
+    assert sorted(plain) == list("abcde")
+    for each in tools:
+        offered(registry, each)

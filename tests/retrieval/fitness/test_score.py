@@ -1,0 +1,125 @@
+"""The score is base x quality x demotion, bounded, and ties have one order."""
+
+from datetime import timedelta
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.wire import Factors, Posterior, RankedTool, Tool
+from retrieval.fitness.demotion import LikeScenario, demotion_of, similar_failures
+from retrieval.fitness.quality import quality_of
+from retrieval.fitness.score import (
+    BASE_EVOLVED,
+    BASE_ORIGINAL,
+    THRESHOLD,
+    base_of,
+    is_below_threshold,
+    ranked,
+    score_of,
+)
+from retrieval.fitness.trials import Trial, TrialKind, trial_of
+from tests.retrieval.fitness.fitness_strategies import NOW
+
+shares = st.floats(0, 1)
+
+
+def a_tool(tool_id: str = "t", version: str | None = None) -> Tool:
+    """A registered tool."""
+    return Tool(tool_id=tool_id, name=tool_id, version=version, updated_at=NOW)
+
+
+def factors(base: float, quality: float = 1, demotion: float = 1) -> Factors:
+    """Without a posterior."""
+    return Factors(base=base, quality=quality, failure_demotion=demotion)
+
+
+def test_the_bases_are_those_of_seed_002() -> None:
+    """1.0 evolved, 0.9 original, 0.8 x similarity for the rest, which is never negative."""
+    assert (base_of("evolved"), base_of("original")) == (BASE_EVOLVED, BASE_ORIGINAL) == (1.0, 0.9)
+    assert base_of("semantic", 0.5) == pytest.approx(0.4)
+    assert base_of("semantic", -0.2) == base_of("semantic") == 0
+    assert base_of("semantic", 1.0000001) == 0.8
+
+
+@given(shares, shares, shares)
+def test_fitness_is_the_product_of_the_factors(
+    base: float, quality: float, demotion: float
+) -> None:
+    """And so it is a number from 0 to 1."""
+    found = score_of(factors(base, quality, demotion))
+    assert found == pytest.approx(base * quality * demotion)
+    assert 0 <= found <= 1
+
+
+def test_the_other_modes_take_the_posterior_in_place_of_both() -> None:
+    """The lower bound, or a draw that repeats with its source of chance."""
+    posterior = Posterior(successes=8, failures=2, mean=0.75, lower_bound=0.6)
+    known = factors(0.9, 0.1, 0.1).model_copy(update={"posterior": posterior})
+    assert score_of(known, "lower_bound") == pytest.approx(0.54)
+    one, other = (score_of(known, "thompson", Random(7)) for _ in range(2))  # noqa: S311 - repeats
+    assert one == other
+    assert 0 <= one <= 0.9
+
+
+def test_what_a_mode_lacks_is_named() -> None:
+    """A posterior, or a source of chance."""
+    with pytest.raises(ValueError, match="posterior_of"):
+        score_of(factors(0.9), "lower_bound")
+    posterior = Posterior(successes=0, failures=0, mean=0.5, lower_bound=0.2)
+    known = factors(0.9).model_copy(update={"posterior": posterior})
+    with pytest.raises(ValueError, match=r"random\.Random"):
+        score_of(known, "thompson")
+
+
+def test_scores_under_the_threshold_are_marked() -> None:
+    """An original with half of its quality and four failures here; not a healthy one."""
+    assert is_below_threshold(score_of(factors(0.9, 0.5, 0.7**4)))
+    assert not is_below_threshold(score_of(factors(0.9, 0.9, 0.7**2)))
+    assert not is_below_threshold(THRESHOLD)
+
+
+@given(st.randoms(use_true_random=False))
+def test_ties_go_by_source_then_id_then_version(random: Random) -> None:
+    """In whatever order the candidates come."""
+    order = [
+        RankedTool(tool=a_tool(*name), score=score, source=source, factors=factors(0.5))
+        for score, source, name in (
+            (0.7, "semantic", ("z", None)),
+            (0.5, "evolved", ("b", "1.1.0")),
+            (0.5, "original", ("b", "1.0.0")),
+            (0.5, "semantic", ("a", "1.0.0")),
+            (0.5, "semantic", ("a", "1.1.0")),
+            (0.5, "semantic", ("c", None)),
+        )
+    ]  # type: ignore[arg-type]
+    assert ranked(random.sample(order, len(order))) == order
+
+
+def test_a_tool_that_recovers_ranks_first_again_within_thirty_successes() -> None:
+    """It broke until its rival came first; then it succeeds whenever somebody calls it.
+
+    Evolved against original; each success in the scenario asked about, a minute apart; the rival
+    is flawless, and nothing is forgiven for mere time.
+    """
+    own: list[Trial] = []
+    at = NOW - timedelta(days=1)
+
+    def score(base: float, trials: list[Trial]) -> float:
+        failures = similar_failures([LikeScenario("s", 1.0, trials)], now=at)
+        return score_of(factors(base, quality_of(trials, now=at), demotion_of(failures)))
+
+    def call(kind: TrialKind) -> None:
+        nonlocal at
+        at += timedelta(minutes=1)
+        own.append(trial_of(at, f"call {len(own)}", kind))
+
+    for _ in range(20):
+        call("high")
+    assert score(BASE_EVOLVED, own) < score(BASE_ORIGINAL, [])
+    successes = 0
+    while score(BASE_EVOLVED, own) <= score(BASE_ORIGINAL, []):
+        call("success")
+        successes += 1
+    assert successes <= 30

@@ -1,0 +1,424 @@
+"""Promotions over HTTP: the seed's flow and file, history, the way back, and what is refused."""
+
+import json
+from typing import Any
+
+import pytest
+
+from aftercall.promotions_file import parse_promotions
+from tests.service.fitness_client import SCENARIO, Fitness, fresh
+from tests.service.running_service import eventually, hashing_settings, running
+from tests.service.test_bad_input import error_of
+
+JSON_BODY = {"content-type": "application/json"}
+
+SEED_FILE = """{
+  "test_tool": {
+    "evolved_version": "1.1.0",
+    "evolved_file": "tools/executable/test_tool_v1_1.py",
+    "original_version": "1.0.0",
+    "reason": "Evolved to fix timeout",
+    "mutation": "add caching",
+    "promoted_at": "2024-01-15T10:00:00Z"
+  }
+}
+"""
+"""The file of seed 002's first test."""
+
+
+def entry(**fields: Any) -> dict[str, Any]:
+    """An entry of a promotions file."""
+    return {
+        "evolved_version": "1.1.0", "evolved_file": "tools/it_v1_1.py",
+        "original_version": "1.0.0", "reason": "timeout", "mutation": "add caching",
+        "promoted_at": "2024-01-15T10:00:00Z", **fields,
+    }  # fmt: skip
+
+
+def put_file(fitness: Fitness, text: str) -> Any:
+    return fitness.client.put("/promotions", content=text.encode(), headers=JSON_BODY)
+
+
+def test_seed_1_an_imported_promotion_is_detected(tmp_path: Any) -> None:
+    """Seed 002, "Evolution Detection": version 1.1.0, is evolved; without evolution 1.0.0."""
+    with running(hashing_settings(tmp_path)) as service:
+        fitness = Fitness(service)
+        fitness.put("test_tool")
+        assert put_file(fitness, SEED_FILE).json()["added"] == ["test_tool"]
+        tool = service.client.get("/tools/test_tool", params={"useEvolved": True}).json()
+        assert (tool["version"], tool["isEvolved"]) == ("1.1.0", True)
+        tool = service.client.get("/tools/test_tool").json()
+        assert (tool["version"], tool["isEvolved"]) == ("1.0.0", False)
+
+
+def test_seed_2_the_best_tool_of_a_namespace(fitness: Fitness) -> None:
+    """Seed 002, "RAG-Based Selection": a tool with id, version and quality."""
+    name = fresh("code_generator")
+    fitness.put(name, description="Generates code and unit tests")
+    fitness.learned()
+    best = fitness.best(name, "generate Python unit tests with pytest", useRag=True)
+    assert (best["tool"]["toolId"], best["tool"]["version"]) == (name, "1.0.0")
+    assert best["factors"]["quality"] == 1.0
+
+
+def test_seed_3_the_implementation_names_the_evolved_file(fitness: Fitness) -> None:
+    """Seed 002, "Evolved File Execution": `evolved_file` beside what the original has."""
+    name = fresh("test_tool")
+    fitness.put(name, implementation={"args_template": "python {tool_dir}/test_tool.py"})
+    fitness.promote(name, evolvedFile="tools/executable/test_tool_v1_1.py")
+    tool = fitness.client.get(f"/tools/{name}", params={"useEvolved": True}).json()
+    assert tool["implementation"] == {
+        "args_template": "python {tool_dir}/test_tool.py",
+        "evolved_file": "tools/executable/test_tool_v1_1.py",
+    }
+
+
+def test_a_registered_tool_of_the_version_is_the_promoted_one(fitness: Fitness) -> None:
+    """It needs no file, and has its own implementation and its own record."""
+    name = fresh("translator")
+    fitness.put(name)
+    evolved = fresh("translator_v1_1")
+    fitness.put(
+        evolved, namespace=name, version="1.1.0", evolvedFrom=name, implementation={"own": True}
+    )
+    answer = fitness.promote(name, evolvedFile=None)
+    assert answer.status_code == 200, answer.text
+    tool = fitness.client.get(f"/tools/{name}", params={"useEvolved": True}).json()
+    assert (tool["toolId"], tool["implementation"], tool["isEvolved"]) == (
+        evolved, {"own": True}, True,
+    )  # fmt: skip
+    fitness.mark(name)
+    fitness.learned()
+    assert fitness.candidate(name, evolved)["factors"]["quality"] == pytest.approx(0.9, abs=1e-6)
+    assert fitness.candidate(name, name)["factors"]["quality"] == 1.0
+
+
+def test_an_evolved_version_inherits_quality_and_has_its_own_record(fitness: Fitness) -> None:
+    """It starts with the original's quality; later calls of either count for that one alone."""
+    name = fresh("translator")
+    fitness.put(name)
+    fitness.mark(name)
+    fitness.mark(name)
+    status = fitness.promote(name).json()  # at once: marks count before they are learned from
+    assert status["inheritedQuality"] == pytest.approx(0.8, abs=1e-5)
+    fitness.record(name, ok=False, toolVersion="1.1.0", context="rename some photos")
+    fitness.record(name, ok=False, toolVersion="1.0.0", context="rename some photos")
+    fitness.record(name, ok=False, toolVersion="1.0.0", context="rename some photos")
+    fitness.learned()
+    found = {each["source"]: each for each in fitness.best(name)["candidates"]}
+    assert found["evolved"]["factors"]["quality"] == pytest.approx(0.72, abs=1e-4)
+    assert found["original"]["factors"]["quality"] == pytest.approx(0.648, abs=1e-4)
+    status = fitness.client.get(f"/namespaces/{name}/promotion").json()
+    assert (status["evolved"]["failures"], status["original"]["failures"]) == (1, 4)
+
+
+def test_a_further_version_inherits_from_the_one_it_replaces(fitness: Fitness) -> None:
+    """1.2.0 in place of 1.1.0 starts where 1.1.0 stands."""
+    name = fresh("translator")
+    fitness.put(name)
+    fitness.promote(name)
+    fitness.mark(name)  # of 1.1.0, which is in force
+    status = fitness.promote(name, evolvedVersion="1.2.0", originalVersion="1.1.0").json()
+    assert status["inheritedQuality"] == pytest.approx(0.9, abs=1e-5)
+
+
+def test_the_same_promotion_again_changes_nothing(fitness: Fitness) -> None:
+    """Also without its time, which the service gave it."""
+    name = fresh("translator")
+    fitness.put(name)
+    first, again = fitness.promote(name).json(), fitness.promote(name).json()
+    assert first["promotedAt"] == again["promotedAt"]
+    changes = fitness.client.get(f"/namespaces/{name}/promotion/history").json()["changes"]
+    assert len(changes) == 1
+
+
+def test_rolling_back_goes_one_step_further_each_time(fitness: Fitness) -> None:
+    """To what held before, at last to the original; then 409, and everything is in the history."""
+    name = fresh("translator")
+    fitness.put(name)
+    fitness.promote(name)
+    fitness.promote(name, evolvedVersion="1.2.0", originalVersion="1.1.0")
+    path = f"/namespaces/{name}/promotion"
+    rolled = fitness.client.post(f"{path}/rollback").json()
+    assert rolled["changes"][0]["promotion"]["evolvedVersion"] == "1.1.0"
+    assert fitness.client.get(path).json()["evolvedVersion"] == "1.1.0"
+    assert fitness.best(name, useRag=False)["tool"]["version"] == "1.1.0"
+    assert fitness.client.post(f"{path}/rollback").json()["changes"][0]["promotion"] is None
+    error_of(fitness.client.get(path), 404, "not_promoted")
+    error_of(fitness.client.post(f"{path}/rollback"), 409, "nothing_before")
+    changes = fitness.client.get(f"{path}/history").json()["changes"]
+    assert [each["action"] for each in changes] == [
+        "rolled_back", "rolled_back", "promoted", "promoted",
+    ]  # fmt: skip
+    assert fitness.client.get(f"{path}/history", params={"limit": 1}).json()["changes"] == [
+        changes[0]
+    ]
+
+
+def test_a_removal_can_be_rolled_back(fitness: Fitness) -> None:
+    """DELETE lets the original serve; rolling back brings the promotion and its quality back."""
+    name = fresh("translator")
+    fitness.put(name)
+    fitness.mark(name)
+    before = fitness.promote(name).json()
+    path = f"/namespaces/{name}/promotion"
+    assert fitness.client.delete(path).status_code == 204
+    assert fitness.best(name, useRag=False)["source"] == "original"
+    error_of(fitness.client.delete(path), 404, "not_promoted")
+    fitness.client.post(f"{path}/rollback")
+    after = fitness.client.get(path).json()["inheritedQuality"]
+    assert after == pytest.approx(before["inheritedQuality"])
+
+
+def test_an_unknown_namespace_is_404_everywhere(fitness: Fitness) -> None:
+    """With the nearest names."""
+    name = fresh("currency_converter")
+    fitness.put(name)
+    wrong = name.replace("converter", "convertor")
+    path = f"/namespaces/{wrong}/promotion"
+    for answer in (
+        fitness.promote(wrong),
+        fitness.client.get(path),
+        fitness.client.delete(path),
+        fitness.client.get(f"{path}/history"),
+        fitness.client.post(f"{path}/rollback"),
+    ):
+        assert repr(name) in error_of(answer, 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"evolvedVersion": "new"}, "evolvedVersion: 'new' is no version"),
+        ({"originalVersion": "1.x"}, "originalVersion: '1.x' is no version"),
+        ({"evolvedVersion": "1.0.0"}, "not above originalVersion 1.0.0"),
+        ({"evolvedVersion": "0.9"}, "not above originalVersion 1.0.0"),
+        ({"evolvedFile": None}, "neither an evolvedFile nor a registered tool"),
+        ({"evolvedFile": ""}, "evolvedFile"),
+        ({"evolvedFile": "../secret.py"}, "evolvedFile"),
+        ({"evolvedFile": "/etc/passwd"}, "evolvedFile"),
+        ({"evolvedFile": "C:\\tools\\it.py"}, "evolvedFile"),
+        ({"evolvedFile": "a/../../b.py"}, "evolvedFile"),
+        ({"evolvedFile": "a\0b.py"}, "NUL"),
+        ({"evolvedFile": "a\nb.py"}, "evolvedFile"),
+        ({"evolved": "1.1.0"}, "unknown field `evolved`"),
+        ({"promotedAt": "yesterday"}, "promotedAt"),
+    ],
+)
+def test_promotions_that_make_no_sense_are_422(
+    fitness: Fitness, fields: dict[str, Any], said: str
+) -> None:
+    """Named by their field, and nothing is promoted."""
+    name = fresh("translator")
+    fitness.put(name)
+    assert said in error_of(fitness.promote(name, **fields), 422, "invalid_request")
+    error_of(fitness.client.get(f"/namespaces/{name}/promotion"), 404, "not_promoted")
+
+
+def test_export_is_the_file_of_the_seed_exactly(tmp_path: Any) -> None:
+    """The same text comes out that went in: keys, order, times; and it is imported as unchanged."""
+    with running(hashing_settings(tmp_path)) as service:
+        fitness = Fitness(service)
+        put_file(fitness, SEED_FILE)
+        assert service.client.get("/promotions").text == SEED_FILE
+        receipt = put_file(fitness, SEED_FILE).json()
+        assert receipt == {
+            "added": [], "changed": [], "removed": [], "unchanged": ["test_tool"],
+            "unknownNamespaces": ["test_tool"],
+        }  # fmt: skip
+
+
+def test_export_of_a_promotion_made_here_is_imported_as_unchanged(tmp_path: Any) -> None:
+    """The file has whole seconds, the service microseconds."""
+    with running(hashing_settings(tmp_path)) as service:
+        fitness = Fitness(service)
+        fitness.put("translator")
+        fitness.promote("translator")
+        exported = service.client.get("/promotions").text
+        assert set(parse_promotions(exported)) == {"translator"}
+        assert put_file(fitness, exported).json()["unchanged"] == ["translator"]
+
+
+def test_an_import_says_what_became_of_each_entry(tmp_path: Any) -> None:
+    """What the file does not name is promoted no more; all of it is in the histories."""
+    with running(hashing_settings(tmp_path)) as service:
+        fitness = Fitness(service)
+        for name in ("kept", "changed", "gone"):
+            fitness.put(name)
+        first = {name: entry() for name in ("kept", "changed", "gone")}
+        put_file(fitness, json.dumps(first))
+        second = {
+            "kept": entry(),
+            "changed": entry(evolved_version="1.2.0"),
+            "new": entry(evolved_file="tools/ünïcode.py"),
+        }
+        receipt = put_file(fitness, json.dumps(second)).json()
+        assert receipt == {
+            "added": ["new"], "changed": ["changed"], "removed": ["gone"], "unchanged": ["kept"],
+            "unknownNamespaces": ["new"],
+        }  # fmt: skip
+        assert service.client.get("/promotions").json() == second
+        actions = {
+            name: [
+                each["action"]
+                for each in service.client.get(f"/namespaces/{name}/promotion/history").json()[
+                    "changes"
+                ]
+            ]
+            for name in ("kept", "changed", "gone", "new")
+        }
+        assert actions == {
+            "kept": ["imported"], "changed": ["imported", "imported"],
+            "gone": ["removed", "imported"], "new": ["imported"],
+        }  # fmt: skip
+
+
+BAD_FILES: dict[str, tuple[str, int, str, int | None, str | None]] = {
+    "no json": ('{\n  "a": {,\n}', 400, "malformed_json", 2, "a"),
+    "cut off": ('{\n  "a": {\n', 400, "malformed_json", 3, "a"),
+    "a list": ("[]", 422, "invalid_request", 1, None),
+    "an unknown key": (
+        json.dumps({"good": entry(), "bad": entry(file="x")}, indent=1),
+        422, "invalid_request", 17, "bad"),
+    "a missing key": (
+        json.dumps({"bad": {k: v for k, v in entry().items() if k != "mutation"}}, indent=1),
+        422, "invalid_request", 2, "bad"),
+    "camelCase": (
+        json.dumps({"bad": {"evolvedVersion": "1.1.0"}}, indent=1), 422, "invalid_request", 3,
+        "bad"),
+    "no version": (
+        json.dumps({"good": entry(), "bad": entry(evolved_version="newest")}, indent=1),
+        422, "invalid_request", 11, "bad"),
+    "a path that leaves": (
+        json.dumps({"bad": entry(evolved_file="../../etc/passwd")}, indent=1),
+        422, "invalid_request", 4, "bad"),
+    "a time that is none": (
+        json.dumps({"bad": entry(promoted_at="soon")}, indent=1), 422, "invalid_request", 8, "bad"),
+    "the same name twice": (
+        '{"a": %s,\n"a": %s}' % (json.dumps(entry()), json.dumps(entry())),  # noqa: UP031 - braces
+        422, "invalid_request", 2, "a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_a_malformed_file_is_named_with_line_and_entry_and_nothing_is_imported(
+    fitness: Fitness, kind: str
+) -> None:
+    """Not even its good entries."""
+    text, status, code, line, name = BAD_FILES[kind]
+    before = fitness.client.get("/promotions").text
+    answer = put_file(fitness, text)
+    message = error_of(answer, status, code)
+    assert "nothing was imported" in message
+    assert answer.json()["error"]["details"] == {"line": line, "entry": name}
+    assert f"line {line}" in message
+    assert fitness.client.get("/promotions").text == before
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (entry(evolved_version="0.9"), "entry 'bad': evolvedVersion: 0.9 is not above"),
+        (entry(evolved_file=None), "entry 'bad': there is neither an evolvedFile nor"),
+    ],
+)
+def test_an_entry_that_makes_no_sense_stops_the_import(
+    fitness: Fitness, bad: dict[str, Any], said: str
+) -> None:
+    """All or nothing, also for what only the registry knows."""
+    before = fitness.client.get("/promotions").text
+    answer = put_file(fitness, json.dumps({"good": entry(), "bad": bad}))
+    assert said in error_of(answer, 422, "invalid_request")
+    assert fitness.client.get("/promotions").text == before
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff\xfe{}", b"null", b'"text"'])
+def test_bodies_that_are_no_file_are_refused(fitness: Fitness, body: bytes) -> None:
+    """In the contract's form."""
+    answer = fitness.client.put("/promotions", content=body, headers=JSON_BODY)
+    assert answer.status_code in {400, 422}
+    assert set(answer.json()) == {"error"}
+    plain = fitness.client.put("/promotions", content=b"{}", headers={"content-type": "text/plain"})
+    error_of(plain, 415, "unsupported_media_type")
+
+
+def test_a_promotion_that_fails_more_is_reported_and_not_undone(tmp_path: Any) -> None:
+    """`GET /recommendations`, with its evidence; the promotion holds on."""
+    with running(hashing_settings(tmp_path)) as service:
+        fitness = Fitness(service)
+        fitness.put("translator")
+        for number in range(20):
+            fitness.record("translator", ok=number > 0, toolVersion="1.0.0")
+        fitness.learned()
+        fitness.promote("translator")
+        assert service.client.get("/recommendations").json() == {"recommendations": []}
+        for number in range(20):
+            fitness.record("translator", ok=number > 12, toolVersion="1.1.0")
+        fitness.learned()
+        [found] = service.client.get("/recommendations").json()["recommendations"]
+        assert (found["kind"], found["namespace"]) == ("review_promotion", "translator")
+        assert "13 of 20 calls against 1 of 20 calls" in found["message"]
+        assert found["confidence"] > 0.95
+        assert found["evidence"]["failsMore"] is True
+        status = service.client.get("/namespaces/translator/promotion").json()
+        assert status["evolved"]["failures"] == found["evidence"]["evolved"]["failures"] == 13
+        assert service.client.get("/tools/translator?useEvolved=true").json()["version"] == "1.1.0"
+
+
+def test_evolutions_are_found_by_what_they_were_for(fitness: Fitness) -> None:
+    """Also those of the past."""
+    name = fresh("weaver")
+    fitness.put(name)
+    fitness.promote(name, reason="Baskets fell apart", mutation="weave the willow tighter")
+    fitness.promote(name, evolvedVersion="1.2.0", originalVersion="1.1.0", reason="Too slow")
+    fitness.learned()
+    answer = fitness.client.post(
+        "/evolutions/find", json={"scenario": "weave the willow baskets tighter", "limit": 50}
+    )
+    mine = [each for each in answer.json()["evolutions"] if each["namespace"] == name]
+    assert mine[0]["promotion"]["mutation"] == "weave the willow tighter"
+    assert {each["promotion"]["evolvedVersion"] for each in mine} == {"1.1.0", "1.2.0"}
+    near = [each["similarity"] for each in answer.json()["evolutions"]]
+    assert near == sorted(near, reverse=True)
+    for bad in ({"scenario": " "}, {"scenario": "x", "limit": 0}, {"text": "x"}):
+        error_of(fitness.client.post("/evolutions/find", json=bad), 422, "invalid_request")
+
+
+def test_promotions_survive_a_rebuild_of_what_was_learned(tmp_path: Any) -> None:
+    """They are truth; a new process has them, their history and their documents."""
+    settings = hashing_settings(tmp_path)
+    with running(settings) as service:
+        fitness = Fitness(service)
+        fitness.put("translator")
+        fitness.promote("translator")
+        fitness.learned()
+    with running(settings) as service:
+        fitness = Fitness(service)
+        assert fitness.best("translator", SCENARIO)["tool"]["version"] == "1.1.0"
+        found = service.client.post("/evolutions/find", json={"scenario": "timeout caching"})
+        assert found.json()["evolutions"][0]["namespace"] == "translator"
+
+
+def test_a_tool_that_degrades_is_demoted_recovers_and_is_chosen_again(tmp_path: Any) -> None:
+    """Through recorded executions alone, within 30 successes; nobody calls `mark failure`."""
+    with running(hashing_settings(tmp_path)) as service:
+        fitness = Fitness(service)
+        fitness.put("translator")
+        fitness.put("backup", namespace="translator", description=f"Can {SCENARIO}")
+
+        def chosen() -> str:
+            fitness.learned()
+            found: str = fitness.best("translator")["tool"]["toolId"]
+            return found
+
+        assert chosen() == "translator"
+        for _ in range(6):
+            fitness.record("translator", ok=False)
+        assert chosen() == "backup"
+        successes = 0
+        while chosen() != "translator":
+            fitness.record("translator", ok=True)
+            successes += 1
+            assert successes <= 30
+        assert successes > 1
+        eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)

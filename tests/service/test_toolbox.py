@@ -1,0 +1,559 @@
+"""The toolbox against a true service and true executables; first seed 002's "Testing the Flow"."""
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from aftercall import (
+    AsyncClient,
+    AsyncToolbox,
+    Client,
+    CommandExecutor,
+    Execution,
+    Executors,
+    NotFoundError,
+    PythonExecutor,
+    ServiceUnreachableError,
+    Toolbox,
+    ToolFailedError,
+    ToolRefusedError,
+    ToolSpec,
+)
+from aftercall.errors import ConfigurationError
+from aftercall.evolution import EvolutionTask, EvolvedCode
+from aftercall.promotions_file import PromotionsFileError, read_promotions, render_promotions
+from aftercall.wire import Promotion, ToolAnnotations
+from service.server import bind
+from tests.service.running_service import RunningService, eventually
+
+PROMOTIONS = """{
+  "test_tool": {
+    "evolved_version": "1.1.0",
+    "evolved_file": "tools/executable/test_tool_v1_1.py",
+    "original_version": "1.0.0",
+    "reason": "Evolved to fix timeout",
+    "mutation": "add caching",
+    "promoted_at": "2024-01-15T10:00:00Z"
+  }
+}
+"""  # seed 002, "Test 1"
+
+READS = ToolAnnotations(read_only_hint=True)
+
+
+class Recorded:
+    """A recorder that keeps what it gets, and sends it when told to."""
+
+    def __init__(self) -> None:
+        self.executions: list[Execution] = []
+
+    def record(self, execution: Execution) -> None:
+        self.executions.append(execution)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workflow's folder: a promotions file, a tool and its evolved version."""
+    tools = tmp_path / "tools" / "executable"
+    tools.mkdir(parents=True)
+    (tools / "test_tool.py").write_text("import sys; print('original', sys.argv[1])")
+    (tools / "test_tool_v1_1.py").write_text("import sys; print('evolved', sys.argv[1])")
+    (tmp_path / ".tool_promotions.json").write_text(PROMOTIONS)
+    return tmp_path
+
+
+@pytest.fixture
+def commands(root: Path) -> CommandExecutor:
+    return CommandExecutor(
+        root, tool_dir=root / "tools" / "executable", commands={"python": sys.executable}
+    )
+
+
+@pytest.fixture
+async def client(service: RunningService) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(service.url) as made:
+        yield made
+
+
+def spec(script: str, **fields: Any) -> ToolSpec:
+    """A tool that is a script below the folder of tools."""
+    implementation = {"command": "python", "args_template": [f"{{tool_dir}}/{script}", "{input}"]}
+    return ToolSpec.model_validate({"name": script, "implementation": implementation} | fields)
+
+
+def nowhere() -> str:
+    """A URL where nothing listens."""
+    with bind("127.0.0.1", 0) as free:
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+# Seed 002, "Testing the Flow"
+
+
+def test_1_evolution_detection(root: Path, commands: CommandExecutor) -> None:
+    """A promotions file alone makes `get_tool` return version 1.1.0, and that it is evolved."""
+    with Toolbox(
+        None, None, commands, agent="seed", promotions=root / ".tool_promotions.json"
+    ) as tools:
+        tool = tools.get_tool("test_tool")
+        assert (tool.version, tool.is_evolved) == ("1.1.0", True)
+        with pytest.raises(ServiceUnreachableError):
+            tools.get_tool("another_tool")
+
+
+def test_2_selection_of_the_best(service: RunningService, commands: CommandExecutor) -> None:
+    """In a namespace the tool that suits the scenario is found, with version and quality."""
+    namespace = f"code_generator_{uuid4().hex[:6]}"
+    with Client(service.url) as client:
+        client.put_tool(namespace, ToolSpec(name=namespace, version="1.0.0", description="code"))
+        about = "generates Python unit tests with pytest"
+        other = ToolSpec(name="pytests", namespace=namespace, version="1.0.0", description=about)
+        client.put_tool(f"{namespace}_tests", other)
+        eventually(lambda: client.status().pending_indexing == 0)
+        for number in range(6):
+            client.mark_failure(
+                namespace,
+                f"generate Python unit tests with pytest {number}",
+                "broken",
+                severity="high",
+            )
+        eventually(lambda: client.status().pending_indexing == 0)
+    with Toolbox(AsyncClient(service.url), None, commands, agent="seed") as tools:
+        best = tools.get_best_tool_in_namespace(
+            tool_id=namespace, scenario="generate Python unit tests with pytest", use_rag=True
+        )
+        assert best.tool.tool_id == f"{namespace}_tests"
+        assert best.factors.quality == 1.0
+        [original] = [c for c in best.candidates if c.tool.tool_id == namespace]
+        assert original.factors.quality < 0.5
+        with pytest.raises(NotFoundError):
+            tools.get_best_tool_in_namespace("no_such_capability_at_all", "x")
+
+
+async def test_3_execution_of_the_evolved_file(
+    client: AsyncClient, root: Path, commands: CommandExecutor
+) -> None:
+    """The evolved file runs in the original's place, and is recorded as version 1.1.0."""
+    await client.put_tool("test_tool", spec("test_tool.py", name="test_tool", version="1.0.0"))
+    recorded = Recorded()
+    tools = AsyncToolbox(
+        client, recorded, commands, agent="seed", promotions=root / ".tool_promotions.json"
+    )
+    tool = await tools.get_tool("test_tool")
+    assert isinstance(tool.implementation, dict)
+    assert tool.implementation["evolved_file"] == "tools/executable/test_tool_v1_1.py"
+    result = await tools.call_tool("test_tool", "test.py", scenario="check a file")
+    assert (result.value, result.tool.version) == ("evolved test.py", "1.1.0")
+    original = await tools.call_tool("test_tool", "test.py", use_evolved=False)
+    assert (original.value, original.tool.version) == ("original test.py", "1.0.0")
+    assert [(e.tool_name, e.tool_version, e.outcome) for e in recorded.executions] == [
+        ("test_tool", "1.1.0", "success"), ("test_tool", "1.0.0", "success"),
+    ]  # fmt: skip
+    assert recorded.executions[0].context == "check a file"
+    assert recorded.executions[0].parameters == {"input": "test.py"}
+    assert recorded.executions[0].execution_id == result.execution_id
+
+
+# Promotions
+
+
+async def test_a_promotion_of_the_service_is_used_too(
+    client: AsyncClient, root: Path, commands: CommandExecutor
+) -> None:
+    """And this machine's file goes before it, since its files are here."""
+    name = f"shared_{uuid4().hex[:6]}"
+    folder = root / "tools" / "executable"
+    for version in ("", "_v1_1", "_v1_2"):
+        (folder / f"shared{version}.py").write_text(f"print('shared{version}')")
+    await client.put_tool(name, spec("shared.py", version="1.0.0"))
+    promotion = Promotion(
+        evolved_version="1.2.0",
+        evolved_file="tools/executable/shared_v1_2.py",
+        original_version="1.0.0",
+    )
+    await client.promote(name, promotion)
+    path = root / "mine.json"
+    tools = AsyncToolbox(client, None, commands, agent="a", promotions=path)
+    assert (await tools.call_tool(name, "x")).value == "shared_v1_2"
+    path.write_text(PROMOTIONS.replace("test_tool", name, 1).replace("test_tool", "shared"))
+    result = await tools.call_tool(name, "x")
+    assert (result.value, result.tool.version) == ("shared_v1_1", "1.1.0")
+    path.unlink()
+    assert (await tools.call_tool(name, "x", use_evolved=False)).value == "shared"
+    best = await tools.get_best_tool_in_namespace(name, "share")
+    assert (best.tool.version, best.source) == ("1.2.0", "evolved")
+
+
+async def test_a_promotion_to_a_missing_file_is_a_clear_error(
+    root: Path, commands: CommandExecutor
+) -> None:
+    """The original is not run in its place, and nothing is recorded; nor with a malformed file."""
+    (root / "tools" / "executable" / "test_tool_v1_1.py").unlink()
+    recorded = Recorded()
+    path = root / ".tool_promotions.json"
+    tools = AsyncToolbox(
+        None, recorded, commands, agent="a", promotions=path,
+        tools={"test_tool": spec("test_tool.py")},
+    )  # fmt: skip
+    with pytest.raises(ToolRefusedError, match="there is no file"):
+        await tools.call_tool("test_tool", "x")
+    assert recorded.executions == []
+    assert (await tools.call_tool("test_tool", "x", use_evolved=False)).value == "original x"
+    path.write_text(PROMOTIONS.replace('"1.1.0"', '"new"'))
+    with pytest.raises(PromotionsFileError, match="line 3, entry 'test_tool'"):
+        await tools.call_tool("test_tool", "x")
+
+
+# Resilient calls
+
+
+class Family:
+    """Tools of one kind, as callables that note when they run."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self.client = client
+        self.python = PythonExecutor()
+        self.recorded = Recorded()
+        self.ran: list[str] = []
+        self.word = f"zorb{uuid4().hex[:8]}"
+        self.scenario = f"please {self.word} the gadget"
+        self.toolbox = AsyncToolbox(
+            client, self.recorded, Executors(self.python), agent="r", session_id="s-1"
+        )
+
+    async def add(self, name: str, ends: Exception | str, **fields: Any) -> str:
+        tool_id = f"{self.word}_{name}"
+        described = f"{self.word} the gadget, please, {'well ' * (name == 'a')}"
+        made = {"name": tool_id, "description": described, "annotations": READS}
+        made |= {"tags": [self.word]} | fields
+        await self.client.put_tool(tool_id, ToolSpec.model_validate(made))
+
+        def run(text: str) -> str:
+            self.ran.append(name)
+            if isinstance(ends, Exception):
+                raise ends
+            return f"{ends} {text}"
+
+        self.python.register(tool_id, run)
+        return tool_id
+
+    async def indexed(self) -> None:
+        await self.client.record(self.recorded.executions)
+        with Client(self.client.base_url) as status:
+            eventually(lambda: status.status().pending_indexing == 0)
+
+    async def call(self, **options: Any) -> Any:
+        settings: dict[str, Any] = {"tags": [self.word]} | options  # the service has other tools
+        return await self.toolbox.resilient_tool_call(self.scenario, {"text": "x"}, **settings)
+
+
+@pytest.fixture
+def family(client: AsyncClient) -> Family:
+    return Family(client)
+
+
+async def test_the_next_tool_is_tried_and_the_failure_counts_once(family: Family) -> None:
+    """What was tried is told in its order; the mark names the recorded execution."""
+    bad = await family.add("a", IndexError("list index out of range"))
+    good = await family.add("b", "done")
+    await family.indexed()
+    result = await family.call()
+    assert result.success, result
+    assert (result.result, result.tool.tool_id) == ("done x", good)
+    tried = [each.tool_id for each in result.attempts]
+    assert tried[-1] == good
+    assert result.from_service
+    assert len(family.recorded.executions) == len(tried)
+    if bad in tried:  # the ranking decides who goes first
+        first = result.attempts[0]
+        assert (first.outcome, first.severity, first.mark_problem) == ("failed", "medium", None)
+        assert first.execution_id == family.recorded.executions[0].execution_id
+    await family.indexed()
+    again = await family.call()
+    assert again.success
+    assert again.attempts[0].tool_id == good
+    failures = await family.client.tool_failures(bad, scenario=family.scenario)
+    assert len(failures) == tried.count(bad)
+
+
+async def test_nothing_is_done_twice_after_a_possible_effect(family: Family) -> None:
+    """A tool without claims fails: the other one is not tried, unless the caller vouches."""
+    none = ToolAnnotations()
+    await family.add("a", ConnectionError("lost"), annotations=none)
+    await family.add("b", ConnectionError("lost"), annotations=none)
+    await family.indexed()
+    result = await family.call()
+    assert (result.success, len(family.ran)) == (False, 1)
+    assert "may have had an effect" in result.why
+    assert len(result.skipped) == 1
+    assert result.attempts[0].severity == "low"
+    vouched = await family.call(may_repeat=True)
+    assert (vouched.success, len(family.ran)) == (False, 3)
+    assert vouched.why == "all 2 tools that were tried failed"
+
+
+async def test_a_rejected_input_is_no_failure_of_the_tool(family: Family) -> None:
+    """Nothing ran, so the next is tried, and nothing is marked."""
+    bad = await family.add("a", "done", annotations=ToolAnnotations())
+    family.python.register(bad, lambda other: other)
+    await family.indexed()
+    result = await family.call()
+    [attempt] = result.attempts
+    assert (attempt.outcome, attempt.severity) == ("rejected", None)
+    assert family.recorded.executions[0].error is not None
+    assert family.recorded.executions[0].error.type == "InvalidInput"
+
+
+async def test_what_nothing_here_runs_is_skipped(family: Family) -> None:
+    """It says nothing about the tool; when nobody fits, that is told."""
+    await family.add("c", "done")
+    family.toolbox.executors = PythonExecutor()
+    await family.indexed()
+    result = await family.call()
+    assert (result.success, result.attempts) == (False, ())
+    assert result.why == "no tool could be tried: no executor here runs it"
+    assert not (await family.call(tags=["no-such-tag"])).skipped
+
+
+@pytest.mark.parametrize(
+    ("scenario", "options"),
+    [
+        ("", {}),
+        (" \n ", {}),
+        ("x" * 100_000, {}),
+        ("x", {"max_attempts": 0}),
+        ("x", {"max_attempts": 26}),
+    ],
+)
+async def test_a_question_that_cannot_be_asked_is_refused(
+    family: Family, scenario: str, options: dict[str, Any]
+) -> None:
+    """Before anything runs."""
+    with pytest.raises(ValueError, match=r"max_attempts|say something|10000"):
+        await family.toolbox.resilient_tool_call(scenario, None, **options)
+
+
+async def test_a_definition_of_this_program_goes_before_the_registered_one(
+    family: Family,
+) -> None:
+    """What others register under its id changes neither its claims nor what it runs."""
+    mine = await family.add("a", ValueError("no"), annotations=READS)
+    await family.add("b", ValueError("no"))
+    family.toolbox.local.add(mine, ToolSpec(name=mine, annotations=ToolAnnotations()))
+    await family.indexed()
+    here = await family.toolbox.get_tool(mine)
+    assert here.annotations == ToolAnnotations()
+    found = await family.toolbox.find_tools_for_scenario(family.scenario, tags=[family.word])
+    assert {each.tool.annotations.read_only_hint for each in found} == {None, True}
+
+
+# A service that is away
+
+
+async def test_tools_can_be_called_while_the_service_is_away(
+    root: Path, commands: CommandExecutor
+) -> None:
+    """By this program's definitions and the promotions file; marks fail, results do not."""
+    python = PythonExecutor({"shout": lambda text: text.upper(), "moan": lambda text: text / 0})
+    recorded = Recorded()
+    tools = {
+        "shout": ToolSpec(name="shout", description="shout a text", annotations=READS),
+        "moan": ToolSpec(name="moan", description="shout and shout a text", annotations=READS),
+        "test_tool": spec("test_tool.py"),
+    }
+    async with AsyncClient(nowhere(), retries=0) as away:
+        toolbox = AsyncToolbox(
+            away, recorded, Executors(python, commands), agent="a", tools=tools,
+            promotions=root / ".tool_promotions.json",
+        )  # fmt: skip
+        assert (await toolbox.call_tool("shout", "hey")).value == "HEY"
+        assert (await toolbox.call_tool("test_tool", "hey")).value == "evolved hey"
+        result = await toolbox.resilient_tool_call("moan and shout a text", {"text": "hey"})
+        assert (result.success, result.result, result.from_service) == (True, "HEY", False)
+        assert [each.tool_id for each in result.attempts] == ["moan", "shout"]
+        assert (result.attempts[0].error.type, result.attempts[0].severity) == (  # type: ignore[union-attr]  # it failed
+            "TypeError", None,
+        )  # fmt: skip
+        assert "not asked again just now" in (result.attempts[0].mark_problem or "")
+        nobody = await toolbox.resilient_tool_call("bake bread", None)
+        assert (nobody.success, nobody.from_service) == (False, False)
+        for question in (
+            toolbox.get_best_tool_in_namespace("shout", "x"),
+            toolbox.find_tools_for_scenario("x"),
+            toolbox.mark_tool_failure("shout", "x", "y"),
+            toolbox.get_tool("unknown"),
+        ):
+            with pytest.raises(ServiceUnreachableError):
+                await question
+    assert len(recorded.executions) == 4
+
+
+async def test_a_tool_that_the_service_named_before_is_remembered(
+    client: AsyncClient, commands: CommandExecutor
+) -> None:
+    """So that it can be called when the service goes away."""
+    name = f"kept_{uuid4().hex[:6]}"
+    await client.put_tool(name, spec("test_tool.py"))
+    toolbox = AsyncToolbox(client, None, commands, agent="a")
+    assert (await toolbox.call_tool(name, "x")).value == "original x"
+    async with AsyncClient(nowhere(), retries=0) as away:
+        toolbox.link.client = away
+        assert (await toolbox.call_tool(name, "x")).value == "original x"
+
+
+# The rest
+
+
+async def test_a_failure_is_raised_with_its_execution(
+    client: AsyncClient, commands: CommandExecutor, root: Path
+) -> None:
+    """The tool's own words, and where they are recorded."""
+    (root / "tools" / "executable" / "sad.py").write_text("raise KeyError('colour')")
+    recorded = Recorded()
+    toolbox = AsyncToolbox(
+        client, recorded, commands, agent="a", session_id="s", tools={"sad": spec("sad.py")}
+    )
+    with pytest.raises(ToolFailedError, match="KeyError: 'colour'") as failure:
+        await toolbox.call_tool("sad", {"colour": "red"}, scenario="paint")
+    [execution] = recorded.executions
+    assert (await client.record(execution)).accepted == 1
+    assert failure.value.execution_id == execution.execution_id
+    assert (execution.outcome, execution.session_id, execution.sequence) == ("failure", "s", 0)
+    assert execution.parameters == {"colour": "red"}
+
+
+async def test_a_tool_is_defined_here_and_at_the_service(client: AsyncClient) -> None:
+    """By one call."""
+    name = f"both_{uuid4().hex[:6]}"
+    toolbox = AsyncToolbox(client, None, PythonExecutor({name: lambda: 1}), agent="a")
+    registered = await toolbox.register_tool(name, ToolSpec(name=name))
+    assert registered == await client.get_tool(name)
+    assert (await toolbox.call_tool(name)).value == 1
+
+
+async def test_an_evolver_needs_a_place_for_its_work(client: AsyncClient, tmp_path: Path) -> None:
+    """A promotions file, and a tool that is a script of this machine."""
+
+    class Never:
+        async def write(self, task: Any) -> Any:
+            raise AssertionError(task)
+
+    python = PythonExecutor({"t": lambda: 1})
+    with pytest.raises(ConfigurationError, match="needs a promotions file"):
+        AsyncToolbox(client, None, python, agent="a", evolver=Never())  # type: ignore[arg-type]  # never asked
+    toolbox = AsyncToolbox(client, None, python, agent="a", tools={"t": ToolSpec(name="t")})
+    with pytest.raises(ConfigurationError, match="has no evolver"):
+        await toolbox.evolve_tool("t", "it fails")
+
+
+def test_the_synchronous_twin_has_the_same_methods(commands: CommandExecutor) -> None:
+    """With the same arguments; closing it twice does nothing, and afterwards it says so."""
+    shared = {
+        "register_tool", "get_tool", "get_best_tool_in_namespace", "find_tools_for_scenario",
+        "call_tool", "run", "mark_tool_failure", "resilient_tool_call", "evolve_tool",
+    }  # fmt: skip
+    for name in [*shared, "__init__"]:
+        one, other = getattr(AsyncToolbox, name), getattr(Toolbox, name)
+        assert str(inspect.signature(one)) == str(inspect.signature(other)), name
+    assert shared <= {name for name in vars(AsyncToolbox) if not name.startswith("_")}
+    toolbox = Toolbox(None, None, commands, agent="a")
+    toolbox.close()
+    toolbox.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        toolbox.get_tool("t")
+
+
+def test_promotions_files_go_through_the_service_unchanged(
+    service: RunningService, root: Path
+) -> None:
+    """Imported and exported, byte for byte."""
+    with Client(service.url) as client:
+        before = client.export_promotions()
+        receipt = client.import_promotions(read_promotions(root / ".tool_promotions.json"))
+        assert "test_tool" in receipt.added + receipt.changed + receipt.unchanged
+        assert render_promotions(client.export_promotions()) == PROMOTIONS
+        client.import_promotions(before)
+    assert json.loads(PROMOTIONS)["test_tool"]["mutation"] == "add caching"
+    assert os.listdir(root / "tools")  # noqa: PTH208  # names alone
+
+
+# Evolution
+
+
+class Author:
+    """An evolver that answers with code that it was given, and notes what it was asked."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+        self.tasks: list[EvolutionTask] = []
+
+    async def evolve(self, task: EvolutionTask) -> EvolvedCode:
+        self.tasks.append(task)
+        return EvolvedCode(self.code, "reads the list from its end")
+
+
+@pytest.mark.parametrize("heals", [True, False])
+async def test_when_all_fail_the_best_is_evolved_and_tried_once_more(
+    client: AsyncClient, commands: CommandExecutor, root: Path, *, heals: bool
+) -> None:
+    """The new version is promoted here and at the service; one that fails too is told."""
+    name = f"fragile_{uuid4().hex[:6]}"
+    (root / "tools" / "executable" / f"{name}.py").write_text("import sys\nprint(sys.argv[2])\n")
+    made = spec(f"{name}.py", name=name, description=f"{name} of lists", annotations=READS)
+    await client.put_tool(name, made.model_copy(update={"tags": [name], "version": "1.0.0"}))
+    author = Author(f"import sys\nprint(sys.argv[{1 if heals else 3}])\n")
+    recorded = Recorded()
+    toolbox = AsyncToolbox(
+        client, recorded, commands, agent="a", promotions=root / ".tool_promotions.json",
+        evolver=author,
+    )  # fmt: skip
+    with Client(client.base_url) as status:
+        eventually(lambda: status.status().pending_indexing == 0)
+    result = await toolbox.resilient_tool_call(f"{name} of lists", "last", tags=[name])
+    assert (result.success, result.evolution_tried) == (heals, True)
+    assert result.evolution is not None
+    assert (result.evolution.status, result.evolution.version) == ("evolved", "1.1.0")
+    assert [(e.version, e.outcome) for e in result.attempts] == [
+        ("1.0.0", "failed"), ("1.1.0", "success" if heals else "failed"),
+    ]  # fmt: skip
+    [task] = author.tasks
+    assert task.reason == "Evolved to fix: list index out of range"
+    assert task.failures[0].error_message == "list index out of range"
+    assert [(e.tool_version, e.outcome) for e in recorded.executions] == [
+        ("1.0.0", "failure"), ("1.1.0", "success" if heals else "failure"),
+    ]  # fmt: skip
+    status_there = await client.get_promotion(name)
+    assert status_there.evolved_file == f"tools/executable/{name}_v1_1.py"
+    assert (await toolbox.get_tool(name)).version == "1.1.0"
+    if heals:
+        assert (result.result, result.why) == ("last", "the evolved version succeeded")
+        assert (await toolbox.call_tool(name, "again")).value == "again"
+    else:
+        assert result.why.endswith("; so did its evolved version")
+
+
+async def test_an_evolution_that_fails_is_told(
+    client: AsyncClient, commands: CommandExecutor, root: Path
+) -> None:
+    """The call fails as it would have, and nothing is promoted."""
+    name = f"stuck_{uuid4().hex[:6]}"
+    (root / "tools" / "executable" / f"{name}.py").write_text("raise ValueError('no')\n")
+    tools = {name: spec(f"{name}.py", description=f"{name} it", annotations=READS)}
+    async with AsyncClient(nowhere(), retries=0) as away:
+        toolbox = AsyncToolbox(
+            away, None, commands, agent="a", tools=tools, evolver=Author("this is no code ("),
+            promotions=root / ".tool_promotions.json",
+        )  # fmt: skip
+        result = await toolbox.resilient_tool_call(f"{name} it", "x")
+    assert (result.success, result.evolution_tried) == (False, True)
+    assert result.evolution is not None
+    assert result.evolution.status == "rejected"
+    assert result.why.startswith("the only tool failed; it was not evolved: ")
+    assert (root / ".tool_promotions.json").read_text() == PROMOTIONS
