@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from service.demo.agents import Ending, PlayedCall
+from service.demo.fitness_scene import NAMESPACE, SCENARIO, SceneCall
 
 _SHOWN: dict[Ending, str] = {
     "fine": "[green]ok[/]",
@@ -70,6 +71,31 @@ def show_summary(console: Console, played: Sequence[PlayedCall]) -> None:
         )
 
 
+def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
+    """Who was called and how it went; the factors and the score are the script's."""
+    table = Table(title=f"The fittest of the namespace {NAMESPACE}", expand=True)
+    for title in ("the script's list", "caller", "called", "ended"):
+        table.add_column(title, no_wrap=title == "called")
+    for title in ("base", "quality", "demotion", "score"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("fittest", no_wrap=True)
+    for each in played:
+        factors = each.factors
+        table.add_row(
+            each.phase, each.agent, escape(each.called),
+            "[green]ok[/]" if each.succeeded else "[red]failed[/]",
+            f"{factors.base:.2f}", f"{factors.quality:.2f}", f"{factors.failure_demotion:.2f}",
+            f"{each.score:.2f}", escape(each.chosen),
+        )  # fmt: skip
+    console.print(table)
+    failed = sum(not each.succeeded for each in played)
+    mended = sum(each.agent == "eve" for each in played)
+    console.print(
+        f'  For "{SCENARIO}" the script lost its place after {_times(failed, "failure")} '
+        f"and had it back after {_times(mended, 'success')}, without anybody changing a caller."
+    )
+
+
 def show_next_steps(console: Console) -> None:
     """What to run next."""
     console.print(
@@ -82,6 +108,11 @@ def show_next_steps(console: Console) -> None:
         '  README.md, "Use it from Python"\n'
         "      the SDK in ten lines"
     )
+
+
+def _times(count: int, what: str) -> str:
+    plural = {"failure": "failures", "success": "successes"}[what]
+    return f"{count} {what if count == 1 else plural}"
 
 
 def _share(part: Sequence[PlayedCall], whole: Sequence[PlayedCall]) -> str:

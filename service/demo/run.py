@@ -4,32 +4,44 @@ import asyncio
 import shutil
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from aftercall import AsyncClient
 from service.demo.agents import PlayedCall, play
-from service.demo.report import show_calls, show_next_steps, show_summary
+from service.demo.fitness_scene import SceneCall, play_scene
+from service.demo.report import show_calls, show_next_steps, show_scene, show_summary
 from service.demo.scenario import sessions
 from service.demo.stage import StageError, open_stage
 
 _LEARNED_S = 30.0
 
 
-async def run_demo(console: Console, *, keep: Path | None = None) -> list[PlayedCall]:
-    """Play all sessions and show what happened.
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What happened: calls that were repaired, and who was chosen."""
+
+    calls: list[PlayedCall]
+    scene: list[SceneCall]
+
+
+async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
+    """Play all sessions and the scene after them, and show what happened.
 
     Args:
         console: where it is shown.
         keep: a folder to leave the data and logs in; a temporary one that is removed when None.
 
     Raises:
-        StageError: `keep` cannot be made or holds something, or a process does not come up.
+        StageError: `keep` cannot be made or holds something, a process does not come up, or what
+            must happen does not.
     """
     folder = _empty_folder(keep)
     started = time.monotonic()
     played: list[PlayedCall] = []
+    scene: list[SceneCall] = []
     try:
         with console.status("getting ready") as status:
             async with open_stage(folder, lambda words: status.update(f"{words} ...")) as stage:
@@ -40,17 +52,20 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> list[Played
                             session, stage.gateway_url, lambda each: console.print(_line(each))
                         )
                         await _until_learned(client, played)
+                status.update("dee: what changed lately? ...")
+                scene = await play_scene(stage, lambda each: console.print(_scene_line(each)))
                 status.update("stopping ...")
     finally:
         if keep is None:
             shutil.rmtree(folder, ignore_errors=True)
     show_calls(console, played)
     show_summary(console, played)
+    show_scene(console, scene)
     console.print(f"[dim]{time.monotonic() - started:.0f} s in all[/]")
     if keep:
         console.print(f"Data and logs are in {keep}")
     show_next_steps(console)
-    return played
+    return Played(played, scene)
 
 
 def _empty_folder(keep: Path | None) -> Path:
@@ -84,3 +99,8 @@ def _line(each: PlayedCall) -> str:
     mark = {"fine": "[green]✓[/]", "repaired": "[green]✓ repaired[/]",
             "by itself": "[yellow]✗ then right by itself[/]", "failed": "[red]✗[/]"}  # fmt: skip
     return f"  {each.session.name}  {each.call.tool}  {mark[each.ending]}"
+
+
+def _scene_line(each: SceneCall) -> str:
+    mark = "[green]✓[/]" if each.succeeded else "[red]✗[/]"
+    return f"  {each.agent}  {each.called}  {mark}"

@@ -17,7 +17,8 @@ async def test_the_demo_keeps_its_promise(tmp_path: Path) -> None:
     """Mistakes of every kind are repaired as meant, the second agent profits, honesty included."""
     shown = io.StringIO()
     console = Console(file=shown, width=120)
-    played = await run_demo(console, keep=tmp_path / "stage")
+    done = await run_demo(console, keep=tmp_path / "stage")
+    played = done.calls
 
     by_mistake: dict[str, list[PlayedCall]] = {}
     for each in played:
@@ -47,8 +48,29 @@ async def test_the_demo_keeps_its_promise(tmp_path: Path) -> None:
     assert unreadable.ending == "failed"
     assert unreadable.suggestion is None
 
+    # A tool degrades, is demoted, recovers, and is chosen again, whoever called it meanwhile.
+    degraded = [each for each in done.scene if not each.succeeded]
+    assert 1 <= len(degraded) <= 3
+    assert {each.called for each in degraded} == {"latest_changes"}
+    after = done.scene[done.scene.index(degraded[-1]) + 1]
+    assert after.succeeded
+    assert after.called != "latest_changes"
+    assert after.score < 0.7
+    mended = [each for each in done.scene if each.agent == "eve"]
+    assert 1 < len(mended) <= 30
+    assert [each.chosen == "latest_changes" for each in mended] == [False] * (len(mended) - 1) + [
+        True
+    ]
+    assert (done.scene[-1].called, done.scene[-1].succeeded) == ("latest_changes", True)
+
     text = shown.getvalue()
-    for words in ("What the agents did", "Calls that succeeded", "Next:", "make serve"):
+    for words in (
+        "The fittest of the namespace",
+        "What the agents did",
+        "Calls that succeeded",
+        "Next:",
+        "make serve",
+    ):
         assert words in text
 
 
