@@ -44,18 +44,18 @@ def run_json(*command: str) -> Json:
     return figures
 
 
-def run_service(*options: str) -> Json:
-    """The service's figures, which it writes to a file beside its progress."""
-    print(f"  bench/service.py {' '.join(options)}", flush=True)
+def run_to_file(program: str, *options: str) -> Json:
+    """The figures of a benchmark that writes them to a file beside its progress."""
+    print(f"  {program} {' '.join(options)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures.json"
-        command = [sys.executable, "bench/service.py", *options, "--json", str(file)]
+        command = [sys.executable, program, *options, "--json", str(file)]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         figures: Json = json.loads(file.read_text(encoding="utf-8"))
         return figures
 
 
-def asked_rows(service: Json, gateway: Json, recorder: Json) -> list[Row]:
+def asked_rows(service: Json, fitness: Json, gateway: Json, recorder: Json) -> list[Row]:
     """The figures that the foundation was asked for."""
     ratios, record, memory = service["ratios"], service["record"], service["memoryMiB"]
     from_service = "python bench/service.py"
@@ -73,6 +73,10 @@ def asked_rows(service: Json, gateway: Json, recorder: Json) -> list[Row]:
             from_service),
         Row("memory of the service, largest seen", "under 700 MiB",
             f"{max(memory.values()):.0f} MiB", from_service),
+        Row(f"best tool of a namespace, {fitness['tools']:,} tools and {fitness['executions']:,} "
+            "failures: p50 to one embedding", "at most 3",
+            f"{fitness['ratios']['best']:.2f} ({fitness['ms']['best']['p50']:.1f} ms to "
+            f"{fitness['embeddingMs']['p50']:.1f} ms)", "python bench/fitness.py"),
         Row("recorder's hand-over, p99", "under 100 µs",
             f"{recorder['hand_over_us']['p99']:.1f} µs", "python bench/recorder.py"),
     ]  # fmt: skip
@@ -85,7 +89,25 @@ def asked_rows(service: Json, gateway: Json, recorder: Json) -> list[Row]:
     return rows
 
 
-def page(service: Json, gateway: Json, recorder: Json, store: Json, embedding: Json) -> str:
+def fitness_lines(fitness: Json) -> list[str]:
+    """What choosing a tool takes beside the figure that was asked for."""
+    times, ratios = fitness["ms"], fitness["ratios"]
+    told = {
+        "find": "`POST /tools/find` over all of them",
+        "bestLowerBound": "best in namespace by the lower bound",
+        "bestWithoutSearch": "best in namespace without search",
+    }
+    return [
+        f"- {what}: p50 {times[name]['p50']:.1f} ms, p95 {times[name]['p95']:.1f} ms, "
+        f"{ratios[name]:.2f} of one embedding (`python bench/fitness.py`; the vectors of its "
+        f"{fitness['documents']:,} documents are partly made up, see there)."
+        for name, what in told.items()
+    ]
+
+
+def page(
+    service: Json, fitness: Json, gateway: Json, recorder: Json, store: Json, embedding: Json
+) -> str:
     """The Markdown page."""
     record = service["record"]
     proxy = next(row for row in gateway["rows"] if "as it comes" in row["name"])
@@ -105,7 +127,7 @@ def page(service: Json, gateway: Json, recorder: Json, store: Json, embedding: J
         "|---|---|---|---|",
         *(
             f"| {row.what} | {row.asked} | {row.measured} | `{row.command}` |"
-            for row in asked_rows(service, gateway, recorder)
+            for row in asked_rows(service, fitness, gateway, recorder)
         ),
         "",
         "Beside them:",
@@ -118,6 +140,7 @@ def page(service: Json, gateway: Json, recorder: Json, store: Json, embedding: J
         "of 100 (`python bench/log_store.py`).",
         f"- one short text embeds in {onnx['short_p50_ms']:.1f} ms on ONNX Runtime, in "
         f"{torch['short_p50_ms']:.1f} ms on torch (`python bench/embedding.py`).",
+        *fitness_lines(fitness),
         f"- FastMCP's proxy for an `mcpServers` file, as it comes, adds "
         f"{proxy['added_p50_ms']:.0f} ms to each call.",
         "",
@@ -130,22 +153,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small, and nothing is written")
     quick = parser.parse_args().quick
-    print("running (about ten minutes; leave the machine alone meanwhile)", flush=True)
-    service = run_service(*(["--quick"] if quick else []))
+    print("running (about a quarter of an hour; leave the machine alone meanwhile)", flush=True)
+    service = run_to_file("bench/service.py", *(["--quick"] if quick else []))
+    small = ["--tools", "200", "--failures", "2000", "--questions", "100"]
+    fitness = run_to_file("bench/fitness.py", *(small if quick else []))
     gateway = run_json("bench/gateway.py", *(["--calls", "30", "--repeats", "3"] if quick else []))
     recorder = run_json(
         "bench/recorder.py", *(["--hand-overs", "5000", "--repeats", "1"] if quick else [])
     )
     store = run_json("bench/log_store.py", *(["--executions", "2000"] if quick else []))
     embedding = run_json("bench/embedding.py", *(["--points", "1000"] if quick else []))
-    text = page(service, gateway, recorder, store, embedding)
+    text = page(service, fitness, gateway, recorder, store, embedding)
     print(f"\n{text}")
     if quick:
         return
     FIGURES.mkdir(parents=True, exist_ok=True)
     everything = {
-        "service": service, "gateway": gateway, "recorder": recorder, "log_store": store,
-        "embedding": embedding,
+        "service": service, "fitness": fitness, "gateway": gateway, "recorder": recorder,
+        "log_store": store, "embedding": embedding,
     }  # fmt: skip
     (FIGURES / "speed.md").write_text(text, encoding="utf-8")
     (FIGURES / "speed.json").write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")

@@ -4,7 +4,8 @@
 
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
-A dataset that is not there is named and left out. `--only` measures some parts and writes nothing;
+A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
+but for `choosing` and `regret`, which have pages of their own in `docs/figures/`;
 the part `final` (APIs that nothing was developed on) is measured only when it is named.
 """
 
@@ -15,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from bench.quality import classifier, datasets
+from bench.quality import choosing, classifier, datasets, regret_report
 from bench.quality.brain import Recording
 from bench.quality.learning import learning_curve
 from bench.quality.plots import plot_learning, plot_reliability
@@ -95,16 +96,27 @@ async def _classifier(embedder: Embedder, figures: Figures) -> None:
     figures.classifier = await classifier.figures(embedder)
 
 
+async def _choosing(embedder: Embedder, figures: Figures) -> None:
+    found = await choosing.measure(embedder)
+    choosing.write(found, FOLDER)
+    figures.skipped += found.skipped
+
+
+async def _regret(embedder: Embedder, _: Figures) -> None:
+    regret_report.write(await regret_report.measure(embedder), FOLDER)
+
+
 STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
     "refusals": _refusals, "classifier": _classifier, "final": _final,
+    "choosing": _choosing, "regret": _regret,
 }  # fmt: skip
 
 
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=STEPS, help="these only; writes nothing")
+    parser.add_argument("--only", nargs="*", choices=STEPS, help="these only; writes no repair.md")
     options = parser.parse_args()
     figures = asyncio.run(measure(options.only or [name for name in STEPS if name != "final"]))
     page = markdown(figures)

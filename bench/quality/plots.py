@@ -1,11 +1,13 @@
-"""Plots of the repair benchmark, as SVG that is the same for the same figures."""
+"""Plots of the benchmarks, as SVG that is the same for the same figures."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
 from bench.quality.scores import reliability, scores
 from bench.quality.trial import Result
@@ -64,6 +66,28 @@ def plot_learning(file: Path, curve: Mapping[int, Sequence[Result]]) -> None:
     panel.set_ylabel("share of failed calls")
     panel.set_ylim(0, 1.02)
     panel.legend(frameon=False, loc="lower right")
+    _plain(panel)
+    _save(figure, file)
+
+
+def plot_regret(file: Path, curves: Mapping[str, NDArray[np.float64]]) -> None:
+    """Cumulative regret by call, the mean over worlds with the range of 90 % of them.
+
+    Args:
+        file: where the SVG goes.
+        curves: by rule, worlds x calls.
+    """
+    figure, panel = plt.subplots(figsize=(6.4, 4.2), constrained_layout=True)
+    colors = mpl.colormaps["tab10"].colors
+    for (name, regret), color in zip(curves.items(), colors, strict=False):
+        every = slice(None, None, 20)
+        calls = np.arange(1, regret.shape[1] + 1)[every]
+        low, high = np.percentile(regret, (5, 95), axis=0)
+        panel.plot(calls, regret.mean(axis=0)[every], color=color, linewidth=1.4, label=name)
+        panel.fill_between(calls, low[every], high[every], color=color, alpha=0.10, linewidth=0)
+    panel.set_xlabel("calls")
+    panel.set_ylabel("cumulative regret (successes missed)")
+    panel.legend(frameon=False, loc="upper left")
     _plain(panel)
     _save(figure, file)
 

@@ -1,0 +1,209 @@
+"""Each question asked of the real index, once; what each method needs of the answers is kept.
+
+Tools go into an `EdgeIndex` in a temporary folder with the texts and terms of the service, and past
+successes as the service would keep them: the training half's questions, at most 64 for a tool.
+"""
+
+import tempfile
+import uuid
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.quality.choosing_data import ChoosingSet, Question
+from bench.quality.choosing_scores import Ranking
+from embeddings.protocol import Embedder
+from embeddings.terms import terms_text
+from mongo.records import ToolKey
+from retrieval.documents import Document
+from retrieval.fitness.finding import Owner, relevant, tool_queries
+from retrieval.fitness.gathering import past_scenarios
+from retrieval.fitness.relevance import Weights
+from retrieval.fitness.scenario_parts import scenario_parts
+from retrieval.fitness.statistics import MAX_SCENARIOS, ToolStatistics
+from retrieval.fitness.tool_text import tool_terms, tool_text
+from retrieval.fitness.trials import trial_of
+from retrieval.index.edge import EdgeIndex
+from retrieval.index.edge_shard import Fusion
+from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind
+from retrieval.memory import Memory
+
+WORKSPACE = "benchmark"
+LIMIT = 10
+CANDIDATES = 30
+"""Judged by the service for a limit of ten."""
+_BATCH = 256
+_START = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Asked:
+    """A question and what the index said."""
+
+    question: Question
+    answers: list[list[Hit]]
+    """Of `tool_queries`: the first is of the whole scenario, the others of its sentences."""
+    fused: dict[Fusion, Ranking] = field(default_factory=dict)
+    past: dict[Owner, float] = field(default_factory=dict)
+    """What past successes say for each candidate; this question's own are left out."""
+
+    def by_terms(self) -> Ranking:
+        """BM25 alone."""
+        found = [hit for hit in self.answers[0] if hit.score > 0]
+        return _names(sorted(found, key=lambda hit: (-hit.score, hit.document_id)))
+
+    def by_cosine(self) -> Ranking:
+        """The vector of the whole question alone."""
+        return _names(self.answers[0])
+
+    def by_best_cosine(self) -> Ranking:
+        """The vectors of the question and its sentences, the nearest of them."""
+        found = sorted(relevant(self.answers), key=lambda each: (-each.cosine, each.document_id))
+        return [each.tool_name or "" for each in found[:LIMIT]]
+
+    def by_relevance(self, weights: Weights | None, *, past: bool, parts: bool = True) -> Ranking:
+        """As the service ranks."""
+        answers = self.answers if parts else self.answers[:1]
+        found = relevant(answers, self.past if past else None, weights=weights)
+        return [each.tool_name or "" for each in found[:LIMIT]]
+
+
+async def ask_all(embedder: Embedder, chosen: ChoosingSet) -> tuple[list[Asked], list[Asked]]:
+    """The training half's questions and the test's, asked of the same index."""
+    questions = [*chosen.train, *chosen.test]
+    vectors = await _question_vectors(embedder, questions)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        async with _opened(folder, embedder, "rrf") as index:
+            await _add_tools(index, embedder, chosen)
+            by_rank = [await _fused(index, *each) for each in zip(questions, vectors, strict=True)]
+        async with _opened(folder, embedder, "dbsf") as index:
+            found = []
+            for question, own, ranked in zip(questions, vectors, by_rank, strict=True):
+                queries = tool_queries(WORKSPACE, own, question.text, limit=CANDIDATES)
+                asked = Asked(question, await index.search(queries))
+                asked.fused = {"rrf": ranked, "dbsf": await _fused(index, question, own)}
+                found.append(asked)
+            history = await _add_history(index, chosen.train, vectors)
+            for asked, own in zip(found, vectors, strict=True):
+                asked.past = await _past(index, asked, own[0], history)
+    return found[: len(chosen.train)], found[len(chosen.train) :]
+
+
+@asynccontextmanager
+async def _opened(folder: Path, embedder: Embedder, fusion: Fusion) -> AsyncIterator[EdgeIndex]:
+    index = await EdgeIndex.open(
+        folder, dimension=embedder.dimension, fingerprint=embedder.fingerprint, fusion=fusion
+    )
+    try:
+        yield index
+    finally:
+        await index.close()
+
+
+async def _question_vectors(
+    embedder: Embedder, questions: Sequence[Question]
+) -> list[NDArray[np.float32]]:
+    parts = [scenario_parts(each.text) for each in questions]
+    flat = [text for texts in parts for text in texts]
+    vectors = await _embed(embedder, flat)
+    ends = np.cumsum([len(texts) for texts in parts])
+    return np.split(vectors, ends[:-1])
+
+
+async def _embed(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+    batches = [
+        await embedder.embed(texts[start : start + _BATCH], "document")
+        for start in range(0, len(texts), _BATCH)
+    ]
+    return np.concatenate(batches)
+
+
+async def _add_tools(index: EdgeIndex, embedder: Embedder, chosen: ChoosingSet) -> None:
+    vectors = await _embed(embedder, [tool_text(tool) for tool in chosen.tools])
+    await index.upsert(
+        [
+            _point("tool", tool.name, "", vector, tool_terms(tool))
+            for tool, vector in zip(chosen.tools, vectors, strict=True)
+        ]
+    )
+
+
+@dataclass(slots=True)
+class _History:
+    """What the service's store holds of past scenarios."""
+
+    by_id: dict[str, Document] = field(default_factory=dict)
+    by_tool: defaultdict[str, dict[str, datetime]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+
+    async def documents(self, _: str, ids: Sequence[str]) -> dict[str, Document]:
+        """As `Memory.documents`."""
+        return {each: self.by_id[each] for each in ids if each in self.by_id}
+
+    def statistics(self, tool: str, other_than: str) -> ToolStatistics:
+        """A tool's table of scenarios, without the one of this text."""
+        others = {
+            each: at for each, at in self.by_tool[tool].items()
+            if self.by_id[each].text != other_than
+        }  # fmt: skip
+        return ToolStatistics(scenarios=others)
+
+
+async def _add_history(
+    index: EdgeIndex, questions: Sequence[Question], vectors: Sequence[NDArray[np.float32]]
+) -> _History:
+    """Each question as a success of its tools, as far as a tool's table has room."""
+    history = _History()
+    points = []
+    for number, (question, own) in enumerate(zip(questions, vectors, strict=False)):
+        for name in sorted(question.relevant):
+            if len(history.by_tool[name]) >= MAX_SCENARIOS:
+                continue
+            point = _point("scenario", name, question.text, own[0], terms_text(question.text))
+            at = _START + timedelta(minutes=number)
+            history.by_tool[name][point.document_id] = at
+            history.by_id[point.document_id] = Document(
+                document_id=point.document_id, kind="scenario", server_name=None, tool_name=name,
+                text=question.text, trials=[trial_of(at, point.document_id, "success")],
+            )  # fmt: skip
+            points.append(point)
+    await index.upsert(points)
+    return history
+
+
+async def _past(
+    index: EdgeIndex, asked: Asked, vector: NDArray[np.float32], history: _History
+) -> dict[Owner, float]:
+    """As the service gathers it for its candidates, without this very question."""
+    statistics = {
+        ToolKey(WORKSPACE, None, name): history.statistics(name, asked.question.text)
+        for each in relevant(asked.answers)[:CANDIDATES]
+        if (name := each.tool_name)
+    }
+    past = await past_scenarios(
+        WORKSPACE, vector, statistics, index=index, memory=cast("Memory", history)
+    )
+    return past.successes()
+
+
+async def _fused(index: EdgeIndex, question: Question, own: NDArray[np.float32]) -> Ranking:
+    query = IndexQuery((WORKSPACE,), "tool", own[0], terms_text(question.text), LIMIT)
+    return _names((await index.search([query]))[0])
+
+
+def _point(kind: Kind, tool: str, what: str, vector: NDArray[np.float32], terms: str) -> IndexPoint:
+    made = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{kind}\x1f{tool}\x1f{what}"))
+    return IndexPoint(made, WORKSPACE, kind, None, tool, vector, terms)
+
+
+def _names(hits: Sequence[Hit]) -> Ranking:
+    return [hit.tool_name or "" for hit in hits[:LIMIT]]
