@@ -112,6 +112,9 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "choosing": _choosing, "regret": _regret,
 }  # fmt: skip
 
+OF_THEIR_OWN = {"choosing", "regret"}
+"""Steps that print and write pages of their own; the others are of `repair.md`."""
+
 
 def main() -> None:
     """Measure, print and write."""
@@ -120,7 +123,8 @@ def main() -> None:
     options = parser.parse_args()
     figures = asyncio.run(measure(options.only or [name for name in STEPS if name != "final"]))
     page = markdown(figures)
-    print(page)
+    if not options.only or set(options.only) - OF_THEIR_OWN:
+        print(page)
     if options.only:
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
