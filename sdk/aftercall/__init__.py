@@ -2,7 +2,8 @@
 
 `Client` and `AsyncClient` have one method per endpoint of the service, `Recorder` records from
 running programs, `call_with_reflection` asks and retries by itself, `Toolbox` and `AsyncToolbox`
-call the fittest tool of a capability, `Redactor` masks secrets before anything leaves the process.
+call the fittest tool of a capability and evolve what fails, `Redactor` masks secrets before
+anything leaves the process.
 """
 
 from aftercall.client import AsyncClient, Client
@@ -21,6 +22,7 @@ from aftercall.errors import (
     ServiceUnreachableError,
     TooLargeError,
 )
+from aftercall.evolution import ChatEvolver, EvolutionResult, Evolver
 from aftercall.executors import (
     Command,
     CommandExecutor,
@@ -39,7 +41,14 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.toolbox import AsyncToolbox, CallResult, ResilientResult, Toolbox
+from aftercall.toolbox import (
+    AsyncToolbox,
+    Attempted,
+    CallResult,
+    ResilientResult,
+    Skipped,
+    Toolbox,
+)
 from aftercall.wire import (
     BestTool,
     Execution,
@@ -47,6 +56,7 @@ from aftercall.wire import (
     FailedCall,
     FoundTools,
     Promotion,
+    RankedTool,
     RecordReceipt,
     SimilarResponse,
     Status,
@@ -62,13 +72,17 @@ __all__ = [
     "ApiError",
     "AsyncClient",
     "AsyncToolbox",
+    "Attempted",
     "BestTool",
     "CallResult",
+    "ChatEvolver",
     "Client",
     "Command",
     "CommandExecutor",
     "ConfigurationError",
     "ConflictError",
+    "EvolutionResult",
+    "Evolver",
     "Execution",
     "ExecutionError",
     "Executor",
@@ -82,6 +96,7 @@ __all__ = [
     "Promotion",
     "ProtocolError",
     "PythonExecutor",
+    "RankedTool",
     "RateLimitedError",
     "RecordReceipt",
     "Recorder",
@@ -94,6 +109,7 @@ __all__ = [
     "ServiceTimeoutError",
     "ServiceUnreachableError",
     "SimilarResponse",
+    "Skipped",
     "Status",
     "SuggestResponse",
     "Suggestion",

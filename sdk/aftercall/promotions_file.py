@@ -4,6 +4,7 @@ What stands in it, and how its faults are told: `aftercall.promotions_format`.
 """
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -41,6 +42,9 @@ __all__ = [
 PROMOTIONS_FILE = ".tool_promotions.json"
 """Its name, in the folder that the evolved files are relative to (seed 002)."""
 
+_MAX_BYTES = 4 * MAX_PROMOTIONS_CHARS
+"""Most bytes that so many characters can have in UTF-8."""
+
 
 @dataclass(frozen=True, slots=True)
 class MissingFile:
@@ -59,20 +63,29 @@ def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promot
             not UTF-8.
     """
     try:
-        size = path.stat().st_size
-        if size > 4 * MAX_PROMOTIONS_CHARS:
-            raise PromotionsFileError(f"{path} has {size:,} bytes, which is too large")
-        text = path.read_bytes().decode("utf-8-sig")
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, for ever
+            raise PromotionsFileError("it is no file", file=str(path))
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
     except FileNotFoundError as error:
         if missing_ok:
             return {}
-        raise PromotionsFileError(f"there is no file {path}") from error
+        raise PromotionsFileError("there is no file of this name", file=str(path)) from error
     except OSError as error:
-        raise PromotionsFileError(f"{path} cannot be read: {error.strerror or error}") from error
+        problem = f"it cannot be read: {error.strerror or error}"
+        raise PromotionsFileError(problem, file=str(path)) from error
+    if len(content) > _MAX_BYTES:
+        raise PromotionsFileError(f"it has more than {_MAX_BYTES:,} bytes", file=str(path))
+    try:
+        return parse_promotions(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise PromotionsFileError(f"{path} is not UTF-8; save it as UTF-8", line=line) from error
-    return parse_promotions(text)
+        problem = "it is not UTF-8; save it as UTF-8"
+        raise PromotionsFileError(problem, line=line, file=str(path)) from error
+    except PromotionsFileError as error:
+        raise PromotionsFileError(
+            error.problem, line=error.line, entry=error.entry, file=str(path)
+        ) from error
 
 
 def write_promotions(path: Path, promotions: Mapping[str, Promotion]) -> None:

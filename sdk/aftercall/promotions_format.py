@@ -38,17 +38,27 @@ class PromotionsFileError(ConfigurationError):
     """A promotions file is wrong; nothing of it was read.
 
     `line` counts from 1 and is None where no line is to blame, `entry` is the namespace, when the
-    fault lies in one.
+    fault lies in one. `file` is its name, where the text is known to be of one.
     """
 
-    def __init__(self, problem: str, *, line: int | None = None, entry: str | None = None) -> None:
-        place = [] if line is None else [f"line {line}"]
+    def __init__(
+        self,
+        problem: str,
+        *,
+        line: int | None = None,
+        entry: str | None = None,
+        file: str | None = None,
+    ) -> None:
+        place = [] if file is None else [file]
+        if line is not None:
+            place.append(f"line {line}")
         if entry is not None:
             place.append(f"entry {_quoted(entry)}")
         super().__init__(f"{', '.join(place)}: {problem}" if place else problem)
         self.problem = problem
         self.line = line
         self.entry = entry
+        self.file = file
 
 
 def parse_promotions(text: str) -> dict[str, Promotion]:

@@ -145,6 +145,16 @@ async def test_an_input_that_does_not_fit_is_rejected_before_the_tool_runs(
     assert said in str(failure)
 
 
+@pytest.mark.parametrize("data", ["\ud800", {"a": "\ud800"}, {"a": object()}])
+@pytest.mark.parametrize("template", [(), ("{input}",)])
+async def test_an_input_that_is_no_json_is_rejected_before_the_tool_runs(
+    commands: CommandExecutor, template: tuple[str, ...], data: Any
+) -> None:
+    """As an argument and on standard input; it says nothing about the tool."""
+    failure = await fails(commands, python_tool("{tool_dir}/echo.py", *template), data)
+    assert (failure.ran, failure.error.type) == (False, "InvalidInput")
+
+
 async def test_members_of_an_input_go_where_they_are_named(commands: CommandExecutor) -> None:
     """Text as it is, anything else as JSON; what is not named stays out."""
     echo = python_tool("{tool_dir}/echo.py", "{a}/{b}", "{c}", "{input}", '{"x": 1}')
@@ -502,6 +512,34 @@ async def test_exceptions_are_failures() -> None:
     assert (await fails(PythonExecutor({"t": leave}), tool())).error.type == "SystemExit"
     own = await fails(PythonExecutor({"t": late}), tool())
     assert own.error.message == "upstream was too slow"
+
+
+async def test_a_callable_cannot_end_the_event_loop() -> None:
+    """Neither by the exception of an interrupted program nor by that of a cancelled call."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    async def give_up() -> None:
+        raise asyncio.CancelledError
+
+    for function in (interrupt, give_up):
+        failure = await fails(PythonExecutor({"t": function}), tool())
+        assert failure.ran
+        assert failure.error.type in {"KeyboardInterrupt", "CancelledError"}
+
+
+async def test_a_cancelled_call_stays_cancelled() -> None:
+    """It is no failure of the callable."""
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    call = asyncio.create_task(PythonExecutor({"t": wait}).execute(tool(), None))
+    await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
 
 
 async def test_a_callable_that_takes_too_long_fails() -> None:

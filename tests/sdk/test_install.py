@@ -96,7 +96,7 @@ def test_the_examples_of_the_readme_work(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     text = (SDK / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     source = "\n".join(blocks)
     for there, here in {
         "http://127.0.0.1:8799": service.url,

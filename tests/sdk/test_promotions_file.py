@@ -211,15 +211,27 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
 
 
 def test_reading_tells_what_is_wrong_with_the_file(tmp_path: Path) -> None:
-    """Missing, a folder, not UTF-8; a byte order mark is no fault."""
+    """With its name: missing, no file, too large, not UTF-8, malformed; not a byte order mark."""
     path = tmp_path / "p.json"
     with pytest.raises(PromotionsFileError, match="there is no file"):
         read_promotions(path)
     assert read_promotions(path, missing_ok=True) == {}
-    with pytest.raises(PromotionsFileError, match="cannot be read"):
-        read_promotions(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    (tmp_path / "large").write_bytes(b" " * (4 * MAX_PROMOTIONS_CHARS + 1))
+    for name, problem in (
+        ("", "is no file"),
+        ("pipe", "is no file"),
+        ("endless", "is no file"),
+        ("large", "has more than"),
+    ):
+        with pytest.raises(PromotionsFileError, match=f"{name}: it {problem}"):
+            read_promotions(tmp_path / name)
     path.write_bytes(b'{\n "\xff"')
     with pytest.raises(PromotionsFileError, match=r"line 2: .* not UTF-8"):
+        read_promotions(path)
+    path.write_text('{"t": 1}')
+    with pytest.raises(PromotionsFileError, match=r"p\.json, line 1, entry 't': the entry must be"):
         read_promotions(path)
     path.write_bytes(b"\xef\xbb\xbf" + SEED.encode())
     assert read_promotions(path) == parse_promotions(SEED)

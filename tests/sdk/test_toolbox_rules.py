@@ -16,7 +16,7 @@ from aftercall.executors.failures import (
     tool_error,
 )
 from aftercall.toolbox.local_tools import as_tool, rank_by_words
-from aftercall.toolbox.promoted import bare_tool, entry_for, promoted_tool
+from aftercall.toolbox.promoted import bare_tool, entry_for, in_place_of, original_id
 from aftercall.toolbox.rules import (
     Candidate,
     ResilientRules,
@@ -122,6 +122,15 @@ def test_nobody_is_tried_twice_and_nobody_whom_nothing_runs() -> None:
     }  # fmt: skip
 
 
+def test_what_hardly_fits_the_scenario_is_never_run() -> None:
+    """The nearest tool of a registry may be far away, and what it does may be anything."""
+    far = Candidate(tool("delete_all"), 0.06, runs_here=True, suits=False)
+    plan = ResilientRules([far], max_attempts=5, may_repeat=True, trust_annotations=True)
+    assert play(plan, None) == []
+    assert plan.why() == "no tool could be tried: it hardly fits the scenario"
+    assert plan.to_evolve() is None
+
+
 def test_the_best_tool_that_ran_is_evolved() -> None:
     """Not one that this machine refused, or whose input did not fit."""
     plan = rules(tool("a"), tool("b"), tool("c"))
@@ -201,7 +210,7 @@ PROMOTION = Promotion(
 def test_the_promoted_version_is_the_original_with_another_file(implementation: Any) -> None:
     """Same id; what is no object gives way to one."""
     original = tool("t", implementation=implementation, version="1.0.0")
-    promoted = promoted_tool(original, PROMOTION)
+    promoted = in_place_of(original, PROMOTION)
     assert (promoted.tool_id, promoted.version, promoted.is_evolved) == ("t", "1.1.0", True)
     kept = implementation if isinstance(implementation, dict) else {}
     assert promoted.implementation == kept | {"evolved_file": "tools/t_v1_1.py"}
@@ -212,9 +221,19 @@ def test_a_promotion_without_a_file_means_a_registered_tool() -> None:
     """One that evolved from the original, of that version; without it nothing else is run."""
     bare = PROMOTION.model_copy(update={"evolved_file": None})
     newer = tool("t2", version="1.1", evolved_from="t")
-    assert promoted_tool(tool("t"), bare, [tool("x"), newer]).tool_id == "t2"
+    assert in_place_of(tool("t"), bare, [tool("x"), newer]).tool_id == "t2"
     with pytest.raises(ConfigurationError, match="without a file"):
-        promoted_tool(tool("t"), bare, [tool("x"), tool("t2", version="1.2", evolved_from="t")])
+        in_place_of(tool("t"), bare, [tool("x"), tool("t2", version="1.2", evolved_from="t")])
+
+
+def test_the_original_of_a_promoted_version_is_known() -> None:
+    """Its own id where a file was promoted, also when the original evolved from another tool."""
+    original = tool("t2", evolved_from="t1")
+    assert original_id(original) == "t2"
+    assert original_id(in_place_of(original, PROMOTION)) == "t2"
+    bare = PROMOTION.model_copy(update={"evolved_file": None})
+    registered = tool("t3", version="1.1.0", evolved_from="t2")
+    assert original_id(in_place_of(original, bare, [registered])) == "t2"
 
 
 def test_an_entry_is_found_by_id_or_namespace() -> None:
@@ -237,6 +256,7 @@ def test_without_the_service_tools_are_ranked_by_words() -> None:
         tool("draw", description="makes pictures", tags=["language"]),
         tool("old_translator", description="translate text", negative_tags=["not-for-text"]),
     ]
+    assert rank_by_words("tell me a long story about one text of the past", tools, None) == []
     ranked = rank_by_words("translate a text", tools, None)
     assert [each.tool_id for each, _ in ranked] == ["translate_text", "text_search"]
     assert all(0 < score <= 1 for _, score in ranked)

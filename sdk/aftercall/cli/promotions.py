@@ -90,7 +90,7 @@ def _import(client: "Client", args: argparse.Namespace) -> int:
     try:
         promotions = read_promotions(path)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{path}: {error}; nothing was imported") from error
+        raise ConfigurationError(f"{error}; nothing was imported") from error
     if not args.no_file_check:
         root = Path(args.root) if args.root else path.resolve().parent
         missing = missing_files(promotions, root)

@@ -125,7 +125,7 @@ def fill(template: Sequence[str], input_data: JsonValue, places: Places) -> Comm
         after_dashes = after_dashes or item == "--"
     if takes_input or input_data is None:
         return CommandLine(tuple(arguments))
-    return CommandLine(tuple(arguments), json.dumps(input_data, ensure_ascii=False).encode())
+    return CommandLine(tuple(arguments), _utf8(_as_json(input_data)))
 
 
 def _argument(item: str, input_data: JsonValue, places: Places, *, may_be_option: bool) -> str:
@@ -143,7 +143,7 @@ def _argument(item: str, input_data: JsonValue, places: Places, *, may_be_option
         )
     if "\0" in argument:
         raise rejected("the input holds a NUL character, which no argument can hold")
-    if (size := len(argument.encode())) > MAX_ARGUMENT_BYTES:
+    if (size := len(_utf8(argument))) > MAX_ARGUMENT_BYTES:
         raise rejected(
             f"one argument would have {size:,} bytes, at most {MAX_ARGUMENT_BYTES:,} can be given; "
             "leave the input out of args_template and read it from standard input"
@@ -183,4 +183,18 @@ def _value(name: str, input_data: JsonValue, places: Places) -> str:
 
 
 def _as_text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else _as_json(value)
+
+
+def _as_json(value: JsonValue) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise rejected(f"the input cannot be written as JSON: {error}") from error
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise rejected(f"the input holds what UTF-8 cannot write: {error}") from error

@@ -17,6 +17,7 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from aftercall.errors import ConfigurationError
@@ -44,6 +45,7 @@ from aftercall.executors.protocol import (
     implementation_of,
     titled,
 )
+from aftercall.executors.threads import in_thread
 from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
 from aftercall.local_files import MissingFileError, UnsafePathError, resolve_file
 from aftercall.wire.execution import ExecutionError
@@ -54,6 +56,9 @@ MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 
 MAX_STDERR_BYTES = 64 * 1024
 """Of standard error: its end is kept."""
+
+_LARGE_BYTES = 64 * 1024
+"""Of output whose reading would hold up an event loop: a megabyte of numbers takes 0.1 s."""
 
 _MESSAGE_CHARS = 2_000
 _STDERR_CHARS = 4_000
@@ -184,7 +189,11 @@ class CommandExecutor:
             ) from error
         if finished.status != 0:
             raise ToolFailedError(_failure(finished))
-        return ExecutorResult(_result(finished.stdout), _details(finished))
+        if len(finished.stdout) > _LARGE_BYTES:
+            value = await in_thread(partial(_result, finished.stdout))
+        else:
+            value = _result(finished.stdout)
+        return ExecutorResult(value, _details(finished))
 
     def _prepare(self, tool: Tool, input_data: JsonValue) -> tuple[Command, CommandLine]:
         implementation = implementation_of(tool)

@@ -59,6 +59,8 @@ async def run(
 ) -> Finished:
     """Run a program to its end. What it has started ends with it, however it ends.
 
+    A child that makes a session of its own (`setsid`) escapes this: containers hold such programs.
+
     Args:
         arguments: the program and its arguments, each as it is.
         cwd: its working folder.

@@ -98,6 +98,14 @@ class PythonExecutor:
             raise  # the callable's own words
         except SystemExit as error:
             raise ToolFailedError(tool_error("SystemExit", f"the tool exited: {error}")) from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled this call: the tool gave up something of its own, and said so.
+            raise ToolFailedError(
+                tool_error("CancelledError", "the tool cancelled itself")
+            ) from error
         except Exception as error:
             if isinstance(error, TimeoutError) and limit.expired():
                 raise timed_out(timeout_s, "a thread cannot be stopped; it may run on") from error
@@ -141,5 +149,13 @@ def _check_signature(
 async def _call(function: ToolFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
-    result = await in_thread(partial(function, *args, **kwargs))
+    result = await in_thread(partial(_call_in_thread, function, args, kwargs))
     return await result if inspect.isawaitable(result) else result
+
+
+def _call_in_thread(function: ToolFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except KeyboardInterrupt as error:
+        # The tool's own, as keys interrupt the main thread only; it would end the event loop.
+        raise ToolFailedError(tool_error("KeyboardInterrupt", "the tool raised it")) from error

@@ -139,14 +139,7 @@ class AsyncToolbox:
             NotFoundError: there is no such namespace.
             ServiceUnreachableError: ranking needs the service.
         """
-        best = await self.link.ask(
-            lambda client: client.best_tool(tool_id, scenario, use_rag=use_rag)
-        )
-        self.local.remember(each.tool for each in best.candidates)
-        here = await self.resolver.promoted_here(best.tool)
-        if here == best.tool:
-            return best
-        return best.model_copy(update={"tool": here})
+        return await self.resolver.best(tool_id, scenario, use_rag=use_rag)
 
     async def find_tools_for_scenario(
         self, scenario: str, tags: Sequence[str] | None = None, limit: int = 5
@@ -156,14 +149,7 @@ class AsyncToolbox:
         Raises:
             ServiceUnreachableError: ranking needs the service.
         """
-        found = await self.link.ask(
-            lambda client: client.find_tools(scenario, tags=tags, limit=limit)
-        )
-        self.local.remember(each.tool for each in found.candidates)
-        return [
-            each.model_copy(update={"tool": await self.resolver.promoted_here(each.tool)})
-            for each in found.candidates
-        ]
+        return (await self.resolver.find(scenario, tags, limit)).candidates
 
     async def call_tool(
         self,
@@ -219,11 +205,15 @@ class AsyncToolbox:
     ) -> MarkedFailure:
         """Tell the service that a tool failed in a scenario; see `AsyncClient.mark_failure`.
 
+        Without a version and without an execution, which has one, it is the version in force here.
+
         Raises:
             NotFoundError: the service has no such tool.
             ServiceUnreachableError: the service is away, and the mark is not kept.
         """
         mark_id = str(uuid4())
+        if version is None and execution_id is None:
+            version = self.resolver.version_here(tool_id)
         return await self.link.ask(
             lambda client: client.mark_failure(
                 tool_id,

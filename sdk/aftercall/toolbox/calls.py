@@ -75,10 +75,8 @@ class Runner:
             failure.execution_id = self._record(run.ended(failure=failure), tool, scenario)
             raise failure from error
         fields = run.ended(result=result)
-        self._record(fields, tool, scenario)
-        return CallResult(
-            result.value, tool, run.execution_id, fields["duration_ms"], result.details
-        )
+        execution_id = self._record(fields, tool, scenario)
+        return CallResult(result.value, tool, execution_id, fields["duration_ms"], result.details)
 
     def _record(self, fields: dict[str, Any], tool: Tool, scenario: str | None) -> str | None:
         """Hand a run to the recorder; its id, unless it cannot be recorded."""

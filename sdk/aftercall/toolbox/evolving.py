@@ -13,9 +13,17 @@ from aftercall.evolution import (
     evolve,
 )
 from aftercall.executors.protocol import Scripted, titled
-from aftercall.redaction import DEFAULT_REDACTOR
 from aftercall.toolbox.parts import Parts
-from aftercall.wire import Tool
+from aftercall.toolbox.promoted import entry_for
+from aftercall.toolbox.service_link import ServiceLink
+from aftercall.wire import (
+    Evolution,
+    Promotion,
+    PromotionHistory,
+    PromotionStatus,
+    SimilarFailure,
+    Tool,
+)
 
 FIRST_VERSION = "1.0.0"
 """Of a tool that was registered without one (seed 002)."""
@@ -45,7 +53,6 @@ async def evolve_here(
             f"the tool {titled(tool)} is no script of this machine, so it cannot be evolved; its "
             "implementation must name one as {tool_dir}/name.py, for a CommandExecutor"
         )
-    client = toolbox.link.client
     return await evolve(
         EvolvingTool(
             tool_id=tool.tool_id,
@@ -62,15 +69,44 @@ async def evolve_here(
         mutation_hint=mutation_hint,
         scenario=scenario,
         failures=failures,
-        service=client,
-        redactor=DEFAULT_REDACTOR if client is None else client.redactor,
+        service=None if toolbox.link.client is None else _Asked(toolbox.link),
+        redactor=toolbox.link.redactor,
     )
 
 
+class _Asked:
+    """The service as the evolution asks it: through the toolbox's link, so in bounded time."""
+
+    def __init__(self, link: ServiceLink) -> None:
+        self._link = link
+
+    async def tool_failures(
+        self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
+    ) -> list[SimilarFailure]:
+        return await self._link.ask(
+            lambda client: client.tool_failures(tool_id, scenario=scenario, limit=limit)
+        )
+
+    async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
+        return await self._link.ask(lambda client: client.find_evolutions(scenario, limit=limit))
+
+    async def promotion_history(self, namespace: str) -> PromotionHistory:
+        return await self._link.ask(lambda client: client.promotion_history(namespace))
+
+    async def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
+        return await self._link.ask(lambda client: client.promote(namespace, promotion))
+
+
 async def _promoted_in(toolbox: Parts, tool: Tool) -> str:
-    """The namespace that a tool is the only original of; else its own id, which is one too."""
-    if tool.namespace is None or tool.namespace == tool.tool_id:
+    """Where it is promoted already; else the namespace that it is the only original of, or its id.
+
+    The id of a tool is a namespace too.
+    """
+    promotions = toolbox.local.promotions()
+    if tool.namespace is None or tool.namespace == tool.tool_id or tool.tool_id in promotions:
         return tool.tool_id
+    if entry_for(tool, promotions) is not None:
+        return tool.namespace
     try:
         tools = await toolbox.link.ask(lambda client: client.list_tools())
     except AftercallError:

@@ -10,7 +10,7 @@ from aftercall.toolbox.local_tools import LocalTools
 from aftercall.toolbox.resolver import Resolver
 from aftercall.toolbox.results import CallResult
 from aftercall.toolbox.service_link import ServiceLink
-from aftercall.wire import MarkedFailure, RankedTool, Severity, Tool
+from aftercall.wire import MarkedFailure, Severity, Tool
 
 
 class Parts(Protocol):
@@ -25,11 +25,6 @@ class Parts(Protocol):
     @property
     def can_evolve(self) -> bool:
         """Whether there is an evolver."""
-
-    async def find_tools_for_scenario(
-        self, scenario: str, tags: Sequence[str] | None = None, limit: int = 5
-    ) -> list[RankedTool]:
-        """Tools for a scenario, best first."""
 
     async def run(
         self,

@@ -1,9 +1,11 @@
-"""The promoted version of a tool, as a promotions file has it. No I/O."""
+"""Which entry of a promotions file is meant for a tool, and what it puts in its place. No I/O."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from aftercall.errors import ConfigurationError
+from aftercall.executors.protocol import evolved_file_of
+from aftercall.promoted import promoted_tool
 from aftercall.versions import same_version
 from aftercall.wire import Promotion, Tool
 
@@ -25,32 +27,30 @@ def entry_for(tool: Tool, promotions: Mapping[str, Promotion]) -> Promotion | No
     return entry if is_meant else None
 
 
-def promoted_tool(original: Tool, promotion: Promotion, known: Iterable[Tool] = ()) -> Tool:
-    """The version that a promotion puts in the place of a tool.
+def in_place_of(original: Tool, entry: Promotion, known: Iterable[Tool] = ()) -> Tool:
+    """The version that an entry puts in the place of a tool.
 
-    It is the original with the new version and `evolved_file` in its implementation (seed 002); for
-    a promotion without a file the tool among `known` that evolved from the original.
+    For an entry without a file it is the tool among `known` that evolved from the original.
 
     Raises:
-        ConfigurationError: the promotion has no file, and no such tool is known.
+        ConfigurationError: the entry has no file, and no such tool is known.
     """
-    if promotion.evolved_file is None:
-        for tool in known:
-            is_newer = tool.evolved_from == original.tool_id
-            if is_newer and same_version(tool.version or "", promotion.evolved_version):
-                return tool.model_copy(update={"is_evolved": True})
-        raise ConfigurationError(
-            f"{original.tool_id!r} is promoted to {promotion.evolved_version} without a file, and "
-            "no tool of that version is known here; register it with evolvedFrom, or name a file"
-        )
-    implementation = original.implementation if isinstance(original.implementation, dict) else {}
-    return original.model_copy(
-        update={
-            "version": promotion.evolved_version,
-            "is_evolved": True,
-            "implementation": {**implementation, "evolved_file": promotion.evolved_file},
-        }
+    if entry.evolved_file is not None:
+        return promoted_tool(original, entry)
+    for tool in known:
+        is_newer = tool.evolved_from == original.tool_id
+        if is_newer and same_version(tool.version or "", entry.evolved_version):
+            return tool.model_copy(update={"is_evolved": True})
+    raise ConfigurationError(
+        f"{original.tool_id!r} is promoted to {entry.evolved_version} without a file, and no tool "
+        "of that version is known here; register it with evolvedFrom, or name a file"
     )
+
+
+def original_id(tool: Tool) -> str:
+    """The id of the tool that a promoted version stands in for; an original's own."""
+    is_registered = tool.is_evolved and evolved_file_of(tool) is None
+    return (tool.evolved_from if is_registered else None) or tool.tool_id
 
 
 def bare_tool(tool_id: str, version: str) -> Tool:

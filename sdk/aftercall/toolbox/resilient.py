@@ -2,7 +2,8 @@
 
 import logging
 import time
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter
 
@@ -11,12 +12,14 @@ from aftercall.evolution import EvolutionResult, PastFailure
 from aftercall.executors.failures import ToolFailedError
 from aftercall.json_values import JsonValue
 from aftercall.reflection.bounded import bounded_text
+from aftercall.toolbox.calls import parameters_of
 from aftercall.toolbox.local_tools import rank_by_words
 from aftercall.toolbox.parts import Parts
+from aftercall.toolbox.promoted import original_id
 from aftercall.toolbox.results import Attempted, CallResult, ResilientResult
 from aftercall.toolbox.rules import Candidate, ResilientRules, outcome_of, severity_of
 from aftercall.toolbox.service_link import AWAY
-from aftercall.wire import Severity
+from aftercall.wire import ExecutionError, FailedCall, Severity, Tool
 from aftercall.wire.fitness import Scenario
 
 _LOGGER = logging.getLogger("aftercall")
@@ -90,16 +93,23 @@ async def call_resiliently(toolbox: Parts, question: Question) -> ResilientResul
 async def _candidates(toolbox: Parts, question: Question) -> tuple[list[Candidate], bool]:
     """Who may be tried, best first, and whether the service said so."""
     try:
-        found = await toolbox.find_tools_for_scenario(
+        found = await toolbox.resolver.find(
             question.scenario, question.tags, limit=2 * question.max_attempts
         )
     except AWAY as error:
         _LOGGER.warning("tools are chosen by words, as the service is away: %s", error)
         ranked = rank_by_words(question.scenario, toolbox.local.all(), question.tags)
-        local = [(await toolbox.resolver.promoted_here(tool), score) for tool, score in ranked]
+        local = [(await toolbox.resolver.in_force(tool.tool_id), score) for tool, score in ranked]
         return [Candidate(t, score, toolbox.executors.fits(t)) for t, score in local], False
     return [
-        Candidate(each.tool, each.score, toolbox.executors.fits(each.tool)) for each in found
+        Candidate(
+            each.tool,
+            each.score,
+            runs_here=toolbox.executors.fits(each.tool),
+            # Its base alone: of a tool that fits and has failed a successor can be made.
+            suits=each.factors.base >= found.threshold,
+        )
+        for each in found.candidates
     ], True
 
 
@@ -118,7 +128,10 @@ async def _attempt(
     execution_id = None
     try:
         result = await toolbox.run(
-            tool, question.input_data, scenario=question.scenario, timeout_s=question.timeout_s
+            tool,
+            deepcopy(question.input_data),  # a tool that fails may have changed what it got
+            scenario=question.scenario,
+            timeout_s=question.timeout_s,
         )
         execution_id = result.execution_id
     except ToolFailedError as error:
@@ -148,12 +161,13 @@ async def _mark(
     toolbox: Parts, question: Question, candidate: Candidate, failure: ToolFailedError
 ) -> tuple[Severity | None, str | None]:
     """Mark a failure. What goes wrong with that is told, and changes nothing about the call."""
+    told = _told(toolbox, question, candidate.tool, failure.error)
     severity = severity_of(failure.error)
     try:
         await toolbox.mark_tool_failure(
             candidate.tool.tool_id,
-            question.scenario,
-            bounded_text(failure.error.message, _MAX_MESSAGE),
+            told.scenario,
+            told.error_message or "",
             severity,
             version=candidate.tool.version,
             execution_id=failure.execution_id,
@@ -164,24 +178,44 @@ async def _mark(
     return severity, None
 
 
+def _told(toolbox: Parts, question: Question, tool: Tool, error: ExecutionError) -> PastFailure:
+    """A failure as it is told to the service and the evolver.
+
+    Tools repeat what they are given: masked are the secrets of this very call too, as they are in
+    its recorded execution.
+    """
+    scenario, message = question.scenario, error.message
+    if toolbox.link.redactor is not None:
+        # Not validated: an input that cannot be recorded can fail all the same.
+        masked = toolbox.link.redactor.call(
+            FailedCall.model_construct(
+                agent="",
+                tool_name=tool.name,
+                parameters=parameters_of(question.input_data),
+                context=scenario,
+                error=error,
+            )
+        )
+        scenario, message = masked.context or scenario, masked.error.message
+    return PastFailure(scenario=scenario, error_message=bounded_text(message, _MAX_MESSAGE))
+
+
 async def _evolve(
     toolbox: Parts, question: Question, candidate: Candidate, attempts: list[Attempted]
 ) -> tuple[EvolutionResult | None, str]:
     """What came of evolving a candidate, and what to say when nothing did."""
     tool = candidate.tool
-    original_id = tool.evolved_from if tool.is_evolved and tool.evolved_from else tool.tool_id
     failures = [
-        PastFailure(
-            scenario=question.scenario, error_message=each.error.message, severity=each.severity
-        )
+        replace(_told(toolbox, question, tool, each.error), severity=each.severity)
         for each in attempts
         if each.tool_id == tool.tool_id and each.error is not None
     ]
     said = failures[0].error_message if failures else None
     reason = f"Evolved to fix: {bounded_text(said or 'it failed', 500)}"  # seed 002's words
+    scenario = failures[0].scenario if failures else None
     try:
         evolution = await toolbox.evolve_tool(
-            original_id, reason, scenario=question.scenario, failures=failures
+            original_id(tool), reason, scenario=scenario, failures=failures
         )
     except (AftercallError, ValueError) as error:
         return None, f"; it was not evolved: {bounded_text(str(error), _MAX_MESSAGE)}"
@@ -197,8 +231,6 @@ async def _attempt_evolved(
     rules: ResilientRules,
     attempts: list[Attempted],
 ) -> CallResult | None:
-    tool = candidate.tool
-    original_id = tool.evolved_from if tool.is_evolved and tool.evolved_from else tool.tool_id
-    evolved = await toolbox.resolver.in_force(original_id)
+    evolved = await toolbox.resolver.in_force(original_id(candidate.tool))
     again = Candidate(evolved, None, runs_here=True)
     return await _attempt(toolbox, question, again, rules, attempts)

@@ -17,11 +17,14 @@ AttemptOutcome = Literal["success", "failed", "rejected", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What a tool returned, and which version of it that was."""
+    """What a tool returned, and which version of it that was.
+
+    `execution_id` is the recorded execution's; None when nothing was recorded.
+    """
 
     value: JsonValue
     tool: Tool
-    execution_id: str
+    execution_id: str | None
     duration_ms: float
     details: JsonObject
 
@@ -32,7 +35,7 @@ class Attempted:
 
     Attributes:
         score: its rank's, 0 to 1; None when there was none, as for an evolved version.
-        execution_id: of the recorded execution; None when nothing ran.
+        execution_id: of the recorded execution; None when nothing was recorded.
         severity: what it was marked with; None when it was not marked.
         mark_problem: why it could not be marked.
     """
@@ -67,8 +70,8 @@ class ResilientResult:
         why: how it ended, in a sentence.
         attempts: in their order, an evolved version last.
         skipped: in rank order.
-        evolution_tried: whether the evolver was called.
-        evolution: what came of it.
+        evolution_tried: whether a tool was to be evolved.
+        evolution: what came of it; None also when it could not be begun, which `why` tells.
         from_service: whether the service ranked the candidates; else the local tools were taken.
     """
 

@@ -1,5 +1,8 @@
 """What to do after a tool failed: which one next, how bad it was, when to evolve. No I/O.
 
+A candidate that hardly fits the scenario is never run: the nearest tool of a registry may be far
+away, and what it does may be anything. That it failed often does not make it one of these.
+
 The next candidate is tried only when the failure cannot have left an effect behind, or two tools
 might do one thing twice ("Retrying" of the domain's rules):
 
@@ -48,12 +51,14 @@ _BROKEN = frozenset(
 class Candidate:
     """A tool that may be tried.
 
-    `score` is its rank's, 0 to 1, None without one; `runs_here` whether an executor fits it.
+    `score` is its rank's, 0 to 1, None without one; `runs_here` whether an executor fits it;
+    `suits` whether it is near enough to the scenario, however often it failed, to be run at all.
     """
 
     tool: Tool
     score: float | None
     runs_here: bool
+    suits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,8 @@ class ResilientRules:
             candidate = self._left.pop(0)
             if any(_same(candidate.tool, before.candidate.tool) for before in self.tried):
                 self._skip(candidate, "it was tried already")
+            elif not candidate.suits:
+                self._skip(candidate, "it hardly fits the scenario")
             elif not candidate.runs_here:
                 self._skip(candidate, "no executor here runs it")
             elif self._ran >= self._max_attempts:

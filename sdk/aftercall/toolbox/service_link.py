@@ -5,14 +5,16 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from aftercall.client import AsyncClient
+from aftercall.client import AsyncClient, Client
 from aftercall.errors import (
+    ConfigurationError,
     ProtocolError,
     RateLimitedError,
     ServiceFailedError,
     ServiceTimeoutError,
     ServiceUnreachableError,
 )
+from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 T = TypeVar("T")
 
@@ -30,6 +32,9 @@ class ServiceLink:
         client: asks it; None for a toolbox without a service.
         timeout_s: longest wait for an answer, retries included, in seconds.
         clock: seconds of a clock that never goes back.
+
+    Raises:
+        ConfigurationError: the client is a synchronous one.
     """
 
     def __init__(
@@ -39,11 +44,21 @@ class ServiceLink:
         timeout_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        if isinstance(client, Client):
+            raise ConfigurationError(
+                "a toolbox asks through an AsyncClient, the synchronous Toolbox too; pass one that "
+                "nothing else uses"
+            )
         self.client = client
         self._timeout_s = timeout_s
         self._clock = clock
         self._paused_until = float("-inf")
         self._problem = ""
+
+    @property
+    def redactor(self) -> Redactor | None:
+        """Masks secrets in what goes to others: the client's."""
+        return DEFAULT_REDACTOR if self.client is None else self.client.redactor
 
     async def ask(self, question: Callable[[AsyncClient], Awaitable[T]]) -> T:
         """The answer.

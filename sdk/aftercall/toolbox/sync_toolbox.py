@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -22,8 +23,8 @@ T = TypeVar("T")
 class Toolbox:
     """The methods of `AsyncToolbox`, without `await`; a context manager.
 
-    It may be used from several threads, whose calls run side by side, but not from its own tools'
-    coroutines: they run on its loop.
+    It may be used from several threads, whose calls run side by side, and from tools that are plain
+    functions; not from tools that are coroutines, as those run on its loop.
 
     Args:
         client: an `AsyncClient` that nothing else uses; closed with the toolbox.
@@ -62,6 +63,8 @@ class Toolbox:
             service_timeout_s=service_timeout_s,
         )
         self._client = client
+        self._closing = False
+        self._lock = threading.Lock()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="aftercall-toolbox", daemon=True
@@ -80,14 +83,22 @@ class Toolbox:
         self.close()
 
     def close(self) -> None:
-        """Close the client and end the loop; closing twice does nothing."""
-        if self._loop.is_closed():
-            return
-        if self._client is not None:
-            self._wait(self._client.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        """End the calls that still run, close the client and the loop; twice does nothing.
+
+        Raises:
+            RuntimeError: from a tool's own coroutine, or to whoever waits for a call that it ended.
+        """
+        with self._lock:
+            if self._closing:
+                return
+            ending = self._submit(self._end())
+            self._closing = True
+        try:
+            ending.result()
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     def register_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
         """As `AsyncToolbox.register_tool`."""
@@ -205,13 +216,36 @@ class Toolbox:
             self._toolbox.evolve_tool(tool_id, reason, mutation_hint, scenario, failures=failures)
         )
 
+    async def _end(self) -> None:
+        """End what runs on the loop, the connections of executors included."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        if self._client is not None:
+            await self._client.close()
+
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._loop.is_closed():
-            work.close()
-            raise RuntimeError("this toolbox has been closed")
-        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._lock:
+            running = self._submit(work)
         try:
             return running.result()
+        except CancelledError as error:
+            raise RuntimeError("this toolbox was closed while the call ran") from error
         except BaseException:
             running.cancel()  # also when the caller is interrupted: the tool is not left running
             raise
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        problem = None
+        if self._closing:
+            problem = "this toolbox has been closed"
+        elif threading.current_thread() is self._thread:
+            problem = (
+                "a coroutine that runs on this toolbox's loop cannot wait for the toolbox; make "
+                "the tool a plain function, or give it an AsyncToolbox"
+            )
+        if problem is not None:
+            work.close()
+            raise RuntimeError(problem)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)

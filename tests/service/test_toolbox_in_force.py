@@ -1,0 +1,164 @@
+"""Which version a toolbox takes: by id, namespace and machine, with the service and without it."""
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from aftercall import AsyncClient, AsyncToolbox, CommandExecutor, PythonExecutor, ToolSpec
+from aftercall.evolution import EvolutionTask, EvolvedCode
+from aftercall.promotions_file import read_promotions, write_promotions
+from aftercall.wire import Promotion
+from service.server import bind
+from tests.service.running_service import RunningService
+
+READS_STDIN = "import json, sys\nprint({word!r}, json.load(sys.stdin)['text'])\n"
+
+
+class Home:
+    """A folder with a tool that reads standard input, alone in its namespace, and a toolbox."""
+
+    def __init__(self, folder: Path, client: AsyncClient) -> None:
+        self.client = client
+        self.name = f"reader_{uuid4().hex[:8]}"
+        self.namespace = f"{self.name}_space"
+        self.promotions = folder / ".tool_promotions.json"
+        self.folder = folder
+        self.write("original", "")
+        self.executor = CommandExecutor(folder, commands={"python": sys.executable})
+        self.toolbox = self.another()
+
+    def another(self, client: AsyncClient | None = None, **options: object) -> AsyncToolbox:
+        return AsyncToolbox(
+            client or self.client, None, self.executor, agent="a", promotions=self.promotions,
+            **options,  # type: ignore[arg-type]  # options of this test
+        )  # fmt: skip
+
+    def write(self, word: str, version: str) -> str:
+        file = self.folder / f"{self.name}{version}.py"
+        file.write_text(READS_STDIN.format(word=word))
+        return file.name
+
+    async def register(self) -> None:
+        implementation = {"command": "python", "args_template": [f"{{tool_dir}}/{self.name}.py"]}
+        await self.client.put_tool(
+            self.name,
+            ToolSpec(
+                name=self.name,
+                namespace=self.namespace,
+                version="1.0.0",
+                implementation=implementation,
+            ),
+        )
+
+    def promotion(self, version: str) -> Promotion:
+        file = self.write(version, f"_v{version.replace('.', '_')}")
+        return Promotion.model_validate(
+            {
+                "evolved_version": version,
+                "evolved_file": file,
+                "original_version": "1.0.0",
+                "promoted_at": "2026-01-01T00:00:00Z",
+            }
+        )
+
+
+@pytest.fixture
+async def home(service: RunningService, tmp_path: Path) -> AsyncIterator[Home]:
+    async with AsyncClient(service.url) as client:
+        made = Home(tmp_path, client)
+        await made.register()
+        yield made
+
+
+@pytest.fixture
+async def away() -> AsyncIterator[AsyncClient]:
+    with bind("127.0.0.1", 0) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    async with AsyncClient(url, retries=0) as client:
+        yield client
+
+
+async def test_what_was_in_force_stays_so_while_the_service_is_away(
+    home: Home, away: AsyncClient
+) -> None:
+    """The promoted version, asked for by id or by namespace; not the original in its place."""
+    await home.client.promote(home.name, home.promotion("1.1.0"))
+    for name in (home.name, home.namespace):
+        assert (await home.toolbox.call_tool(name, {"text": "x"})).value == "1.1.0 x"
+    home.toolbox.link.client = away
+    for name in (home.name, home.namespace):
+        result = await home.toolbox.call_tool(name, {"text": "x"})
+        assert (result.value, result.tool.version) == ("1.1.0 x", "1.1.0")
+
+
+async def test_a_promotion_taken_back_is_not_remembered(home: Home, away: AsyncClient) -> None:
+    """The latest answer counts."""
+    await home.client.promote(home.name, home.promotion("1.1.0"))
+    await home.toolbox.get_tool(home.name)
+    await home.client.remove_promotion(home.name)
+    await home.toolbox.get_tool(home.name)
+    home.toolbox.link.client = away
+    assert (await home.toolbox.get_tool(home.name)).version == "1.0.0"
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_a_namespace_is_called_as_its_tool_is(
+    home: Home, away: AsyncClient, *, is_away: bool
+) -> None:
+    """This machine promoted in the namespace: the file runs as the tool registered there does."""
+    write_promotions(home.promotions, {home.namespace: home.promotion("1.1.0")})
+    await home.toolbox.get_tool(home.name)
+    if is_away:
+        home.toolbox.link.client = away
+    for name in (home.name, home.namespace):
+        result = await home.toolbox.call_tool(name, {"text": "x"})
+        assert (result.value, result.tool.tool_id) == ("1.1.0 x", home.name)
+
+
+async def test_the_first_candidate_is_the_answer_here_too(home: Home) -> None:
+    """With the version that this machine's file promotes, in both places."""
+    write_promotions(home.promotions, {home.name: home.promotion("1.3.0")})
+    best = await home.toolbox.get_best_tool_in_namespace(home.namespace, "read a text")
+    assert best.tool.version == "1.3.0"
+    assert best.candidates[0].tool == best.tool
+
+
+async def test_a_failure_is_marked_for_the_version_that_runs_here(home: Home) -> None:
+    """Though the service has not heard of it; a version that is named goes first."""
+    write_promotions(home.promotions, {home.name: home.promotion("1.3.0")})
+    mark = home.toolbox.mark_tool_failure
+    assert (await mark(home.name, "read", "broken")).version == "1.3.0"
+    assert (await mark(home.name, "read", "broken", version="1.0.0")).version == "1.0.0"
+
+
+async def test_a_tool_evolves_where_it_was_promoted(home: Home) -> None:
+    """Also when another tool has joined its namespace: what was mended before is not lost."""
+    answers = iter(["first", "second"])
+
+    tasks: list[EvolutionTask] = []
+
+    class Author:
+        async def evolve(self, task: EvolutionTask) -> EvolvedCode:
+            tasks.append(task)
+            return EvolvedCode(READS_STDIN.format(word=next(answers)))
+
+    toolbox = home.another(evolver=Author())
+    await toolbox.evolve_tool(home.name, "it fails")
+    other = ToolSpec(name="other", namespace=home.namespace, version="1.0.0")
+    await home.client.put_tool(f"{home.name}_other", other)
+    await toolbox.evolve_tool(home.name, "it fails again")
+    assert list(read_promotions(home.promotions)) == [home.namespace]
+    assert "first" in tasks[1].source
+    assert (await toolbox.call_tool(home.name, {"text": "x"})).value == "second x"
+
+
+async def test_what_is_not_recorded_has_no_execution(home: Home) -> None:
+    """So that no mark names a call that nobody knows."""
+    toolbox = AsyncToolbox(
+        None, None, PythonExecutor({"t": lambda: 1}), agent="a", tools={"t": ToolSpec(name="t")}
+    )
+    assert (await toolbox.call_tool("t")).execution_id is None
+    assert home.promotions.exists() is False
