@@ -18,6 +18,10 @@ from aftercall.wire import (
     Tool,
 )
 
+WITHOUT_STATISTICS = "executions without statistics"
+"""The name of a store's fact: how many executions were learned from before there were statistics.
+Absent when there are none; learning anew removes it."""
+
 
 class ToolKey(NamedTuple):
     """A tool of a server in a workspace; `server_name` is None for a tool without a server."""

@@ -1,10 +1,13 @@
 """Memory: what the answers read, kept at hand; the store stays the truth.
 
 Whoever changes something in the store calls `forget_*`, so that the next question reads it anew.
+Of the tools of a workspace only the changed one is replaced (`tool_changed`): there may be
+thousands, and whoever registers them would read all that are there for each.
 """
 
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from mongo.protocol import LogStore
@@ -120,8 +123,24 @@ class Memory:
         """The workspace's scaling has changed."""
         self._calibrations.forget(workspace)
 
+    def tool_changed(self, before: StoredTool | None, after: StoredTool | None) -> None:
+        """A tool was put or deleted; told in the order of the changes, as soon as each is durable.
+
+        Args:
+            before: what was registered under the id, if anything.
+            after: what is now; None when it was deleted.
+        """
+        for changed in (before, after):  # the id may have stood for another name until now
+            if changed is not None:
+                self._tools.forget(changed.tool_key)
+        changed = after or before
+        if changed is not None:
+            tool_id, workspace = changed.tool.tool_id, changed.workspace
+            self._registered.change(workspace, lambda tools: with_change(tools, tool_id, after))
+            self._registries.forget(workspace)
+
     def forget_tool(self, tool: ToolKey) -> None:
-        """The registered tool has changed."""
+        """The registered tool has changed, or may have."""
         self._tools.forget(tool)
         self._registered.forget(tool.workspace)
         self._registries.forget(tool.workspace)
@@ -146,8 +165,19 @@ class Memory:
             self._documents.forget(document)
 
 
+def with_change(
+    tools: Sequence[StoredTool], tool_id: str, after: StoredTool | None
+) -> list[StoredTool]:
+    """Tools by id, with the one of that id replaced, added, or gone when `after` is None."""
+    changed = list(tools)
+    place = bisect_left(changed, tool_id, key=lambda each: each.tool.tool_id)
+    is_there = place < len(changed) and changed[place].tool.tool_id == tool_id
+    changed[place : place + is_there] = [] if after is None else [after]
+    return changed
+
+
 class _Lru(Generic[K, V]):
-    """A bounded map; `generation` keeps a slow read from putting back what was just forgotten."""
+    """A bounded map; `generation` keeps a slow read from putting back what was just changed."""
 
     def __init__(self, capacity: int) -> None:
         self._items: OrderedDict[K, V] = OrderedDict()
@@ -170,6 +200,12 @@ class _Lru(Generic[K, V]):
         self._items[key] = value
         while len(self._items) > self._capacity:
             self._items.popitem(last=False)
+
+    def change(self, key: K, changed: Callable[[V], V]) -> None:
+        """Replace what is kept by what is made of it; a read that is under way is not kept."""
+        self.generation += 1
+        if key in self._items:
+            self._items[key] = changed(self._items[key])
 
     def forget(self, key: K) -> None:
         self.generation += 1

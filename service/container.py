@@ -1,6 +1,7 @@
 """Everything a running service holds open, opened in order and closed in reverse."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -15,6 +16,7 @@ from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.seed import index_seed, load_seed
 from mongo.protocol import LogStore
+from mongo.records import WITHOUT_STATISTICS
 from mongo.sqlite import open_sqlite_store
 from retrieval.fitness.past import ToolHistory
 from retrieval.fitness.search import ToolChooser
@@ -24,10 +26,13 @@ from retrieval.memory import Memory
 from retrieval.suggest import Suggester
 from service.changes import Changes
 from service.config.settings import Settings
+from service.logs import log_event
 from service.marking import FailureMarks
 from service.promoting import Promotions
 from service.recalibrating import recalibrating
 from service.registering import ToolRegister
+
+logger = logging.getLogger(__name__)
 
 VECTORS = "vectors"
 """Folder of the vector index inside the data folder; `aftercall rebuild` removes it."""
@@ -101,6 +106,7 @@ async def open_services(
         on_phase("reading its corpus of common mistakes")
         if not anew:
             await _check_vectors(store, index)
+            await _say_what_is_missing(store)
         seeds = await asyncio.to_thread(load_seed)
         await index_seed(seeds, store=store, index=index, embedder=embedder)
         redactor = Redactor.create(
@@ -157,6 +163,19 @@ async def open_services(
             memory=memory,
             seed_patterns=len(seeds.entries),
             opened_at=time.monotonic(),
+        )
+
+
+async def _say_what_is_missing(store: LogStore) -> None:
+    """A store of an earlier version is complete but for what was not learned then."""
+    without = await store.get_fact(WITHOUT_STATISTICS)
+    if without is not None:
+        log_event(
+            logger,
+            "executions from before this version do not count yet in the choice of tools; "
+            "stop the service and run `aftercall rebuild` once",
+            level="warning",
+            executions=int(without),
         )
 
 

@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from aftercall.local_files import UnsafePathError, check_relative_path
 from aftercall.promotions_format import render_promotions
 from aftercall.redaction import Redactor
-from aftercall.versions import parse_version
 from aftercall.wire import (
     Promotion,
     PromotionAction,
@@ -21,19 +19,25 @@ from mongo.protocol import LogStore
 from mongo.records import PromotionEvent, StoredPromotion
 from retrieval.fitness.failures import UnknownNamespaceError
 from retrieval.fitness.promotion_record import (
-    Pair,
     before,
     inherited_quality,
-    is_registered,
     pair_of,
     recommendation_of,
     status_of,
     surest_first,
 )
 from retrieval.fitness.registry import Registry
+from retrieval.fitness.shown import Shown
 from retrieval.fitness.unlearned import statistics_with_marks
 from retrieval.memory import Memory
-from service.changes import Changes, NothingBeforeError, NotPromotedError, RefusedError
+from service.changes import Changes, NothingBeforeError
+from service.promotion_checks import (
+    check_promotion,
+    check_there_is_one,
+    dated,
+    held_in,
+    says_the_same,
+)
 
 _MAX_HISTORY = 500
 """Changes of a namespace that are looked back on."""
@@ -64,6 +68,7 @@ class Promotions:
         self._store = store
         self._memory = memory
         self._redactor = redactor
+        self._shown = Shown(redactor)
         self._changes = changes
         self._on_change = on_change
         self._clock = clock
@@ -75,18 +80,18 @@ class Promotions:
 
         Raises:
             UnknownNamespaceError: no tool serves the namespace.
-            RefusedError: it is not above the original's version, its file is no safe path, or it
-                has neither a file nor a registered tool.
+            RefusedError: it is not above the original's version, its file is no safe path, its
+                words are too long, or it has neither a file nor a registered tool.
             StoreError: when it cannot be stored.
         """
-        promotion = self._clean(promotion)
-        _check(promotion)
+        check_promotion(promotion)
+        promotion = self._shown.promotion(promotion)
         async with self._changes.one_at_a_time():
             registry = await self._memory.registry(workspace)
             if not registry.in_namespace(namespace):
                 raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
             known = registry.promotions.get(namespace)
-            if known is not None and _same(promotion, known.promotion):
+            if known is not None and says_the_same(promotion, known.promotion):
                 return await self._status(registry, known)
             [stored] = await self._prepared(workspace, registry, {namespace: promotion})
             await self._change(workspace, [self._event(stored, "promoted")])
@@ -100,7 +105,7 @@ class Promotions:
             StoreError: when the store cannot say.
         """
         registry = await self._memory.registry(workspace)
-        return await self._status(registry, _held(registry, namespace))
+        return await self._status(registry, held_in(registry, namespace))
 
     async def remove(self, workspace: str, namespace: str) -> None:
         """Let the original serve again.
@@ -110,7 +115,7 @@ class Promotions:
             StoreError: when it cannot be done.
         """
         async with self._changes.one_at_a_time():
-            _held(await self._memory.registry(workspace), namespace)
+            held_in(await self._memory.registry(workspace), namespace)
             await self._change(workspace, [self._none(workspace, namespace, "removed")])
 
     async def history(self, workspace: str, namespace: str, limit: int) -> PromotionHistory:
@@ -125,7 +130,9 @@ class Promotions:
             registry = await self._memory.registry(workspace)
             if not registry.in_namespace(namespace):
                 raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
-        return PromotionHistory(namespace=namespace, changes=[self._shown(e) for e in events])
+        return PromotionHistory(
+            namespace=namespace, changes=[self._change_shown(e) for e in events]
+        )
 
     async def roll_back(self, workspace: str, namespace: str) -> PromotionHistory:
         """Undo the latest change that is not undone yet; the history, newest first.
@@ -137,7 +144,8 @@ class Promotions:
         """
         async with self._changes.one_at_a_time():
             events = await self._store.promotion_history(workspace, namespace, _MAX_HISTORY)
-            possible, promoted = before(events)
+            is_whole = len(events) < _MAX_HISTORY
+            possible, promoted = before(events, is_whole=is_whole)
             if possible:
                 event = self._none(workspace, namespace, "rolled_back")
                 if promoted is not None:
@@ -146,7 +154,10 @@ class Promotions:
         history = await self.history(workspace, namespace, _MAX_HISTORY)
         if not possible:
             raise NothingBeforeError(
-                f"there is nothing to go back to in {namespace!r}; the original serves it"
+                f"there is nothing to go back to in {namespace[:80]!r}; the original serves it"
+                if is_whole
+                else f"only the latest {_MAX_HISTORY} changes are looked back on, and all of them "
+                "are undone; promote the version that is to serve"
             )
         return history
 
@@ -159,7 +170,7 @@ class Promotions:
         registry = await self._memory.registry(workspace)
         return render_promotions(
             {
-                name: self._clean(stored.promotion)
+                name: self._shown.promotion(stored.promotion)
                 for name, stored in sorted(registry.promotions.items())
             }
         )
@@ -175,13 +186,17 @@ class Promotions:
             RefusedError: as `promote`, naming the entry; nothing was imported.
             StoreError: when it cannot be stored.
         """
-        clean = {name: self._clean(promotion) for name, promotion in promotions.items()}
-        for name, promotion in clean.items():
-            _check(promotion, entry=name)
+        for name, promotion in promotions.items():
+            check_promotion(promotion, entry=name)
+        clean = {name: self._shown.promotion(each) for name, each in promotions.items()}
         async with self._changes.one_at_a_time():
             registry = await self._memory.registry(workspace)
             held = registry.promotions
-            same = [n for n, new in clean.items() if n in held and _same(new, held[n].promotion)]
+            same = [
+                name
+                for name, new in clean.items()
+                if name in held and says_the_same(new, held[name].promotion)
+            ]
             changed = [name for name in clean if name in held and name not in same]
             added = [name for name in clean if name not in held]
             removed = sorted(held.keys() - clean.keys())
@@ -228,14 +243,14 @@ class Promotions:
         """The promotions with their times and the qualities that they inherit."""
         now, held = self._clock(), registry.promotions
         new = {
-            name: StoredPromotion(workspace, name, _dated(promotion, now))
+            name: StoredPromotion(workspace, name, dated(promotion, now))
             for name, promotion in promotions.items()
         }
         told = Registry(registry.by_id.values(), {**held, **new}.values())
         pairs = {name: pair_of(told, name) for name in new}
         held_pairs = {name: pair_of(registry, name) for name in new}
         for name, pair in pairs.items():
-            _check_there_is_one(told, promotions[name], pair, entry=name if is_file else None)
+            check_there_is_one(promotions[name], pair, entry=name if is_file else None)
         keys = {
             key for pair in (*pairs.values(), *held_pairs.values()) if pair for key in pair.keys
         }
@@ -257,8 +272,10 @@ class Promotions:
 
     async def _change(self, workspace: str, events: list[PromotionEvent]) -> None:
         if events:
-            await self._store.change_promotions(events)
-            self._memory.forget_promotions(workspace)
+            try:
+                await self._store.change_promotions(events)
+            finally:  # of a change that failed it is not sure whether it was stored
+                self._memory.forget_promotions(workspace)
             self._on_change()
 
     def _event(self, stored: StoredPromotion, action: PromotionAction) -> PromotionEvent:
@@ -267,78 +284,13 @@ class Promotions:
     def _none(self, workspace: str, namespace: str, action: PromotionAction) -> PromotionEvent:
         return PromotionEvent(workspace, namespace, self._clock(), action, None)
 
-    def _shown(self, event: PromotionEvent) -> PromotionChange:
+    def _change_shown(self, event: PromotionEvent) -> PromotionChange:
         held = event.promoted
-        promotion = None if held is None else self._clean(held.promotion)
+        promotion = None if held is None else self._shown.promotion(held.promotion)
         return PromotionChange(at=event.at, action=event.action, promotion=promotion)
-
-    def _clean(self, promotion: Promotion) -> Promotion:
-        return promotion.model_copy(
-            update={
-                "reason": self._redactor.text(promotion.reason),
-                "mutation": self._redactor.text(promotion.mutation),
-            }
-        )
 
     def _redacted(self, status: PromotionStatus) -> PromotionStatus:
         clean = {"reason": status.reason, "mutation": status.mutation}
         return status.model_copy(
             update={name: self._redactor.text(text) for name, text in clean.items()}
         )
-
-
-def _check(promotion: Promotion, entry: str | None = None) -> None:
-    evolved, original = promotion.evolved_version, promotion.original_version
-    if parse_version(evolved) <= parse_version(original):
-        raise RefusedError(
-            f"{_place(entry)}evolvedVersion: {evolved} is not above originalVersion {original}; "
-            "to go back to an earlier version, roll the promotion back"
-        )
-    if promotion.evolved_file is not None:
-        try:
-            check_relative_path(promotion.evolved_file)
-        except UnsafePathError as error:
-            raise RefusedError(f"{_place(entry)}evolvedFile: {error}") from None
-
-
-def _check_there_is_one(
-    registry: Registry, promotion: Promotion, pair: Pair | None, *, entry: str | None
-) -> None:
-    if promotion.evolved_file is None and not (
-        pair and is_registered(registry, promotion, pair.evolved)
-    ):
-        raise RefusedError(
-            f"{_place(entry)}there is neither an evolvedFile nor a registered tool of version "
-            f"{promotion.evolved_version} with evolvedFrom; give the file, or put the tool first"
-        )
-
-
-def _dated(promotion: Promotion, now: datetime) -> Promotion:
-    if promotion.promoted_at is not None:
-        return promotion
-    return promotion.model_copy(update={"promoted_at": now})
-
-
-def _place(entry: str | None) -> str:
-    return "" if entry is None else f"entry {entry[:80]!r}: "
-
-
-def _held(registry: Registry, namespace: str) -> StoredPromotion:
-    stored = registry.promotions.get(namespace)
-    if stored is not None:
-        return stored
-    if not registry.in_namespace(namespace):
-        raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
-    raise NotPromotedError(f"nothing is promoted in {namespace[:80]!r}; the original serves it")
-
-
-def _same(new: Promotion, held: Promotion) -> bool:
-    """Whether it says what holds already. A file has whole seconds; no time at all fits any."""
-    if new.promoted_at is None:
-        return new.model_copy(update={"promoted_at": held.promoted_at}) == held
-    return _in_seconds(new) == _in_seconds(held)
-
-
-def _in_seconds(promotion: Promotion) -> Promotion:
-    at = promotion.promoted_at
-    return promotion.model_copy(update={"promoted_at": at and at.replace(microsecond=0)})

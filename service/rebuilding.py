@@ -20,7 +20,7 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> int:
     """
     async with open_services(settings, anew=True) as services:
         pending = (await services.store.counts()).pending
-        say(f"learning from {pending:,} executions with {services.embedder.name}")
+        say(f"learning from {pending:,} records with {services.embedder.name}")
         started = said = time.monotonic()
 
         def progress(done: int) -> None:

@@ -1,6 +1,7 @@
 """Registering tools: what is checked before one is stored."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from aftercall.json_values import content_hash
@@ -12,7 +13,7 @@ from mongo.records import StoredTool
 from retrieval.fitness.failures import UnknownToolError
 from retrieval.fitness.lineage import find_cycle, offered, original_of
 from retrieval.memory import Memory
-from service.changes import Changes, RefusedError
+from service.changes import Changes, RefusedError, check_addressable
 
 
 class ToolRegister:
@@ -45,12 +46,15 @@ class ToolRegister:
         """Register a tool or replace it; one that is there as it is stays, with its time.
 
         Raises:
-            RefusedError: the version is none, or `evolvedFrom` leads back to the tool.
+            RefusedError: the version is none, the namespace has a line break, or `evolvedFrom`
+                leads back to the tool.
             StoreError: when it cannot be stored.
         """
         spec = self._redactor.tool(spec)
         if spec.version is not None:
             _check_version(spec.version)
+        if spec.namespace is not None:
+            check_addressable(spec.namespace, "namespace")
         async with self._changes.one_at_a_time():
             registry = await self._memory.registry(workspace)
             circle = find_cycle(tool_id, spec.evolved_from, registry)
@@ -63,10 +67,8 @@ class ToolRegister:
             stored = StoredTool(workspace, _tool(tool_id, spec))
             if before is not None and await self._is_as_before(before, stored):
                 return before.tool
-            await self._store.put_tool(stored)
-            for changed in (before, stored):  # the id may have stood for another name until now
-                if changed is not None:
-                    self._memory.forget_tool(changed.tool_key)
+            with self._told(before, stored):
+                await self._store.put_tool(stored)
         self._on_change()
         return stored.tool
 
@@ -96,11 +98,24 @@ class ToolRegister:
         """
         async with self._changes.one_at_a_time():
             before = await self._store.get_tool(workspace, tool_id)
-            if before is None or not await self._store.delete_tool(workspace, tool_id):
+            if before is None:
                 registry = await self._memory.registry(workspace)
                 raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
-            self._memory.forget_tool(before.tool_key)
+            with self._told(before, None):
+                await self._store.delete_tool(workspace, tool_id)
         self._on_change()
+
+    @contextmanager
+    def _told(self, before: StoredTool | None, after: StoredTool | None) -> Iterator[None]:
+        """Store a change inside; the memory is told of it before anybody else can ask."""
+        try:
+            yield
+        except BaseException:
+            # Whether it was stored is not sure: whoever asks next reads it.
+            for changed in filter(None, (before, after)):
+                self._memory.forget_tool(changed.tool_key)
+            raise
+        self._memory.tool_changed(before, after)
 
     async def _is_as_before(self, before: StoredTool, stored: StoredTool) -> bool:
         """Whether nothing would change, not even which tool executions of that name mean."""

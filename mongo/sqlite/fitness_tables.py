@@ -6,6 +6,7 @@ since 1970 in UTC.
 
 import sqlite3
 
+from mongo.records import WITHOUT_STATISTICS
 from mongo.sqlite.counting import counted
 
 _A_TOOL_CHANGED = """
@@ -135,6 +136,12 @@ _STATEMENTS = (
     INSERT INTO changed_tools (workspace, tool_id, server_name, tool_name)
     SELECT workspace, tool_id, server_name, tool_name FROM tools ORDER BY revision
     """,
+    # What was learned from already is not in the queue, so no statistics will come of it.
+    f"""
+    INSERT INTO facts (name, value)
+    SELECT '{WITHOUT_STATISTICS}', count(*) FROM executions
+    WHERE position NOT IN (SELECT position FROM pending) HAVING count(*) > 0
+    """,  # noqa: S608  # a constant of ours
 )
 
 

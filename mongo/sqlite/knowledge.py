@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from mongo.records import (
+    WITHOUT_STATISTICS,
     DocumentRow,
     IndexCommit,
     KnowledgeRow,
@@ -27,6 +28,7 @@ _RESET = (
     "DELETE FROM pending_marks",
     "DELETE FROM changed_tools",
     "DELETE FROM pending_promotions",
+    f"DELETE FROM facts WHERE name = '{WITHOUT_STATISTICS}'",  # noqa: S608  # a constant of ours
     # Whoever resets throws all vectors away.
     "DELETE FROM removed_documents",
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from aftercall.json_values import JsonValue
+from aftercall.promoted import promoted_tool
 from aftercall.versions import same_version
 from aftercall.wire import Promotion, Tool, ToolSource
 from mongo.records import StoredPromotion, StoredTool, ToolKey
@@ -48,14 +48,12 @@ def candidates_of(registry: Registry, namespace: str) -> list[Candidate]:
     """
     members = registry.in_namespace(namespace)
     originals = _originals(registry, namespace)
-    stored = registry.promotions.get(namespace)
-    candidates: list[Candidate] = []
-    if stored is not None and originals:
-        candidates.append(_promoted(registry, _promoted_from(originals, stored.promotion), stored))
+    promoted = _promoted_in(registry, namespace)
+    candidates = [] if promoted is None else [promoted[1]]
     candidates += [
         plain_candidate(registry, each, "original")
         for each in originals
-        if not any(_same(each.tool, promoted.tool) for promoted in candidates)
+        if promoted is None or not _same(each.tool, promoted[1].tool)
     ]
     known = {each.tool.tool_id for each in candidates}
     candidates += [
@@ -69,11 +67,10 @@ def candidates_of(registry: Registry, namespace: str) -> list[Candidate]:
 def offered(registry: Registry, stored: StoredTool) -> Candidate:
     """A tool that was found by search, as it is offered: its promoted version where it has one."""
     for namespace in filter(None, (stored.tool.tool_id, stored.tool.namespace)):
-        promoted = registry.promotions.get(namespace)
+        promoted = _promoted_in(registry, namespace)
         if promoted is None:
             continue
-        original = _promoted_from(_originals(registry, namespace), promoted.promotion)
-        candidate = _promoted(registry, original, promoted)
+        original, candidate = promoted
         if stored.tool.tool_id in (original.tool.tool_id, candidate.tool.tool_id):
             return candidate
     return plain_candidate(registry, stored, "semantic")
@@ -92,24 +89,6 @@ def original_of(registry: Registry, namespace: str) -> StoredTool | None:
         return None
     stored = registry.promotions.get(namespace)
     return originals[0] if stored is None else _promoted_from(originals, stored.promotion)
-
-
-def promoted_tool(original: Tool, promotion: Promotion) -> Tool:
-    """The promoted version of a tool that is not registered as a tool of its own.
-
-    The implementation gets the key `evolved_file` (seed 002); one that is no object gives way.
-    """
-    implementation: JsonValue = original.implementation
-    if promotion.evolved_file is not None:
-        known = implementation if isinstance(implementation, dict) else {}
-        implementation = {**known, "evolved_file": promotion.evolved_file}
-    return original.model_copy(
-        update={
-            "version": promotion.evolved_version,
-            "is_evolved": True,
-            "implementation": implementation,
-        }
-    )
 
 
 def find_cycle(tool_id: str, evolved_from: str | None, registry: Registry) -> list[str] | None:
@@ -164,8 +143,30 @@ def _promoted_from(originals: list[StoredTool], promotion: Promotion) -> StoredT
     return originals[0]
 
 
-def _promoted(registry: Registry, original: StoredTool, stored: StoredPromotion) -> Candidate:
-    """The promoted version: a registered tool that evolved from the original, or made from it."""
+def _promoted_in(registry: Registry, namespace: str) -> tuple[StoredTool, Candidate] | None:
+    """Who is promoted in a namespace, and the original in whose place; None where nobody serves so.
+
+    That is also where there is nothing to run: the promoted tool was deleted, and no file is named.
+    The original serves until the tool is back.
+    """
+    stored = registry.promotions.get(namespace)
+    if stored is None:
+        return None
+    originals = _originals(registry, namespace)
+    if not originals:
+        return None
+    original = _promoted_from(originals, stored.promotion)
+    candidate = _promoted(registry, original, stored)
+    return None if candidate is None else (original, candidate)
+
+
+def _promoted(
+    registry: Registry, original: StoredTool, stored: StoredPromotion
+) -> Candidate | None:
+    """The promoted version: a registered tool that evolved from the original, or made from it.
+
+    None where neither can be.
+    """
     promotion = stored.promotion
     inherited = stored.inherited_quality, promotion.promoted_at
     for each in registry.descendants(original.tool.tool_id):
@@ -173,6 +174,10 @@ def _promoted(registry: Registry, original: StoredTool, stored: StoredPromotion)
             tool = each.tool.model_copy(update={"is_evolved": True})
             versions = _versions(registry, each)
             return Candidate(each.workspace, tool, "evolved", versions, *inherited)
+    if promotion.evolved_file is None and not same_version(
+        original.tool.version or NO_VERSION, promotion.evolved_version
+    ):
+        return None
     tool, versions = promoted_tool(original.tool, promotion), (promotion.evolved_version,)
     return Candidate(original.workspace, tool, "evolved", versions, *inherited)
 

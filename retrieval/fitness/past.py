@@ -10,7 +10,6 @@ from aftercall.wire import (
     Evolution,
     EvolutionList,
     EvolutionRequest,
-    Promotion,
     SimilarFailure,
     ToolFailures,
 )
@@ -22,7 +21,7 @@ from retrieval.fitness.demotion import WEAR
 from retrieval.fitness.failures import UnknownToolError
 from retrieval.fitness.lineage import offered
 from retrieval.fitness.quality import wear
-from retrieval.fitness.search import shown_failure
+from retrieval.fitness.shown import Shown
 from retrieval.fitness.trials import Trial, moment_of, trial_of
 from retrieval.index.protocol import Hit, IndexQuery, Kind, VectorIndex
 from retrieval.memory import Memory
@@ -58,6 +57,7 @@ class ToolHistory:
         self._index = index
         self._embedder = embedder
         self._redactor = redactor
+        self._shown = Shown(redactor)
         self._clock = clock
 
     async def failures(
@@ -90,7 +90,7 @@ class ToolHistory:
         documents = await self._memory.documents(workspace, ids)
         found = _failures(documents, marks, similarity, self._clock())
         first = sorted(found, key=lambda each: (each.similarity, each.at), reverse=True)[:limit]
-        return ToolFailures(failures=[shown_failure(each, self._redactor) for each in first])
+        return ToolFailures(failures=[self._shown.failure(each) for each in first])
 
     async def evolutions(self, workspace: str, request: EvolutionRequest) -> EvolutionList:
         """Promotions of the past and present, nearest to the scenario first.
@@ -112,7 +112,7 @@ class ToolHistory:
             evolutions=[
                 Evolution(
                     namespace=hit.tool_name or "",
-                    promotion=self._clean(promotion),
+                    promotion=self._shown.promotion(promotion),
                     similarity=hit.similarity,
                 )
                 for hit in hits
@@ -135,14 +135,6 @@ class ToolHistory:
         )  # fmt: skip
         [hits] = await self._index.search([query])
         return hits
-
-    def _clean(self, promotion: Promotion) -> Promotion:
-        return promotion.model_copy(
-            update={
-                "reason": self._redactor.text(promotion.reason),
-                "mutation": self._redactor.text(promotion.mutation),
-            }
-        )
 
 
 def _failures(

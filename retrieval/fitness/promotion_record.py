@@ -34,20 +34,18 @@ class Pair:
 
 
 def pair_of(registry: Registry, namespace: str) -> Pair | None:
-    """Who is promoted in a namespace, and in whose place; None where nobody or no tool is."""
+    """Who is promoted in a namespace, and in whose place; None where nobody or no tool is.
+
+    Nobody is, too, where the promotion names no file and its tool is not registered (any more).
+    """
     stored, original = registry.promotions.get(namespace), original_of(registry, namespace)
     if stored is None or original is None:
         return None
     evolved = candidates_of(registry, namespace)[0]
+    if evolved.source != "evolved":
+        return None
     replaced = plain_candidate(registry, original, "original")
     return Pair(evolved, _in_version(registry, replaced, stored.promotion.original_version))
-
-
-def is_registered(registry: Registry, promotion: Promotion, evolved: Candidate) -> bool:
-    """Whether the promoted version is a registered tool, which needs no file."""
-    stored = registry.by_id.get(evolved.tool.tool_id)
-    version = stored.tool.version if stored else None
-    return version is not None and same_version(version, promotion.evolved_version)
 
 
 def status_of(
@@ -129,16 +127,20 @@ def recommendation_of(status: PromotionStatus) -> Recommendation | None:
     )
 
 
-def before(history: Sequence[PromotionEvent]) -> tuple[bool, StoredPromotion | None]:
+def before(
+    history: Sequence[PromotionEvent], *, is_whole: bool
+) -> tuple[bool, StoredPromotion | None]:
     """What held before the latest change that is not undone yet.
 
     A rollback takes the latest change away, so each goes back one step further.
 
     Args:
-        history: of one namespace, newest first.
+        history: the latest changes of one namespace, newest first.
+        is_whole: whether these are all. Before the first of all changes the original served; what
+            held before some later one is not known.
 
     Returns:
-        Whether there is anything to undo, and what held before it: None is the original.
+        Whether it is known what to go back to, and what that is: None is the original.
     """
     held: list[StoredPromotion | None] = []
     for event in reversed(history):
@@ -146,9 +148,9 @@ def before(history: Sequence[PromotionEvent]) -> tuple[bool, StoredPromotion | N
             held.append(event.promoted)
         elif held:
             held.pop()
-    if not held:
-        return False, None
-    return True, held[-2] if len(held) > 1 else None
+    if len(held) > 1:
+        return True, held[-2]
+    return is_whole and bool(held), None
 
 
 def _in_version(registry: Registry, original: Candidate, version: str) -> Candidate:

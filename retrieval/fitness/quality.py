@@ -65,7 +65,8 @@ def quality_of(
         start: the quality before the first trial, in [0, 1]: 1.0, or what a promoted version
             inherited.
         since: from when that held; it wears off from then, and what trials before it left counts
-            too. From the first trial on when None.
+            too. None stands for the first trial: a start below 1 wears off from that one, so that
+            one still earlier may raise the quality, whatever it was.
     """
     end = now.timestamp()
     held = _Held(1.0 - start) if since is None else _Held()

@@ -6,7 +6,7 @@ from functools import cached_property
 from rapidfuzz import fuzz, process, utils
 
 from aftercall.wire import Namespace
-from mongo.records import StoredPromotion, StoredTool, ToolKey
+from mongo.records import StoredPromotion, StoredTool
 
 _LEAST_NEARNESS = 60.0
 """Of 100: below it two names have little in common but their length."""
@@ -42,11 +42,6 @@ class Registry:
         for members in found.values():
             members.sort(key=lambda each: each.tool.tool_id)
         return found
-
-    @cached_property
-    def by_key(self) -> Mapping[ToolKey, StoredTool]:
-        """Tools as executions name them: the latest put, when several ids share the name."""
-        return {each.tool_key: each for each in sorted(self.by_id.values(), key=_put)}
 
     def in_namespace(self, namespace: str) -> Sequence[StoredTool]:
         """Tools that name the namespace, and the one whose id it is; by id, empty when unknown."""
@@ -105,10 +100,6 @@ class Registry:
     def _promoted_version(self, namespace: str) -> str | None:
         stored = self.promotions.get(namespace)
         return stored.promotion.evolved_version if stored else None
-
-
-def _put(stored: StoredTool) -> tuple[float, str]:
-    return (stored.tool.updated_at.timestamp(), stored.tool.tool_id)
 
 
 def _nearest(name: str, known: Sequence[str], limit: int) -> list[str]:

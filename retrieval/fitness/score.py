@@ -65,14 +65,16 @@ def is_below_threshold(score: float) -> bool:
 def ranked(candidates: Iterable[RankedTool]) -> list[RankedTool]:
     """The candidates, fittest first.
 
-    Equal scores go by source (evolved, original, semantic), tool id and version, so that the same
-    knowledge gives the same answer.
+    Equal scores go by source (evolved, original, semantic), then by similarity, the nearest first:
+    of originals that nobody has used yet it is all that tells them apart. Then by tool id and
+    version, so that the same knowledge gives the same answer.
     """
     return sorted(
         candidates,
         key=lambda each: (
             -each.score,
             _SOURCES[each.source],
+            -(each.factors.similarity or 0.0),
             each.tool.tool_id,
             each.tool.version or "",
         ),

@@ -9,6 +9,7 @@ from service.http.errors import install_error_handlers
 from service.http.host_guard import HostGuard, hosts_to_answer
 from service.http.limits import BodyLimits
 from service.http.openapi import install_openapi
+from service.http.path_guard import PathGuard
 from service.http.request_log import RequestLog
 from service.http.routes import (
     executions,
@@ -70,6 +71,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
         return render_docs(app.openapi())
 
     # The last added is the outermost.
+    app.add_middleware(PathGuard)
     app.add_middleware(BodyLimits, limits=settings.limits)
     hosts = hosts_to_answer(settings.server.host, settings.server.allowed_hosts)
     app.add_middleware(HostGuard, hosts=hosts)

@@ -18,7 +18,7 @@ from mongo.errors import (
     StoreInUseError,
     StoreTooNewError,
 )
-from mongo.records import IndexCommit, StoreCounts, SuggestionOutcome
+from mongo.records import WITHOUT_STATISTICS, IndexCommit, StoreCounts, SuggestionOutcome
 from mongo.sqlite import FILE_NAME, open_sqlite_store
 from mongo.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from tests.mongo.log_store_samples import (
@@ -355,6 +355,34 @@ async def test_tools_of_the_second_version_are_queued(tmp_path: Path) -> None:
         await store.put_tool(make_tool("a"))
         [again] = await store.changed_tools(10)
         assert (again.tool_id, again.position > positions[-1]) == ("a", True)
+
+
+async def test_executions_that_were_learned_from_before_there_were_statistics_are_counted(
+    tmp_path: Path,
+) -> None:
+    """Those that still wait are not among them; learning anew forgets the fact."""
+    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:2]) as store:
+        await store.append(WORKSPACE, make_executions(3))
+        waiting = await store.pending(10)
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection, connection:
+        learned = [(each.position,) for each in waiting[:2]]
+        connection.executemany("DELETE FROM pending WHERE position = ?", learned)
+    for _ in range(2):
+        async with await open_sqlite_store(tmp_path) as store:
+            assert await store.get_fact(WITHOUT_STATISTICS) == "2"
+    async with await open_sqlite_store(tmp_path) as store:
+        await store.reset_index()
+        assert await store.get_fact(WITHOUT_STATISTICS) is None
+
+
+async def test_a_store_that_learned_nothing_yet_lacks_no_statistics(tmp_path: Path) -> None:
+    """Neither a new one, nor one of the second version whose executions all wait."""
+    async with await open_sqlite_store(tmp_path / "new") as store:
+        assert await store.get_fact(WITHOUT_STATISTICS) is None
+    async with await open_sqlite_store(tmp_path / "old", migrations=MIGRATIONS[:2]) as store:
+        await store.append(WORKSPACE, make_executions(3))
+    async with await open_sqlite_store(tmp_path / "old") as store:
+        assert await store.get_fact(WITHOUT_STATISTICS) is None
 
 
 async def test_a_failing_migration_leaves_the_version_before_it(tmp_path: Path) -> None:

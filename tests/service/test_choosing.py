@@ -144,14 +144,35 @@ def test_other_modes_rank_by_the_posterior(fitness: Fitness, mode: str) -> None:
 
 
 def test_the_same_question_gets_the_same_answer(fitness: Fitness) -> None:
-    """Ties are broken by source, id and version, however the tools were put."""
+    """Ties are broken by source, nearness, id and version, however the tools were put."""
     name = fresh("translator")
     for member in ("c", "a", "b"):
         fitness.put(f"{name}.{member}", namespace=name, description="Same as the others.")
     fitness.learned()
     ids = [each["tool"]["toolId"] for each in fitness.best(name, useRag=False)["candidates"]]
     assert ids == [f"{name}.{member}" for member in "abc"]
-    assert fitness.best(name, limit=1)["candidates"][0]["tool"]["toolId"] == f"{name}.a"
+    first, again = (
+        [each for each in fitness.best(name)["candidates"] if each["source"] == "original"]
+        for _ in range(2)
+    )
+    assert first == again
+    order = [(-each["factors"]["similarity"], each["tool"]["toolId"]) for each in first]
+    assert order == sorted(order)
+
+
+def test_of_tools_that_nobody_used_yet_the_nearest_to_the_scenario_is_best(
+    fitness: Fitness,
+) -> None:
+    """All originals have the base 0.9; what they say decides, not how they are called."""
+    name = fresh("text")
+    said = {"a": "Brews a cup of tea.", "b": "Counts the ships of a port.", "c": "Mends a bike."}
+    for member, description in said.items():
+        fitness.put(f"{name}.{member}", namespace=name, description=description)
+    fitness.learned()
+    best = fitness.best(name, "count the ships of a port", limit=50)
+    assert best["tool"]["toolId"] == f"{name}.b"
+    scores = {each["score"] for each in best["candidates"] if each["source"] == "original"}
+    assert scores == {0.9}
 
 
 def test_a_negative_tag_excludes_and_says_why(fitness: Fitness) -> None:

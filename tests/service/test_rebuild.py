@@ -63,7 +63,7 @@ def test_after_a_rebuild_the_same_is_known(tmp_path: Path) -> None:
     status, out, err = finished("rebuild", "--data-dir", str(tmp_path))
     assert status == 0
     assert "from 40 records" in out
-    assert "learning from 40 executions with hashing" in err
+    assert "learning from 40 records with hashing" in err
     with serving(tmp_path) as service:
         assert what_is_known(service) == before
 

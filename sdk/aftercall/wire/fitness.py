@@ -49,7 +49,8 @@ class FailureMark(WireModel):
     error_message: Text
     severity: Severity = "medium"
     version: Name | None = Field(
-        default=None, description="The version that failed; the one in force when left out."
+        default=None,
+        description="The version that failed; else that of the named call, or the one in force.",
     )
     execution_id: Id | None = Field(
         default=None, description="The recorded call that failed so; it and the mark count once."

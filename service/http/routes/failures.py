@@ -35,7 +35,8 @@ async def mark_failure(
     """It is durable now, and counts against the tool, the more in scenarios like this one.
 
     The same `markId` twice counts once. Recorded executions count without being marked; with
-    `executionId` the mark says how bad that one was.
+    `executionId` the mark says how bad that one was, and of what version it was when `version` is
+    left out; without either it is of the version in force.
     """
     mark = await read_model(request, FailureMark, services.parsers)
     return answer(await services.marks.mark(workspace, tool_id, mark), status=202)

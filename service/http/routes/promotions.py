@@ -94,7 +94,8 @@ async def promote(
     """From now on it stands in for the original, and starts with the original's quality.
 
     It needs a file, or a registered tool of that version with `evolvedFrom`. Files are the
-    callers': the service cannot see whether one is there. The same again changes nothing.
+    callers': the service cannot see whether one is there. The same again changes nothing. Where
+    that tool is deleted later and there is no file, the original serves until the tool is back.
     """
     promotion = await read_model(request, Promotion, services.parsers)
     return answer(await services.promotions.promote(workspace, namespace, promotion))

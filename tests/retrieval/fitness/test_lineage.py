@@ -1,15 +1,17 @@
 """Who serves a namespace: promoted version, originals, the others; circles end and are named."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.promoted import promoted_tool
 from retrieval.fitness.lineage import (
     Candidate,
     candidates_of,
     find_cycle,
     offered,
     original_of,
-    promoted_tool,
 )
 from retrieval.fitness.registry import Registry
 from tests.retrieval.fitness.registry_samples import AT, promoted, stored
@@ -102,6 +104,33 @@ def test_an_original_that_was_put_anew_at_the_promoted_version_is_one_candidate(
     anew = stored("text", version="1.1.0", namespace="text")
     found = candidates_of(Registry([anew], [promoted("text")]), "text")
     assert shown(found) == [("evolved", "text", "1.1.0")]
+
+
+def test_where_the_promoted_tool_is_gone_and_no_file_is_named_the_original_serves() -> None:
+    """Nothing is offered under a version that nobody could run; a tool that is back serves again.
+
+    An original that was put anew at that version is one that can be run.
+    """
+    made = promoted("text")
+    bare = replace(made, promotion=made.promotion.model_copy(update={"evolved_file": None}))
+    registry = Registry([TEXT, FAST], [bare])
+    assert shown(candidates_of(registry, "text")) == [
+        ("original", "text", "1.0.0"), ("semantic", "fast", "2.0.0"),
+    ]  # fmt: skip
+    assert shown([offered(registry, TEXT)]) == [("semantic", "text", "1.0.0")]
+    back = stored("text-1.1", version="1.1", evolved_from="text")
+    found = candidates_of(Registry([TEXT, back], [bare]), "text")
+    assert shown(found) == [("evolved", "text-1.1", "1.1"), ("original", "text", "1.0.0")]
+    anew = stored("text", version="1.1.0")
+    found = candidates_of(Registry([anew], [bare]), "text")
+    assert shown(found) == [("evolved", "text", "1.1.0")]
+
+
+def test_an_evolved_tool_outlives_its_original() -> None:
+    """The original was deleted: who evolved from it is the promoted version, and the only one."""
+    evolved = stored("text-1.1", version="1.1.0", namespace="text", evolved_from="text")
+    found = candidates_of(Registry([evolved], [promoted("text")]), "text")
+    assert shown(found) == [("evolved", "text-1.1", "1.1.0")]
 
 
 def test_a_found_tool_is_offered_as_its_promoted_version() -> None:

@@ -1,10 +1,7 @@
-"""The registry finds tools by id, namespace and name, and near names for a 404."""
+"""The registry finds tools by id and namespace, and near names for a 404."""
 
-from datetime import timedelta
-
-from mongo.records import ToolKey
 from retrieval.fitness.registry import Registry
-from tests.retrieval.fitness.registry_samples import AT, promoted, stored
+from tests.retrieval.fitness.registry_samples import promoted, stored
 
 
 def test_a_namespace_is_what_a_tool_names_or_a_tools_id() -> None:
@@ -24,16 +21,6 @@ def test_the_list_names_each_capability_once() -> None:
     assert [(each.namespace, each.tool_ids, each.promoted_version) for each in listed] == [
         ("a", ["a"], "1.1.0"), ("alone", ["alone"], None), ("text", ["a", "b"], None),
     ]  # fmt: skip
-
-
-def test_tools_are_found_as_executions_name_them() -> None:
-    """The latest put, when two ids share the name, in whatever order they come."""
-    old = stored("one", name="x", server_name="s")
-    new = stored("two", name="x", server_name="s", updated_at=AT + timedelta(seconds=1))
-    for tools in ([old, new], [new, old]):
-        registry = Registry(tools)
-        assert registry.by_key[ToolKey("w", "s", "x")] is new
-        assert registry.by_id["one"] is old
 
 
 def test_near_names_are_those_that_were_probably_meant() -> None:

@@ -81,17 +81,25 @@ def test_scores_under_the_threshold_are_marked() -> None:
 
 
 @given(st.randoms(use_true_random=False))
-def test_ties_go_by_source_then_id_then_version(random: Random) -> None:
+def test_ties_go_by_source_then_similarity_then_id_then_version(random: Random) -> None:
     """In whatever order the candidates come."""
     order = [
-        RankedTool(tool=a_tool(*name), score=score, source=source, factors=factors(0.5))
-        for score, source, name in (
-            (0.7, "semantic", ("z", None)),
-            (0.5, "evolved", ("b", "1.1.0")),
-            (0.5, "original", ("b", "1.0.0")),
-            (0.5, "semantic", ("a", "1.0.0")),
-            (0.5, "semantic", ("a", "1.1.0")),
-            (0.5, "semantic", ("c", None)),
+        RankedTool(
+            tool=a_tool(*name),
+            score=score,
+            source=source,
+            factors=factors(0.5).model_copy(update={"similarity": similarity}),
+        )
+        for score, source, similarity, name in (
+            (0.7, "semantic", 0.1, ("z", None)),
+            (0.5, "evolved", 0.1, ("b", "1.1.0")),
+            (0.5, "original", 0.9, ("c", "1.0.0")),
+            (0.5, "original", 0.2, ("b", "1.0.0")),
+            (0.5, "semantic", 0.6, ("d", None)),
+            (0.5, "semantic", 0.5, ("a", "1.0.0")),
+            (0.5, "semantic", 0.5, ("a", "1.1.0")),
+            (0.5, "semantic", None, ("a", "1.0.0")),
+            (0.5, "semantic", None, ("c", None)),
         )
     ]  # type: ignore[arg-type]
     assert ranked(random.sample(order, len(order))) == order
