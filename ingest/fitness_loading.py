@@ -14,7 +14,7 @@ from retrieval.documents import Document
 from retrieval.fitness.statistics import NO_VERSION, ToolStatistics
 
 _MAX_TOOLS = 1_000
-_MAX_DOCUMENTS = 5_000
+_MAX_DOCUMENTS = 3_000
 """Scenario documents kept decoded between batches: at most 16 trials each, some 5 KiB."""
 
 

@@ -18,7 +18,7 @@ from retrieval.fitness.trials import MAX_TRIALS, Trial, merged
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
 from retrieval.memory import Memory
 
-_PER_TOOL = 16
+_PER_TOOL = 8
 """Past scenarios asked for, times the tools asked about: what is nearest over all of them counts
 most, so they are asked for together, which takes half the time of a question for each."""
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from retrieval.index.edge_shard import Shard
 from retrieval.index.protocol import VectorIndexError
 
-MIN_NEW_POINTS = 10_000
-"""New points that a scan may take in: 1 ms."""
+MIN_NEW_POINTS = 20_000
+"""New points that a scan may take in: 2 ms if it had to see them all. Most points are scenarios of
+tools, which are asked for by id or by tool and never scanned."""
 
 NEW_SHARE = 0.25
 """And against those compacted before, so that the work stays in proportion to what is written."""

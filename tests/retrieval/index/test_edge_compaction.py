@@ -35,10 +35,10 @@ def early(monkeypatch):
 
 
 def test_compaction_stays_in_proportion_to_what_was_written():
-    """Not below 10,000 new points, and not for less than a quarter of those compacted before."""
-    assert not is_worthwhile(new_points=9_999, compacted_points=0)
-    assert is_worthwhile(new_points=10_000, compacted_points=0)
-    assert not is_worthwhile(new_points=10_000, compacted_points=100_000)
+    """Not below 20,000 new points, and not for less than a quarter of those compacted before."""
+    assert not is_worthwhile(new_points=19_999, compacted_points=0)
+    assert is_worthwhile(new_points=20_000, compacted_points=0)
+    assert not is_worthwhile(new_points=20_000, compacted_points=100_000)
     assert is_worthwhile(new_points=25_000, compacted_points=100_000)
 
 
