@@ -121,7 +121,7 @@ def markdown(figures: ChoosingFigures) -> str:
         "averages over tools. Questions are halved by a hash of their text; these are the test "
         "halves. *Ahead* is the nDCG@10 of *Aftercall* less that of the row, with the middle 95 % "
         f"of {RESAMPLES:,} resamples of the questions (seed {SEED}). *Past successes*: the "
-        "training half's questions were asked before and their tools succeeded, at most 64 "
+        "training half's questions were asked before and their tools succeeded, at most 32 "
         "scenarios a tool. *One vector*: the question's sentences are not embedded apart.",
     ]
     for title, found in figures.sets.items():

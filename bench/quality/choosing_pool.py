@@ -1,7 +1,7 @@
 """Each question asked of the real index, once; what each method needs of the answers is kept.
 
 Tools go into an `EdgeIndex` in a temporary folder with the texts and terms of the service, and past
-successes as the service would keep them: the training half's questions, at most 64 for a tool.
+successes as the service would keep them: the training half's questions, at most 32 for a tool.
 """
 
 import tempfile
