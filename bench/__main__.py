@@ -55,9 +55,12 @@ def run_to_file(program: str, *options: str) -> Json:
         return figures
 
 
-def asked_rows(service: Json, fitness: Json, gateway: Json, recorder: Json) -> list[Row]:
+def asked_rows(
+    service: Json, fitness: Json, gateway: Json, recorder: Json, known: Json
+) -> list[Row]:
     """The figures that the foundation was asked for."""
     ratios, record, memory = service["ratios"], service["record"], service["memoryMiB"]
+    told = known["answers"]["prompt 2000"]
     from_service = "python bench/service.py"
     from_gateway = "python bench/gateway.py"
     rows = [
@@ -77,6 +80,9 @@ def asked_rows(service: Json, fitness: Json, gateway: Json, recorder: Json) -> l
             "failures: p50 to one embedding", "at most 3",
             f"{fitness['ratios']['best']:.2f} ({fitness['ms']['best']['p50']:.1f} ms to "
             f"{fitness['embeddingMs']['p50']:.1f} ms)", "python bench/fitness.py"),
+        Row(f"`/known-tools`, {told['tools']} of {known['tools']} tools in "
+            f"{told['estimate']:,} tokens: p95", "under 50 ms",
+            f"{known['ms']['warm']['p95']:.1f} ms", "python bench/known_tools.py"),
         Row("recorder's hand-over, p99", "under 100 µs",
             f"{recorder['hand_over_us']['p99']:.1f} µs", "python bench/recorder.py"),
     ]  # fmt: skip
@@ -106,7 +112,13 @@ def fitness_lines(fitness: Json) -> list[str]:
 
 
 def page(
-    service: Json, fitness: Json, gateway: Json, recorder: Json, store: Json, embedding: Json
+    service: Json,
+    fitness: Json,
+    gateway: Json,
+    recorder: Json,
+    known: Json,
+    store: Json,
+    embedding: Json,
 ) -> str:
     """The Markdown page."""
     record = service["record"]
@@ -127,7 +139,7 @@ def page(
         "|---|---|---|---|",
         *(
             f"| {row.what} | {row.asked} | {row.measured} | `{row.command}` |"
-            for row in asked_rows(service, fitness, gateway, recorder)
+            for row in asked_rows(service, fitness, gateway, recorder, known)
         ),
         "",
         "Beside them:",
@@ -161,16 +173,19 @@ def main() -> None:
     recorder = run_json(
         "bench/recorder.py", *(["--hand-overs", "5000", "--repeats", "1"] if quick else [])
     )
+    known = run_to_file(
+        "bench/known_tools.py", *(["--executions", "1000"] if quick else ["--write"])
+    )
     store = run_json("bench/log_store.py", *(["--executions", "2000"] if quick else []))
     embedding = run_json("bench/embedding.py", *(["--points", "1000"] if quick else []))
-    text = page(service, fitness, gateway, recorder, store, embedding)
+    text = page(service, fitness, gateway, recorder, known, store, embedding)
     print(f"\n{text}")
     if quick:
         return
     FIGURES.mkdir(parents=True, exist_ok=True)
     everything = {
         "service": service, "fitness": fitness, "gateway": gateway, "recorder": recorder,
-        "log_store": store, "embedding": embedding,
+        "known_tools": known, "log_store": store, "embedding": embedding,
     }  # fmt: skip
     (FIGURES / "speed.md").write_text(text, encoding="utf-8")
     (FIGURES / "speed.json").write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")

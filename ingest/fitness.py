@@ -2,19 +2,26 @@
 
 A mark that names an execution of the tool is about that call: the two are one trial, of the graver
 kind, under the mark's version. Without one, a mark is a call of its own.
+
+A user's correction counts as a low mark of the call that it is about, in that call's own version
+and scenario: an answer that a user had to correct heals nothing, whatever the tool said of it. A
+call that the tool refused as not its job is a trial of the kind "referral".
 """
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from aftercall.wire import Outcome
+from ingest.health import TiedCorrection
 from ingest.scenarios import DocumentKey, ScenarioDocuments, Use
 from mongo.records import DocumentRow, FailureRecord, StatisticsRow, StoredExecution, ToolKey
 from retrieval.documents import Document
 from retrieval.fitness.statistics import MAX_NEGATIVE_TAGS, NO_VERSION, ToolStatistics
-from retrieval.fitness.trials import moment_of, trial_of
+from retrieval.fitness.trials import TrialKind, moment_of, trial_of
+from retrieval.reading import ErrorReading
 
 Call: TypeAlias = tuple[ToolKey, str]
 """A call of a tool by its execution id."""
@@ -39,7 +46,10 @@ class FitnessMaterial:
     documents: dict[DocumentKey, Document]
     """Scenario documents that the store has, of those that the batch is about."""
     counted: dict[Call, Counted] = field(default_factory=dict)
-    """Calls that marks are about and that were counted before, by either."""
+    """Calls that marks and corrections are about and that were counted before, by any of them."""
+    corrections: list[TiedCorrection] = field(default_factory=list)
+    readings: Mapping[int, ErrorReading] = field(default_factory=dict)
+    """Of the batch's failures, by position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,7 @@ class LearnedFitness:
 
 
 def learn_fitness(material: FitnessMaterial) -> LearnedFitness:
-    """Learn from every execution and mark of a batch. Pure, but for the log.
+    """Learn from every execution, mark and correction of a batch. Pure, but for the log.
 
     A record that cannot be learned from is logged and passed over, as in `ingest.batch`.
     """
@@ -67,6 +77,11 @@ def learn_fitness(material: FitnessMaterial) -> LearnedFitness:
             _learn_mark(material, scenarios, mark)
         except Exception:
             log.exception("nothing was learned from mark %s", mark.mark_id)
+    for tied in material.corrections:
+        try:
+            _learn_correction(material, scenarios, tied)
+        except Exception:
+            log.exception("no trial was learned from correction %s", tied.correction.correction_id)
     return LearnedFitness(
         statistics=[
             StatisticsRow(tool, known.model_dump_json().encode())
@@ -93,7 +108,7 @@ def _learn_execution(
     execution, tool, at = stored.execution, stored.tool_key, stored.execution.timestamp
     known = material.statistics[tool]
     version = execution.tool_version or NO_VERSION
-    trial = trial_of(at, execution.execution_id, execution.outcome)
+    trial = trial_of(at, execution.execution_id, _kind_of(material, stored))
     call = (tool, execution.execution_id)
     marked = material.counted.get(call)
     if marked is None:
@@ -143,6 +158,38 @@ def _learn_mark(
             execution_id=mark.execution_id,
         )
         scenarios.learn(use, known.scenarios)
+
+
+def _learn_correction(
+    material: FitnessMaterial, scenarios: ScenarioDocuments, tied: TiedCorrection
+) -> None:
+    execution, tool, at = tied.stored.execution, tied.stored.tool_key, tied.correction.corrected_at
+    known = material.statistics[tool]
+    own_version = execution.tool_version or NO_VERSION
+    trial = trial_of(at, execution.execution_id, "low")
+    call = (tool, execution.execution_id)
+    before = material.counted.get(call)
+    version = own_version if before is None else before.version
+    known.version_to_update(version).add(trial, at, None if before is None else before.outcome)
+    material.counted[call] = Counted(version, "failure")
+    if execution.context and not execution.context.isspace():
+        use = Use(
+            tool=tool,
+            version=own_version,  # that of the document which the call itself is in
+            scenario=execution.context,
+            trial=trial,
+            at=at,
+            message=tied.correction.text,
+            execution_id=execution.execution_id,
+        )
+        scenarios.learn(use, known.scenarios)
+
+
+def _kind_of(material: FitnessMaterial, stored: StoredExecution) -> TrialKind:
+    reading = material.readings.get(stored.position)
+    if reading is not None and reading.category == "wrong_tool_boundary":
+        return "referral"
+    return stored.execution.outcome
 
 
 def _move(known: ToolStatistics, key: str, counted: Counted, version: str) -> None:

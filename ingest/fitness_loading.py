@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ingest.fitness import Call, Counted, FitnessMaterial
+from ingest.health import HealthMaterial
 from ingest.scenarios import DocumentKey, scenario_id
 from mongo.protocol import LogStore
 from mongo.records import DocumentRow, FailureRecord, StoredExecution, ToolKey
@@ -59,6 +60,7 @@ async def load_fitness(
     executions: list[StoredExecution],
     marks: list[FailureRecord],
     marked: Mapping[Call, StoredExecution],
+    health: HealthMaterial,
     *,
     store: LogStore,
     at_hand: FitnessAtHand,
@@ -69,23 +71,31 @@ async def load_fitness(
         executions: the batch's, oldest first: all that wait up to the last of them.
         marks: the batch's.
         marked: of `load_marked`.
+        health: of the same batch, before it is learned into: its corrections and readings.
         store: where it is read from.
         at_hand: learned into in place.
     """
-    tools = dict.fromkeys([*(e.tool_key for e in executions), *(m.tool for m in marks)])
+    corrections = health.corrections
+    called = [*(e.tool_key for e in executions), *(c.stored.tool_key for c in corrections)]
+    tools = dict.fromkeys([*called, *(m.tool for m in marks)])
     missing = [tool for tool in tools if tool not in at_hand.statistics]
     rows = await store.get_statistics(missing) if missing else []
-    read = {row.tool: ToolStatistics.model_validate_json(row.data) for row in rows}
+    read = await asyncio.to_thread(
+        lambda: {row.tool: ToolStatistics.model_validate_json(row.data) for row in rows}
+    )
     statistics = {
         tool: at_hand.statistics.get(tool) or read.get(tool) or ToolStatistics() for tool in tools
     }
-    touched = await asyncio.to_thread(_touched, executions, marks, statistics)
+    calls = [*executions, *(each.stored for each in corrections)]
+    touched = await asyncio.to_thread(_touched, calls, marks, statistics)
     return FitnessMaterial(
         executions=executions,
         marks=marks,
         statistics=statistics,
         documents=await _documents(touched, store, at_hand.documents),
-        counted=await _counted(executions, marks, marked, store),
+        counted=await _counted(executions, marks, marked, health, store),
+        corrections=corrections,
+        readings=health.readings,
     )
 
 
@@ -93,17 +103,30 @@ async def _counted(
     executions: list[StoredExecution],
     marks: list[FailureRecord],
     marked: Mapping[Call, StoredExecution],
+    health: HealthMaterial,
     store: LogStore,
 ) -> dict[Call, Counted]:
-    """As what the batch's calls, and those that its marks are about, were counted before it."""
+    """As what the batch's calls, and those that marks and corrections are about, were counted.
+
+    What was corrected before is taken from the latest corrections that the tool's health remembers.
+    """
     first = executions[0].position if executions else None
+    corrected = [each.stored for each in health.corrections]
+    called = dict(marked) | {
+        (each.tool_key, each.execution.execution_id): each for each in corrected
+    }
+    before = {
+        call: stored for call, stored in called.items() if first is None or stored.position < first
+    }
     counted = {
-        call: Counted(stored.execution.tool_version or NO_VERSION, stored.execution.outcome)
-        for call, stored in marked.items()
-        if first is None or stored.position < first
+        call: Counted(
+            stored.execution.tool_version or NO_VERSION,
+            "failure" if _was_corrected(call, health) else stored.execution.outcome,
+        )
+        for call, stored in before.items()
     }
     ids: dict[str, set[str]] = defaultdict(set)
-    for each in executions:
+    for each in [*executions, *corrected]:
         ids[each.workspace].add(each.execution.execution_id)
     for mark in marks:
         if mark.execution_id is not None:
@@ -113,6 +136,14 @@ async def _counted(
             version = mark.version or NO_VERSION
             counted[mark.tool, str(mark.execution_id)] = Counted(version, "failure")
     return counted
+
+
+def _was_corrected(call: Call, health: HealthMaterial) -> bool:
+    tool, execution_id = call
+    known = health.health.get(tool)
+    return known is not None and any(
+        each.execution_id == execution_id for each in known.recent_corrections
+    )
 
 
 def _touched(

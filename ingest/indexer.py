@@ -1,11 +1,12 @@
 """The indexer: what is durable becomes usable, each execution exactly once.
 
-Two kinds of durable queues. Those of the first are learned from: executions, outcomes and marks
-become knowledge, statistics, documents and repairs, changed tools and promotions become documents,
-committed in one transaction with the queues' new state, so that a crash repeats at most an
-uncommitted batch. Those of the second follow in the vector index: documents that are new get their
-vectors, those that are gone lose them (idempotent, ids come from content). Profiles, repair rules
-and statistics need no vector, so they never wait for the model.
+Two kinds of durable queues. Those of the first are learned from: executions, outcomes, marks and
+corrections become knowledge, statistics, health, documents and repairs, changed tools and
+promotions become documents, committed in one transaction with the queues' new state, so that a
+crash repeats at most an uncommitted batch. Those of the second follow in the vector index:
+documents that are new get their vectors, those that are gone lose them (idempotent, ids come from
+content). Profiles, repair rules, statistics and health need no vector, so they never wait for the
+model.
 """
 
 import asyncio
@@ -21,6 +22,8 @@ from ingest.batch import BatchMaterial, LearnedBatch, learn_batch, load_batch
 from ingest.derived import derive_documents
 from ingest.fitness import FitnessMaterial, LearnedFitness, learn_fitness
 from ingest.fitness_loading import FitnessAtHand, load_fitness, load_marked
+from ingest.health import HealthMaterial, LearnedHealth, learn_health
+from ingest.health_loading import HealthAtHand, load_corrected, load_health, tie_corrections
 from ingest.queue_worker import QueueWorker
 from mongo.protocol import LogStore
 from mongo.records import DocumentRow, IndexCommit, ToolKey
@@ -33,6 +36,9 @@ BATCH = 1000
 """Executions per transaction: enough to share the cost of a tool's knowledge among its calls."""
 REGISTERED_BATCH = 250
 """Changed tools, and promotions, per transaction: they are large, and executions wait behind them.
+"""
+CORRECTED_BATCH = 100
+"""Corrections per transaction: each brings its whole execution, which may be as large as a request.
 """
 EMBED_BATCH = 64
 """Documents per round of the model: a fraction of a second, so that few wait for many."""
@@ -48,17 +54,26 @@ class Indexer:
         memory: told what has changed.
         index: gets the vectors of new documents.
         embedder: makes them.
+        on_axes: told a workspace when boundary axes were named in it, once that is durable.
     """
 
     def __init__(
-        self, *, store: LogStore, memory: Memory, index: VectorIndex, embedder: Embedder
+        self,
+        *,
+        store: LogStore,
+        memory: Memory,
+        index: VectorIndex,
+        embedder: Embedder,
+        on_axes: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._memory = memory
         self._index = index
         self._embedder = embedder
+        self._on_axes = on_axes
         self._knowledge: dict[ToolKey, ToolKnowledge] = {}
         self._fitness = FitnessAtHand()
+        self._health = HealthAtHand()
         self._committing: asyncio.Future[None] | None = None
         self._learner = QueueWorker("learning", self.learn_step)
         self._vectors = QueueWorker("embedding", self.embed_step)
@@ -105,24 +120,33 @@ class Indexer:
         store = self._store
         marks = await store.pending_marks(BATCH)
         marked = await load_marked(marks, store)
+        corrections = await store.pending_corrections(CORRECTED_BATCH)
+        corrected = await load_corrected(corrections, store)
         executions = await store.pending(BATCH)
         # Outcomes come last: they speak of failures that must have been learned before.
         outcomes = [] if len(executions) >= BATCH else await store.pending_outcomes(BATCH)
         changed = await store.changed_tools(REGISTERED_BATCH)
         promotions = await store.pending_promotions(REGISTERED_BATCH)
-        records = len(executions) + len(outcomes) + len(marks) + len(changed) + len(promotions)
+        queues = (executions, outcomes, marks, corrections, changed, promotions)
+        records = sum(len(queue) for queue in queues)
         if not records:
             return 0
         # Taken out while it is changed: when anything fails, it is read anew from the store.
         at_hand, self._knowledge = self._knowledge, {}
         fitness_at_hand, self._fitness = self._fitness, FitnessAtHand()
+        health_at_hand, self._health = self._health, HealthAtHand()
         material = await load_batch(
             executions, outcomes, store=store, memory=self._memory, at_hand=at_hand
         )
+        said = await tie_corrections(corrections, corrected, executions, store)
+        health = await load_health(
+            executions, said.tied, material.readings, [tool for tool, _ in marked],
+            store=store, at_hand=health_at_hand,
+        )  # fmt: skip
         fitness = await load_fitness(
-            executions, marks, marked, store=store, at_hand=fitness_at_hand
+            executions, marks, marked, health, store=store, at_hand=fitness_at_hand
         )
-        learned, fared = await asyncio.to_thread(_learn, material, fitness)
+        learned, fared, felt = await asyncio.to_thread(_learn, material, fitness, health)
         derived = await derive_documents(changed, promotions, store=store)
         await store.add_outcomes(learned.reported)
         commit = IndexCommit(
@@ -132,6 +156,8 @@ class Indexer:
             repairs=learned.repair_rows,
             outcomes=outcomes,
             statistics=fared.statistics,
+            health=felt.rows,
+            corrections=said.positions(),
             marks=[each.position for each in marks],
             changed_tools=[each.position for each in changed],
             promotions=[each.position for each in promotions],
@@ -142,6 +168,9 @@ class Indexer:
         await asyncio.shield(self._committing)
         self._knowledge = dict(islice((material.knowledge | at_hand).items(), _MAX_AT_HAND))
         self._fitness = fitness_at_hand.after(fitness, fared.removed)
+        self._health = health_at_hand.after(health)
+        for workspace in felt.named_axes:
+            self._on_axes(workspace)
         return records
 
     async def embed_step(self) -> int:
@@ -170,6 +199,7 @@ class Indexer:
         await self._store.commit_index(commit)
         self._memory.forget_knowledge([row.tool for row in commit.knowledge])
         self._memory.forget_statistics([row.tool for row in commit.statistics])
+        self._memory.forget_health([row.tool for row in commit.health])
         changed = [(row.workspace, row.document_id) for row in commit.documents]
         self._memory.forget_documents([*changed, *commit.removed])
         if commit.removed or any(row.is_new for row in commit.documents):
@@ -177,9 +207,9 @@ class Indexer:
 
 
 def _learn(
-    material: BatchMaterial, fitness: FitnessMaterial
-) -> tuple[LearnedBatch, LearnedFitness]:
-    return learn_batch(material), learn_fitness(fitness)
+    material: BatchMaterial, fitness: FitnessMaterial, health: HealthMaterial
+) -> tuple[LearnedBatch, LearnedFitness, LearnedHealth]:
+    return learn_batch(material), learn_fitness(fitness), learn_health(health)
 
 
 def _point(row: DocumentRow, document: Document, vector: NDArray[np.float32]) -> IndexPoint:

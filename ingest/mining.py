@@ -19,6 +19,8 @@ MAX_GAP = timedelta(minutes=30)
 """A success that comes later answers another need."""
 MAX_CALLS_BETWEEN = 10
 _TRANSIENT = frozenset({"timeout", "rate_limited", "unavailable"})
+_MAY_PASS = _TRANSIENT | {"contract_violation"}
+"""Failures that the same call may not meet again: the moment passes, or the result differs."""
 
 Certainty = Literal["stated", "next", "later"]
 """Who says that it is a repair: the caller (`repairOf`); the order, when it is the first success
@@ -82,9 +84,9 @@ def _mended(
             "stated" if success.repair_of is not None else "later" if rank else "next"
         )
         if same_json(success.parameters, failed.parameters):
-            # The same call worked later: a repair only where waiting is one.
-            waited = reading.category in _TRANSIENT
-            return Repair(failed, success, reading, [], certainty) if waited else None
+            # The same call worked later: a repair only where waiting or trying again is one.
+            passed = reading.category in _MAY_PASS
+            return Repair(failed, success, reading, [], certainty) if passed else None
         if reading.category in _TRANSIENT:
             continue
         edits = infer_edits(failed.parameters, success.parameters, reading, grounds)

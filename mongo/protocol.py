@@ -12,8 +12,10 @@ from aftercall.wire import Execution
 from mongo.records import (
     Appended,
     ChangedTool,
+    CorrectionRecord,
     DocumentRow,
     FailureRecord,
+    HealthRow,
     IndexCommit,
     IssuedSuggestion,
     JudgedSuggestion,
@@ -27,6 +29,7 @@ from mongo.records import (
     StoreCounts,
     StoredExecution,
     StoredPromotion,
+    StoredRecommendation,
     StoredTool,
     SuggestionOutcome,
     ToolKey,
@@ -63,6 +66,26 @@ class LogStore(Protocol):
         self, workspace: str, execution_ids: Sequence[str]
     ) -> list[StoredExecution]:
         """Those of the executions that exist, in the order of the ids; without input schemas."""
+        ...
+
+    async def latest_call(
+        self,
+        workspace: str,
+        session_id: str,
+        *,
+        server_name: str | None = None,
+        tool_name: str | None = None,
+    ) -> StoredExecution | None:
+        """The latest call of a session, by its own time and sequence; None when there is none.
+
+        A store may bound its work: the latest of those that arrived last will do.
+
+        Args:
+            workspace: the tenant.
+            session_id: the session.
+            server_name: only calls of tools of this server, when given.
+            tool_name: only calls of tools of this name, when given.
+        """
         ...
 
     async def session_calls(
@@ -117,7 +140,8 @@ class LogStore(Protocol):
     async def reset_index(self) -> None:
         """Forget all that was learned; queue all that it was learned from again.
 
-        That is every execution, outcome, mark, tool and promotion. The caller removes the vectors.
+        That is every execution, outcome, mark, correction, tool and promotion. The caller removes
+        the vectors.
         """
         ...
 
@@ -144,6 +168,66 @@ class LogStore(Protocol):
 
         One round to the store, however many.
         """
+        ...
+
+    async def get_health(self, tools: Sequence[ToolKey]) -> list[HealthRow]:
+        """The health of these tools, in their order; those of which nothing is known are left out.
+
+        One round to the store, however many.
+        """
+        ...
+
+    async def list_health(
+        self, workspace: str, limit: int, *, troubled: bool = False
+    ) -> list[HealthRow]:
+        """The tools of a workspace, the latest used first; rows of an empty name are left out.
+
+        With `troubled` only those that have trouble, the latest troubled first.
+        """
+        ...
+
+    async def tools_with_health(self, workspace: str, limit: int) -> list[ToolKey]:
+        """As `list_health`, the names only: however much is known of them, it is not read."""
+        ...
+
+    async def workspaces_with_health(self) -> list[str]:
+        """Workspaces of which any health is known, in order."""
+        ...
+
+    # Corrections by users
+
+    async def add_correction(self, correction: CorrectionRecord) -> bool:
+        """Keep a correction and queue it; False when its id is known in the workspace."""
+        ...
+
+    async def pending_corrections(self, limit: int) -> list[CorrectionRecord]:
+        """The oldest corrections that were not looked at yet, over all workspaces, oldest first."""
+        ...
+
+    async def untied_corrections(
+        self, workspace: str, execution_ids: Sequence[str]
+    ) -> list[CorrectionRecord]:
+        """Corrections of these executions that were looked at before the execution was stored."""
+        ...
+
+    async def get_correction(self, workspace: str, correction_id: str) -> CorrectionRecord | None:
+        """A correction by its id."""
+        ...
+
+    async def list_corrections(
+        self, workspace: str, limit: int, *, tool: ToolKey | None = None
+    ) -> list[CorrectionRecord]:
+        """The latest corrections, newest first; of one tool, when given."""
+        ...
+
+    # Recommendations that somebody took up
+
+    async def put_recommendation(self, recommendation: StoredRecommendation) -> None:
+        """Keep what was done about a recommendation, in the place of what was done before."""
+        ...
+
+    async def list_recommendations(self, workspace: str) -> list[StoredRecommendation]:
+        """All that were touched in a workspace, the latest touched first."""
         ...
 
     # Marked failures

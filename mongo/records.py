@@ -13,14 +13,17 @@ from aftercall.wire import (
     Outcome,
     Promotion,
     PromotionAction,
+    RecommendationState,
+    ReferralKind,
     Severity,
     Suggestion,
     Tool,
 )
 
 WITHOUT_STATISTICS = "executions without statistics"
-"""The name of a store's fact: how many executions were learned from before there were statistics.
-Absent when there are none; learning anew removes it."""
+"""The name of a store's fact: how many executions were learned from before all that is counted of
+tools was counted: how they fared (statistics), and their health. Absent when there are none;
+learning anew removes it."""
 
 
 class ToolKey(NamedTuple):
@@ -137,6 +140,55 @@ class FailureRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthRow:
+    """What is known of a tool's health, encoded by the room that counted it.
+
+    `troubled_at` is its latest referral, weak success, correction or failure of its own, if any.
+    """
+
+    tool: ToolKey
+    data: bytes
+    used_at: datetime
+    troubled_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionRecord:
+    """What a user said of an execution, which may be stored later than this.
+
+    `position` grows with arrival; 0 before it is stored. `tool` is None until something was learned
+    from it together with its execution.
+    """
+
+    workspace: str
+    correction_id: str
+    execution_id: str
+    kind: ReferralKind
+    text: str
+    corrected_at: datetime
+    boundary_axes: tuple[str, ...] = ()
+    agent: str | None = None
+    tool: ToolKey | None = None
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecommendation:
+    """What a tool builder did about a recommendation; `data` is the recommendation as it was then.
+
+    One that nobody touched is not stored: it follows from the evidence.
+    """
+
+    workspace: str
+    recommendation_id: str
+    state: RecommendationState
+    changed_at: datetime
+    data: bytes
+    reason: str | None = None
+    changed_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ChangedTool:
     """A tool of that id and name was put or deleted, and its document does not say so yet.
 
@@ -181,8 +233,9 @@ class QueuedPromotion:
 class IndexCommit:
     """What one indexing batch learned; applied whole or not at all.
 
-    `positions`, `outcomes`, `marks`, `changed_tools` and `promotions` are taken off their queues in
-    the same transaction, so that a crash at any point neither loses nor doubles a count.
+    `positions`, `outcomes`, `marks`, `corrections`, `changed_tools` and `promotions` are taken off
+    their queues in the same transaction, so that a crash at any point neither loses nor doubles a
+    count.
     """
 
     positions: list[int]
@@ -191,6 +244,10 @@ class IndexCommit:
     repairs: list[RepairRow] = field(default_factory=list)
     outcomes: "list[SuggestionOutcome]" = field(default_factory=list)
     statistics: list[StatisticsRow] = field(default_factory=list)
+    health: list[HealthRow] = field(default_factory=list)
+    corrections: list[tuple[int, ToolKey | None]] = field(default_factory=list)
+    """Positions of `CorrectionRecord`s that are off the queue from now on, each with the tool whose
+    execution it is about; None while that execution is not stored."""
     marks: list[int] = field(default_factory=list)
     """Positions of `FailureRecord`s that were learned from."""
     changed_tools: list[int] = field(default_factory=list)
@@ -251,8 +308,9 @@ class StoredTool:
 class StoreCounts:
     """How much a store holds, over all workspaces or in one.
 
-    `pending` counts executions, outcomes, marks, changes of tools and promotions that nothing was
-    learned from yet, documents that have no vector yet, and vectors that are to be removed.
+    `pending` counts executions, outcomes, marks, corrections, changes of tools and promotions that
+    nothing was learned from yet, documents that have no vector yet, and vectors that are to be
+    removed.
     """
 
     executions: int

@@ -115,8 +115,6 @@ def _why_not(case: Case, advice: Advice | NoAdvice | None, situation: Situation)
 
 def _advised_or_ranked(question: Question, advice: Advice | NoAdvice | None) -> list[Offer]:
     """The advice where there is one; beside it a repair that was learned for this very error."""
-    if isinstance(advice, NoAdvice):
-        return []
     note = loop_note(question.situation)
     ranked = []
     if advice is None or advice.yields:
@@ -124,6 +122,8 @@ def _advised_or_ranked(question: Question, advice: Advice | NoAdvice | None) -> 
     if advice is None:
         return ranked
     learned = [each for each in ranked if "repairs" in each.suggestion.evidence.sources]
+    if isinstance(advice, NoAdvice):
+        return learned
     advised = _advised(question.case, advice)
     if advice.action != "retry_unchanged":
         advised = advised.noted(note)
@@ -230,6 +230,7 @@ def _advised(case: Case, advice: Advice) -> Offer:
         action=advice.action,
         corrected_parameters=case.parameters if is_retry else advice.parameters,
         tool=advice.tool,
+        split=list(advice.split),
         retry_after_ms=advice.retry_after_ms,
         confidence=round(lower_bound(trials), 4),
         evidence=Evidence(

@@ -5,11 +5,13 @@ from datetime import datetime
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
+from aftercall.outcomes import REFERRALS
 from aftercall.redaction import Redactor
 from aftercall.wire import FailedCall
 from mongo.records import StoredTool, ToolKey
 from retrieval.advice import Situation, needs_other_tools
 from retrieval.elsewhere import other_tools
+from retrieval.health.tool_health import Referred
 from retrieval.index.protocol import Hit
 from retrieval.knowledge import ToolKnowledge, signature_id
 from retrieval.memory import Memory
@@ -61,8 +63,16 @@ async def situation_of(
         repeats=_repeats(call, reading, knowledge, now),
         recoveries=await _recoveries(tool.workspace, reading, knowledge, memory),
         others=await other_tools(tool.workspace, memory, hits_anywhere) if others else (),
+        referrals=await _referrals(tool, reading, memory),
         may_show=may_show,
     )
+
+
+async def _referrals(tool: ToolKey, reading: ErrorReading, memory: Memory) -> tuple[Referred, ...]:
+    if reading.category not in REFERRALS:
+        return ()
+    health = await memory.health([tool])
+    return tuple(health[tool].referrals) if tool in health else ()
 
 
 def _repeats(

@@ -5,18 +5,23 @@ Of the tools of a workspace only the changed one is replaced (`tool_changed`): t
 thousands, and whoever registers them would read all that are there for each.
 """
 
+import asyncio
+import time
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from mongo.protocol import LogStore
-from mongo.records import StoredTool, ToolKey
+from mongo.records import HealthRow, StoredTool, ToolKey
+from retrieval.boundaries.clusters import AxisClusters, axes_fact
 from retrieval.confidence import Calibration, Scaling, shipped
 from retrieval.documents import Document
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.statistics import ToolStatistics
+from retrieval.health.tool_health import AxisBook, KnownHealth
 from retrieval.knowledge import ToolKnowledge
+from retrieval.recovery import workspace_wide
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -31,8 +36,13 @@ _MAX_WORKSPACES = 20
 """Whose lists of tools are kept: they may be long, and are needed now and then only."""
 
 
+_MAX_HEALTH = 10_000_000
+"""Bytes of the rows whose health is kept. Decoded they take about five times as much; a row has
+some 2 kB, and 40 kB of a tool of which as much is remembered as there is room for."""
+
+
 class Memory:
-    """Read-side cache over the log store, bounded by counts."""
+    """Read-side cache over the log store, bounded by counts, and by size where that varies."""
 
     def __init__(
         self, store: LogStore, *, max_tools: int = 2_000, max_documents: int = 20_000
@@ -43,6 +53,8 @@ class Memory:
         self._registered: _Lru[str, list[StoredTool]] = _Lru(_MAX_WORKSPACES)
         self._registries: _Lru[str, Registry] = _Lru(_MAX_WORKSPACES)
         self._statistics: _Lru[ToolKey, ToolStatistics | None] = _Lru(max_tools)
+        self._health: _Lru[ToolKey, KnownHealth | None] = _Lru(max_tools, _MAX_HEALTH)
+        self._axis_clusters: _Lru[str, AxisClusters] = _Lru(_MAX_WORKSPACES)
         self._documents: _Lru[tuple[str, str], Document] = _Lru(max_documents)
         self._calibrations: _Lru[str, Calibration] = _Lru(max_tools)
 
@@ -68,6 +80,39 @@ class Memory:
                 found[each] = read.get(each)
                 self._statistics.put(each, found[each], generation)
         return {each: known for each in tools if (known := found[each]) is not None}
+
+    async def health(self, tools: Sequence[ToolKey]) -> dict[ToolKey, KnownHealth]:
+        """The health of those of the tools of which any is known; not to be changed.
+
+        That of many tools is large: ask for those that are needed at a time.
+        """
+        found = {each: self._health[each] for each in tools if each in self._health}
+        missing = [each for each in dict.fromkeys(tools) if each not in found]
+        if missing:
+            generation = self._health.generation
+            rows = await self._store.get_health(missing)
+            # In a thread, for it may be many; one is read sooner than a thread is there.
+            read = await asyncio.to_thread(_decoded, rows) if len(rows) > 1 else _decoded(rows)
+            sizes = {row.tool: len(row.data) for row in rows}
+            for each in missing:
+                found[each] = read.get(each)
+                self._health.put(each, found[each], generation, sizes.get(each, 0))
+        return {each: known for each in tools if (known := found[each]) is not None}
+
+    async def axis_book(self, workspace: str) -> AxisBook:
+        """All boundary axes of a workspace; read anew each time, for it is asked for rarely."""
+        rows = await self._store.get_health([workspace_wide(workspace)])
+        return AxisBook.model_validate_json(rows[0].data) if rows else AxisBook()
+
+    async def axis_clusters(self, workspace: str) -> AxisClusters:
+        """The clusters of a workspace's axes, as the latest clustering left them."""
+        if workspace not in self._axis_clusters:
+            generation = self._axis_clusters.generation
+            fact = await self._store.get_fact(axes_fact(workspace))
+            value = AxisClusters.model_validate_json(fact) if fact else AxisClusters()
+            self._axis_clusters.put(workspace, value, generation)
+            return value
+        return self._axis_clusters[workspace]
 
     async def tool(self, tool: ToolKey) -> StoredTool | None:
         """The registered tool that executions name so."""
@@ -159,6 +204,15 @@ class Memory:
         for tool in tools:
             self._statistics.forget(tool)
 
+    def forget_health(self, tools: Sequence[ToolKey]) -> None:
+        """The health of these tools has changed."""
+        for tool in tools:
+            self._health.forget(tool)
+
+    def forget_axis_clusters(self, workspace: str) -> None:
+        """The workspace's axes were clustered anew."""
+        self._axis_clusters.forget(workspace)
+
     def forget_documents(self, documents: Sequence[tuple[str, str]]) -> None:
         """These documents (workspace, id) have changed."""
         for document in documents:
@@ -176,12 +230,33 @@ def with_change(
     return changed
 
 
-class _Lru(Generic[K, V]):
-    """A bounded map; `generation` keeps a slow read from putting back what was just changed."""
+def _decoded(rows: Sequence[HealthRow]) -> dict[ToolKey, KnownHealth]:
+    """In between whoever waits for the interpreter gets it."""
+    read: dict[ToolKey, KnownHealth] = {}
+    for row in rows:
+        time.sleep(0)
+        read[row.tool] = KnownHealth.model_validate_json(row.data)
+    return read
 
-    def __init__(self, capacity: int) -> None:
-        self._items: OrderedDict[K, V] = OrderedDict()
+
+class _Kept(NamedTuple, Generic[V]):
+    value: V
+    size: int
+
+
+class _Lru(Generic[K, V]):
+    """A bounded map; `generation` keeps a slow read from putting back what was just changed.
+
+    Args:
+        capacity: entries that are kept, the most recent.
+        max_size: of all entries together, in the unit of `put`; None for any.
+    """
+
+    def __init__(self, capacity: int, max_size: int | None = None) -> None:
+        self._items: OrderedDict[K, _Kept[V]] = OrderedDict()
         self._capacity = capacity
+        self._max_size = max_size
+        self._size = 0
         self.generation = 0
 
     def __contains__(self, key: K) -> bool:
@@ -189,24 +264,34 @@ class _Lru(Generic[K, V]):
 
     def __getitem__(self, key: K) -> V:
         self._items.move_to_end(key)
-        return self._items[key]
+        return self._items[key].value
 
     def get(self, key: K) -> V | None:
         return self[key] if key in self._items else None
 
-    def put(self, key: K, value: V, generation: int) -> None:
+    def put(self, key: K, value: V, generation: int, size: int = 0) -> None:
         if generation != self.generation:
             return
-        self._items[key] = value
-        while len(self._items) > self._capacity:
-            self._items.popitem(last=False)
+        self._drop(key)
+        self._items[key] = _Kept(value, size)
+        self._size += size
+        while len(self._items) > self._capacity or (
+            self._max_size is not None and self._size > self._max_size
+        ):
+            self._drop(next(iter(self._items)))
 
     def change(self, key: K, changed: Callable[[V], V]) -> None:
         """Replace what is kept by what is made of it; a read that is under way is not kept."""
         self.generation += 1
         if key in self._items:
-            self._items[key] = changed(self._items[key])
+            kept = self._items[key]
+            self._items[key] = kept._replace(value=changed(kept.value))
 
     def forget(self, key: K) -> None:
         self.generation += 1
-        self._items.pop(key, None)
+        self._drop(key)
+
+    def _drop(self, key: K) -> None:
+        dropped = self._items.pop(key, None)
+        if dropped is not None:
+            self._size -= dropped.size

@@ -264,8 +264,12 @@ def _redacted_words(suggestion: Suggestion, redactor: Redactor) -> Suggestion:
         change.model_copy(update={"reason": redactor.text(change.reason)})
         for change in suggestion.changes
     ]
-    lesson = redactor.text(suggestion.lesson)
-    return suggestion.model_copy(update={"changes": changes, "lesson": lesson})
+    told = {
+        "changes": changes,
+        "lesson": redactor.text(suggestion.lesson),
+        "split": [redactor.text(part) for part in suggestion.split],
+    }
+    return suggestion.model_copy(update=told)
 
 
 def _informed(reading: ErrorReading, seeds: tuple[SeedEntry, ...]) -> ErrorReading:

@@ -12,25 +12,33 @@ from datetime import timedelta
 from aftercall.redaction import Redactor
 from embeddings.factory import open_embedder
 from embeddings.protocol import Embedder
+from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.seed import index_seed, load_seed
 from mongo.protocol import LogStore
 from mongo.records import WITHOUT_STATISTICS
 from mongo.sqlite import open_sqlite_store
+from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.fitness.past import ToolHistory
 from retrieval.fitness.search import ToolChooser
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndex, VectorIndexError
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
+from service.boundaries import BoundaryReports
 from service.changes import Changes
-from service.config.settings import Settings
+from service.clustering import AxisWatch, clustering
+from service.config.settings import BoundarySettings, Settings
+from service.correcting import Corrections
+from service.known_tools import KnownTools
 from service.logs import log_event
 from service.marking import FailureMarks
 from service.promoting import Promotions
 from service.recalibrating import recalibrating
+from service.recommending import Recommendations
 from service.registering import ToolRegister
+from service.tool_health import ToolHealths
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +62,14 @@ class Services:
     chooser: ToolChooser
     history: ToolHistory
     tools: ToolRegister
+    tool_health: ToolHealths
+    boundaries: BoundaryReports
+    clusterer: AxisClusterer
     promotions: Promotions
+    recommendations: Recommendations
     marks: FailureMarks
+    corrections: Corrections
+    known_tools: KnownTools
     redactor: Redactor
     parsers: Executor
     seed_patterns: int
@@ -113,7 +127,15 @@ async def open_services(
             extra_names=settings.privacy.secret_names, allowlists=settings.privacy.allowlists
         )
         memory = Memory(store)
-        indexer = Indexer(store=store, memory=memory, index=index, embedder=embedder)
+        axes = AxisWatch()
+        clusterer = AxisClusterer(store=store, memory=memory, embedder=embedder.embedder)
+        indexer = Indexer(
+            store=store,
+            memory=memory,
+            index=index,
+            embedder=embedder,
+            on_axes=axes.axes_named,
+        )
         stack.push_async_callback(indexer.close)
         suggester = Suggester(
             store=store,
@@ -129,7 +151,13 @@ async def open_services(
             indexer.start()
             every = timedelta(hours=settings.calibration.every_h)
             await stack.enter_async_context(recalibrating(store, memory, every))
+            every = timedelta(hours=settings.boundaries.cluster_every_h)
+            await stack.enter_async_context(clustering(clusterer, store, axes, every))
         changes = Changes()
+        cohesion = _cohesion_rules(settings.boundaries)
+        recommendations = Recommendations(
+            store=store, memory=memory, redactor=redactor, cohesion=cohesion
+        )
         yield Services(
             store=store,
             embedder=embedder,
@@ -148,6 +176,17 @@ async def open_services(
                 changes=changes,
                 on_change=indexer.wake,
             ),
+            tool_health=ToolHealths(
+                store=store,
+                memory=memory,
+                redactor=redactor,
+                open_recommendations=recommendations.open_ids,
+                cohesion=cohesion,
+            ),
+            boundaries=BoundaryReports(
+                store=store, memory=memory, redactor=redactor, rules=cohesion
+            ),
+            clusterer=clusterer,
             promotions=Promotions(
                 store=store,
                 memory=memory,
@@ -155,8 +194,17 @@ async def open_services(
                 changes=changes,
                 on_change=indexer.wake,
             ),
+            recommendations=recommendations,
             marks=FailureMarks(
                 store=store, memory=memory, redactor=redactor, on_stored=indexer.wake
+            ),
+            corrections=Corrections(store=store, redactor=redactor, on_stored=indexer.wake),
+            known_tools=KnownTools(
+                store=store,
+                memory=memory,
+                redactor=redactor,
+                public_url=settings.server.public_url,
+                cohesion=cohesion,
             ),
             redactor=redactor,
             parsers=parsers,
@@ -166,13 +214,24 @@ async def open_services(
         )
 
 
+def _cohesion_rules(settings: BoundarySettings) -> CohesionRules:
+    return CohesionRules(
+        min_failures=settings.min_failures,
+        min_share=settings.min_share,
+        half_life=timedelta(days=settings.half_life_days),
+        correction_weight=settings.correction_weight,
+        min_confidence=settings.min_confidence,
+    )
+
+
 async def _say_what_is_missing(store: LogStore) -> None:
     """A store of an earlier version is complete but for what was not learned then."""
     without = await store.get_fact(WITHOUT_STATISTICS)
     if without is not None:
         log_event(
             logger,
-            "executions from before this version do not count yet in the choice of tools; "
+            "executions from before this version do not count yet in the health of tools, nor, if "
+            "they are older still, in the choice of tools; "
             "stop the service and run `aftercall rebuild` once",
             level="warning",
             executions=int(without),

@@ -13,7 +13,6 @@ from aftercall.wire import (
     PromotionHistory,
     PromotionsReceipt,
     PromotionStatus,
-    RecommendationList,
 )
 from mongo.protocol import LogStore
 from mongo.records import PromotionEvent, StoredPromotion
@@ -22,9 +21,7 @@ from retrieval.fitness.promotion_record import (
     before,
     inherited_quality,
     pair_of,
-    recommendation_of,
     status_of,
-    surest_first,
 )
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.shown import Shown
@@ -212,25 +209,6 @@ class Promotions:
             unchanged=sorted(same),
             unknown_namespaces=sorted(n for n in clean if not registry.in_namespace(n)),
         )
-
-    async def recommendations(self, workspace: str) -> RecommendationList:
-        """Promotions whose version fails more than the original did, surest first.
-
-        Raises:
-            StoreError: when the store cannot say.
-        """
-        registry = await self._memory.registry(workspace)
-        pairs = {name: pair_of(registry, name) for name in registry.promotions}
-        keys = [key for pair in pairs.values() if pair for key in pair.keys]
-        statistics = await self._memory.statistics(keys)
-        now = self._clock()
-        found = (
-            recommendation_of(
-                self._redacted(status_of(registry.promotions[name], pair, statistics, now=now))
-            )
-            for name, pair in pairs.items()
-        )
-        return RecommendationList(recommendations=surest_first(filter(None, found)))
 
     async def _prepared(
         self,

@@ -29,4 +29,6 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> int:
                 said = now
                 say(f"{done:,} of {pending:,} ({done / (now - started):,.0f} a second)")
 
-        return await services.indexer.run_until_empty(progress)
+        done = await services.indexer.run_until_empty(progress)
+        await services.clusterer.cluster_all()  # the model may be another; ids and names stay
+        return done

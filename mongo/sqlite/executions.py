@@ -192,6 +192,11 @@ def pending(connection: sqlite3.Connection, limit: int) -> list[StoredExecution]
         for (position, _), total in zip(queued, read_before, strict=False)
         if total < MAX_PENDING_BYTES
     ]
+    return at_positions(connection, positions)
+
+
+def at_positions(connection: sqlite3.Connection, positions: Iterable[int]) -> list[StoredExecution]:
+    """Those at these positions, oldest arrival first."""
     return _fetch(connection, _AT_POSITIONS, (bulk.values(positions),))
 
 

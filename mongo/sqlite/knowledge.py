@@ -13,7 +13,7 @@ from mongo.records import (
     StatisticsRow,
     ToolKey,
 )
-from mongo.sqlite import bulk, codec, marks, promotions, suggestions, tools
+from mongo.sqlite import bulk, codec, corrections, health, marks, promotions, suggestions, tools
 
 _MARK = "DELETE FROM pending WHERE position IN (SELECT value FROM json_each(?))"
 
@@ -25,7 +25,9 @@ _RESET = (
     "DELETE FROM pending_vectors",
     "DELETE FROM pending_outcomes",
     "DELETE FROM statistics",
+    "DELETE FROM health",
     "DELETE FROM pending_marks",
+    "DELETE FROM pending_corrections",
     "DELETE FROM changed_tools",
     "DELETE FROM pending_promotions",
     f"DELETE FROM facts WHERE name = '{WITHOUT_STATISTICS}'",  # noqa: S608  # a constant of ours
@@ -34,6 +36,13 @@ _RESET = (
     """
     INSERT INTO pending_marks (position, workspace) SELECT position, workspace FROM marks
     ORDER BY position
+    """,
+    """
+    UPDATE corrections SET server_name = NULL, tool_name = NULL WHERE tool_name IS NOT NULL
+    """,
+    """
+    INSERT INTO pending_corrections (position, workspace)
+    SELECT position, workspace FROM corrections ORDER BY position
     """,
     """
     INSERT INTO changed_tools (workspace, tool_id, server_name, tool_name)
@@ -126,6 +135,7 @@ def commit_index(connection: sqlite3.Connection, commit: IndexCommit) -> None:
     connection.execute(_MARK, (bulk.values(commit.positions),))
     suggestions.mark_learned(connection, commit.outcomes)
     marks.mark_learned(connection, commit.marks)
+    corrections.mark_learned(connection, commit.corrections)
     tools.mark_learned(connection, commit.changed_tools)
     promotions.mark_learned(connection, commit.promotions)
     for table, rows in (("knowledge", commit.knowledge), ("statistics", commit.statistics)):
@@ -135,6 +145,7 @@ def commit_index(connection: sqlite3.Connection, commit: IndexCommit) -> None:
             ((*_key(row.tool), row.data) for row in rows),
             _REPLACE,
         )
+    health.put(connection, commit.health)
     _remove_documents(connection, commit.removed)
     _keep_documents(connection, commit.documents)
     bulk.insert(

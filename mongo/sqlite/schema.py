@@ -9,6 +9,7 @@ from mongo.errors import StoreTooNewError
 from mongo.sqlite import faults
 from mongo.sqlite.counting import counted
 from mongo.sqlite.fitness_tables import add_fitness
+from mongo.sqlite.health_tables import add_health
 
 APPLICATION_ID = int.from_bytes(b"AftC")
 """Marks the file as ours in its header (`PRAGMA application_id`)."""
@@ -184,7 +185,7 @@ def _add_estimates(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE suggestions ADD COLUMN estimate REAL")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create, _add_estimates, add_fitness)
+MIGRATIONS: tuple[Migration, ...] = (_create, _add_estimates, add_fitness, add_health)
 """The n-th takes a store from version n - 1 to n. Only ever add to the end."""
 
 

@@ -12,8 +12,10 @@ from aftercall.wire import Execution
 from mongo.records import (
     Appended,
     ChangedTool,
+    CorrectionRecord,
     DocumentRow,
     FailureRecord,
+    HealthRow,
     IndexCommit,
     IssuedSuggestion,
     JudgedSuggestion,
@@ -27,12 +29,23 @@ from mongo.records import (
     StoreCounts,
     StoredExecution,
     StoredPromotion,
+    StoredRecommendation,
     StoredTool,
     SuggestionOutcome,
     ToolKey,
 )
+from mongo.sqlite import (
+    corrections,
+    facts,
+    health,
+    knowledge,
+    marks,
+    promotions,
+    recommendations,
+    sessions,
+    tools,
+)
 from mongo.sqlite import executions as execution_log
-from mongo.sqlite import facts, knowledge, marks, promotions, tools
 from mongo.sqlite import suggestions as suggestion_log
 from mongo.sqlite.readers import ReadPool
 from mongo.sqlite.writer import GroupCommitWriter
@@ -93,6 +106,25 @@ class SqliteLogStore:
         return await self._readers.run(
             partial(
                 execution_log.get_several, workspace=workspace, execution_ids=tuple(execution_ids)
+            )
+        )
+
+    async def latest_call(
+        self,
+        workspace: str,
+        session_id: str,
+        *,
+        server_name: str | None = None,
+        tool_name: str | None = None,
+    ) -> StoredExecution | None:
+        """The latest call of a session, by its own time and sequence; None when there is none."""
+        return await self._readers.run(
+            partial(
+                sessions.latest_call,
+                workspace=workspace,
+                session_id=session_id,
+                server_name=server_name,
+                tool_name=tool_name,
             )
         )
 
@@ -169,6 +201,68 @@ class SqliteLogStore:
     async def get_statistics(self, tools: Sequence[ToolKey]) -> list[StatisticsRow]:
         """How these tools have fared, in their order; the unknown are left out."""
         return await self._readers.run(partial(knowledge.get_statistics, tools=tuple(tools)))
+
+    async def get_health(self, tools: Sequence[ToolKey]) -> list[HealthRow]:
+        """The health of these tools, in their order; the unknown are left out."""
+        return await self._readers.run(partial(health.get, tools=tuple(tools)))
+
+    async def list_health(
+        self, workspace: str, limit: int, *, troubled: bool = False
+    ) -> list[HealthRow]:
+        """The tools of a workspace, the latest used first, or the latest troubled ones."""
+        return await self._readers.run(
+            partial(health.list_latest, workspace=workspace, limit=limit, troubled=troubled)
+        )
+
+    async def tools_with_health(self, workspace: str, limit: int) -> list[ToolKey]:
+        """The tools of a workspace, the latest used first, without what is known of them."""
+        return await self._readers.run(partial(health.list_names, workspace=workspace, limit=limit))
+
+    async def workspaces_with_health(self) -> list[str]:
+        """Workspaces of which any health is known, in order."""
+        return await self._readers.run(health.workspaces)
+
+    # Corrections by users
+
+    async def add_correction(self, correction: CorrectionRecord) -> bool:
+        """Keep a correction and queue it; False when its id is known in the workspace."""
+        return await self._writer.run(partial(corrections.add, correction=correction))
+
+    async def pending_corrections(self, limit: int) -> list[CorrectionRecord]:
+        """The oldest corrections that were not looked at yet, oldest first."""
+        return await self._readers.run(partial(corrections.pending, limit=limit))
+
+    async def untied_corrections(
+        self, workspace: str, execution_ids: Sequence[str]
+    ) -> list[CorrectionRecord]:
+        """Corrections of these executions that were looked at before the execution was stored."""
+        return await self._readers.run(
+            partial(corrections.untied_of, workspace=workspace, execution_ids=tuple(execution_ids))
+        )
+
+    async def get_correction(self, workspace: str, correction_id: str) -> CorrectionRecord | None:
+        """A correction by its id."""
+        return await self._readers.run(
+            partial(corrections.get, workspace=workspace, correction_id=correction_id)
+        )
+
+    async def list_corrections(
+        self, workspace: str, limit: int, *, tool: ToolKey | None = None
+    ) -> list[CorrectionRecord]:
+        """The latest corrections, newest first; of one tool, when given."""
+        return await self._readers.run(
+            partial(corrections.list_latest, workspace=workspace, limit=limit, tool=tool)
+        )
+
+    # Recommendations that somebody took up
+
+    async def put_recommendation(self, recommendation: StoredRecommendation) -> None:
+        """Keep what was done about a recommendation, in the place of what was done before."""
+        await self._writer.run(partial(recommendations.put, recommendation=recommendation))
+
+    async def list_recommendations(self, workspace: str) -> list[StoredRecommendation]:
+        """All that were touched in a workspace, the latest touched first."""
+        return await self._readers.run(partial(recommendations.list_all, workspace=workspace))
 
     # Marked failures
 

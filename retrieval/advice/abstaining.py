@@ -27,7 +27,6 @@ _REASONS: dict[ErrorCategory, str] = {
     "makes it so",
     "low_utility": "the tool answered and says that the answer is of little use; the "
     "parameters were valid",
-    "contract_violation": "the result broke its contract; that is for the tool to mend",
     "conflict": "the call conflicts with what exists, and no earlier repair of this is known",
     "unknown": "the error could not be read, and no earlier repair of it is known",
 }

@@ -1,14 +1,20 @@
 """Which action helps where no change of parameters does. Pure."""
 
+from dataclasses import replace
+
+from aftercall.outcomes import REFERRALS
 from aftercall.wire import ExecutionError
+from retrieval.advice.contracts import contract_advice
 from retrieval.advice.first import first_tool
 from retrieval.advice.permission import permission_lesson
 from retrieval.advice.quoting import quoted
 from retrieval.advice.refusals import Refusal, RefusalKind, refusal_of
 from retrieval.advice.situation import Advice, NoAdvice, Situation
+from retrieval.advice.splitting import split_advice, split_of
 from retrieval.advice.switching import is_unknown_tool, near_name_advice, switch_advice
 from retrieval.advice.transient import transient_advice
 from retrieval.advice.waits import stated_wait_ms
+from retrieval.confidence import lower_bound
 from retrieval.proposals import Case, Trials
 from retrieval.reading import ErrorReading, Fault
 from retrieval.recovery import TRANSIENT
@@ -35,7 +41,7 @@ _ASK: dict[RefusalKind, str] = {
 
 def needs_like_calls(reading: ErrorReading) -> bool:
     """Whether successes of other tools like the failed call matter to the answer."""
-    return reading.category == "wrong_tool_boundary"
+    return reading.category in REFERRALS
 
 
 def needs_other_tools(reading: ErrorReading, error: ExecutionError, tool_name: str) -> bool:
@@ -59,8 +65,10 @@ def advise(case: Case, error: ExecutionError, situation: Situation) -> Advice | 
         return Advice(
             "escalate", _ESCALATE, "The user refused this call; ask the user before going on."
         )
-    if category == "wrong_tool_boundary":
-        return switch_advice(case, error, situation)
+    if category in REFERRALS:
+        return _referred(case, error, situation)
+    if category == "contract_violation":
+        return contract_advice(case, error, situation)
     if is_unknown_tool(error, situation.tool_name):
         return near_name_advice(case, situation)
     refusal = None if category in _NO_REFUSALS else refusal_of(error.message)
@@ -71,6 +79,22 @@ def advise(case: Case, error: ExecutionError, situation: Situation) -> Advice | 
     if category == "permission_denied":
         return Advice("escalate", _ESCALATE, permission_lesson(error))
     return None
+
+
+def _referred(case: Case, error: ExecutionError, situation: Situation) -> Advice | NoAdvice | None:
+    """Another tool, or several for the parts of the task; the surer where both are known."""
+    split = split_of(error, situation)
+    parts = split.tools if split is not None and split.names_tools else ()
+    switch = switch_advice(case, error, situation, parts=parts)
+    known = [switch] if isinstance(switch, Advice) else []
+    if split is not None and (split.names_tools or not known):
+        known.append(split_advice(split))
+    is_boundary = case.reading.category == "wrong_tool_boundary"
+    if not known:
+        return switch if is_boundary else None
+    best = max(known, key=lambda each: lower_bound(each.trials))
+    # An answer of little use may be better for other parameters; a boundary stays one.
+    return best if is_boundary else replace(best, yields=True)
 
 
 def _refused(refusal: Refusal, case: Case, error: ExecutionError, situation: Situation) -> Advice:

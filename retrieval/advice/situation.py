@@ -6,6 +6,7 @@ from datetime import datetime
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.wire import Action, Tool
+from retrieval.health.tool_health import Referred
 from retrieval.proposals import Trials
 from retrieval.recovery import RecoveryTimes
 from retrieval.repeats import Repeats
@@ -40,6 +41,7 @@ class Situation:
         repeats: how often exactly this call failed with this error.
         recoveries: recovery times of such failures, that of the tool before that of the workspace.
         others: registered tools of the same workspace; gathered only where they can matter.
+        referrals: the tool's latest, oldest first; gathered only when the call was referred, too.
         may_show: whether a value of a parameter is open today; what was learned may be older.
     """
 
@@ -51,6 +53,7 @@ class Situation:
     repeats: Repeats = field(default_factory=Repeats)
     recoveries: tuple[RecoveryTimes, ...] = ()
     others: tuple[Candidate, ...] = ()
+    referrals: tuple[Referred, ...] = ()
     may_show: Callable[[str, JsonValue], bool] = lambda _name, _value: True
 
 
@@ -63,7 +66,8 @@ class Advice:
     """One action that leaves the parameters as they are.
 
     `yields` says that a repair which was learned for this very error stands beside it, the surer
-    first; all other advice stands alone. `successes` and `failures` are calls of `tool`.
+    first; all other advice stands alone. `successes` and `failures` are calls of `tool`; `split` is
+    as in `wire.Suggestion`.
     """
 
     action: Action
@@ -76,10 +80,15 @@ class Advice:
     failures: int = 0
     execution_ids: tuple[str, ...] = ()
     yields: bool = False
+    split: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NoAdvice:
-    """Nothing can be advised, and no change of parameters would mend it either."""
+    """Nothing can be advised, and no change of parameters would mend it either.
+
+    With `yields`, one that was learned for this very error may.
+    """
 
     reason: str
+    yields: bool = False

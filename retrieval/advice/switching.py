@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
+from aftercall.outcomes.referrals import referral_in
 from aftercall.wire import ExecutionError, Tool
+from retrieval.advice.naming import names_said
 from retrieval.advice.quoting import quoted
 from retrieval.advice.situation import Advice, Candidate, NoAdvice, Situation
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
-from retrieval.identifiers import words_of
 from retrieval.parameters import view_of_schema
 from retrieval.proposals import Case, Proposal, Trials
 from retrieval.reading import ErrorReading
@@ -23,6 +24,7 @@ from retrieval.verify import Verifier
 
 _READ = 2_000
 _MAX_DETAILS = 100
+_MAX_AXES = 5
 _MAX_NEAR = 8
 """Candidates whose schemas are held against the call: those that promise most."""
 
@@ -46,13 +48,6 @@ _UNKNOWN_TOOL = re.compile(
     r"(?:tool|function|method|command)[\s:]{1,3}[\"'`]?(?P<after>[\w./:-]{1,256})[\"'`]?,? "
     r"(?:is |was )?(?:not (?:found|available|listed|registered|known|defined|exist)|"
     r"does(?:n't| not) exist|unknown)|method not found[\s:]{1,3}[\"'`]?(?P<rpc>[\w./:-]{1,256})",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r"[\"'`]?[\w][\w.:/-]{0,255}[\"'`]?")
-_NAMING = re.compile(
-    r"(?:use|try|call|prefer|invoke|see)(?: the)?(?: tools?| function)? [\"'`]?"
-    r"(?P<name>\w[\w.:/-]{0,255})|"
-    r"(?:tool|function)s?:? [\"'`]?(?P<tool>\w[\w.:/-]{0,255})",
     re.IGNORECASE,
 )
 _DETAILS = frozenset({"suggestedsplit", "observedtaskshape", "suggestedtool", "suggestedtools",
@@ -99,9 +94,18 @@ def near_name_advice(case: Case, situation: Situation) -> Advice | NoAdvice:
     )
 
 
-def switch_advice(case: Case, error: ExecutionError, situation: Situation) -> Advice | NoAdvice:
-    """For a tool that says that this is not its job: the one whose job it seems to be."""
-    named = _named(error, situation)
+def switch_advice(
+    case: Case, error: ExecutionError, situation: Situation, *, parts: Sequence[str] = ()
+) -> Advice | NoAdvice:
+    """For a tool that refers its caller elsewhere: the one whose job it seems to be.
+
+    Args:
+        case: the failed call.
+        error: the referral.
+        situation: where the call stands.
+        parts: tools that are named for a part of the task each, so none of them for the whole.
+    """
+    named = _named(error, situation) - set(parts)
     pool = [
         each
         for each in situation.others
@@ -119,16 +123,20 @@ def switch_advice(case: Case, error: ExecutionError, situation: Situation) -> Ad
     )
     if not ranked or lower_bound(ranked[0].trials) < MIN_CONFIDENCE:
         where = "its namespace" if situation.namespace else "its server"
+        axes = ", ".join(
+            quoted(axis) for axis in referral_in(error.details).boundary_axes[:_MAX_AXES]
+        )
+        mixes = f" (it names {axes})" if axes else ""
         return NoAdvice(
-            "the tool says that this is not its job; no change of parameters makes it so, and no "
-            f"registered tool of {where} is known to succeed on such calls"
+            f"the tool says that this is not its job{mixes}; no change of parameters makes it so, "
+            f"and no registered tool of {where} is known to succeed on such calls"
         )
     best = ranked[0]
     tool = best.candidate.tool
     return Advice(
         "switch_tool",
         best.trials,
-        _lesson(best, situation),
+        _lesson(best, case, situation),
         tool=tool.name,
         parameters=case.parameters if best.fits and tool.input_schema is not None else None,
         successes=best.candidate.successes,
@@ -151,7 +159,7 @@ def _rank(case: Case, candidate: Candidate, named: frozenset[str]) -> _Ranked:
     return _Ranked(candidate, trials, is_named, fits)
 
 
-def _lesson(best: _Ranked, situation: Situation) -> str:
+def _lesson(best: _Ranked, case: Case, situation: Situation) -> str:
     tool = best.candidate.tool
     where = ""
     if tool.server_name != situation.server_name:
@@ -167,10 +175,9 @@ def _lesson(best: _Ranked, situation: Situation) -> str:
         if best.fits and tool.input_schema is not None
         else "Its parameters are others; write the call anew."
     )
-    return (
-        f"This is not the tool's job; use {quoted(tool.name)}{where} instead: "
-        f"{' and '.join(why)}. {fits}"
-    )
+    is_weak = case.reading.category == "low_utility"
+    what = "Its answer is of little use, the tool says" if is_weak else "This is not the tool's job"
+    return f"{what}; use {quoted(tool.name)}{where} instead: {' and '.join(why)}. {fits}"
 
 
 def _promise(candidate: Candidate, named: frozenset[str]) -> tuple[bool, float, int, str]:
@@ -222,11 +229,7 @@ def _fits(parameters: JsonObject, schema: JsonObject | None) -> bool:
 
 
 def _named(error: ExecutionError, situation: Situation) -> frozenset[str]:
-    """Registered tools that the error names: as a value of its details, or as a tool in its words.
-
-    A name that is a plain word (`search`) counts in running text only where it stands in quotation
-    marks or as what to use.
-    """
+    """Registered tools that the error names, as a value of its details or in its words."""
     known = {each.tool.name for each in situation.others}
     said: set[str] = set()
     texts = [error.message[:_READ]]
@@ -234,12 +237,7 @@ def _named(error: ExecutionError, situation: Situation) -> frozenset[str]:
         texts.append(text[:_READ])
         said.add(text.strip())
     for text in texts:
-        for word in _WORD.findall(text):
-            name = word.strip("\"'`").rstrip(".:")
-            if word[0] in "\"'`" or len(words_of(name)) > 1:
-                said.add(name)
-        for use in _NAMING.finditer(text):
-            said.add((use["name"] or use["tool"]).rstrip(".:"))
+        said.update(names_said(text))
     return frozenset(known & said)
 
 

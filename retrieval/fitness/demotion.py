@@ -3,7 +3,8 @@
 Seed 002: 0.7 for each failure whose scenario is more similar than 0.7, of at most 5. Each counts by
 a weight that wears off, or a tool that was mended would stay demoted for ever: 1 when fresh, times
 (1 - h) for each later success in such like scenarios, and half after every half-life (h and the
-half-life are those of `retrieval.fitness.quality`).
+half-life are those of `retrieval.fitness.quality`). A referral is a failure here: the tool itself
+says that such scenarios are not its job.
 """
 
 from bisect import bisect_right

@@ -3,7 +3,8 @@
 Every trial in a like scenario counts by nearness and age, as in discounted Thompson sampling (Raj
 and Kalyani 2017), which forgets so that a tool may change. The prior is worth `PRIOR_TRIALS`
 trials; its mean is how the tool fares in general, so that a scenario never seen is judged by the
-others, and weakly.
+others, and weakly. A referral counts as a failure in like scenarios, and not in general: that a
+tool knows what is not its job says nothing about what is.
 """
 
 from collections.abc import Iterable
@@ -48,7 +49,7 @@ def posterior_of(
         good, bad = _counts(each.trials, end)
         successes += nearness * good
         failures += nearness * bad
-    good, bad = _counts(all_trials, end)
+    good, bad = _counts((each for each in all_trials if not each.is_referral), end)
     prior = (good + PRIOR_MEAN * PRIOR_TRIALS) / (good + bad + PRIOR_TRIALS)
     right = successes + prior * PRIOR_TRIALS
     total = successes + failures + PRIOR_TRIALS

@@ -3,12 +3,12 @@
 Pure; what it reads was gathered.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from aftercall.versions import same_version
-from aftercall.wire import Promotion, PromotionStatus, Recommendation, VersionTrials
+from aftercall.wire import Promotion, PromotionStatus, VersionTrials
 from mongo.records import PromotionEvent, StoredPromotion, ToolKey
 from retrieval.fitness.judging import counts_of, trials_of
 from retrieval.fitness.lineage import Candidate, candidates_of, original_of, plain_candidate
@@ -109,24 +109,6 @@ def inherited_quality(
     return status_of(stored, pair, statistics, now=now).original.quality
 
 
-def recommendation_of(status: PromotionStatus) -> Recommendation | None:
-    """What to tell the builder of the tool; None while the promotion does well enough."""
-    if not status.fails_more:
-        return None
-    evolved, original = status.evolved, status.original
-    return Recommendation(
-        kind="review_promotion",
-        namespace=status.namespace,
-        message=(
-            f"version {status.evolved_version} of {status.namespace!r} fails more often than "
-            f"{status.original_version} did: {_rate(evolved)} against {_rate(original)}; look at "
-            "its failures, evolve it, or roll the promotion back"
-        ),
-        confidence=status.probability,
-        evidence=status,
-    )
-
-
 def before(
     history: Sequence[PromotionEvent], *, is_whole: bool
 ) -> tuple[bool, StoredPromotion | None]:
@@ -177,12 +159,3 @@ def _trials(
             trials_of(candidate, known), now=now, start=candidate.start, since=candidate.since
         ),
     )
-
-
-def _rate(trials: VersionTrials) -> str:
-    return f"{trials.failures} of {trials.successes + trials.failures} calls"
-
-
-def surest_first(recommendations: Iterable[Recommendation]) -> list[Recommendation]:
-    """By confidence, then by namespace."""
-    return sorted(recommendations, key=lambda each: (-each.confidence, each.namespace))

@@ -5,6 +5,7 @@ many marks are still held against the tool, m. Between two trials, and since the
 held against the tool (the debt 1 - q, and m) halves every `HALF_LIFE`. Then, with h = `HEALING`:
 
     a success                   q <- q + h (1 - q)           m <- (1 - h) m
+    a referral                  nothing
     a failure nobody marked     q <- q - h q
     a marked failure            q <- q - p - extra(m)        m <- m + 1
 
@@ -14,6 +15,8 @@ forgets. The third is seed 002: p is 0.01, 0.05 or 0.10 by severity; the 6th mar
 take 0.05 more, from the 11th on 0.10 more instead. Seed 002 only punishes; here successes and time
 heal, so that a tool that works again comes back. Marks alone, with no time between them, give the
 numbers of seed 002 exactly.
+
+A referral (`wrong_tool_boundary`) is no flaw of the tool and no proof that it works.
 """
 
 from collections.abc import Iterable
@@ -56,8 +59,8 @@ def quality_of(
     to mark a failure more gravely. A mark speaks for itself: a failure that nobody marked takes
     h q, which is more than a low or medium mark takes from a good tool.
 
-    `merged` keeps the latest 64 trials. Of a set that is full, a further trial pushes out the
-    oldest, so there all this holds up to 0.02.
+    `merged` keeps the latest 64 trials beside referrals. Of a set that is full, a further trial
+    pushes out the oldest, so there all this holds up to 0.02.
 
     Args:
         trials: what became of the version's calls, each once (see `merged`).
@@ -109,6 +112,8 @@ class _Held:
         if kind == "success":
             self.debt *= 1 - HEALING
             self.marks *= 1 - HEALING
+        elif kind == "referral":
+            return
         elif kind == "failure":
             self.debt += HEALING * (1 - self.debt)
         else:

@@ -5,7 +5,7 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from aftercall.wire import Outcome
-from retrieval.fitness.trials import Trial, merged, trial_of_call, with_trial
+from retrieval.fitness.trials import Trial, merged, moment_of, trial_of_call, with_trial
 
 MAX_VERSIONS = 8
 """Versions remembered; of more, those that were used last."""
@@ -30,7 +30,7 @@ class VersionStatistics(BaseModel):
     trials: list[Trial] = Field(default_factory=list)
     successes: int = 0
     failures: int = 0
-    """Calls that failed, and marks that name no recorded call."""
+    """Calls that failed or were referred elsewhere, and marks that name no recorded call."""
     last_seen: datetime | None = None
 
     def add(self, trial: Trial, at: datetime, counted: Outcome | None = None) -> None:
@@ -65,6 +65,8 @@ class VersionStatistics(BaseModel):
         """
         taken = trial_of_call(self.trials, key)
         self.trials = [each for each in self.trials if each.key != key]
+        if taken is not None and self.trials and moment_of(taken) == self.last_seen:
+            self.last_seen = max(map(moment_of, self.trials))
         # A version that was forgotten and came back has never counted it.
         self.successes -= counted == "success" and self.successes > 0
         self.failures -= counted == "failure" and self.failures > 0

@@ -16,10 +16,20 @@ from aftercall.wire import Severity
 MAX_TRIALS = 64
 """Trials remembered: at the rate at which quality heals, what came before weighs below 0.002."""
 
-TrialKind = Literal["success", "failure", "low", "medium", "high"]
-"""A success, a failure that nobody marked, or a marked one by its severity."""
+MAX_REFERRALS = 16
+"""Referrals remembered beside them: they heal nothing, so they must not push failures out. Thrice
+the failures that can count in a scenario; a quarter of the other trials where that is more."""
 
-_RANK: dict[TrialKind, int] = {"success": 0, "failure": 1, "low": 2, "medium": 3, "high": 4}
+TrialKind = Literal["success", "referral", "failure", "low", "medium", "high"]
+"""A success, a call that the tool refused as not its job (`wrong_tool_boundary`), a failure that
+nobody marked, or a marked one by its severity.
+
+A referral is an honest tool's word: it speaks against the tool in scenarios like that one, where it
+counts as a failure, and nowhere else."""
+
+_RANK: dict[TrialKind, int] = {
+    "success": 0, "referral": 1, "failure": 2, "low": 3, "medium": 4, "high": 5,
+}  # fmt: skip
 
 
 class Trial(NamedTuple):
@@ -36,9 +46,17 @@ class Trial(NamedTuple):
         return self.kind == "success"
 
     @property
+    def is_referral(self) -> bool:
+        """Whether the tool refused the call as not its job."""
+        return self.kind == "referral"
+
+    @property
     def severity(self) -> Severity | None:
         """How bad it was by whoever marked it; None when nobody did."""
-        return None if self.kind == "success" or self.kind == "failure" else self.kind  # noqa: PLR1714 - mypy narrows by `==` only
+        kind = self.kind
+        if kind == "success" or kind == "referral" or kind == "failure":  # noqa: PLR1714 - mypy narrows by `==` only
+            return None
+        return kind
 
 
 def trial_of(at: datetime, call_id: str, kind: TrialKind) -> Trial:
@@ -52,7 +70,7 @@ def moment_of(trial: Trial) -> datetime:
 
 
 def merged(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
-    """The latest trials of all sets, oldest first.
+    """The latest trials of all sets, oldest first: `limit` of them, and referrals beside them.
 
     Of several trials of one call the gravest holds: a mark says more than the failure that it is
     about.
@@ -62,7 +80,7 @@ def merged(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
         known = by_key.get(trial.key)
         if known is None or (_RANK[trial.kind], trial.at) > (_RANK[known.kind], known.at):
             by_key[trial.key] = trial
-    return sorted(by_key.values())[-limit:]
+    return _latest(sorted(by_key.values()), limit)
 
 
 def trial_of_call(trials: Iterable[Trial], key: str) -> Trial | None:
@@ -77,4 +95,15 @@ def with_trial(trials: Sequence[Trial], trial: Trial, limit: int = MAX_TRIALS) -
     """As `merged`, of what it returned and one trial of a call that is not in it: much cheaper."""
     latest = list(trials)
     insort(latest, trial)
-    return latest[-limit:]
+    return _latest(latest, limit)
+
+
+def _latest(trials: list[Trial], limit: int) -> list[Trial]:
+    """The latest `limit` trials and the latest referrals, of trials in the order of time."""
+    if len(trials) <= min(limit, MAX_REFERRALS):
+        return trials
+    referrals = [each for each in trials if each.kind == "referral"]
+    if not referrals:
+        return trials[-limit:]
+    others = [each for each in trials if each.kind != "referral"]
+    return sorted([*others[-limit:], *referrals[-max(MAX_REFERRALS, limit // 4) :]])

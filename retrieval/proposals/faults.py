@@ -18,7 +18,7 @@ from retrieval.values import fits
 
 _NOT_ABOUT_PARAMETERS = frozenset(
     {"timeout", "rate_limited", "unavailable", "permission_denied", "user_rejected",
-     "wrong_tool_boundary", "low_utility", "contract_violation"}
+     "wrong_tool_boundary", "low_utility"}
 )  # fmt: skip
 _OF_THE_VALUE = frozenset({"not_found", "not_allowed", "bad_format", "invalid"})
 _BLAMES_A_VALUE = frozenset({"invalid_parameters", "not_found"})
@@ -41,7 +41,12 @@ def faults_of(
     profile: ToolProfile | None,
     schema: JsonObject | None,
 ) -> tuple[Fault, ...]:
-    """All that is known to be wrong with a call; what the error says comes first."""
+    """All that is known to be wrong with a call; what the error says comes first.
+
+    What a broken contract names are places of the result, and no parameters.
+    """
+    if reading.category == "contract_violation":
+        return ()
     if reading.category in _NOT_ABOUT_PARAMETERS:
         return reading.faults
     said = reading.faults

@@ -2,11 +2,19 @@
 
 `Client` and `AsyncClient` have one method per endpoint of the service, `Recorder` records from
 running programs, `call_with_reflection` asks and retries by itself, `Toolbox` and `AsyncToolbox`
-call the fittest tool of a capability and evolve what fails, `Redactor` masks secrets before
-anything leaves the process.
+call the fittest tool of a capability and evolve what fails, `Deliverable` says what a tool's result
+must be, `Redactor` masks secrets before anything leaves the process.
 """
 
 from aftercall.client import AsyncClient, Client
+from aftercall.contracts import (
+    ContractViolationError,
+    Deliverable,
+    Violation,
+    checked,
+    deliverable,
+)
+from aftercall.corrections import CorrectionProposal, propose_correction
 from aftercall.errors import (
     AftercallError,
     ApiError,
@@ -33,6 +41,8 @@ from aftercall.executors import (
     ToolFailedError,
     ToolRefusedError,
 )
+from aftercall.outcomes import Outcome
+from aftercall.prompts import self_evaluation
 from aftercall.recording import Recorder, RecorderStats
 from aftercall.redaction import Redactor
 from aftercall.reflection import (
@@ -81,6 +91,9 @@ __all__ = [
     "CommandExecutor",
     "ConfigurationError",
     "ConflictError",
+    "ContractViolationError",
+    "CorrectionProposal",
+    "Deliverable",
     "EvolutionResult",
     "Evolver",
     "Execution",
@@ -93,6 +106,7 @@ __all__ = [
     "InvalidRequestError",
     "NotAllowedError",
     "NotFoundError",
+    "Outcome",
     "Promotion",
     "ProtocolError",
     "PythonExecutor",
@@ -120,6 +134,11 @@ __all__ = [
     "ToolRefusedError",
     "ToolSpec",
     "Toolbox",
+    "Violation",
     "call_with_reflection",
     "call_with_reflection_sync",
+    "checked",
+    "deliverable",
+    "propose_correction",
+    "self_evaluation",
 ]

@@ -4,7 +4,8 @@ AftercallError
 ├── ConfigurationError        a setting or a configuration file is wrong
 │   └── PromotionsFileError       (promotions_format) with line and entry
 ├── ToolFailedError           (executors) a tool failed, or was rejected before it ran
-│   └── ToolRefusedError          this machine did not run it
+│   ├── ToolRefusedError          this machine did not run it
+│   └── ContractViolationError    (contracts) it returned, but not what its deliverable asks for
 ├── ServiceUnreachableError   no answer: refused, reset, timed out
 │   └── ServiceTimeoutError       connected, but no answer in time; it may have been done
 ├── ProtocolError             an answer that is not of the contract

@@ -134,6 +134,8 @@ def _fields() -> Iterator[tuple[str, str, str]]:
 
 
 def _shown(value: object) -> str:
+    if value is None:
+        return ""
     if isinstance(value, tuple):
         return ",".join(str(part) for part in value)
     return str(value)

@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_settings import NoDecode
 
 _MIB = 1024 * 1024
@@ -30,6 +31,25 @@ def _json_object(value: object) -> object:
     except ValueError:
         raise ValueError('must be a JSON object, such as {"send_mail": ["subject"]}') from None
 
+
+def _base_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port that is no number, or half an IPv6 address
+        is_one = False
+    # It is put into links as it is, so nothing may end one.
+    plain = value.isascii() and value.isprintable() and not set(value) & set(" \"'<>()\\`")
+    if not is_one or not plain or parts.query or parts.fragment or parts.username:
+        raise ValueError(
+            "must be an http or https address without query and user, such as "
+            "https://aftercall.example.org"
+        )
+    return value.rstrip("/")
+
+
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+"""An http or https address, without a slash at its end."""
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 """Several names; comma-separated in the environment."""
@@ -57,6 +77,10 @@ class ServerSettings(Section):
         default=(),
         description="Host names that requests may carry, comma-separated, `*` for any. Left empty: "
         "loopback names on a loopback address, any name on another.",
+    )
+    public_url: BaseUrl | None = Field(
+        default=None,
+        description="Where people reach the service, for links to its dashboard; none unless set.",
     )
     shutdown_s: float = Field(
         default=5.0, gt=0, le=600, description="Seconds that running requests get at shutdown."
@@ -97,6 +121,39 @@ class CalibrationSettings(Section):
         le=8760,
         description="Hours from one fit of the confidence on recorded outcomes to the next; "
         "0 for none.",
+    )
+
+
+class BoundarySettings(Section):
+    """When a tool is said to be asked for several jobs, and how often axes are clustered anew."""
+
+    min_failures: int = Field(
+        default=5, ge=1, le=64, description="Boundary failures before a tool is warned of."
+    )
+    min_share: float = Field(
+        default=0.2,
+        gt=0,
+        lt=1,
+        description="Share of a tool's boundary failures that a second axis must have for that.",
+    )
+    min_confidence: float = Field(
+        default=0.91, ge=0, le=1, description="Probability of that share from which on it counts."
+    )
+    half_life_days: float = Field(
+        default=7.0, gt=0, le=365, description="Days in which a boundary failure's weight halves."
+    )
+    correction_weight: float = Field(
+        default=3.0,
+        ge=1,
+        le=100,
+        description="Boundary failures that a user's correction of that kind counts as.",
+    )
+    cluster_every_h: float = Field(
+        default=24.0,
+        ge=0,
+        le=8760,
+        description="Hours from one clustering of all axes to the next; new axes lead to one at "
+        "any time. 0 for these only.",
     )
 
 
@@ -151,6 +208,7 @@ class Settings(BaseModel):
     data: DataSettings
     embedding: EmbeddingSettings
     calibration: CalibrationSettings = Field(default_factory=CalibrationSettings)
+    boundaries: BoundarySettings = Field(default_factory=BoundarySettings)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     log: LogSettings = Field(default_factory=LogSettings)

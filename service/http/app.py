@@ -12,14 +12,19 @@ from service.http.openapi import install_openapi
 from service.http.path_guard import PathGuard
 from service.http.request_log import RequestLog
 from service.http.routes import (
+    boundaries,
+    corrections,
     executions,
     failures,
     finding,
+    known_tools,
     namespaces,
     promotions,
+    recommendations,
     similar,
     status,
     suggest,
+    tool_health,
     tools,
 )
 from service.lifecycle import Lifecycle
@@ -61,7 +66,8 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     install_error_handlers(app)
     # Ids and namespaces may hold slashes, so what is longer comes before what would take it whole.
     for room in (
-        executions, suggest, similar, finding, failures, tools, namespaces, promotions, status,
+        executions, suggest, similar, finding, failures, tool_health, tools, namespaces, promotions,
+        status, corrections, recommendations, known_tools, boundaries,
     ):  # fmt: skip
         app.include_router(room.router)
     install_openapi(app)

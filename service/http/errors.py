@@ -11,6 +11,9 @@ NoToolFitsError                       404 no_tool_fits
 service.changes.RefusedError          422 invalid_request
 service.changes.NotPromotedError      404 not_promoted
 service.changes.NothingBeforeError    409 nothing_before
+service.correcting.NothingToCorrectError 404 not_found
+service.correcting.InvalidCorrectionError 422 invalid_request
+service.correcting.CorrectionConflictError 409 conflict
 mongo.errors.StoreFullError           503 store_full, Retry-After
 mongo.errors.StoreError               503 store_unavailable, Retry-After
 VectorIndexError, EmbeddingError      503 index_unavailable / embedder_unavailable
@@ -36,6 +39,11 @@ from mongo.errors import StoreError, StoreFullError
 from retrieval.fitness.failures import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
 from service.changes import NothingBeforeError, NotPromotedError, RefusedError
+from service.correcting import (
+    CorrectionConflictError,
+    InvalidCorrectionError,
+    NothingToCorrectError,
+)
 from service.http.explain import explain_parameters
 from service.http.problems import (
     InvalidRequestError,
@@ -70,6 +78,11 @@ def install_error_handlers(app: FastAPI) -> None:
     _install(app, RefusedError, lambda _, error: InvalidRequestError(str(error)))
     _install(
         app, NothingBeforeError, lambda _, error: ProblemError(409, "nothing_before", str(error))
+    )
+    _install(app, NothingToCorrectError, lambda _, error: NotFoundError(str(error)))
+    _install(app, InvalidCorrectionError, lambda _, error: InvalidRequestError(str(error)))
+    _install(
+        app, CorrectionConflictError, lambda _, error: ProblemError(409, "conflict", str(error))
     )
     _install(app, StoreFullError, _unavailable("store_full", _FULL, retry_after_s=30))
     _install(app, StoreError, _unavailable("store_unavailable", _AWAY.format("log store")))

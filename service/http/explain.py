@@ -47,7 +47,7 @@ def explain_parameters(faults: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _parameter_sentence(fault: Mapping[str, Any]) -> str:
-    [name] = _names((fault["loc"][-1],))
+    name = ".".join(_names(fault["loc"][1:]))  # one of a repeated parameter has its number behind
     if fault["type"] == "extra_forbidden":
         return f"unknown parameter `{name}`; see /docs for those there are"
     return f"{name}: {_problem(fault)}"

@@ -232,17 +232,3 @@ FINDING_EVOLUTIONS: dict[str, Any] = {
 EVOLUTIONS: dict[str, Any] = {
     "evolutions": [{"namespace": "translator", "promotion": _PROMOTION, "similarity": 0.74}]
 }
-
-RECOMMENDATIONS: dict[str, Any] = {
-    "recommendations": [
-        {
-            "kind": "review_promotion",
-            "namespace": "translator",
-            "message": "version 1.2.0 of 'translator' fails more often than 1.1.0 did: 12 of 40 "
-            "calls against 3 of 60 calls; look at its failures, evolve it, or roll the promotion "
-            "back",
-            "confidence": 0.999,
-            "evidence": PROMOTION_STATUS,
-        }
-    ]
-}

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from aftercall.wire import (
+    Correction,
     ErrorResponse,
     EvolutionRequest,
     Execution,
@@ -16,6 +17,7 @@ from aftercall.wire import (
     FindRequest,
     OutcomeReport,
     Promotion,
+    RecommendationChange,
     SimilarRequest,
     SuggestRequest,
     ToolSpec,
@@ -33,6 +35,8 @@ _BODIES: tuple[type[BaseModel], ...] = (
     FailureMark,
     Promotion,
     EvolutionRequest,
+    RecommendationChange,
+    Correction,
 )
 
 ErrorExample = tuple[str, str, str]

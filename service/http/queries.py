@@ -37,7 +37,13 @@ class _Tool(WireModel):
     )
 
 
+class _Nothing(WireModel):
+    pass
+
+
 BestQuery = Annotated[_Best, Query()]
 FailuresQuery = Annotated[_Failures, Query()]
 HistoryQuery = Annotated[_History, Query()]
 ToolQuery = Annotated[_Tool, Query()]
+NoQuery = Annotated[_Nothing, Query()]
+"""Of routes that take no parameters, so that what is meant for another route is not passed over."""

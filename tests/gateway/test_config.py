@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
+from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
 from aftercall.gateway.config import GatewayConfig, HttpServer, StdioServer
+
+
+def _wanting(deliverable: Any) -> dict[str, Any]:
+    """A server with a deliverable for one tool."""
+    return {"command": "x", "aftercall": {"deliverables": {"find": deliverable}}}
 
 
 def test_both_kinds_of_server_are_read_in_their_order(tmp_path: Path) -> None:
@@ -45,6 +51,25 @@ def test_both_kinds_of_server_are_read_in_their_order(tmp_path: Path) -> None:
     ]
 
 
+def test_deliverables_stand_under_the_gateways_own_key() -> None:
+    """Other programs that read the same file pass the key over; both kinds of server have them."""
+    own = {"deliverables": {"find": {"fields": {"titles": {"minItems": 1}}}, "count": {}}}
+    config = GatewayConfig.from_dict(
+        {
+            "mcpServers": {
+                "films": {"command": "films", "aftercall": own},
+                "wiki": {"url": "http://h", "aftercall": own},
+                "git": {"command": "git", "aftercall": {}},
+            }
+        }
+    )
+    wanted = Deliverable(fields={"titles": Deliverable(min_items=1)})
+    films, wiki, git = config.servers
+
+    assert films.deliverables == wiki.deliverables == {"find": wanted, "count": Deliverable()}
+    assert git.deliverables == {}
+
+
 @pytest.mark.parametrize(
     ("server", "named"),
     [
@@ -63,6 +88,16 @@ def test_both_kinds_of_server_are_read_in_their_order(tmp_path: Path) -> None:
         ({"url": "ftp://h"}, '"url" must start with http'),
         ({"url": "http://h/sse", "transport": "sse"}, "\"type\" is 'sse'"),
         ({"url": "http://h", "headers": ["a"]}, '"headers" must be an object of texts'),
+        ({"command": "x", "aftercall": []}, '"aftercall" must be an object'),
+        ({"command": "x", "aftercall": {"deliverable": {}}}, "has no 'deliverable', only"),
+        ({"command": "x", "aftercall": {"deliverables": []}}, '"deliverables" must be an object'),
+        (_wanting([]), "deliverable of tool 'find': must be an object of constraints"),
+        (
+            _wanting({"fields": {"titles": {"min_itms": 1}}}),
+            "tool 'find': fields.titles: unknown constraint 'min_itms'; did you mean 'min_items'?",
+        ),
+        (_wanting({"min_items": 2, "max_items": 1}), "min_items is 2 and max_items is 1"),
+        (_wanting({"json_schema": {"$ref": "http://h/s"}}), "json_schema/$ref points to another"),
     ],
 )
 def test_a_mistake_names_file_server_and_field(tmp_path: Path, server: Any, named: str) -> None:

@@ -45,6 +45,21 @@ def test_counts_do_not_depend_on_the_order(trials: list[Trial], random: Random) 
     assert (both[0].successes, both[0].failures) == (len(worked), len(calls) - len(worked))
 
 
+@given(
+    st.lists(trials_of(st.integers(0, 30)), max_size=30, unique_by=lambda each: each.key),
+    trials_of(st.integers(31, 40)),
+)
+def test_what_is_taken_out_was_never_seen(others: list[Trial], moved: Trial) -> None:
+    """A version from which a mark takes a call is as if that had been of another from the start."""
+    never, known = VersionStatistics(), VersionStatistics()
+    for trial in [*others, moved]:
+        known.add(trial, moment_of(trial))
+    known.take_out(moved.key, "success" if moved.is_success else "failure")
+    for trial in others:
+        never.add(trial, moment_of(trial))
+    assert known == never or not others
+
+
 uses = st.builds(
     lambda number, at, kind, key: Use(
         TOOL, "", worded(number), trial_of(at, str(key), kind), at, message=f"at {at}"

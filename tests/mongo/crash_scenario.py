@@ -6,11 +6,13 @@ from itertools import count
 from pathlib import Path
 
 from mongo.protocol import LogStore
-from mongo.records import DocumentRow, IndexCommit, StatisticsRow
+from mongo.records import DocumentRow, HealthRow, IndexCommit, StatisticsRow
 from mongo.sqlite import open_sqlite_store
 from tests.mongo.log_store_samples import (
     SEARCH,
+    START,
     WORKSPACE,
+    make_correction,
     make_executions,
     make_id,
     make_mark,
@@ -35,6 +37,8 @@ async def mark_for_ever(store: LogStore, first: int) -> None:
     for number in count(first):
         if await store.add_mark(make_mark(number)):
             sys.stdout.write(f"mark {make_id(number)}\n")
+        if await store.add_correction(make_correction(number)):
+            sys.stdout.write(f"correction {make_id(number)}\n")
         await store.put_tool(make_tool(f"t-{number % 7}", description=str(number)))
         await store.delete_tool(WORKSPACE, f"t-{(number - 1) % 7}")
         await store.change_promotions([make_promotion_event("search", f"1.{number}.0")])
@@ -45,16 +49,21 @@ async def index_for_ever(store: LogStore) -> None:
     while True:
         queued = await store.pending(20)
         marks = await store.pending_marks(5)
+        corrections = await store.pending_corrections(5)
         tools = await store.changed_tools(2)
         promotions = await store.pending_promotions(5)
         known = await store.get_statistics([SEARCH])
         counted = int(known[0].data) if known else 0
+        health = await store.get_health([SEARCH])
+        corrected = int(health[0].data) if health else 0
         await store.commit_index(
             IndexCommit(
                 positions=[each.position for each in queued],
                 marks=[each.position for each in marks],
                 changed_tools=[each.position for each in tools],
                 promotions=[each.position for each in promotions],
+                corrections=[(each.position, SEARCH) for each in corrections],
+                health=[HealthRow(SEARCH, str(corrected + len(corrections)).encode(), START)],
                 statistics=[StatisticsRow(SEARCH, str(counted + len(marks)).encode())],
                 documents=[
                     DocumentRow(each.workspace, each.execution.execution_id, b"learned")

@@ -6,6 +6,7 @@ from uuid import UUID, uuid5
 from aftercall.json_values import JsonObject, content_hash
 from aftercall.wire import Evidence, Execution, ExecutionError, Promotion, Suggestion, Tool
 from mongo.records import (
+    CorrectionRecord,
     FailureRecord,
     IssuedSuggestion,
     NewExecution,
@@ -129,6 +130,23 @@ def make_mark(
         marked_at=START + timedelta(seconds=number, microseconds=7),
         negative_tags=("not-for-notes", "not-für-\u2603") if is_odd else (),
         execution_id=make_id(1000 + number) if is_odd else None,
+    )
+
+
+def make_correction(
+    number: int, workspace: str = WORKSPACE, *, text: str = "that is no list of films"
+) -> CorrectionRecord:
+    """A correction whose ids follow from `number`; odd ones name axes and an agent."""
+    is_odd = number % 2 == 1
+    return CorrectionRecord(
+        workspace=workspace,
+        correction_id=make_id(number),
+        execution_id=make_id(1000 + number),
+        kind="wrong_tool_boundary" if is_odd else "low_utility",
+        text=text,
+        corrected_at=START + timedelta(seconds=number, microseconds=7),
+        boundary_axes=("transport", "HTML-\u2603") if is_odd else (),
+        agent="librarian" if is_odd else None,
     )
 
 

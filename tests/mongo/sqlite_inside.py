@@ -17,6 +17,7 @@ QUEUES = (
     "pending_outcomes",
     "pending_vectors",
     "pending_marks",
+    "pending_corrections",
     "pending_promotions",
     "changed_tools",
     "removed_documents",

@@ -27,7 +27,9 @@ from mongo.sqlite import SqliteLogStore, open_sqlite_store
 from mongo.sqlite.executions import judge
 from tests.mongo.conftest import ADAPTERS, OpenLogStore
 from tests.mongo.log_store_samples import (
+    SEARCH,
     START,
+    make_correction,
     make_execution,
     make_id,
     make_mark,
@@ -148,6 +150,7 @@ async def test_any_execution_comes_back_as_it_was(
                 assert await store.session_calls([(queued.tool_key, execution.session_id)], 5) == [
                     queued
                 ]
+                assert await store.latest_call("a", execution.session_id) == queued
         finally:
             await store.close()
 
@@ -190,6 +193,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
                     positions=positions,
                     outcomes=outcomes,
                     marks=positions,
+                    corrections=[(each, SEARCH if each % 2 else None) for each in positions],
                     changed_tools=positions,
                     promotions=positions,
                     documents=[
@@ -207,6 +211,13 @@ steps: st.SearchStrategy[Step] = st.one_of(
     ),
     st.builds(
         lambda workspace, number: lambda store: store.add_mark(make_mark(number, workspace)),
+        workspaces,
+        st.integers(0, 3),
+    ),
+    st.builds(
+        lambda workspace, number: (
+            lambda store: store.add_correction(make_correction(number, workspace))
+        ),
         workspaces,
         st.integers(0, 3),
     ),

@@ -37,7 +37,8 @@ async def test_what_was_acknowledged_survives_sigkill_exactly_once(tmp_path: Pat
     for round_number in range(3):
         told += acknowledged_before_kill(tmp_path, round_number, enough=300)
     marked = [line.removeprefix("mark ") for line in told if line.startswith("mark ")]
-    acknowledged = [line for line in told if not line.startswith("mark ")]
+    said = {line.removeprefix("correction ") for line in told if line.startswith("correction ")}
+    acknowledged = [line for line in told if " " not in line]
     assert len(set(acknowledged)) == len(acknowledged) > 500
     async with await open_sqlite_store(tmp_path) as store:
         found = await store.get_executions(WORKSPACE, acknowledged)
@@ -54,6 +55,15 @@ async def test_what_was_acknowledged_survives_sigkill_exactly_once(tmp_path: Pat
         waiting = await store.pending_marks(len(marks))
         [counted] = await store.get_statistics([SEARCH])
         assert int(counted.data) == len(marks) - len(waiting)
+        corrections = await store.list_corrections(WORKSPACE, 1_000_000)
+        assert {each.correction_id for each in corrections} >= said
+        assert len(said) > 0
+        # And each correction by the commit that tied it to its tool.
+        untied = await store.pending_corrections(len(corrections))
+        [healthy] = await store.get_health([SEARCH])
+        assert int(healthy.data) == len(corrections) - len(untied)
+        tied = await store.list_corrections(WORKSPACE, len(corrections), tool=SEARCH)
+        assert len(tied) == int(healthy.data)
         held = await store.get_promotion(WORKSPACE, "search")
         [latest] = await store.promotion_history(WORKSPACE, "search", 1)
         assert held == latest.promoted

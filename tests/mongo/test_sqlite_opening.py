@@ -24,9 +24,11 @@ from mongo.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from tests.mongo.log_store_samples import (
     SEARCH,
     WORKSPACE,
+    make_correction,
     make_execution,
     make_executions,
     make_id,
+    make_mark,
     make_suggestion,
     make_tool,
 )
@@ -372,6 +374,36 @@ async def test_executions_that_were_learned_from_before_there_were_statistics_ar
             assert await store.get_fact(WITHOUT_STATISTICS) == "2"
     async with await open_sqlite_store(tmp_path) as store:
         await store.reset_index()
+        assert await store.get_fact(WITHOUT_STATISTICS) is None
+
+
+@pytest.mark.parametrize("known", [None, "1"], ids=["complete", "lacking"])
+async def test_a_store_of_the_third_version_keeps_what_it_has_and_says_what_it_lacks(
+    tmp_path: Path, known: str | None
+) -> None:
+    """Everything learned from then is without health; marks, tools and queues stay as they were."""
+    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:3]) as store:
+        await store.append(WORKSPACE, make_executions(3))
+        await store.add_mark(make_mark(1))
+        await store.put_tool(make_tool("a"))
+        waiting = await store.pending(10)
+        if known is not None:
+            await store.put_fact(WITHOUT_STATISTICS, known)
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection, connection:
+        learned = [(each.position,) for each in waiting[:2]]
+        connection.executemany("DELETE FROM pending WHERE position = ?", learned)
+    for _ in range(2):
+        async with await open_sqlite_store(tmp_path) as store:
+            assert await store.get_fact(WITHOUT_STATISTICS) == "2"
+            assert await store.counts(WORKSPACE) == StoreCounts(3, 3, 1, 0)
+            assert await store.pending(10) == waiting[2:]
+            assert len(await store.list_marks(SEARCH, 10)) == 1
+            assert await store.list_health(WORKSPACE, 10) == []
+    async with await open_sqlite_store(tmp_path) as store:
+        assert await store.add_correction(make_correction(1))
+        assert await store.latest_call(WORKSPACE, "s-1") == waiting[2]
+        await store.reset_index()
+        assert await store.counts(WORKSPACE) == StoreCounts(3, 6, 1, 0)
         assert await store.get_fact(WITHOUT_STATISTICS) is None
 
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.wire import Tool
-from mongo.records import StoredTool
+from mongo.records import HealthRow, IndexCommit, StoredTool, ToolKey
 from mongo.sqlite import open_sqlite_store
+from retrieval.health.tool_health import KnownHealth, Weak
 from retrieval.memory import Memory, with_change
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -86,3 +87,22 @@ async def test_a_read_that_began_before_a_change_is_not_kept(tmp_path: Path) -> 
             assert (await memory.registry("w")).by_id["a"] == new
             assert await memory.tools("w") == [new]
             await store.put_tool(old)
+
+
+async def test_health_is_kept_by_its_size(tmp_path: Path) -> None:
+    """Of tools of which much is remembered fewer are kept, the latest asked for."""
+    known = KnownHealth(recent_weak=[Weak(at=AT, execution_id="x", why="w" * 40_000)])
+    data = known.model_dump_json().encode()
+    rows = [HealthRow(ToolKey("w", None, f"tool-{number}"), data, AT) for number in range(300)]
+    async with await open_sqlite_store(tmp_path) as store:
+        await store.commit_index(IndexCommit([], health=rows))
+        memory = Memory(store)
+        read = [(await memory.health([row.tool]))[row.tool] for row in rows]
+        for row, before in ((rows[-1], read[-1]), (rows[-200], read[-200])):
+            assert (await memory.health([row.tool]))[row.tool] is before
+        again = (await memory.health([rows[0].tool]))[rows[0].tool]
+        assert again == read[0]
+        assert again is not read[0]
+        memory.forget_health([row.tool for row in rows])
+        together = await memory.health([rows[1].tool, rows[0].tool, ToolKey("w", None, "none")])
+        assert list(together.values()) == [read[1], read[0]]

@@ -1,13 +1,15 @@
 """Fixtures of the SDK's tests."""
 
+import inspect
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 
+from aftercall.client import AsyncClient, Client
 from aftercall.wire import Execution
-from tests.sdk.loopback import Loopback
+from tests.sdk.loopback import Loopback, Scripted
 
 
 @pytest.fixture
@@ -15,6 +17,25 @@ def service() -> Iterator[Loopback]:
     """A real HTTP service on loopback that can be told to fail."""
     with Loopback() as service:
         yield service
+
+
+@pytest.fixture
+def scripted(service: Loopback) -> Scripted:
+    """The same service, whose next answers are given."""
+    return Scripted(service)
+
+
+@pytest.fixture(params=[Client, AsyncClient], ids=["sync", "async"])
+async def call(service: Loopback, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+    """Calls a method of either client by its name."""
+    client = request.param(service.url)
+
+    async def method(name: str, *args: Any, **options: Any) -> Any:
+        answer = getattr(client, name)(*args, **options)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    yield method
+    await method("close")
 
 
 @pytest.fixture

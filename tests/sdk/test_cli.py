@@ -220,6 +220,23 @@ def test_durations_are_told_in_their_two_largest_units(seconds: float, text: str
     assert duration(seconds) == text
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["take", ""], "ID must not be empty"),
+        (["take", "x", "--reason", "y" * 2_001], "2,000 characters at most"),
+    ],
+)
+def test_a_recommendation_that_is_named_wrongly_is_told_in_one_line(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is sent."""
+    assert run("recommendations", *words) == 1
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+
+
 def test_command_errors_are_part_of_the_family() -> None:
     """Whatever a command raises for a person to read derives from one class."""
     assert issubclass(ConfigurationError, AftercallError)

@@ -47,6 +47,7 @@ METHODS = [
     "namespaces", "best_tool", "find_tools", "mark_failure", "tool_failures", "promote",
     "get_promotion", "remove_promotion", "rollback_promotion", "promotion_history",
     "export_promotions", "import_promotions", "find_evolutions", "recommendations",
+    "change_recommendation", "correct", "corrections", "tool_health", "boundaries", "known_tools",
 ]  # fmt: skip
 FAILURE = {"outcome": "failure", "error": {"type": "ValidationError", "message": "topK too large"}}
 

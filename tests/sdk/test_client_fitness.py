@@ -1,19 +1,16 @@
 """Both clients' methods for choosing tools and for promotions: what they send, what they read."""
 
-import inspect
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from aftercall.client import AsyncClient, Client
 from aftercall.errors import ProtocolError, ServiceFailedError
 from aftercall.promotions_file import parse_promotions
 from aftercall.redaction import Redactor
 from aftercall.wire import Promotion
-from tests.sdk.loopback import Handler, Loopback
+from tests.sdk.loopback import Loopback, Scripted
 
 SECRET = "sk-live-abcdefghijklmnop1234"  # noqa: S105  # planted
 WITHOUT = Redactor()
@@ -81,49 +78,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str, Any]] = {
         ("say hi",), {"limit": 1}, "POST /evolutions/find",
         {"evolutions": [{"namespace": "n", "promotion": PROMOTION, "similarity": 0.4}]},
     ),
-    "recommendations": (
-        (), {}, "GET /recommendations",
-        {"recommendations": [{
-            "kind": "review_promotion", "namespace": "n", "message": "m", "confidence": 0.9,
-            "evidence": STATUS,
-        }]},
-    ),
 }  # fmt: skip
-
-
-class Scripted:
-    """A service whose next answers are given."""
-
-    def __init__(self, service: Loopback) -> None:
-        self.service = service
-
-    def answers(self, body: Any) -> None:
-        def fault(handler: Handler) -> None:
-            handler.send_raw(204, b"") if body is None else handler.send_json(200, body)
-
-        self.service.fail(fault, times=1)
-
-    @property
-    def request(self) -> tuple[str, Any]:
-        last = self.service.requests[-1]
-        return f"{last.method} {last.path}", json.loads(last.body) if last.body else None
-
-
-@pytest.fixture
-def scripted(service: Loopback) -> Scripted:
-    return Scripted(service)
-
-
-@pytest.fixture(params=[Client, AsyncClient], ids=["sync", "async"])
-async def call(service: Loopback, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    client = request.param(service.url)
-
-    async def method(name: str, *args: Any, **options: Any) -> Any:
-        answer = getattr(client, name)(*args, **options)
-        return await answer if inspect.isawaitable(answer) else answer
-
-    yield method
-    await method("close")
 
 
 @pytest.mark.parametrize("name", CALLS)

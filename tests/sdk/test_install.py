@@ -96,7 +96,7 @@ def test_the_examples_of_the_readme_work(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     text = (SDK / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 9
+    assert len(blocks) == 12
     source = "\n".join(blocks)
     for there, here in {
         "http://127.0.0.1:8799": service.url,
@@ -114,4 +114,6 @@ def test_the_examples_of_the_readme_work(
     assert [request.path for request in service.requests].count("/suggest") == 1
     printed = capsys.readouterr().out
     assert "token=[redacted:string:9-16]" in printed
+    assert "success_no_parse\nwrong_tool_boundary\n" in printed
+    assert "{'titles': ['Alien']}\n/titles min_items\nlow_utility 0.6\n" in printed
     assert "HELLO\nTrue GOOD DAY the first tool succeeded\n" in printed

@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.bounded import bounded_json
 from aftercall.errors import ConfigurationError, ServiceUnreachableError
 from aftercall.json_values import JsonObject, check_json_value
+from aftercall.outcomes import Outcome
 from aftercall.reflection import (
     ReflectedResult,
     ReflectionPolicy,
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.reflection.bounded import bounded_json
+from aftercall.reflection.advice import describe_suggestion
 from aftercall.reflection.failure_rates import FailureRates
 from aftercall.reflection.retry_rules import Failure, RetryRules
 from aftercall.wire import Change, Execution, ExecutionError, SuggestResponse, ToolAnnotations
@@ -436,6 +438,30 @@ async def test_the_original_exception_can_be_raised_with_the_suggestions(run: Ru
     assert reflected.suggestions == [offer]
 
 
+async def test_an_exception_without_a_text_is_a_failed_call(run: Run) -> None:
+    """Whatever a tool's own exception does when it is read, it is what comes back."""
+
+    class MuteError(Exception):
+        @property
+        def code(self) -> int:
+            raise RuntimeError("no code")
+
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    def mute(_: JsonObject) -> str:
+        raise MuteError
+
+    tool = PickyTool()
+    tool.run = mute  # type: ignore[method-assign]
+    reflected, _, records = await run(tool, answer())
+    assert isinstance(reflected.exception, MuteError)
+    [execution] = records.executions
+    assert execution.error is not None
+    assert (execution.error.type, execution.error.code) == ("MuteError", None)
+    assert "cannot be read" in execution.error.message
+
+
 async def test_cancelling_the_call_is_not_a_failure() -> None:
     """A cancelled call has no outcome: nothing is recorded, asked or retried."""
     records, service = Records(), AsyncScripted()
@@ -675,3 +701,75 @@ def test_advice_is_bounded_and_quotes_foreign_text() -> None:
     assert len(text) <= 2000
     assert '\\n\\"instructions' in text
     assert "ignore all\n" not in text
+
+
+# Typed outcomes: what is mended at once, and what is referred
+
+
+class _Typed(PickyTool):
+    """Returns a typed error for all parameters but those it knows."""
+
+    def __init__(self, error_type: str, *accepted: JsonObject) -> None:
+        super().__init__(*accepted)
+        self.error_type = error_type
+
+    def run(self, parameters: JsonObject) -> Any:
+        self.calls.append(dict(parameters))
+        if parameters in self.accepted:
+            return Outcome.ok("done")
+        return Outcome.error(self.error_type, "not so", evidence="seen")
+
+
+@pytest.mark.parametrize("kind", ["wrong_tool_boundary", "low_utility"])
+@pytest.mark.parametrize("may_repeat", [False, True])
+async def test_a_referral_is_recorded_and_never_retried(
+    run: Run, kind: str, may_repeat: bool
+) -> None:
+    """However sure the suggestion and however safe: it is handed to the caller, with the reason."""
+    tool = _Typed(kind, GOOD)
+    offers = [
+        suggestion(action="switch_tool", tool="other"), suggestion(change("/topK", 10)),
+    ]  # fmt: skip
+    for script in (offers, list(reversed(offers)), []):
+        said = answer(*script, category="unknown")
+        result, service, records = await run(tool, said, may_repeat=may_repeat)
+        assert not result.succeeded
+        assert result.error is not None
+        assert (result.error.type, result.error.details) == (kind, {"evidence": "seen"})
+        assert result.suggestions == script
+        assert f"{kind} is a referral" in result.note
+        [execution] = records.executions
+        assert (execution.outcome, execution.error) == ("failure", result.error)
+        assert service.asked == [execution]
+    assert len(tool.calls) == 3
+
+
+async def test_a_referral_is_one_whether_the_service_answers_or_not(run: Run) -> None:
+    """The tool's own word counts; nothing is waited for."""
+    result, _, _ = await run(_Typed("low_utility", GOOD), ServiceUnreachableError("away"))
+    assert "low_utility is a referral" in result.note
+
+
+@pytest.mark.parametrize("kind", ["contract_violation", "execution", "DiskFull"])
+async def test_faults_of_the_implementation_are_mended_at_once(run: Run, kind: str) -> None:
+    """As any other failure; a contract broken by a call that may have written is left alone."""
+    offer = suggestion(change("/topK", 10))
+    tool = _Typed(kind, GOOD)
+    result, _, records = await run(tool, answer(offer, category="contract_violation"))
+    assert result.note == "repaired via reflection"
+    assert [each.outcome for each in records.executions] == ["failure", "success"]
+    assert records.executions[1].result == "done"
+    unsafe = answer(offer, category="contract_violation", safe=False)
+    result, _, records = await run(_Typed(kind, GOOD), unsafe)
+    assert "could repeat a side effect" in result.note
+    assert len(records.executions) == 1
+
+
+def test_a_split_is_told_in_words() -> None:
+    """Tools to use in order, or jobs in the tool's own words, quoted."""
+    switch = suggestion(action="switch_tool", tool="a").model_copy(update={"split": ["a", "b"]})
+    jobs = suggestion(action="escalate").model_copy(update={"split": ['fetch "it"', "read"]})
+    assert 'split the task over other tools, in this order: "a", then "b"' in (
+        describe_suggestion(switch)
+    )
+    assert 'the task is several jobs: "fetch \\"it\\"", then "read"' in describe_suggestion(jobs)

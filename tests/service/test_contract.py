@@ -40,6 +40,7 @@ def test_an_execution_is_read_back_as_it_was_sent(service: RunningService) -> No
         suggestionId=str(uuid4()),
         inputSchema={"type": "object"},
         result={"ünïcode": ["✓", 1.5, None, True, {"a": []}]},
+        resultStatus="partial",
     )
     service.record(sent)
     stored = service.client.get(f"/executions/{sent['executionId']}").json()

@@ -359,9 +359,10 @@ def test_a_promotion_that_fails_more_is_reported_and_not_undone(tmp_path: Any) -
         assert (found["kind"], found["namespace"]) == ("review_promotion", "translator")
         assert "13 of 20 calls against 1 of 20 calls" in found["message"]
         assert found["confidence"] > 0.95
-        assert found["evidence"]["failsMore"] is True
+        promotion = found["evidence"]["promotion"]
+        assert promotion["failsMore"] is True
         status = service.client.get("/namespaces/translator/promotion").json()
-        assert status["evolved"]["failures"] == found["evidence"]["evolved"]["failures"] == 13
+        assert status["evolved"]["failures"] == promotion["evolved"]["failures"] == 13
         assert service.client.get("/tools/translator?useEvolved=true").json()["version"] == "1.1.0"
 
 

@@ -4,9 +4,14 @@
 
 Every tool call is recorded; one that fails is asked about, and retried where that is safe. On the
 way of a call that succeeds nothing is awaited but the call itself.
+
+    deliverables={"find_movies": Deliverable.from_dict({"titles": {"min_items": 1}})}
+
+makes a result that breaks its deliverable a failed call, of type `contract_violation`.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from uuid import uuid4
 
 import mcp_types
@@ -16,7 +21,14 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools.base import Tool, ToolResult
 
 from aftercall.adapters.fastmcp_caller import caller_of
-from aftercall.adapters.fastmcp_results import ToolResultReader, with_advice, with_repair
+from aftercall.adapters.fastmcp_contracts import delivered, in_canonical_shape, with_violation
+from aftercall.adapters.fastmcp_results import (
+    META_KEY,
+    ToolResultReader,
+    with_advice,
+    with_repair,
+)
+from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
 from aftercall.json_values import JsonObject, make_json_value
 from aftercall.reflection import (
     AsyncSuggester,
@@ -30,6 +42,9 @@ from aftercall.wire.execution import Execution
 from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
 
 _READER = ToolResultReader()
+
+DeliverableOf = Callable[[str | None, str], Deliverable | None]
+"""Server and tool -> what the tool's results must be."""
 
 # What FastMCP itself turns into an `isError` result. Anything else is a matter of the protocol or
 # of authorisation, has its own form on the wire, and keeps it.
@@ -52,6 +67,12 @@ class ReflectionMiddleware(Middleware):
         rates: failure counts per tool, to share with others; own ones when None.
         locate: server and tool behind an exposed tool name, where the two differ (a gateway);
             `server_name` and the name itself when None.
+        deliverables: what the results of tools must be, by tool name, or a function of server and
+            tool. Structured content is checked, or the JSON in the text where there is none, in
+            its canonical shape. The caller gets that shape too, except for tools that announce an
+            output schema, against which clients check what they get. A result that breaks its
+            deliverable is recorded and asked about as a failure, and reaches the caller as an
+            error result: the tool's own content first, then what it breaks.
     """
 
     def __init__(
@@ -64,6 +85,7 @@ class ReflectionMiddleware(Middleware):
         policy: ReflectionPolicy | None = None,
         rates: FailureRates | None = None,
         locate: Callable[[str], tuple[str | None, str]] | None = None,
+        deliverables: Mapping[str, Deliverable] | DeliverableOf | None = None,
     ) -> None:
         self._client = client
         self._recorder = recorder
@@ -72,6 +94,9 @@ class ReflectionMiddleware(Middleware):
         self._policy = policy or ReflectionPolicy()
         self._rates = rates or FailureRates()
         self._locate = locate or self._own_tool
+        self._deliverable_of = (
+            deliverables if callable(deliverables) else _by_name(deliverables or {})
+        )
         self._process_session = str(uuid4())
 
     async def on_call_tool(
@@ -87,6 +112,7 @@ class ReflectionMiddleware(Middleware):
         request = context.message
         arguments: JsonObject = request.arguments or {}
         server_name, tool_name = self._locate(request.name)
+        wanted = self._deliverable_of(server_name, tool_name)
         caller = caller_of(
             context.fastmcp_context, agent=self._agent, process_session=self._process_session
         )
@@ -109,9 +135,14 @@ class ReflectionMiddleware(Middleware):
             context=caller.context,
             policy=self._policy,
             rates=self._rates,
-            reader=_READER,
+            reader=_READER if wanted is None else _reader_for(wanted),
         )
-        return _present(reflected)
+        if wanted is None:
+            return _present(reflected)
+        if reflected.succeeded:
+            shown = _present(reflected)
+            return await _shaped(shown, wanted, context.fastmcp_context, request.name)
+        return _present_violation(reflected) if _is_violation(reflected) else _present(reflected)
 
     def _own_tool(self, name: str) -> tuple[str | None, str]:
         return self._server_name, name
@@ -142,12 +173,60 @@ class _ToolDescribing:
         return await self._client.suggest(execution, limit=limit, annotations=annotations)
 
     async def _tool(self) -> Tool | None:
-        try:
-            return (
-                await self._context.fastmcp.get_tool(self._exposed_name) if self._context else None
-            )
-        except Exception:  # noqa: BLE001  # the tool's server is away; the question still helps
-            return None
+        return await _known_tool(self._context, self._exposed_name)
+
+
+async def _known_tool(context: Context | None, exposed_name: str) -> Tool | None:
+    try:
+        return await context.fastmcp.get_tool(exposed_name) if context else None
+    except Exception:  # noqa: BLE001  # the tool's server is away; what it said still counts
+        return None
+
+
+def _by_name(deliverables: Mapping[str, Deliverable]) -> DeliverableOf:
+    return lambda _, tool_name: deliverables.get(tool_name)
+
+
+def _reader_for(wanted: Deliverable) -> DeliverableReader[ToolResult]:
+    return DeliverableReader(_READER, wanted, lambda result: delivered(result, wanted))
+
+
+def _is_violation(reflected: ReflectedResult[ToolResult]) -> bool:
+    """Whether the tool itself said that it succeeded, and only the deliverable says otherwise."""
+    error, result = reflected.error, reflected.result
+    is_success = reflected.exception is None and result is not None and not result.is_error
+    return is_success and error is not None and error.type == CONTRACT_VIOLATION
+
+
+def _present_violation(reflected: ReflectedResult[ToolResult]) -> ToolResult:
+    """What the tool gave, what that breaks, and then the suggestions."""
+    if reflected.error is None:
+        return reflected.value()
+    told = with_violation(reflected.value(), reflected.error)
+    if not reflected.advice:
+        return told
+    advised = with_advice(told, reflected)
+    violation, advice = (told.meta or {})[META_KEY], (advised.meta or {})[META_KEY]
+    return ToolResult(
+        content=advised.content,
+        structured_content=advised.structured_content,
+        meta={**(advised.meta or {}), META_KEY: {**violation, **advice}},
+        is_error=True,
+    )
+
+
+async def _shaped(
+    result: ToolResult, wanted: Deliverable, context: Context | None, exposed_name: str
+) -> ToolResult:
+    """The canonical shape, where the tool has not promised another one to its callers."""
+    if not _READER.is_outcome(result):
+        return result
+    # Linear in the result, which may be of any size: not on the event loop.
+    shaped = await asyncio.to_thread(in_canonical_shape, result, wanted)
+    if shaped is None:
+        return result
+    tool = await _known_tool(context, exposed_name)
+    return result if tool is None or tool.output_schema is not None else shaped
 
 
 def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:

@@ -8,6 +8,7 @@ from typing import Self, TypeVar
 import httpx2
 
 from aftercall.client import endpoints
+from aftercall.client.async_boundaries import AsyncBoundaryMethods
 from aftercall.client.async_fitness import AsyncFitnessMethods
 from aftercall.client.requests import Request
 from aftercall.client.transport import (
@@ -43,7 +44,7 @@ _LARGE_BATCH = 20
 """Executions whose redaction may hold up an event loop: some 30 microseconds each."""
 
 
-class AsyncClient(AsyncFitnessMethods):
+class AsyncClient(AsyncFitnessMethods, AsyncBoundaryMethods):
     """Talks to the service from asyncio code; an async context manager.
 
     Args:

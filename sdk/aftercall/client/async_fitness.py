@@ -20,7 +20,6 @@ from aftercall.wire import (
     PromotionsReceipt,
     PromotionStatus,
     RankingMode,
-    Recommendation,
     Severity,
     SimilarFailure,
 )
@@ -172,7 +171,3 @@ class AsyncFitnessMethods:
         """Promotions of the past for scenarios like this one, nearest first; `limit` 1 to 50."""
         question = EvolutionRequest(scenario=scenario, limit=limit)
         return await self.send(endpoints.find_evolutions(question, self._redactor))
-
-    async def recommendations(self) -> list[Recommendation]:
-        """What the evidence suggests to a tool builder, surest first."""
-        return await self.send(endpoints.recommendations())

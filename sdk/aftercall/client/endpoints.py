@@ -1,7 +1,7 @@
 """The endpoints for calls and tools as plain data: what is sent, and how the answer is read.
 
-Both clients share them; those for fitness stand in `fitness_endpoints`. Nothing is sent from here;
-secrets are masked here.
+Both clients share them; those for fitness and boundaries stand in `fitness_endpoints` and
+`boundary_endpoints`. Nothing is sent from here; secrets are masked here.
 """
 
 from collections.abc import Sequence

@@ -26,8 +26,6 @@ from aftercall.wire import (
     PromotionsReceipt,
     PromotionStatus,
     RankingMode,
-    Recommendation,
-    RecommendationList,
     SimilarFailure,
     ToolFailures,
 )
@@ -155,12 +153,6 @@ def find_evolutions(
     return Request(
         "POST", "/evolutions/find", lambda content: read(content).evolutions, body(clean)
     )
-
-
-def recommendations() -> Request[list[Recommendation]]:
-    """`GET /recommendations`."""
-    read = reads(RecommendationList)
-    return Request("GET", "/recommendations", lambda content: read(content).recommendations)
 
 
 def find_question(

@@ -1,6 +1,6 @@
 """One request as plain data: what is sent, and how the answer is read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import quote, urlencode
@@ -47,8 +47,10 @@ def segment(text: str) -> str:
     return quote(text, safe="") if text.strip(".") else text.replace(".", "%2E")
 
 
-def query(fields: Mapping[str, str | int | bool | None]) -> str:
+def query(fields: Mapping[str, str | int | bool | Sequence[str] | None]) -> str:
     """The query of a path with its question mark; empty when no field has a value.
+
+    A field of several texts stands there once for each.
 
     Raises:
         ValueError: it is too long for a URL.
@@ -58,7 +60,7 @@ def query(fields: Mapping[str, str | int | bool | None]) -> str:
         for name, value in fields.items()
         if value is not None
     }
-    text = urlencode(given, quote_via=quote)
+    text = urlencode(given, doseq=True, quote_via=quote)
     if len(text) > MAX_QUERY_CHARS:
         raise ValueError(
             f"the question has {len(text):,} characters as it is sent; at most "

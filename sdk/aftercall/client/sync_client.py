@@ -14,6 +14,7 @@ import httpx2
 
 from aftercall.client import endpoints
 from aftercall.client.requests import Request
+from aftercall.client.sync_boundaries import BoundaryMethods
 from aftercall.client.sync_fitness import FitnessMethods
 from aftercall.client.transport import (
     BASE_URL,
@@ -45,7 +46,7 @@ from aftercall.wire import (
 T = TypeVar("T")
 
 
-class Client(FitnessMethods):
+class Client(FitnessMethods, BoundaryMethods):
     """Talks to the service; a context manager. May be shared between threads.
 
     Args:

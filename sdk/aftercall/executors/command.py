@@ -43,11 +43,13 @@ from aftercall.executors.protocol import (
     ExecutorResult,
     evolved_file_of,
     implementation_of,
+    result_of,
     titled,
 )
 from aftercall.executors.threads import in_thread
-from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
+from aftercall.json_values import JsonObject, JsonValue, clean_text
 from aftercall.local_files import MissingFileError, UnsafePathError, resolve_file
+from aftercall.outcomes import typed_error_in_text
 from aftercall.wire.execution import ExecutionError
 from aftercall.wire.tool import Tool
 
@@ -91,7 +93,8 @@ class CommandExecutor:
     """Runs the command lines of tools whose files lie on this machine.
 
     The result is what the tool writes to standard output: read as JSON, or else as text without its
-    last line end. An exit status other than 0 is a failure, told by the end of standard error.
+    last line end. An exit status other than 0 is a failure, told by the end of standard error. The
+    JSON of a typed error (`Outcome.to_dict`) is that failure, whatever the exit status.
 
     Args:
         root: the folder that evolved files are relative to: that of `.tool_promotions.json`.
@@ -190,10 +193,8 @@ class CommandExecutor:
         if finished.status != 0:
             raise ToolFailedError(_failure(finished))
         if len(finished.stdout) > _LARGE_BYTES:
-            value = await in_thread(partial(_result, finished.stdout))
-        else:
-            value = _result(finished.stdout)
-        return ExecutorResult(value, _details(finished))
+            return await in_thread(partial(_result, finished))
+        return _result(finished)
 
     def _prepare(self, tool: Tool, input_data: JsonValue) -> tuple[Command, CommandLine]:
         implementation = implementation_of(tool)
@@ -237,12 +238,18 @@ def _folder(what: str, path: Path | str) -> Path:
     return folder
 
 
-def _result(stdout: bytes) -> JsonValue:
-    text = stdout.decode("utf-8", "replace")
+def _result(finished: Finished) -> ExecutorResult:
+    """What was written, read.
+
+    Raises:
+        ToolFailedError: it is the JSON of a typed error.
+    """
+    text = finished.stdout.decode("utf-8", "replace")
     try:
-        return make_json_value(json.loads(text))
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        return clean_text(text.removesuffix("\n").removesuffix("\r"))
+        value = text.removesuffix("\n").removesuffix("\r")
+    return result_of(value, _details(finished))
 
 
 def _details(finished: Finished) -> JsonObject:
@@ -251,7 +258,12 @@ def _details(finished: Finished) -> JsonObject:
 
 
 def _failure(finished: Finished) -> ExecutionError:
-    """The last line that says what kind of error it was, else the end of what was written."""
+    """The typed error on standard output, if it is one; else the end of what was written.
+
+    Of that the last line counts, when it says what kind of error it was.
+    """
+    if typed := typed_error_in_text(finished.stdout.decode("utf-8", "replace")):
+        return typed
     text = finished.stderr.decode("utf-8", "replace").strip()
     text = text or finished.stdout.decode("utf-8", "replace").strip()
     details: JsonObject = {"exitStatus": finished.status, "stderr": last_chars(text, _STDERR_CHARS)}

@@ -1,30 +1,26 @@
 """How running a tool ends when it does not succeed.
 
-ToolFailedError       the tool failed; `ran` is False when it was rejected before it ran
-└── ToolRefusedError      this machine did not run it: not allowed, not there, no way to run it
+ToolFailedError            the tool failed; `ran` is False when it was rejected before it ran
+├── ToolRefusedError           this machine did not run it: not allowed, not there, no way to run it
+└── ContractViolationError     (contracts) it returned, but not what its deliverable asks for
 """
 
-from aftercall.errors import AftercallError
 from aftercall.json_values import JsonObject, clean_text, make_json_value
+from aftercall.outcomes import ToolFailedError
 from aftercall.wire.execution import ExecutionError
+
+__all__ = [
+    "MAX_MESSAGE_CHARS",
+    "ToolFailedError",
+    "ToolRefusedError",
+    "last_chars",
+    "rejected",
+    "timed_out",
+    "tool_error",
+]
 
 MAX_MESSAGE_CHARS = 8_000
 """Of an error's message that is kept; its end, where command lines say what went wrong."""
-
-
-class ToolFailedError(AftercallError):
-    """A tool failed. `error` is what it said; `ran` tells whether it may have done anything.
-
-    `execution_id` is the recorded call's, once it has been recorded.
-    """
-
-    ran = True
-
-    def __init__(self, error: ExecutionError, *, ran: bool = True) -> None:
-        super().__init__(f"{error.type}: {error.message}")
-        self.error = error
-        self.ran = ran
-        self.execution_id: str | None = None
 
 
 class ToolRefusedError(ToolFailedError):

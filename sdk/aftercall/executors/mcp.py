@@ -27,6 +27,7 @@ from aftercall.executors.protocol import (
     titled,
 )
 from aftercall.json_values import JsonValue, make_json_value
+from aftercall.outcomes import error_in_result, status_in_result, unwrapped
 from aftercall.reflection.result_reader import read_exception
 from aftercall.wire.tool import Tool
 
@@ -81,8 +82,8 @@ class McpExecutor:
         """Call the tool by its name.
 
         Raises:
-            ToolFailedError: the result says `isError`, the server refused the call (`ran` is False
-                then), or the time is up.
+            ToolFailedError: the result says `isError` or is a typed error, the server refused the
+                call (`ran` is False then), or the time is up.
             ToolRefusedError: the server is not named here or cannot be reached.
         """
         client = self._clients.get(tool.server_name or "")
@@ -107,9 +108,13 @@ class McpExecutor:
             if isinstance(error, TimeoutError) and limit.expired():
                 raise timed_out(timeout_s, "the server may work on") from error
             raise ToolFailedError(read_exception(error)) from error
+        typed = error_in_result(result.structured_content, _texts(result), is_error=result.is_error)
+        if typed is not None:
+            raise ToolFailedError(typed)
         if result.is_error:
             raise ToolFailedError(tool_error(ToolError.__name__, _text(result)))
-        return ExecutorResult(_value(result))
+        status = status_in_result(result.structured_content, result.meta)
+        return ExecutorResult(_value(result), status=status)
 
     async def _connect(self, name: str, client: "Client[Any]") -> None:
         async with self._connecting:
@@ -125,12 +130,12 @@ class McpExecutor:
 def _value(result: CallToolResult) -> JsonValue:
     """The structured content, or else the text of the blocks."""
     if result.structured_content is not None:
-        content = make_json_value(result.structured_content)
-        # FastMCP wraps what is no object, as MCP has structured content be one.
-        if isinstance(content, dict) and set(content) == {"result"}:
-            return content["result"]
-        return content
+        return make_json_value(unwrapped(result.structured_content))
     return make_json_value(_text(result))
+
+
+def _texts(result: CallToolResult) -> list[str]:
+    return [block.text for block in result.content if isinstance(block, mcp_types.TextContent)]
 
 
 def _text(result: CallToolResult) -> str:

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonObject, JsonValue, make_json_value
+from aftercall.outcomes import Outcome
 from aftercall.wire.tool import Tool
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -13,10 +14,24 @@ DEFAULT_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ExecutorResult:
-    """What a tool returned; `details` tell how, such as what it wrote to standard error."""
+    """What a tool returned; `details` tell how, such as what it wrote to standard error.
+
+    `status` is the tool's own word for its success, such as `success_no_parse`.
+    """
 
     value: JsonValue
     details: JsonObject = field(default_factory=dict)
+    status: str | None = None
+
+
+def result_of(returned: object, details: JsonObject | None = None) -> ExecutorResult:
+    """What a tool returned, made plain JSON: an `Outcome`, or anything else (`Outcome.coerce`).
+
+    Raises:
+        ToolFailedError: it returned a typed error.
+    """
+    outcome = Outcome.coerce(returned)
+    return ExecutorResult(make_json_value(outcome.unwrap()), details or {}, outcome.status)
 
 
 class Executor(Protocol):

@@ -18,10 +18,11 @@ from aftercall.executors.protocol import (
     DEFAULT_TIMEOUT_S,
     ExecutorResult,
     evolved_file_of,
+    result_of,
     titled,
 )
 from aftercall.executors.threads import in_thread
-from aftercall.json_values import JsonValue, make_json_value
+from aftercall.json_values import JsonValue
 from aftercall.reflection.result_reader import read_exception
 from aftercall.versions import same_version
 from aftercall.wire.tool import Tool
@@ -39,6 +40,8 @@ class _Registered:
 
 class PythonExecutor:
     """Runs callables that were registered under a tool's id or name.
+
+    They return their result, or an `aftercall.outcomes.Outcome` to say more about it.
 
     An object as input becomes keyword arguments, any other value the only argument, None no
     argument. What does not fit the signature is rejected before the callable runs. Plain functions
@@ -79,7 +82,8 @@ class PythonExecutor:
         """Call it; the result is made plain JSON.
 
         Raises:
-            ToolFailedError: it raised, took too long, or the input does not fit its signature.
+            ToolFailedError: it raised or returned a typed error, took too long, or the input does
+                not fit its signature.
             ToolRefusedError: no callable is registered for this version.
         """
         registered = self._found(tool)
@@ -110,7 +114,7 @@ class PythonExecutor:
             if isinstance(error, TimeoutError) and limit.expired():
                 raise timed_out(timeout_s, "a thread cannot be stopped; it may run on") from error
             raise ToolFailedError(read_exception(error)) from error
-        return ExecutorResult(make_json_value(result))
+        return result_of(result)
 
     def _found(self, tool: Tool) -> _Registered | None:
         is_promoted = tool.is_evolved or evolved_file_of(tool) is not None

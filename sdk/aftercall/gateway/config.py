@@ -4,7 +4,11 @@
                     "wiki": {"url": "https://wiki.example/mcp", "headers": {"X-Key": "..."}}}}
 
 Fields that other programs keep in the same file are passed over. Variables are not expanded: what
-stands in the file is what is used.
+stands in the file is what is used. What is the gateway's own stands under `aftercall`, which other
+programs pass over in turn: what the results of a server's tools must be (`aftercall.contracts`).
+
+    {"mcpServers": {"films": {"command": "films", "aftercall": {
+        "deliverables": {"find_movies": {"fields": {"titles": {"min_items": 1}}}}}}}}
 """
 
 import json
@@ -14,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -21,13 +26,19 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 _HTTP_TYPES = ("http", "streamable-http", "streamableHttp")
 
+_OWN_KEY = "aftercall"
+_DELIVERABLES = "deliverables"
+
+_MAX_DELIVERABLES = 1_000
+"""Of one server; servers have some hundred tools at most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdioServer:
     """A server that the gateway starts and talks to over its standard streams.
 
     `env` is added to the few variables (PATH, HOME, ...) that MCP passes on; `timeout_s` bounds a
-    request, None does not.
+    request, None does not. `deliverables` are by the tool's own name.
     """
 
     name: str
@@ -36,6 +47,7 @@ class StdioServer:
     env: dict[str, str] = field(default_factory=dict)
     cwd: str | None = None
     timeout_s: float | None = None
+    deliverables: dict[str, Deliverable] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +58,7 @@ class HttpServer:
     url: str
     headers: dict[str, str] = field(default_factory=dict)
     timeout_s: float | None = None
+    deliverables: dict[str, Deliverable] = field(default_factory=dict)
 
 
 Server = StdioServer | HttpServer
@@ -139,6 +152,29 @@ class _Entry:
             raise self.error("timeout", "must be a number of milliseconds above 0")
         return value / 1000
 
+    def deliverables(self) -> dict[str, Deliverable]:
+        own = self._content.get(_OWN_KEY)
+        if own is None:
+            return {}
+        if not isinstance(own, dict):
+            raise self.error(_OWN_KEY, f'must be an object, such as {{"{_DELIVERABLES}": {{}}}}')
+        for key in own:
+            if key != _DELIVERABLES:
+                raise self.error(_OWN_KEY, f'has no {key[:80]!r}, only "{_DELIVERABLES}"')
+        by_tool = own.get(_DELIVERABLES, {})
+        if not isinstance(by_tool, dict) or len(by_tool) > _MAX_DELIVERABLES:
+            raise self.error(
+                _DELIVERABLES,
+                f"must be an object with a deliverable for each of {_MAX_DELIVERABLES:,} tools at "
+                "most, by the names that the server gives them",
+            )
+        return {
+            tool: Deliverable.from_dict(
+                wanted, place=f"{self._place}: deliverable of tool {tool!r}"
+            )
+            for tool, wanted in by_tool.items()
+        }
+
     def error(self, key: str, problem: str) -> ConfigurationError:
         return ConfigurationError(f'{self._place}: "{key}" {problem}')
 
@@ -161,6 +197,7 @@ def _server(entry: _Entry) -> Server:
         env=entry.mapping("env"),
         cwd=entry.text("cwd") if entry.has("cwd") else None,
         timeout_s=entry.timeout_s(),
+        deliverables=entry.deliverables(),
     )
 
 
@@ -173,7 +210,11 @@ def _http_server(entry: _Entry, kind: str | None) -> HttpServer:
     if not url.startswith(("http://", "https://")):
         raise entry.error("url", f"must start with http:// or https://, not {url!r}")
     return HttpServer(
-        name=entry.name, url=url, headers=entry.mapping("headers"), timeout_s=entry.timeout_s()
+        name=entry.name,
+        url=url,
+        headers=entry.mapping("headers"),
+        timeout_s=entry.timeout_s(),
+        deliverables=entry.deliverables(),
     )
 
 

@@ -13,9 +13,9 @@ from typing import Protocol
 import mcp_types
 from pydantic import ValidationError
 
+from aftercall.bounded import bounded_text
 from aftercall.errors import AftercallError, ApiError, RateLimitedError, ServiceFailedError
 from aftercall.json_values import make_json_value
-from aftercall.reflection.bounded import bounded_text
 from aftercall.wire.suggestion import ToolAnnotations
 from aftercall.wire.tool import Tool, ToolSpec
 

@@ -3,13 +3,16 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from difflib import get_close_matches
 from importlib.metadata import version
 from typing import Any, Protocol, TextIO
 
+import mcp_types
 from fastmcp import FastMCP
 
 from aftercall.adapters.fastmcp import ReflectionMiddleware
+from aftercall.contracts import Deliverable
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.instructions import InstructionsMiddleware
 from aftercall.gateway.provider import UpstreamProvider
@@ -64,6 +67,7 @@ def build_gateway(
                 agent=agent,
                 policy=policy,
                 locate=upstreams.locate,
+                deliverables=upstreams.deliverable,
             ),
             InstructionsMiddleware(upstreams.servers),
         ],
@@ -85,6 +89,8 @@ class _Upstreams:
         self, config: GatewayConfig, registry: ToolRegistry, errlog: TextIO | None
     ) -> None:
         self.are_several = len(config.servers) > 1
+        self._deliverables = {server.name: server.deliverables for server in config.servers}
+        self._absent: dict[str, set[str]] = {}
         self._registrar = ToolRegistrar(registry)
         self._relist = asyncio.Event()
         self.servers = [
@@ -92,7 +98,7 @@ class _Upstreams:
             for server in config.servers
         ]
         self.providers = {
-            upstream.name: UpstreamProvider(upstream, on_tools=self._registrar.offer)
+            upstream.name: UpstreamProvider(upstream, on_tools=self._listed)
             for upstream in self.servers
         }
 
@@ -109,6 +115,27 @@ class _Upstreams:
             longest = max(fitting, key=len)
             return longest, exposed.removeprefix(f"{longest}_")
         return None, exposed
+
+    def deliverable(self, server_name: str | None, tool_name: str) -> Deliverable | None:
+        """What the configuration says that the tool's results must be."""
+        return self._deliverables.get(server_name or "", {}).get(tool_name)
+
+    def _listed(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
+        """Register the tools, and say once which deliverables are for tools that are not there."""
+        self._registrar.offer(server_name, tools)
+        names = [tool.name for tool in tools]
+        absent = set(self._deliverables[server_name]).difference(names)
+        for name in sorted(absent - self._absent.get(server_name, set())):
+            nearest = get_close_matches(name, names, n=1)
+            cure = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            _logger.warning(
+                "the configuration has a deliverable for the tool %r of server %r, which lists "
+                "no such tool%s",
+                name[:80],
+                server_name,
+                cure,
+            )
+        self._absent[server_name] = absent
 
     def input_schema(self, exposed: str) -> dict[str, Any] | None:
         """The input schema of an exposed tool; None while it is not known."""

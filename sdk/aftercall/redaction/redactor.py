@@ -67,18 +67,19 @@ class Redactor:
         )
 
     def call(self, call: CallT) -> CallT:
-        """A copy of `call` without secrets in parameters, result, error, context and schema."""
+        """A copy of `call` without secrets in its parameters, result, error, context and schema."""
         echoes = self._echoes(call.tool_name, call.parameters)
         mask = _Mask(self, echoes)
         changes: dict[str, object] = {
             "parameters": self._parameters(call.tool_name, call.parameters, mask),
             "result": mask.value(call.result),
             "context": mask.optional_text(call.context),
+            "result_status": mask.optional_text(call.result_status),
         }
         if call.input_schema is not None:
             changes["input_schema"] = mask.schema(call.input_schema)
-        if call.session_id is not None and self.text(call.session_id) != call.session_id:
-            changes["session_id"] = _hashed(call.session_id)
+        if call.session_id is not None:
+            changes["session_id"] = self.session_id(call.session_id)
         error: ExecutionError | None = getattr(call, "error", None)
         if error is not None:
             changes["error"] = error.model_copy(
@@ -121,6 +122,10 @@ class Redactor:
     def text(self, text: str) -> str:
         """Text with the secrets in it masked."""
         return mask_secrets(text, _mask_text)
+
+    def session_id(self, session_id: str) -> str:
+        """The name of a session as its calls carry it: one in the form of a secret is hashed."""
+        return session_id if self.text(session_id) == session_id else _hashed(session_id)
 
     def is_secret_name(self, name: str) -> bool:
         """Whether a parameter of this name is masked whatever its value."""

@@ -8,8 +8,8 @@ to a bound, and the first line says that they are data.
 import json
 from collections.abc import Sequence
 
+from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonValue
-from aftercall.reflection.bounded import bounded_json, bounded_text
 from aftercall.wire.suggestion import Change, Suggestion
 
 MAX_ADVICE_CHARS = 2000
@@ -51,8 +51,13 @@ def _action(suggestion: Suggestion) -> str:
         return "; ".join(_describe_change(change) for change in suggestion.changes)
     if suggestion.action == "retry_unchanged":
         return f"call again unchanged after {(suggestion.retry_after_ms or 0) / 1000:g} s"
+    parts = [_quoted(part) for part in suggestion.split]
     if suggestion.action == "switch_tool":
+        if len(parts) > 1:
+            return f"split the task over other tools, in this order: {', then '.join(parts)}"
         return f"use another tool: {_quoted(suggestion.tool)}"
+    if parts:
+        return f"do not retry; the task is several jobs: {', then '.join(parts)}"
     return "do not retry; hand over to someone who can decide"
 
 

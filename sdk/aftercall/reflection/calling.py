@@ -25,7 +25,7 @@ from aftercall.json_values import JsonObject
 from aftercall.reflection.failure_rates import FailureRates
 from aftercall.reflection.reflected_call import CallFacts, ExecutionSink, ReflectedCall
 from aftercall.reflection.reflected_result import Attempt, ReflectedResult
-from aftercall.reflection.result_reader import ResultReader
+from aftercall.reflection.result_reader import ResultReader, ThreadedReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
 from aftercall.wire.execution import Execution
 from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
@@ -107,8 +107,8 @@ async def call_with_reflection(
         may_repeat: the caller vouches that calling twice does no harm.
         policy: limits; `ReflectionPolicy()` when left out.
         rates: failure counts, shared by all calls; needed for `policy.min_failure_rate`.
-        reader: how a result that tells a failure is recognised; without one only exceptions are
-            failures.
+        reader: how a result that tells a failure is recognised; without one exceptions and typed
+            errors (`aftercall.outcomes`) are failures.
         raise_on_failure: re-raise the first exception, with the suggestions as a note and the
             `ReflectedResult` as its attribute `aftercall`, instead of returning it. A failure
             that was told by a result is returned in any case.
@@ -139,7 +139,10 @@ async def call_with_reflection(
         except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
             job.raised(error)
         else:
-            job.returned(result)
+            if isinstance(reader, ThreadedReader) and reader.reads_in_thread:
+                await asyncio.to_thread(job.returned, result)
+            else:
+                job.returned(result)
         question = job.question()
         if question is None:
             break

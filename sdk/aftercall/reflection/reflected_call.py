@@ -14,12 +14,13 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
+from aftercall.bounded import bounded_text
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
-from aftercall.reflection.bounded import bounded_text
+from aftercall.outcomes import Outcome, is_referral, log_line
 from aftercall.reflection.failure_rates import FailureRates
 from aftercall.reflection.reflected_result import Attempt, ReflectedResult
-from aftercall.reflection.result_reader import ExceptionsOnly, ResultReader
+from aftercall.reflection.result_reader import OutcomeReader, ResultReader, StatusReader
 from aftercall.reflection.retry_rules import Failure, ReflectionPolicy, Retry, RetryRules
 from aftercall.wire.execution import Execution, ExecutionError
 from aftercall.wire.suggestion import SuggestResponse
@@ -62,7 +63,7 @@ class ReflectedCall(Generic[ResultT]):
         policy: the limits.
         recorder: takes every attempt.
         rates: failure counts shared by all calls, or None.
-        reader: reads results and exceptions; `ExceptionsOnly` when None.
+        reader: reads results and exceptions; `OutcomeReader` when None.
         may_repeat: the caller vouches that calling twice does no harm.
         jitter: a random number in [0, 1).
     """
@@ -82,7 +83,7 @@ class ReflectedCall(Generic[ResultT]):
         self._policy = policy
         self._recorder = recorder
         self._rates = rates
-        self._reader: ResultReader[ResultT] = reader if reader is not None else ExceptionsOnly()
+        self._reader: ResultReader[ResultT] = reader if reader is not None else OutcomeReader()
         self._may_repeat = may_repeat
         self._jitter = jitter
         copy = make_json_value(parameters)
@@ -106,20 +107,24 @@ class ReflectedCall(Generic[ResultT]):
 
     def returned(self, result: ResultT) -> None:
         """The attempt returned."""
+        duration_ms = _ms_since(self._started)  # the tool's own, without the reading of its result
         self._last_result = result
         self._question = None
         if not self._reader.is_outcome(result):
             self._is_open = True
             return
         error = self._reader.read_failure(result)
-        summary = self._reader.summarise(result) if error is None else None
-        self._ended(error, summary)
+        if error is None:
+            summary = self._reader.summarise(result)
+            self._ended(duration_ms, None, summary, self._status(result))
+        else:
+            self._ended(duration_ms, error)
         if error is not None and len(self._attempts) == 1:
             self._first_result = result
 
     def raised(self, error: Exception) -> None:
         """The attempt raised."""
-        self._ended(self._reader.read_exception(error), None)
+        self._ended(_ms_since(self._started), self._reader.read_exception(error))
         if len(self._attempts) == 1:
             self._first_exception = error
 
@@ -194,8 +199,17 @@ class ReflectedCall(Generic[ResultT]):
         reason = f"all {len(self._attempts)} attempts failed" if exhausted else self._rules.reason
         return f"not repaired: {reason}"
 
-    def _ended(self, error: ExecutionError | None, summary: JsonValue) -> None:
-        duration_ms = _ms_since(self._started)
+    def _status(self, result: ResultT) -> str | None:
+        reader = self._reader
+        return reader.read_status(result) if isinstance(reader, StatusReader) else None
+
+    def _ended(
+        self,
+        duration_ms: float,
+        error: ExecutionError | None,
+        summary: JsonValue = None,
+        status: str | None = None,
+    ) -> None:
         facts = self._facts
         attempt = Attempt(
             execution_id=str(uuid4()),
@@ -212,7 +226,9 @@ class ReflectedCall(Generic[ResultT]):
             self._first_failed = time.perf_counter()
         if self._rates is not None and attempt is first:
             self._rates.count((facts.server_name, facts.tool_name), failed=error is not None)
-        execution = self._execution(attempt, summary)
+        if error is not None and is_referral(error):
+            _logger.info("%s", log_line(Outcome(failure=error), tool=facts.tool_name))
+        execution = self._execution(attempt, summary, status)
         if execution is not None:
             self._recorder.record(execution)
         self._question = execution if self._is_asked_about(attempt) else None
@@ -233,7 +249,9 @@ class ReflectedCall(Generic[ResultT]):
             return None
         return self._rates.rate((self._facts.server_name, self._facts.tool_name))
 
-    def _execution(self, attempt: Attempt, summary: JsonValue) -> Execution | None:
+    def _execution(
+        self, attempt: Attempt, summary: JsonValue, status: str | None
+    ) -> Execution | None:
         facts = self._facts
         first = self._attempts[0]
         try:
@@ -249,6 +267,7 @@ class ReflectedCall(Generic[ResultT]):
                 duration_ms=attempt.duration_ms,
                 error=attempt.error,
                 result=summary,
+                result_status=_name(status),
                 session_id=_name(facts.session_id),
                 attempt=len(self._attempts),
                 repair_of=None if attempt is first else first.execution_id,

@@ -6,6 +6,9 @@ The rules (document 004 of the seeds, narrowed where a retry could do harm):
 - the second retry takes the next suggestion of the first answer, as the seed says. When that
   answer has none left, an answer to the *new* error is followed instead: calls with two mistakes
   show the second one only after the first is mended;
+- never after a typed referral (`wrong_tool_boundary`, `low_utility`): the tool has understood the
+  call and says that it is not its job, or that its answer is of little use; what the service
+  proposes is for the caller. The tool's own word counts, whether the service answers or not;
 - never the same parameters twice, except for `retry_unchanged`;
 - never where a retry could repeat a side effect. Each failure is judged by itself: that the first
   call was rejected before it ran says nothing about how far the second one got;
@@ -20,6 +23,7 @@ from dataclasses import dataclass
 from aftercall.errors import ConfigurationError
 from aftercall.json_patch import JsonPatchError, Operation, apply, same_json, value_at
 from aftercall.json_values import JsonObject, JsonValue
+from aftercall.outcomes import is_referral
 from aftercall.redaction import is_redacted
 from aftercall.wire.execution import ExecutionError
 from aftercall.wire.suggestion import Change, Suggestion, SuggestResponse
@@ -29,6 +33,12 @@ MOST_ATTEMPTS = 3
 
 _FOR_THE_CALLER = ("escalate", "switch_tool")
 _NEVER_RETRIED = ("permission_denied", "user_rejected")
+_WHY_REFERRED = {
+    "wrong_tool_boundary": "wrong_tool_boundary is a referral: the tool says that this is not its "
+    "job, and calling it again does not make it so",
+    "low_utility": "low_utility is a referral: the tool answered and says that the answer is of "
+    "little use, which the same call would be again",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +153,7 @@ class RetryRules:
         if len(self._failures) >= self._policy.max_attempts:
             self.reason = "no attempt is left"
             return None
-        if refusal := self._refusal(answer):
+        if refusal := self._refusal(failure.error, answer):
             self.reason = refusal
             return None
         retry = self._first_usable(self._first_answer, self._failures[0])
@@ -153,7 +163,10 @@ class RetryRules:
             self._followed.add(retry.suggestion.suggestion_id)
         return retry
 
-    def _refusal(self, answer: SuggestResponse | None) -> str | None:
+    def _refusal(self, error: ExecutionError, answer: SuggestResponse | None) -> str | None:
+        kind = error.type if is_referral(error) else answer.pattern.category if answer else None
+        if kind in _WHY_REFERRED:
+            return _WHY_REFERRED[kind]
         if answer is None:
             if self._may_repeat and self._first_answer:
                 return None

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
+from aftercall.bounded import bounded_json, bounded_text
 from aftercall.executors.failures import ToolFailedError, ToolRefusedError
 from aftercall.executors.protocol import Executor, ExecutorResult
 from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
-from aftercall.reflection.bounded import bounded_json, bounded_text
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.reflection.result_reader import read_exception
 from aftercall.toolbox.results import CallResult
@@ -76,7 +76,9 @@ class Runner:
             raise failure from error
         fields = run.ended(result=result)
         execution_id = self._record(fields, tool, scenario)
-        return CallResult(result.value, tool, execution_id, fields["duration_ms"], result.details)
+        return CallResult(
+            result.value, tool, execution_id, fields["duration_ms"], result.details, result.status
+        )
 
     def _record(self, fields: dict[str, Any], tool: Tool, scenario: str | None) -> str | None:
         """Hand a run to the recorder; its id, unless it cannot be recorded."""
@@ -123,6 +125,7 @@ class _Run:
             "outcome": "success" if failure is None else "failure",
             "error": None if failure is None else failure.error,
             "result": None if result is None else bounded_json(result.value),
+            "result_status": None if result is None else result.status,
         }
 
 

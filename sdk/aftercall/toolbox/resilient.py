@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter
 
+from aftercall.bounded import bounded_text
 from aftercall.errors import AftercallError
 from aftercall.evolution import EvolutionResult, PastFailure
 from aftercall.executors.failures import ToolFailedError
 from aftercall.json_values import JsonValue
-from aftercall.reflection.bounded import bounded_text
 from aftercall.toolbox.calls import parameters_of
 from aftercall.toolbox.local_tools import rank_by_words
 from aftercall.toolbox.parts import Parts

@@ -19,7 +19,8 @@ AttemptOutcome = Literal["success", "failed", "rejected", "refused"]
 class CallResult:
     """What a tool returned, and which version of it that was.
 
-    `execution_id` is the recorded execution's; None when nothing was recorded.
+    `execution_id` is the recorded execution's; None when nothing was recorded. `status` is the
+    tool's own word for its success.
     """
 
     value: JsonValue
@@ -27,6 +28,7 @@ class CallResult:
     execution_id: str | None
     duration_ms: float
     details: JsonObject
+    status: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,16 +15,21 @@ might do one thing twice ("Retrying" of the domain's rules):
 A failure is marked when the tool ran. That the input did not fit, or that this machine does not run
 the tool, is not the tool's failure in the scenario. How severe it was:
 
-- `low`: it may pass by itself: a timeout, a lost connection, a rate limit;
+- `low`: it may pass by itself: a timeout, a lost connection, a rate limit; or the tool says that
+  this is not its job (`wrong_tool_boundary`), which is honest and no fault;
 - `high`: the tool is broken whatever the input: it cannot be loaded, misses a name or a part, was
   killed, or wrote without end;
-- `medium`: all else.
+- `medium`: all else, `low_utility` among it.
+
+A tool that refers the caller elsewhere is not evolved for that: its implementation is not at fault,
+and whether to split it or to change its contract is its builder's to decide (seed 000).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aftercall.executors.failures import ToolFailedError, ToolRefusedError
+from aftercall.outcomes import is_referral
 from aftercall.toolbox.results import AttemptOutcome, Skipped
 from aftercall.versions import same_version
 from aftercall.wire import ExecutionError, Severity, Tool, ToolAnnotations
@@ -37,6 +42,8 @@ _PASSING = frozenset(
     }
 )  # fmt: skip
 _PASSING_CODES = frozenset({"408", "425", "429", "502", "503", "504", "ETIMEDOUT", "ECONNREFUSED"})
+
+_HONEST = frozenset({"wrong_tool_boundary"})
 
 _BROKEN = frozenset(
     {
@@ -133,11 +140,16 @@ class ResilientRules:
     def to_evolve(self) -> Candidate | None:
         """The best candidate that ran and failed, when nothing speaks against trying its successor.
 
-        None when a tool succeeded, when none ran, and when a failure may have had an effect.
+        None when a tool succeeded, when none ran or all that did are typed referrals, and when a
+        failure may have had an effect.
         """
         if self.stop_reason is not None:
             return None
-        failed = (t.candidate for t in self.tried if t.failure is not None and t.failure.ran)
+        failed = (
+            each.candidate
+            for each in self.tried
+            if each.failure is not None and each.failure.ran and not is_referral(each.failure.error)
+        )
         return next(failed, None)
 
     def why(self) -> str:
@@ -179,7 +191,7 @@ def outcome_of(failure: ToolFailedError | None) -> AttemptOutcome:
 
 def severity_of(error: ExecutionError) -> Severity:
     """How bad a failure was, as the top of this module has it."""
-    if error.type in _PASSING or (error.code or "") in _PASSING_CODES:
+    if error.type in _PASSING | _HONEST or (error.code or "") in _PASSING_CODES:
         return "low"
     return "high" if error.type in _BROKEN else "medium"
 

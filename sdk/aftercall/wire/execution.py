@@ -42,6 +42,11 @@ class Call(WireModel):
         default=0.0, ge=0, strict=True, description="Milliseconds.", examples=[245.0]
     )
     result: Json = None
+    result_status: Name | None = Field(
+        default=None,
+        description="What the tool itself calls its success; kept and never reinterpreted.",
+        examples=["success_no_parse"],
+    )
     session_id: Name | None = Field(default=None, examples=["s-1"])
     sequence: int | None = Field(
         default=None, ge=0, le=MAX_INTEGER, strict=True, description="Order within the session."

@@ -267,19 +267,3 @@ class EvolutionList(WireModel):
     """Answer of `POST /evolutions/find`, nearest first."""
 
     evolutions: list[Evolution]
-
-
-class Recommendation(WireModel):
-    """What the evidence suggests to a tool builder. The service changes nothing by itself."""
-
-    kind: Literal["review_promotion"]
-    namespace: Name
-    message: str
-    confidence: float = Field(ge=0, le=1)
-    evidence: PromotionStatus
-
-
-class RecommendationList(WireModel):
-    """Answer of `GET /recommendations`, surest first."""
-
-    recommendations: list[Recommendation]

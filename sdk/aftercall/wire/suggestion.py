@@ -133,6 +133,12 @@ class Suggestion(WireModel):
     changes: list[Change] = Field(default_factory=list)
     corrected_parameters: Object | None = None
     tool: Name | None = Field(default=None, description="For `switch_tool`.")
+    split: list[Text] = Field(
+        default_factory=list,
+        description="For a request that crosses a tool's boundary: the parts to split it into, in "
+        "order. With `switch_tool` these are tools, of which `tool` comes first; with `escalate` "
+        "they are the tool's own words.",
+    )
     retry_after_ms: float | None = Field(
         default=None, ge=0, description="For `retry_unchanged`: milliseconds to wait."
     )

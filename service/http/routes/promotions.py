@@ -11,7 +11,6 @@ from aftercall.wire import (
     PromotionHistory,
     PromotionsReceipt,
     PromotionStatus,
-    RecommendationList,
 )
 from service.http import fitness_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
@@ -159,17 +158,6 @@ async def import_promotions(
     body = await read_body(request)
     promotions = await parse(body, _parse_file, services.parsers)
     return answer(await services.promotions.import_file(workspace, promotions))
-
-
-@router.get(
-    "/recommendations",
-    summary="What the evidence suggests to tool builders",
-    response_model=RecommendationList,
-    responses=answers(200, examples.RECOMMENDATIONS, errors=(503,)),
-)
-async def recommendations(services: OpenServices, workspace: CurrentWorkspace) -> Response:
-    """Surest first. The service reports and changes nothing."""
-    return answer(await services.promotions.recommendations(workspace))
 
 
 def _parse_file(body: bytes) -> dict[str, Promotion]:

@@ -273,9 +273,13 @@ def test_without_evidence_no_tool_is_proposed() -> None:
     elsewhere = Candidate(tool("fetch_page", namespace="mail"), 0.95, 50, 0, 9)
     itself = Candidate(tool("read_page"), 0.95, 50, 0, 9)
     for others in ((), (idle,), (elsewhere,), (itself,)):
-        response = boundary(*others, details={"suggestedSplit": "first fetch, then read"})
+        response = boundary(*others, details={"observedTaskShape": "first fetch, then read"})
         assert response.abstained
         assert "no registered tool of its namespace" in response.reason
+        [found] = boundary(
+            *others, details={"suggestedSplit": "first fetch, then read"}
+        ).suggestions
+        assert (found.action, found.tool) == ("escalate", None)
 
 
 def test_without_a_namespace_the_server_is_the_pool() -> None:

@@ -12,6 +12,8 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EARLIEST = NOW - timedelta(days=60)
 
 kinds = st.sampled_from(get_args(TrialKind))
+counted_kinds = kinds.filter(lambda kind: kind != "referral")
+"""Those that a full set of trials is full of: referrals are kept beside them."""
 bad_kinds = st.sampled_from(["failure", "low", "medium", "high"])
 # One draw each: `st.datetimes` takes seven, which makes large examples slow to draw and to shrink.
 moments = st.integers(0, (NOW - EARLIEST) // timedelta(seconds=1)).map(

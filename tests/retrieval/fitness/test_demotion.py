@@ -129,3 +129,11 @@ def test_a_more_similar_failure_never_raises_it(
         LikeScenario("new", each, [trial_of(at, "one more", kind)]) for each in sorted((one, other))
     )
     assert demotion([*like, nearer]) <= demotion([*like, farther]) + 1e-12
+
+
+def test_a_referral_demotes_like_a_failure() -> None:
+    """In scenarios like that one; nobody marked it."""
+    referred = [alike("referral", "success")]
+    assert demotion(referred) == demotion([alike("failure", "success")]) < 1
+    [failure] = similar_failures(referred, now=NOW)
+    assert failure.severity is None

@@ -119,3 +119,15 @@ def test_old_failures_of_a_tool_count_less_than_its_late_successes() -> None:
         ])
     ]  # fmt: skip
     assert posterior_of(like, [], now=NOW).mean > 0.85
+
+
+@given(like_scenarios(), trials(), similarities, moments)
+def test_a_referral_speaks_against_like_scenarios_only(
+    like: list[LikeScenario], known: list[Trial], similarity: float, at: datetime
+) -> None:
+    """Never raised by one; in no way changed by one of a scenario that is not like."""
+    trial = trial_of(at, "one more", "referral")
+    before = posterior_of(like, known, now=NOW)
+    after = posterior_of([*like, LikeScenario("n", similarity, [trial])], [*known, trial], now=NOW)
+    assert after.mean <= before.mean + 1e-9
+    assert posterior_of(like, [*known, trial], now=NOW) == before

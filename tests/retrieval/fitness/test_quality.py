@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.fitness.quality import HALF_LIFE, quality_of
-from retrieval.fitness.trials import MAX_TRIALS, Trial, TrialKind, merged, trial_of
+from retrieval.fitness.trials import MAX_REFERRALS, MAX_TRIALS, Trial, TrialKind, merged, trial_of
 from tests.retrieval.fitness.fitness_strategies import (
     EARLIEST,
     NOW,
     bad_kinds,
-    kinds,
+    counted_kinds,
     moments,
     run_of,
     trials,
@@ -128,7 +128,7 @@ def test_an_unmarked_failure_takes_no_more_than_a_grave_mark(
     assert quality_of([*known, high], now=NOW) <= quality_of([*known, unmarked], now=NOW) + EXACT
 
 
-@given(st.lists(kinds, min_size=MAX_TRIALS, max_size=MAX_TRIALS), bad_kinds)
+@given(st.lists(counted_kinds, min_size=MAX_TRIALS, max_size=MAX_TRIALS), bad_kinds)
 def test_beyond_the_bound_a_failure_raises_it_by_no_more_than_two_hundredths(
     old: list[TrialKind], bad: TrialKind
 ) -> None:
@@ -140,7 +140,7 @@ def test_beyond_the_bound_a_failure_raises_it_by_no_more_than_two_hundredths(
     assert quality_of(more, now=now) <= quality_of(full, now=now) + 0.02
 
 
-@given(st.lists(kinds, min_size=MAX_TRIALS, max_size=MAX_TRIALS), starts)
+@given(st.lists(counted_kinds, min_size=MAX_TRIALS, max_size=MAX_TRIALS), starts)
 def test_beyond_the_bound_a_success_lowers_it_by_no_more_than_two_hundredths(
     old: list[TrialKind], start: float
 ) -> None:
@@ -169,3 +169,19 @@ def test_what_a_version_did_before_it_was_promoted_counts_and_wears_off_from_the
     before = [trial_of(NOW - 2 * HALF_LIFE, "early", "failure")]
     found = quality_of(before, now=NOW, start=0.5, since=NOW - HALF_LIFE)
     assert found == pytest.approx(1 - (1 - 0.95 * 0.5) / 2)
+
+
+@given(trials(), moments)
+def test_a_referral_takes_nothing_and_heals_nothing(known: list[Trial], at: datetime) -> None:
+    """Wherever in time it falls: that something is not its job is no flaw of a tool."""
+    more = merged(known, [trial_of(at, "one more", "referral")])
+    assert quality_of(more, now=NOW) == pytest.approx(quality_of(known, now=NOW), abs=EXACT)
+
+
+def test_a_flood_of_referrals_does_not_hide_failures() -> None:
+    """They are remembered beside the other trials, and fewer of them."""
+    failed = run_of(*["high"] * 3)
+    flood = [trial_of(NOW, f"referral {number}", "referral") for number in range(500)]
+    known = merged(failed, flood)
+    assert len(known) == 3 + MAX_REFERRALS
+    assert quality_of(known, now=NOW) == pytest.approx(quality_of(failed, now=NOW), abs=EXACT)

@@ -32,7 +32,10 @@ def _cut(value: object, budget: list[int], depth: int) -> JsonValue:
     if isinstance(value, Mapping | list | tuple | set | frozenset):
         if depth <= 0:
             return _spend(f"<{type(value).__name__}>", budget)
-        return _cut_container(value, budget, depth)
+        try:
+            return _cut_container(value, budget, depth)
+        except Exception:  # noqa: BLE001  # a foreign container may raise anything
+            return _spend(f"<{type(value).__name__}>", budget)
     made = make_json_value(value)
     if isinstance(made, str):
         return _spend(made, budget)

@@ -1,0 +1,335 @@
+"""How long the block of known tools takes, how many tokens it has, and how good the estimate is.
+
+    python bench/known_tools.py [--tools 50] [--executions 10000] [--questions 200] [--json FILE]
+                                [--write]
+
+The real service in this process, asked through its HTTP app without a network: tools are
+registered, the history of `bench/history.py` (time-outs, wrong types, renamed and missing
+parameters, with repairs), referrals and users' corrections are recorded and learned from. The model
+has no part in these answers, so vectors are made by hashing. `GET /known-tools` is asked warm, and
+cold after all that was kept of the tools in memory was dropped.
+
+The estimate is held against the WordPiece tokenizer of the bundled model: on the very answers, on
+each of their lines, and on texts that no tool would write. `--write` writes
+`docs/figures/known_tools.md` and `.json`.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import platform
+import random
+import string
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from tokenizers import Tokenizer
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
+
+from bench import history  # noqa: E402  # needs the line above
+from bench.service import percentiles, say  # noqa: E402  # as above
+from embeddings.model_cache import bundled_model  # noqa: E402  # as above
+from embeddings.model_files import TOKENIZER_FILE, default_cache_dir  # noqa: E402  # as above
+from mongo.records import ToolKey  # noqa: E402  # as above
+from retrieval.known_tools import estimate_tokens  # noqa: E402  # as above
+from retrieval.known_tools.tokens import COMMON_WORDS  # noqa: E402  # as above
+from service.config.settings import DataSettings, EmbeddingSettings, Settings  # noqa: E402  # as above
+from service.container import Services, open_services  # noqa: E402  # as above
+from service.http.app import create_app  # noqa: E402  # as above
+from service.lifecycle import Lifecycle  # noqa: E402  # as above
+
+FIGURES = ROOT / "docs" / "figures"
+WORKSPACE = "default"
+BUDGET = 2_000
+MOST_MS = 50.0
+BATCH = 500
+WARM_UP = 10
+REFERRALS = 14
+CORRECTIONS = 40
+_EVIDENCE = (
+    "the page holds a login form and no list, so there is nothing to extract",
+    "the request asks for a download and a summary in one call",
+    "the text is in a language that this tool does not read",
+)
+_AXES = (["transport", "extraction"], ["transport"], ["summarising", "extraction"])
+_SPLIT = ["fetch the page", "extract the list"]
+
+Json = dict[str, Any]
+
+
+def calls(count: int, tool_count: int) -> Iterator[Json]:
+    """The history, moved so that it ends now; then referrals of some of its tools."""
+    every = list(history.executions(count, tool_count=tool_count))
+    last = datetime.fromisoformat(every[-1]["timestamp"])
+    moved = datetime.now(UTC) - timedelta(minutes=5) - last
+    for each in every:
+        yield each | {"timestamp": (datetime.fromisoformat(each["timestamp"]) + moved).isoformat()}
+    dice = random.Random(23)
+    for number, tool in enumerate(history.tools(tool_count)[::5]):
+        kind = "wrong_tool_boundary" if number % 3 else "low_utility"
+        for time_ in range(REFERRALS):
+            details: Json = {"evidence": dice.choice(_EVIDENCE)}
+            if kind == "wrong_tool_boundary":
+                details |= {"boundary_axes": dice.choice(_AXES), "suggested_split": _SPLIT}
+            at = datetime.now(UTC) - timedelta(hours=7 * time_ + 1)
+            yield {
+                "executionId": _uuid(dice), "timestamp": at.isoformat(),
+                "agent": dice.choice(history.AGENTS), "serverName": tool.server,
+                "toolName": tool.name, "parameters": {}, "outcome": "failure",
+                "sessionId": f"referred-{number}-{time_}",
+                "error": {"type": kind, "message": "this is not my job", "details": details},
+            }  # fmt: skip
+
+
+def _uuid(dice: random.Random) -> str:
+    digits = f"{dice.getrandbits(128):032x}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"
+
+
+async def fill(client: httpx2.AsyncClient, tool_count: int, executions: int) -> None:
+    """Register, record, correct, and wait until all is learned."""
+    for tool in history.tools(tool_count):
+        body = {
+            "name": tool.name, "serverName": tool.server, "inputSchema": tool.input_schema,
+            "description": f"Can {tool.name.replace('_', ' ')} of the archive. Reads them first.",
+        }  # fmt: skip
+        answer = await client.put(f"/tools/{tool.server}.{tool.name}", json=body)
+        answer.raise_for_status()
+    every = calls(executions, tool_count)
+    sent: list[Json] = []
+    while batch := list(islice(every, BATCH)):
+        (await client.post("/executions", json=batch)).raise_for_status()
+        sent.extend(batch)
+    right = [each for each in sent if each["outcome"] == "success"]
+    for each in right[:: max(1, len(right) // CORRECTIONS)]:
+        body = {"executionId": each["executionId"], "text": "that is not the list I asked for"}
+        (await client.post("/corrections", json=body)).raise_for_status()
+    while (await client.get("/status")).json()["pendingIndexing"]:  # noqa: ASYNC110  # of another room
+        await asyncio.sleep(0.1)
+
+
+def forget(services: Services, tool_count: int) -> None:
+    """Drop all that is kept in memory of the tools, so that the store is read."""
+    keys = [ToolKey(WORKSPACE, each.server, each.name) for each in history.tools(tool_count)]
+    for key in keys:
+        services.memory.forget_tool(key)
+    services.memory.forget_knowledge(keys)
+    services.memory.forget_health(keys)
+    services.memory.forget_statistics(keys)
+    services.memory.forget_axis_clusters(WORKSPACE)
+
+
+async def ask(client: httpx2.AsyncClient, **query: object) -> tuple[float, str]:
+    """Milliseconds, and the text."""
+    started = time.perf_counter()
+    answer = await client.get("/known-tools", params=query)
+    elapsed = (time.perf_counter() - started) * 1000
+    answer.raise_for_status()
+    return elapsed, answer.text
+
+
+async def measure(folder: Path, tool_count: int, executions: int, questions: int) -> Json:
+    """All figures but those of the estimate; and the answers."""
+    settings = Settings(
+        data=DataSettings(dir=folder / "data"),
+        embedding=EmbeddingSettings(model="hashing", cache_dir=folder / "models"),
+    )
+    lifecycle = Lifecycle()
+    app = create_app(settings, lifecycle)
+    async with open_services(settings) as services:
+        lifecycle.services = services
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1", timeout=300
+        ) as client:
+            say(f"recording {executions:,} executions of {tool_count} tools")
+            await fill(client, tool_count, executions)
+            say("asking")
+            warm = [(await ask(client, maxTokens=BUDGET))[0] for _ in range(questions + WARM_UP)]
+            page = [
+                (await ask(client, maxTokens=BUDGET, format="markdown"))[0]
+                for _ in range(questions + WARM_UP)
+            ]
+            cold = []
+            for _ in range(max(20, questions // 5)):
+                forget(services, tool_count)
+                cold.append((await ask(client, maxTokens=BUDGET))[0])
+            texts = {
+                f"{form} {budget}": (await ask(client, maxTokens=budget, format=form))[1]
+                for form in ("prompt", "markdown")
+                for budget in (50, 500, BUDGET, 8_000, 100_000)
+            }
+    return {
+        "ms": {
+            "warm": percentiles(warm[WARM_UP:]),
+            "markdown": percentiles(page[WARM_UP:]),
+            "cold": percentiles(cold),
+        },
+        "texts": texts,
+    }
+
+
+def foreign_texts() -> dict[str, list[str]]:
+    """Texts that no tool would write, by what they are made of."""
+    dice = random.Random(29)
+
+    def drawn(alphabet: str, length: int) -> list[str]:
+        return ["".join(dice.choices(alphabet, k=length)) for _ in range(200)]
+
+    return {
+        "random letters": drawn(string.ascii_lowercase, 60),
+        "random capitals": drawn(string.ascii_uppercase, 60),
+        "random letters and digits": drawn(string.ascii_letters + string.digits, 60),
+        "hexadecimal digits": drawn("0123456789abcdef", 64),
+        "marks": drawn(string.punctuation, 60),
+        "Greek": drawn("αβγδεζηθικλμνξοπρστυφχψω ", 60),
+        "Chinese": drawn("工具调用失败请重试参数错误时间限制", 60),
+        "emoji": drawn("😀🚀🔥✅❌🙏", 30),
+    }
+
+
+class WordPiece:
+    """The bundled model's own tokenizer."""
+
+    def __init__(self) -> None:
+        folder = asyncio.run(bundled_model(default_cache_dir(), None))
+        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+
+    def count(self, text: str) -> int:
+        """Tokens of a text, without the two special ones."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def judge_estimate(texts: dict[str, str]) -> Json:
+    """The estimate beside the tokenizer."""
+    tokenizer = WordPiece()
+    unknown = sorted(word for word in COMMON_WORDS if tokenizer.count(word) != 1)
+    assert not unknown, f"not one token each: {unknown}"
+    lines = [line for text in texts.values() for line in text.splitlines() if line.strip()]
+    return {
+        "answers": {
+            name: {"estimate": estimate_tokens(text), "tokens": tokenizer.count(text),
+                   "characters": len(text), "tools": text.count("<tool ") + text.count("\n## ")}
+            for name, text in texts.items()
+        },
+        "lines": _ratios(lines, tokenizer),
+        "foreign": {name: _ratios(made, tokenizer) for name, made in foreign_texts().items()},
+    }  # fmt: skip
+
+
+def _ratios(texts: Sequence[str], tokenizer: WordPiece) -> Json:
+    """The estimate to the true number: the smallest and the mean, and how many fell short."""
+    ratios = [estimate_tokens(each) / max(1, tokenizer.count(each)) for each in texts]
+    short = sum(ratio < 1 for ratio in ratios)
+    return {
+        "texts": len(ratios), "least": min(ratios), "mean": sum(ratios) / len(ratios),
+        "short": short,
+    }  # fmt: skip
+
+
+def run(tool_count: int, executions: int, questions: int) -> Json:
+    """All figures; progress on stderr."""
+    logging.disable(logging.INFO)
+    with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as name:
+        figures = asyncio.run(measure(Path(name), tool_count, executions, questions))
+    texts = figures.pop("texts")
+    return {
+        "tools": tool_count, "executions": executions, "questions": questions, **figures,
+        **judge_estimate(texts), "example": texts[f"prompt {BUDGET}"],
+    }  # fmt: skip
+
+
+def page(figures: Json) -> str:
+    """The Markdown page."""
+    answer = figures["answers"][f"prompt {BUDGET}"]
+    times = figures["ms"]
+
+    def ms(name: str) -> str:
+        return f"p50 {times[name]['p50']:.1f} ms, p95 {times[name]['p95']:.1f} ms"
+
+    lines = [
+        "# Known tools",
+        "",
+        f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, Python {platform.python_version()}. "
+        "Made by `python bench/known_tools.py --write`; everything measured is in "
+        "`known_tools.json`.",
+        f"{figures['tools']} registered tools, {figures['executions']:,} executions of "
+        "`bench/history.py` with referrals and corrections; `GET /known-tools` of the real service "
+        "in one process.",
+        "",
+        "| figure | asked | measured |",
+        "|---|---|---|",
+        f"| tools told in {BUDGET:,} tokens | {figures['tools']} | {answer['tools']} |",
+        f"| tokens by the estimate | at most {BUDGET:,} | {answer['estimate']:,} |",
+        f"| tokens by MiniLM's WordPiece | at most {BUDGET:,} | {answer['tokens']:,} |",
+        f"| time, warm | under {MOST_MS:.0f} ms | {ms('warm')} |",
+        f"| time, all caches of the tools dropped | | {ms('cold')} |",
+        f"| time, Markdown form, warm | | {ms('markdown')} |",
+        "",
+        "The estimate (`retrieval/known_tools/tokens.py`) beside WordPiece:",
+        "",
+        "| answer | budget | estimate | WordPiece | tools |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {name.split()[0]} | {int(name.split()[1]):,} | {each['estimate']:,} | "
+            f"{each['tokens']:,} | {each['tools']} |"
+            for name, each in figures["answers"].items()
+        ),
+        "",
+        "The ratio of the estimate to the true number of tokens; below 1 it falls short:",
+        "",
+        "| texts | number | least | mean | below 1 |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {name} | {each['texts']:,} | {each['least']:.2f} | {each['mean']:.2f} | "
+            f"{each['short']:,} |"
+            for name, each in {
+                "lines of the answers": figures["lines"],
+                **figures["foreign"],
+            }.items()
+        ),
+        "",
+        "The beginning of the answer:",
+        "",
+        "```xml",
+        *figures["example"].splitlines()[:20],
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tools", type=int, default=50)
+    parser.add_argument("--executions", type=int, default=10_000)
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--write", action="store_true", help="write docs/figures/known_tools.*")
+    args = parser.parse_args()
+    figures = run(args.tools, args.executions, args.questions)
+    text = page(figures)
+    print(text)
+    encoded = json.dumps(figures, indent=1) + "\n"
+    if args.json:
+        args.json.write_text(encoded, encoding="utf-8")
+    if args.write:
+        (FIGURES / "known_tools.md").write_text(text, encoding="utf-8")
+        (FIGURES / "known_tools.json").write_text(encoded, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

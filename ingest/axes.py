@@ -1,0 +1,161 @@
+"""Axes of a workspace, clustered anew: reads its book, embeds, clusters, names, keeps.
+
+An edge of its own for whoever asks for it: the service's background, a rebuild, a nightly run.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from embeddings.protocol import Embedder, Vectors
+from mongo.protocol import LogStore
+from retrieval.boundaries.clustering import cluster, clusters_of
+from retrieval.boundaries.clusters import AxisClusters, axes_fact
+from retrieval.boundaries.naming import named
+from retrieval.boundaries.phrasing import (
+    neutral_sentences,
+    neutral_vector,
+    phrase_vectors,
+    sentences_of,
+    stacked,
+)
+from retrieval.health.axes import prune
+from retrieval.health.tool_health import MAX_BOOK_AXES, AxisBook, axes_of_pair
+from retrieval.memory import Memory
+
+_CHUNK = 16
+"""Axes embedded at a time, so that a question that comes meanwhile waits for few."""
+
+_REMEMBERED = 2 * MAX_BOOK_AXES
+"""Vectors kept, so that one new axis costs one: 4,000 of MiniLM's take 6 MB."""
+
+log = logging.getLogger("aftercall.boundaries")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class AxisClusterer:
+    """Clusters the axes of workspaces; one workspace at a time.
+
+    Args:
+        store: where the axes are, and where the clusters are kept.
+        memory: told what has changed.
+        embedder: makes the vectors. One without a cache will do: they are remembered here.
+        clock: tells the time.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: LogStore,
+        memory: Memory,
+        embedder: Embedder,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        self._store = store
+        self._memory = memory
+        self._embedder = embedder
+        self._clock = clock
+        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
+        self._neutral: Vectors | None = None
+        self._lock = asyncio.Lock()
+
+    async def cluster(self, workspace: str) -> AxisClusters:
+        """Cluster all axes of a workspace from scratch, keeping ids and names.
+
+        At most `MAX_BOOK_AXES`, the heaviest: what does not fit stands for itself.
+
+        Raises:
+            StoreError: when the store cannot be read or written; it can be done again.
+            EmbeddingError: when the model cannot run; likewise.
+        """
+        async with self._lock:
+            book = await self._memory.axis_book(workspace)
+            previous = await self._memory.axis_clusters(workspace)
+            axes = await asyncio.to_thread(_axes_of, book)
+            if not axes and not previous.clusters:
+                return previous
+            vectors = await self._embedded(axes)
+            neutral = await self._neutral_vector()
+            found = await asyncio.to_thread(
+                _clustered, axes, vectors, neutral, book, previous, self._clock()
+            )
+            await self._store.put_fact(axes_fact(workspace), found.model_dump_json())
+            self._memory.forget_axis_clusters(workspace)
+        if len(found.clusters) != len(previous.clusters):
+            log.info(
+                "the %d boundary axes of workspace %s are %d clusters",
+                len(axes), workspace, len(found.clusters),
+            )  # fmt: skip
+        return found
+
+    async def cluster_all(self) -> list[str]:
+        """Cluster the axes of every workspace from scratch; returns those that have any.
+
+        Raises:
+            StoreError, EmbeddingError: as `cluster`; the workspaces before it are done.
+        """
+        workspaces = await self._store.workspaces_with_health()
+        return [each for each in workspaces if (await self.cluster(each)).clusters]
+
+    async def is_due(self, workspace: str, since: datetime | None = None) -> bool:
+        """Whether an axis is not clustered, or the clusters are older than `since`.
+
+        Raises:
+            StoreError: when the store cannot be read.
+        """
+        book = await self._memory.axis_book(workspace)
+        if not book.axes:
+            return False
+        clusters = await self._memory.axis_clusters(workspace)
+        if clusters.clustered_at is None or not all(map(clusters.knows, book.axes)):
+            return True
+        return since is not None and clusters.clustered_at <= since
+
+    async def _embedded(self, axes: Sequence[str]) -> Vectors:
+        """A vector per axis, in order; only those not remembered are made."""
+        known = {axis: self._vectors[axis] for axis in axes if axis in self._vectors}
+        missing = [axis for axis in axes if axis not in known]
+        for start in range(0, len(missing), _CHUNK):
+            chunk = missing[start : start + _CHUNK]
+            texts = [text for axis in chunk for text in sentences_of(axis)]
+            made = phrase_vectors(await self._embedder.embed(texts, "document"))
+            known.update(zip(chunk, made, strict=True))
+        for axis in axes:
+            self._vectors[axis] = known[axis]
+            self._vectors.move_to_end(axis)
+        while len(self._vectors) > _REMEMBERED:
+            self._vectors.popitem(last=False)
+        return stacked([known[axis] for axis in axes], self._embedder.dimension)
+
+    async def _neutral_vector(self) -> Vectors:
+        if self._neutral is None:
+            vectors = await self._embedder.embed(neutral_sentences(), "document")
+            self._neutral = neutral_vector(vectors)
+        return self._neutral
+
+
+def _axes_of(book: AxisBook) -> list[str]:
+    """The heaviest axes of a book, by name: the order decides between equals."""
+    prune(book)
+    return sorted(book.axes)
+
+
+def _clustered(
+    axes: Sequence[str],
+    vectors: Vectors,
+    neutral: Vectors,
+    book: AxisBook,
+    previous: AxisClusters,
+    at: datetime,
+) -> AxisClusters:
+    rows = {axis: row for row, axis in enumerate(axes)}
+    pairs = (axes_of_pair(key) for key in book.pairs)
+    apart = [(rows[one], rows[other]) for one, other in pairs if one in rows and other in rows]
+    partition = clusters_of(axes, cluster(vectors, neutral, apart))
+    counts = {axis: seen.tally.count for axis, seen in book.axes.items()}
+    return named(previous, partition, counts, at=at)

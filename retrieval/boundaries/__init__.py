@@ -1,0 +1,1 @@
+"""Boundaries: axes in the tools' own words become clusters, clusters become cohesion."""

@@ -1,0 +1,99 @@
+"""Weak successes: answers that are empty, or that the tool itself calls weak. Pure.
+
+This only tells; a success stays a success, and what the tool said stays as it is.
+
+An answer is empty when there is nothing in it: an empty array, object or text, or an object whose
+payload is empty, whatever envelope is around it (`{"items": [], "total": 0}`). Null is not: a call
+whose result was not recorded has it, and so has one of a tool that returns nothing.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from aftercall.json_values import JsonValue
+from aftercall.wire import Execution
+
+_DECLARED = frozenset({
+    "degraded", "empty", "fallback", "incomplete", "low_confidence", "low_quality", "low_utility",
+    "no_data", "no_match", "no_matches", "no_parse", "no_result", "no_results", "partial",
+    "partial_result", "partial_results", "partial_success", "partially_succeeded", "weak",
+})  # fmt: skip
+"""A tool's own words for a weak success, without a `success_` before (seed 000 and the issue)."""
+
+_SUCCESS = ("success_", "succeeded_", "ok_", "completed_", "done_")
+_MAX_WORD = 64
+_MAX_NAME = 60
+
+_ENVELOPE = frozenset({
+    "_meta", "code", "count", "cursor", "duration", "duration_ms", "elapsed_ms", "error", "errors",
+    "has_more", "hasmore", "is_error", "iserror", "limit", "message", "meta", "metadata", "next",
+    "next_cursor", "next_page", "nextcursor", "offset", "ok", "page", "page_size", "pagesize",
+    "pagination", "query", "status", "success", "took", "took_ms", "total", "total_count",
+    "total_results", "totalcount", "truncated", "type", "warnings",
+})  # fmt: skip
+"""Members that say how an answer came about, whatever it holds; matched in lower case."""
+
+_EMPTY_JSON = frozenset({"[]", "{}", '""'})
+"""What a tool that answers in text says for an empty answer."""
+
+_MAX_DEPTH = 4
+
+
+def weakness_of(execution: Execution) -> str | None:
+    """Why a success is weak, in words; None if it is not, or if it cannot be told.
+
+    Failures are never weak successes.
+    """
+    if execution.outcome != "success":
+        return None
+    reasons = (_declared(execution), _emptiness(execution.result))
+    return ", and ".join(reason for reason in reasons if reason) or None
+
+
+def _declared(execution: Execution) -> str | None:
+    """The tool's own word for it, of the outcome or of the result."""
+    words: list[JsonValue] = [execution.result_status]
+    if isinstance(execution.result, dict):
+        words.append(execution.result.get("status"))
+    for word in words:
+        if isinstance(word, str) and _is_declared(word):
+            return f"the tool calls it '{word}'"
+    return None
+
+
+def _is_declared(status: str) -> bool:
+    if len(status) > _MAX_WORD:
+        return False
+    word = status.strip().casefold().replace("-", "_").replace(" ", "_")
+    for prefix in _SUCCESS:
+        word = word.removeprefix(prefix)
+    return word in _DECLARED
+
+
+def _emptiness(result: JsonValue) -> str | None:
+    if result is None or not _is_empty(result, _MAX_DEPTH):
+        return None
+    if isinstance(result, str):
+        return "the result is an empty text"
+    if isinstance(result, list):
+        return "the result is an empty list"
+    payload = islice(_payload(result), 2) if isinstance(result, dict) else ()
+    names = " and ".join(f"'{name[:_MAX_NAME]}'" for name, _ in payload)
+    return f"there is nothing in {names}" if names else "the result is an empty object"
+
+
+def _is_empty(value: JsonValue, depth: int) -> bool:
+    """Whether there is nothing in a value; numbers, booleans and null are something."""
+    if isinstance(value, str):
+        return not value or value.isspace() or value in _EMPTY_JSON
+    if not isinstance(value, dict | list) or not value:
+        return isinstance(value, dict | list)
+    if isinstance(value, list) or depth <= 0:
+        return False
+    has_payload = any(True for _ in _payload(value))
+    return has_payload and all(_is_empty(each, depth - 1) for _, each in _payload(value))
+
+
+def _payload(value: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
+    """The members that are no envelope."""
+    return ((name, each) for name, each in value.items() if name.casefold() not in _ENVELOPE)

@@ -1,0 +1,1 @@
+"""What the evidence suggests to tool builders, as a queue; nothing here changes anything."""

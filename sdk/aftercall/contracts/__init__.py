@@ -1,0 +1,34 @@
+"""Contracts: what a tool's result must be, checked by a machine.
+
+    wanted = Deliverable.from_dict({"titles": {"min_items": 1}})
+    check({"titles": []}, wanted)   # [Violation('/titles', 'min_items', 1, 0)]
+
+A result that breaks its deliverable is a failed call of type `contract_violation`. Without a
+deliverable a success stays a success, whatever it says of itself.
+"""
+
+from aftercall.contracts.checking import check
+from aftercall.contracts.deliverables import Deliverable
+from aftercall.contracts.enforcing import checked, deliverable, enforce
+from aftercall.contracts.reading import DeliverableReader
+from aftercall.contracts.shape import canonical
+from aftercall.contracts.violations import (
+    CONTRACT_VIOLATION,
+    ContractViolationError,
+    Violation,
+    violation_error,
+)
+
+__all__ = [
+    "CONTRACT_VIOLATION",
+    "ContractViolationError",
+    "Deliverable",
+    "DeliverableReader",
+    "Violation",
+    "canonical",
+    "check",
+    "checked",
+    "deliverable",
+    "enforce",
+    "violation_error",
+]

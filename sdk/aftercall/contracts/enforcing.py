@@ -1,0 +1,128 @@
+"""Deliverables around a call: as a decorator, and as a callable made from another.
+
+@deliverable({"titles": {"min_items": 1}})
+def movies(genre: str) -> dict[str, object]: ...
+"""
+
+import functools
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+from aftercall.contracts.checking import check
+from aftercall.contracts.deliverables import Deliverable
+from aftercall.contracts.shape import canonical
+from aftercall.contracts.violations import ContractViolationError, Violation
+from aftercall.errors import ConfigurationError
+from aftercall.outcomes import Outcome
+
+CallP = ParamSpec("CallP")
+ResultT = TypeVar("ResultT")
+
+_logger = logging.getLogger(__name__)
+
+
+def deliverable(
+    wanted: Deliverable | Mapping[str, object] | None = None, **constraints: object
+) -> Callable[[Callable[CallP, ResultT]], Callable[CallP, ResultT]]:
+    """A decorator: what the function returns must be `wanted`.
+
+    For plain and `async` functions. They give back the canonical shape of what they returned (see
+    `aftercall.contracts.shape`). What breaks the deliverable is raised as
+    `ContractViolationError`; a function that returns an `Outcome` gives back an error outcome of
+    type `contract_violation` instead, as its callers look there. Outcomes that are errors already,
+    and serialised ones, pass through untouched.
+
+    Args:
+        wanted: a deliverable, or what `Deliverable.from_dict` reads.
+        constraints: the same as keywords: `@deliverable(type="array", min_items=1)`.
+
+    Raises:
+        ConfigurationError: the deliverable is wrong, or the function is a generator.
+    """
+    if wanted is not None and constraints:
+        raise ConfigurationError("@deliverable takes a deliverable or keywords, not both")
+    asked = Deliverable.from_dict(constraints if wanted is None else wanted)
+
+    def decorate(function: Callable[CallP, ResultT]) -> Callable[CallP, ResultT]:
+        return checked(function, asked)
+
+    return decorate
+
+
+def checked(
+    call: Callable[CallP, ResultT], wanted: Deliverable | Mapping[str, object]
+) -> Callable[CallP, ResultT]:
+    """A callable like `call` whose result is held against `wanted`; see `deliverable`.
+
+    It can stand wherever a tool is called: `call_with_reflection(checked(tool, wanted), ...)`.
+
+    Raises:
+        ConfigurationError: the deliverable is wrong, or `call` is a generator function.
+    """
+    asked = Deliverable.from_dict(wanted)
+    if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
+        raise ConfigurationError(
+            "a generator returns no result to check; return the whole result, or check each part"
+        )
+    if inspect.iscoroutinefunction(call):
+
+        @functools.wraps(call)
+        async def awaiting(*args: CallP.args, **kwargs: CallP.kwargs) -> Any:
+            return _held(await call(*args, **kwargs), asked)
+
+        return awaiting  # type: ignore[return-value]  # a coroutine function, as `call` is
+
+    @functools.wraps(call)
+    def calling(*args: CallP.args, **kwargs: CallP.kwargs) -> Any:
+        result = call(*args, **kwargs)
+        return _awaited(result, asked) if inspect.isawaitable(result) else _held(result, asked)
+
+    return calling
+
+
+def enforce(value: Any, wanted: Deliverable) -> Any:
+    """The canonical shape of `value`.
+
+    Raises:
+        ContractViolationError: it breaks the deliverable.
+    """
+    shaped, violations = held_against(value, wanted)
+    if violations:
+        raise ContractViolationError(violations)
+    return shaped
+
+
+def held_against(value: Any, wanted: Deliverable) -> tuple[Any, list[Violation]]:
+    """The canonical shape and what it breaks, for a call that is under way. Never raises.
+
+    What cannot be checked is no violation: that a JSON Schema cannot be applied, or that an object
+    cannot be looked at, says nothing about the tool. The result stands as it is, and it is logged.
+    """
+    shaped = value
+    try:
+        shaped = canonical(value, wanted)
+        return shaped, check(shaped, wanted)
+    except ConfigurationError as error:
+        _logger.warning("a result was not checked: %s", error)
+    except Exception as error:  # noqa: BLE001  # foreign objects may raise anything
+        _logger.warning("a result was not checked: %s", type(error).__name__)
+    return shaped, []
+
+
+async def _awaited(result: Awaitable[Any], wanted: Deliverable) -> Any:
+    return _held(await result, wanted)
+
+
+def _held(result: Any, wanted: Deliverable) -> Any:
+    outcome = Outcome.coerce(result)
+    if not outcome.is_ok:
+        return result
+    if not isinstance(result, Outcome):
+        return enforce(result, wanted)
+    try:
+        shaped = enforce(outcome.value, wanted)
+    except ContractViolationError as violation:
+        return Outcome(failure=violation.error)
+    return result if shaped is outcome.value else outcome.with_value(shaped)

@@ -1,0 +1,33 @@
+"""How a tool fares: failures, usefulness, boundaries."""
+
+from fastapi import APIRouter, Response
+
+from aftercall.wire import ToolHealth
+from service.http import health_examples as examples
+from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.openapi import answers
+from service.http.parameters import ToolId
+from service.http.queries import NoQuery
+from service.http.responses import answer
+
+router = APIRouter(tags=["boundaries"])
+
+
+@router.get(
+    "/tools/{toolId:path}/health",
+    summary="The health of a tool",
+    response_model=ToolHealth,
+    responses=answers(
+        200, examples.TOOL_HEALTH, errors=(422, 503), own={404: examples.UNKNOWN_TOOL}
+    ),
+)
+async def tool_health(
+    tool_id: ToolId, _query: NoQuery, services: OpenServices, workspace: CurrentWorkspace
+) -> Response:
+    """Counts are of all calls that are known, whatever their version; weights halve every 7 days.
+
+    Registering is optional: besides an id, `toolName` or `serverName/toolName` will do. A success
+    that is empty, or that the tool itself calls weak, is told as such and stays a success. The name
+    of a method is told when the tool's schema has it or several sessions used it.
+    """
+    return answer(await services.tool_health.health(workspace, tool_id))

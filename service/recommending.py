@@ -1,0 +1,270 @@
+"""Recommendations: made from the evidence when somebody asks, kept when somebody acts on them."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from aftercall.redaction import Redactor
+from aftercall.wire import (
+    Recommendation,
+    RecommendationChange,
+    RecommendationKind,
+    RecommendationList,
+    RecommendationState,
+)
+from mongo.protocol import LogStore
+from mongo.records import HealthRow, StoredRecommendation, ToolKey
+from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules
+from retrieval.fitness.failures import UnknownNameError, UnknownToolError
+from retrieval.fitness.promotion_record import pair_of, status_of
+from retrieval.fitness.registry import Registry
+from retrieval.health.naming import MAX_KNOWN, meant, nearest_names, possible_tools
+from retrieval.health.tool_health import KnownHealth
+from retrieval.memory import Memory
+from retrieval.recommendations.one_tool import by_priority
+from retrieval.recommendations.queue import Workspace, about_tools, queue_of
+from retrieval.recommendations.reviewing import review_of
+from retrieval.recommendations.rules import rules_for
+from retrieval.recommendations.standing import standings_of
+from retrieval.recommendations.words import Words
+from service.changes import RefusedError
+
+MAX_TOOLS = 500
+"""Tools that are looked at, the latest troubled first: 20 MB, for a row is 40 kB at most. One of
+which as much is remembered as there is room for takes some 2 ms."""
+
+RecommendationStates = Literal["open", "taken", "done", "dismissed", "all"]
+
+_STILL_TO_DO: frozenset[RecommendationState] = frozenset({"open", "taken"})
+
+
+class UnknownRecommendationError(UnknownNameError):
+    """Nothing is suggested under the id, and nobody ever acted on it."""
+
+    def __init__(self, recommendation_id: str) -> None:
+        super().__init__("recommendation", recommendation_id, (), "GET /recommendations?state=all")
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendationFilter:
+    """Which recommendations are asked for.
+
+    Args:
+        state: in that state; the open and the taken ones when left out.
+        tool_id: about that tool: its id, the name of its calls, or the namespace.
+        kind: of that kind.
+    """
+
+    state: RecommendationStates | None = None
+    tool_id: str | None = None
+    kind: RecommendationKind | None = None
+
+
+class Recommendations:
+    """The queue of the tool builders. It changes nothing but the states of its own entries.
+
+    Args:
+        store: where states are kept, and the health of the tools.
+        memory: knows tools, promotions and clusters of axes.
+        redactor: masks secrets before anything is stored, and again before it is answered.
+        cohesion: when a tool is said to be asked for several jobs.
+        clock: the time now, with a zone.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: LogStore,
+        memory: Memory,
+        redactor: Redactor,
+        cohesion: CohesionRules = DEFAULT_RULES,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._memory = memory
+        self._words = Words(redactor)
+        self._rules = rules_for(cohesion)
+        self._clock = clock
+
+    async def queue(
+        self, workspace: str, asked: RecommendationFilter, limit: int
+    ) -> RecommendationList:
+        """Those that are asked for, greatest priority first.
+
+        Raises:
+            UnknownToolError: nothing is known of a tool or a namespace of that name.
+            StoreError: when the store cannot say.
+        """
+        found = await self._all(workspace)
+        if asked.tool_id is not None:
+            found = await self._about(workspace, asked.tool_id, found)
+        wanted = [each for each in found if _is_asked_for(each, asked)]
+        shown = [self._words.shown(each) for each in wanted[:limit]]
+        return RecommendationList(recommendations=shown)
+
+    async def change(
+        self, workspace: str, recommendation_id: str, change: RecommendationChange
+    ) -> Recommendation:
+        """Say what is done about a recommendation; durable when this returns, the last word counts.
+
+        It is kept as it is now, for it stays listed when its evidence has faded.
+
+        Raises:
+            RefusedError: it is dismissed without a reason.
+            UnknownRecommendationError: there is none of that id.
+            StoreError: when it cannot be stored.
+        """
+        reason = (change.reason or "").strip() or None
+        if change.state == "dismissed" and reason is None:
+            raise RefusedError(
+                "say in `reason` why it is dismissed; it stays dismissed, and the next one who "
+                "looks wants to know"
+            )
+        found, now = await self._one(workspace, recommendation_id), self._clock()
+        changed = self._words.shown(
+            found.model_copy(
+                update={
+                    "state": change.state,
+                    "state_reason": reason,
+                    "state_changed_at": now,
+                    "state_changed_by": change.changed_by,
+                    "reopened": False,
+                }
+            )
+        )
+        await self._store.put_recommendation(
+            StoredRecommendation(
+                workspace=workspace,
+                recommendation_id=recommendation_id,
+                state=change.state,
+                changed_at=now,
+                data=changed.model_dump_json().encode(),
+                reason=changed.state_reason,
+                changed_by=changed.state_changed_by,
+            )
+        )
+        return changed
+
+    async def of_tools(self, workspace: str, tools: Sequence[ToolKey]) -> list[Recommendation]:
+        """Open and taken ones about these tools, greatest priority first.
+
+        Without a look at the rest of the workspace, so that a `split` may be a `recompose` in the
+        queue, under the same id.
+
+        Raises:
+            StoreError: when the store cannot say.
+        """
+        known = await self._memory.health(tools)
+        if not known:
+            return []
+        around = await self._workspace(workspace)
+        found = await asyncio.to_thread(about_tools, around, known.items())
+        return by_priority(self._words.shown(each) for each in found if each.state in _STILL_TO_DO)
+
+    async def open_ids(self, workspace: str, tool: ToolKey) -> list[str]:
+        """The ids of the open ones about a tool, greatest priority first.
+
+        Raises:
+            StoreError: when the store cannot say.
+        """
+        found = await self.of_tools(workspace, [tool])
+        return [each.recommendation_id for each in found if each.state == "open"]
+
+    async def _all(self, workspace: str) -> list[Recommendation]:
+        """All, in every state, greatest priority first."""
+        around = await self._workspace(workspace)
+        reviews = await self._reviews(workspace, around.registry, around.now)
+        rows = await self._store.list_health(workspace, MAX_TOOLS, troubled=True)
+        return await asyncio.to_thread(queue_of, around, _decoded(rows), reviews)
+
+    async def _one(self, workspace: str, recommendation_id: str) -> Recommendation:
+        """One as it is now; one that faded as it was, with the calls of now."""
+        for each in await self._all(workspace):
+            if each.recommendation_id == recommendation_id:
+                return await self._with_calls(workspace, each)
+        stored = await self._store.list_recommendations(workspace)
+        standing = standings_of(stored).get(recommendation_id)
+        if standing is None:
+            raise UnknownRecommendationError(recommendation_id)
+        return await self._with_calls(workspace, standing.snapshot)
+
+    async def _with_calls(self, workspace: str, found: Recommendation) -> Recommendation:
+        """Whether evidence returns is told by the calls from then on."""
+        if found.tool is None:
+            return found
+        tool = ToolKey(workspace, found.tool.server_name, found.tool.tool_name)
+        known = (await self._memory.health([tool])).get(tool)
+        if known is None:
+            return found
+        calls = known.successes.count + known.failures.count
+        evidence = found.evidence.model_copy(update={"calls": calls})
+        return found.model_copy(update={"evidence": evidence})
+
+    async def _workspace(self, workspace: str) -> Workspace:
+        return Workspace(
+            registry=await self._memory.registry(workspace),
+            clusters=await self._memory.axis_clusters(workspace),
+            standings=standings_of(await self._store.list_recommendations(workspace)),
+            words=self._words,
+            now=self._clock(),
+            rules=self._rules,
+        )
+
+    async def _reviews(
+        self, workspace: str, registry: Registry, now: datetime
+    ) -> list[Recommendation]:
+        """Promotions whose version fails more than the original did."""
+        pairs = {name: pair_of(registry, name) for name in registry.promotions}
+        keys = [key for pair in pairs.values() if pair for key in pair.keys]
+        statistics = await self._memory.statistics(keys)
+        reviews = (
+            review_of(workspace, status_of(registry.promotions[name], pair, statistics, now=now))
+            for name, pair in pairs.items()
+        )
+        return [each for each in reviews if each is not None]
+
+    async def _about(
+        self, workspace: str, name: str, found: Iterable[Recommendation]
+    ) -> list[Recommendation]:
+        """Those about a tool or a namespace of that name."""
+        registry = await self._memory.registry(workspace)
+        registered = registry.by_id.get(name)
+        tools = [registered.tool_key] if registered else list(possible_tools(workspace, name))
+        about = [each for each in found if _is_about(each, name, tools)]
+        if about or registry.in_namespace(name) or await self._memory.health(tools):
+            return about
+        recorded = await self._store.tools_with_health(workspace, MAX_KNOWN)
+        tools = meant(name, recorded)  # on whatever server
+        if not tools:
+            raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
+        return [each for each in found if _is_about(each, name, tools)]
+
+
+def _decoded(rows: Iterable[HealthRow]) -> Iterator[tuple[ToolKey, KnownHealth]]:
+    """One at a time, so that no more is held than is needed.
+
+    In between whoever waits for the interpreter gets it: calls are not to feel that somebody asks.
+    """
+    for row in rows:
+        time.sleep(0)
+        yield row.tool, KnownHealth.model_validate_json(row.data)
+
+
+def _is_asked_for(recommendation: Recommendation, asked: RecommendationFilter) -> bool:
+    if asked.kind is not None and recommendation.kind != asked.kind:
+        return False
+    if asked.state is None:
+        return recommendation.state in _STILL_TO_DO
+    return asked.state in ("all", recommendation.state)
+
+
+def _is_about(recommendation: Recommendation, name: str, tools: Sequence[ToolKey]) -> bool:
+    if recommendation.tool is None:
+        return recommendation.namespace == name
+    tool = recommendation.tool
+    return any(
+        (tool.server_name, tool.tool_name) == (each.server_name, each.tool_name) for each in tools
+    )

@@ -1,0 +1,307 @@
+"""Deliverables of MCP tools: in one's own FastMCP server, and in the gateway's configuration."""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import pytest
+from fastmcp import Client, FastMCP
+from fastmcp.tools.base import ToolResult
+from mcp_types import ImageContent, TextContent
+
+from aftercall import Recorder
+from aftercall.adapters.fastmcp import ReflectionMiddleware
+from aftercall.contracts import Deliverable
+from aftercall.outcomes import Outcome
+from aftercall.reflection import ReflectionPolicy
+from aftercall.wire import SuggestResponse
+from tests.gateway.conftest import OpenGateway
+from tests.gateway.contract_service import ContractService
+from tests.gateway.contract_service import answer as wire_answer
+from tests.gateway.contract_service import suggestion as wire_suggestion
+from tests.gateway.results import texts
+from tests.sdk.scripted_advice import AsyncScripted, Records, answer, change, suggestion
+
+MOVIES: dict[str, Any] = {"fields": {"titles": {"min_items": 1}}}
+WEAK = {"status": "success_no_parse", "titles": []}
+NEXT_PAGE = suggestion(change("/page", 1, before=0))
+
+
+class Films:
+    """A FastMCP server whose tools give what they are told to give."""
+
+    def __init__(self, *script: SuggestResponse, **deliverables: Any) -> None:
+        self.records = Records()
+        self.service = AsyncScripted(*script)
+        self.mcp: FastMCP[Any] = FastMCP("films")
+        self.mcp.add_middleware(
+            ReflectionMiddleware(
+                client=self.service,
+                recorder=self.records,
+                server_name="films",
+                policy=ReflectionPolicy(base_backoff_s=0),
+                deliverables={k: Deliverable.from_dict(v) for k, v in deliverables.items()},
+            )
+        )
+
+        @self.mcp.tool(output_schema=None)
+        def give(structured: Any = None, blocks: list[str] | None = None) -> ToolResult:
+            content = [TextContent(type="text", text=text) for text in blocks or []]
+            return ToolResult(content=content, structured_content=structured, meta={"own": 1})
+
+        @self.mcp.tool
+        def titles(count: int) -> list[str]:
+            return ["Heat"] * count
+
+        @self.mcp.tool
+        def announced() -> dict[str, list[str]]:
+            return {"Titles": ["Heat"]}
+
+        @self.mcp.tool(output_schema=None, annotations={"readOnlyHint": True})
+        def pages(page: int) -> dict[str, list[str]]:
+            return {"titles": ["Heat"] * page}
+
+        @self.mcp.tool(output_schema=None)
+        def poster() -> ToolResult:
+            return ToolResult(content=[ImageContent(type="image", data="", mime_type="image/png")])
+
+        @self.mcp.tool
+        def refers() -> ToolResult:
+            said = Outcome.low_utility("nothing of use").to_dict()
+            return ToolResult(content="low utility", structured_content=said, is_error=True)
+
+    async def call(self, name: str, **arguments: Any) -> Any:
+        async with Client(self.mcp) as client:
+            return await client.call_tool_mcp(name, arguments)
+
+
+async def test_a_violation_shows_the_tools_own_content_first() -> None:
+    """An error result: what the tool gave, then what it breaks; recorded as a failed call."""
+    films = Films(give=MOVIES)
+    result = await films.call("give", structured=WEAK, blocks=["No titles were found."])
+
+    assert result.is_error
+    assert result.structured_content == WEAK
+    own, told = texts(result)
+    assert own == "No titles were found."
+    assert told == (
+        "contract_violation: the result breaks its contract at /titles: needs 1 or more items, "
+        "but has 0"
+    )
+    assert result.meta["own"] == 1
+    assert result.meta["aftercall"]["violation"]["mismatch"] == "min_items"
+    (execution,) = films.records.executions
+    assert execution.outcome == "failure"
+    assert execution.error is not None
+    assert execution.error.type == "contract_violation"
+    assert execution.error.details["path"] == "/titles"
+    (asked,) = films.service.asked
+    assert asked.error == execution.error
+
+
+async def test_without_a_deliverable_the_same_result_is_a_success() -> None:
+    """Whatever it says of itself; another tool's deliverable is not for it."""
+    films = Films(titles={"min_items": 1})
+    result = await films.call("give", structured=WEAK, blocks=["No titles were found."])
+
+    assert not result.is_error
+    assert texts(result) == ["No titles were found."]
+    (execution,) = films.records.executions
+    assert (execution.outcome, execution.result_status) == ("success", "success_no_parse")
+    assert films.service.asked == []
+
+
+async def test_suggestions_come_after_what_was_broken() -> None:
+    """And the meta holds both."""
+    films = Films(answer(suggestion(confidence=0.5, action="escalate")), give=MOVIES)
+    result = await films.call("give", structured=WEAK, blocks=["own"])
+
+    own, told, advice = texts(result)
+    assert own == "own"
+    assert told.startswith("contract_violation: ")
+    assert advice.startswith("Suggestions from Aftercall")
+    assert result.meta["aftercall"]["suggestions"][0]["action"] == "escalate"
+    assert result.meta["aftercall"]["violation"]["path"] == "/titles"
+
+
+@pytest.mark.parametrize("safe", [True, False])
+async def test_a_violation_is_retried_where_the_rules_allow_it(*, safe: bool) -> None:
+    """A tool that only reads may be asked again for another page; one that writes may not."""
+    films = Films(answer(NEXT_PAGE, safe=safe), pages=MOVIES)
+    result = await films.call("pages", page=0)
+
+    first, *rest = films.records.executions
+    assert first.error is not None
+    assert first.error.type == "contract_violation"
+    (claims,) = films.service.annotations
+    assert claims is not None
+    assert claims.read_only_hint is True
+    assert result.is_error is not safe
+    assert [e.outcome for e in rest] == (["success"] if safe else [])
+    if safe:
+        assert result.structured_content == {"titles": ["Heat"]}
+        assert result.meta["aftercall"]["repaired"] is True
+
+
+@pytest.mark.parametrize(
+    ("structured", "blocks", "wanted", "is_error"),
+    [
+        (None, ['{"titles": []}'], MOVIES, True),
+        (None, ['{"titles": ["Heat"]}'], MOVIES, False),
+        (None, ["Found one:", '{"titles": ["Heat"]}'], MOVIES, False),
+        (None, ["no titles found"], MOVIES, True),
+        (None, ["no titles found"], {"min_items": 1}, True),
+        (None, ["[1]"], {"min_items": 1}, False),
+        (None, ['{"t": 1}', '{"t": 2}'], {"min_items": 2}, False),
+        (None, ["one", "two"], {"min_items": 1}, True),
+        (None, ["42"], {"type": "integer", "minimum": 42}, False),
+        (None, ["42"], {"type": "string", "min_length": 3}, True),
+        (None, ["[" * 100_000], {"type": "string"}, False),
+        (None, ["[" * 100_000], {"type": "array"}, True),
+        (None, [], {"non_empty": True}, True),
+        ({"titles": ["Heat"]}, ['{"titles": []}'], MOVIES, False),
+    ],
+)
+async def test_structured_content_is_checked_or_the_text_where_there_is_none(
+    structured: Any, blocks: list[str], wanted: Any, *, is_error: bool
+) -> None:
+    films = Films(give=wanted)
+    result = await films.call("give", structured=structured, blocks=blocks)
+
+    assert result.is_error is is_error
+    assert texts(result)[: len(blocks)] == blocks
+
+
+@pytest.mark.parametrize("wanted", [{"min_items": 1}, {"non_empty": True}, {"type": "array"}])
+async def test_what_fastmcp_wrapped_is_checked_unwrapped(wanted: Any) -> None:
+    """A list is `{"result": [...]}` on the wire; the deliverable is about the list."""
+    films = Films(titles=wanted)
+    none, one = await films.call("titles", count=0), await films.call("titles", count=1)
+
+    assert none.is_error is (wanted != {"type": "array"})
+    assert not one.is_error
+    assert one.structured_content == {"result": ["Heat"]}
+
+
+async def test_the_caller_gets_the_canonical_shape_and_the_record_the_tools_own() -> None:
+    """Structured content and the same JSON in the text, alike."""
+    films = Films(give=MOVIES)
+    said = {"Titles": ["Heat"], "n": 1}
+    both = await films.call("give", structured=said, blocks=[json.dumps(said), "Enjoy!"])
+    text = await films.call("give", blocks=[json.dumps({"data": said})])
+
+    shaped = {"titles": ["Heat"], "n": 1}
+    assert both.structured_content == shaped
+    assert texts(both) == [json.dumps(shaped), "Enjoy!"]
+    assert both.meta["own"] == 1
+    assert texts(text) == [json.dumps(shaped)]
+    assert [e.result for e in films.records.executions] == [said, json.dumps({"data": said})]
+
+
+async def test_a_shape_that_was_announced_stays_as_announced() -> None:
+    """Clients check structured content against the tool's output schema; the check is tolerant."""
+    films = Films(announced=MOVIES)
+    async with Client(films.mcp) as client:
+        result = await client.call_tool("announced")
+
+    assert result.structured_content == {"Titles": ["Heat"]}
+
+
+async def test_a_result_without_text_breaks_what_asks_for_some() -> None:
+    films = Films(poster=MOVIES)
+    result = await films.call("poster")
+
+    assert result.is_error
+    assert [block.type for block in result.content] == ["image", "text"]
+
+
+async def test_a_typed_referral_is_not_checked() -> None:
+    """The tool said itself that it failed; that is what is recorded and shown."""
+    films = Films(refers=MOVIES)
+    result = await films.call("refers")
+
+    assert texts(result)[0] == "low utility"
+    assert len(result.content) == 1
+    (execution,) = films.records.executions
+    assert execution.error is not None
+    assert execution.error.type == "low_utility"
+
+
+_SERVER = """
+from typing import Any
+from fastmcp import FastMCP
+films = FastMCP("films")
+@films.tool(annotations={"readOnlyHint": True})
+def find_movies(page: int) -> dict[str, list[str]]:
+    return {"titles": ["Heat"] * page}
+films.run(show_banner=False)
+"""
+
+
+def _server(**deliverables: Any) -> dict[str, Any]:
+    own = {"deliverables": deliverables}
+    return {"command": sys.executable, "args": ["-c", _SERVER], "aftercall": own}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("several", [False, True])
+async def test_the_gateway_checks_what_its_configuration_asks_for(
+    open_gateway: OpenGateway, service: ContractService, recorder: Recorder, *, several: bool
+) -> None:
+    """By server and tool, under whichever name the tool is offered."""
+    servers = {"films": _server(find_movies=MOVIES)}
+    if several:
+        servers["free"] = _server()
+    name = "films_find_movies" if several else "find_movies"
+    async with open_gateway(servers) as client:
+        weak = await client.call_tool_mcp(name, {"page": 0})
+        good = await client.call_tool_mcp(name, {"page": 2})
+        free = await client.call_tool_mcp("free_find_movies", {"page": 0}) if several else None
+    await asyncio.to_thread(recorder.flush)
+
+    assert weak.is_error
+    own, told = texts(weak)
+    assert json.loads(own) == weak.structured_content == {"titles": []}
+    assert told.startswith("contract_violation: the result breaks its contract at /titles")
+    assert not good.is_error
+    assert good.structured_content == {"titles": ["Heat", "Heat"]}
+    assert free is None or not free.is_error
+    first = service.executions[0]
+    assert (first["serverName"], first["toolName"]) == ("films", "find_movies")
+    assert first["outcome"] == "failure"
+    assert first["error"]["type"] == "contract_violation"
+    assert first["error"]["details"]["actual"] == 0
+    assert len(service.questions) == 1
+
+
+@pytest.mark.real
+async def test_the_gateway_mends_a_violation_of_a_tool_that_only_reads(
+    open_gateway: OpenGateway, service: ContractService
+) -> None:
+    """The caller sees the corrected call's own result."""
+    page = {"op": "replace", "path": "/page", "from": 0, "value": 1}
+    service.suggest = lambda _: wire_answer(wire_suggestion(page))
+    async with open_gateway({"films": _server(find_movies=MOVIES)}) as client:
+        result = await client.call_tool_mcp("find_movies", {"page": 0})
+
+    assert not result.is_error
+    assert result.structured_content == {"titles": ["Heat"]}
+    assert result.meta is not None
+    assert result.meta["aftercall"]["changes"][0]["value"] == 1
+
+
+@pytest.mark.real
+async def test_a_deliverable_for_a_tool_that_is_not_there_is_told_once(
+    open_gateway: OpenGateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A slip in the configuration must not look like a contract that is kept."""
+    async with open_gateway({"films": _server(find_movie=MOVIES)}) as client:
+        await client.list_tools()
+        await client.call_tool_mcp("find_movies", {"page": 0})
+
+    told = [r.getMessage() for r in caplog.records if "deliverable" in r.getMessage()]
+    assert told == [
+        "the configuration has a deliverable for the tool 'find_movie' of server 'films', which "
+        "lists no such tool; did you mean 'find_movies'?"
+    ]

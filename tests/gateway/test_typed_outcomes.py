@@ -1,0 +1,145 @@
+"""Typed outcomes of MCP tools: read in the same process, and through the gateway from another."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from aftercall.adapters.fastmcp import ReflectionMiddleware
+from aftercall.adapters.fastmcp_results import outcome_result
+from aftercall.executors import ToolFailedError
+from aftercall.executors.mcp import McpExecutor
+from aftercall.outcomes import Outcome, referral_of
+from aftercall.recording import Recorder
+from aftercall.wire import ExecutionError, Referral, Tool
+from tests.gateway import typed_tools
+from tests.gateway.conftest import OpenGateway
+from tests.gateway.contract_service import ContractService
+from tests.gateway.contract_service import answer as wire_answer
+from tests.gateway.contract_service import suggestion as wire_suggestion
+from tests.gateway.results import texts
+from tests.sdk.scripted_advice import AsyncScripted, Records, answer
+
+REFERRAL = Referral(
+    boundary_axes=["transport", "extraction"],
+    suggested_split=["http_get", "read_titles"],
+    evidence="the url answers with HTML",
+)
+SERVER = {"command": sys.executable, "args": ["-m", "tests.gateway.typed_tools"]}
+ROOT = str(Path(__file__).parents[2])
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The tools as a server of its own, in another process."""
+    return {**SERVER, "env": {"PYTHONPATH": ROOT}}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("tool", ["returned", "returned_beside_a_schema", "as_json_text"])
+async def test_a_referral_crosses_the_gateway_whole(
+    open_gateway: OpenGateway,
+    service: ContractService,
+    recorder: Recorder,
+    server: dict[str, Any],
+    tool: str,
+) -> None:
+    """Type, message and metadata are recorded, the caller sees the tool's own error first."""
+    service.suggest = lambda _: wire_answer(
+        wire_suggestion(action="switch_tool", tool="http_get", split=["http_get", "read_titles"]),
+    )
+    async with open_gateway({"films": server}) as client:
+        result = await client.call_tool(tool, {}, raise_on_error=False)
+    recorder.flush(timeout_s=10)
+
+    assert result.is_error
+    assert "a page has to be fetched first" in texts(result)[0]
+    assert '"http_get", then "read_titles"' in texts(result)[-1]
+    [execution] = service.executions
+    error = ExecutionError.model_validate(execution["error"])
+    assert (error.type, error.message) == ("wrong_tool_boundary", "a page has to be fetched first")
+    assert referral_of(error) == REFERRAL
+    assert error.details["page"] == 3
+
+
+@pytest.mark.real
+async def test_what_a_success_says_of_itself_is_recorded_and_changes_nothing(
+    open_gateway: OpenGateway, service: ContractService, recorder: Recorder, server: dict[str, Any]
+) -> None:
+    """An empty list with `success_no_parse` is a success on both sides (seed 003)."""
+    async with open_gateway({"films": server}) as client:
+        plain = await client.call_tool("weak", {})
+        typed = await client.call_tool("weak_outcome", {})
+        reported = await client.call_tool("job", {})
+        read = await client.call_tool("read_file", {})
+    recorder.flush(timeout_s=10)
+
+    assert plain.structured_content == typed_tools.WEAK
+    assert typed.structured_content == {"result": []}
+    assert reported.structured_content == typed_tools.job()
+    assert [each.is_error for each in (plain, typed, reported, read)] == [False] * 4
+    recorded = [(each["outcome"], each.get("resultStatus")) for each in service.executions]
+    assert recorded == [
+        ("success", "success_no_parse"), ("success", "success_no_parse"), ("success", "error"),
+        ("success", None),
+    ]  # fmt: skip
+    assert service.executions[0]["result"] == typed_tools.WEAK
+    assert service.questions == []
+
+
+@pytest.mark.parametrize(
+    "tool", ["returned", "returned_as_it_is", "as_json_text", "as_a_mapping", "raised"]
+)
+async def test_the_middleware_reads_every_form(tool: str) -> None:
+    """In the server's own process an exception tells as much as a result."""
+    records, service = Records(), AsyncScripted(answer(category="wrong_tool_boundary"))
+    reflected = typed_tools.FastMCP("films")
+    reflected.mount(typed_tools.mcp)
+    reflected.add_middleware(
+        ReflectionMiddleware(client=service, recorder=records, server_name="films")
+    )
+    async with Client(reflected) as client:
+        result = await client.call_tool(tool, {}, raise_on_error=False)
+
+    [execution] = records.executions
+    assert execution.error is not None
+    assert execution.error.type == "wrong_tool_boundary"
+    assert "a page has to be fetched first" in execution.error.message
+    referral = referral_of(execution.error)
+    assert referral is not None
+    assert referral.boundary_axes == ["transport", "extraction"]
+    is_unmarked = tool in {"as_a_mapping", "returned_as_it_is"}
+    assert result.is_error is not is_unmarked, "the result is as the tool gave it"
+
+
+async def test_the_executor_reads_them_too() -> None:
+    """A referral is that failure, a weak success a success with its status."""
+    async with McpExecutor({"films": typed_tools.mcp}) as executor:
+
+        def tool(name: str) -> Tool:
+            return Tool(
+                tool_id=name, name=name, server_name="films", updated_at="2026-02-20T14:30:00Z"
+            )
+
+        for name in ("returned", "as_json_text", "as_a_mapping"):
+            with pytest.raises(ToolFailedError) as failed:
+                await executor.execute(tool(name), {})
+            assert failed.value.error.type == "wrong_tool_boundary"
+        found = await executor.execute(tool("weak"), {})
+        assert (found.value, found.status) == (typed_tools.WEAK, "success_no_parse")
+        found = await executor.execute(tool("weak_outcome"), {})
+        assert (found.value, found.status) == ([], "success_no_parse")
+        found = await executor.execute(tool("job"), {})
+        assert found.value == typed_tools.job()
+
+
+def test_values_of_any_kind_are_results() -> None:
+    """None, texts and numbers, too."""
+    for value in (None, "text", 3, {"a": 1}, [1]):
+        result = outcome_result(Outcome.ok(value))
+        assert not result.is_error
+        assert result.meta is None
+        wrapped = value if isinstance(value, dict) else {"result": value}
+        assert result.structured_content == wrapped

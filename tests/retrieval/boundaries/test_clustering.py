@@ -1,0 +1,75 @@
+"""Clustering: a partition by vectors, for any number of axes."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.cluster import AgglomerativeClustering
+
+from retrieval.boundaries.clustering import average_linkage, cluster, clusters_of, similarity_of
+from retrieval.boundaries.phrasing import unit
+
+DIMENSION = 384
+NEUTRAL = np.zeros((1, DIMENSION), dtype=np.float32)
+
+
+def groups(*sizes: int, spread: float = 0.2, seed: int = 7) -> np.ndarray:
+    """Unit rows around as many random directions as there are sizes."""
+    random = np.random.default_rng(seed)
+    middles = np.repeat(random.normal(size=(len(sizes), DIMENSION)), sizes, axis=0)
+    return unit((middles + spread * random.normal(size=middles.shape)).astype(np.float32))
+
+
+@given(st.integers(0, 10_000), st.floats(-0.9, 0.9))
+def test_average_linkage_joins_what_the_library_joins(seed: int, threshold: float) -> None:
+    """The same clusters as scikit-learn's, wherever no two joins are equally near."""
+    values = np.random.default_rng(seed).uniform(-1, 1, size=(12, 12))
+    similarity = np.triu(values, 1) + np.triu(values, 1).T
+    distance = 2 - similarity
+    np.fill_diagonal(distance, 0)
+    model = AgglomerativeClustering(
+        None, metric="precomputed", linkage="average", distance_threshold=2 - threshold
+    ).fit(distance)
+    heights = np.sort(np.append(model.distances_, 2 - threshold))
+    assume(np.diff(heights).min() > 1e-5)
+    expected = [np.flatnonzero(model.labels_ == each).tolist() for each in set(model.labels_)]
+    assert average_linkage(similarity, threshold) == sorted(expected)
+
+
+@pytest.mark.parametrize("sizes", [(1,), (1, 1), (2, 2), (3, 1, 5), (8,) * 20, (1,) * 30])
+def test_one_threshold_serves_few_axes_and_many(sizes: tuple[int, ...]) -> None:
+    """What is plainly together or apart is found so, from one axis to 160."""
+    ends = np.cumsum(sizes)
+    expected = [list(range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
+    assert cluster(groups(*sizes), NEUTRAL) == expected
+
+
+def test_no_axes_are_no_clusters() -> None:
+    assert cluster(np.zeros((0, DIMENSION), dtype=np.float32), NEUTRAL) == []
+
+
+@given(st.integers(0, 40), st.integers(0, 1_000))
+def test_a_clustering_is_a_partition(size: int, seed: int) -> None:
+    """Each row is in one cluster, whatever the vectors, those of nothing among them."""
+    random = np.random.default_rng(seed)
+    vectors = unit(random.normal(size=(size, DIMENSION)).astype(np.float32))
+    vectors[::7] = 0
+    found = cluster(vectors, NEUTRAL)
+    assert sorted(row for rows in found for row in rows) == list(range(size))
+
+
+def test_axes_that_a_tool_names_together_are_kept_apart() -> None:
+    """Near enough to be one, unless a referral says that they differ."""
+    vectors = groups(2, 3, spread=0.7)
+    assert [0, 1] in cluster(vectors, NEUTRAL)
+    assert [0, 1] not in cluster(vectors, NEUTRAL, [(0, 1)])
+
+
+def test_similarity_is_symmetric_and_says_who_is_near() -> None:
+    similarity = similarity_of(groups(4, 4), NEUTRAL)
+    np.testing.assert_allclose(similarity, similarity.T, atol=1e-6)
+    assert similarity[0, 1] > 0 > similarity[0, 5]
+
+
+def test_rows_are_told_as_axes() -> None:
+    assert clusters_of(["a", "b", "c"], [[0, 2], [1]]) == [["a", "c"], ["b"]]

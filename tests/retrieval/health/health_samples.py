@@ -1,0 +1,30 @@
+"""Health for the tests of what is made of it, and strategies for it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+from aftercall.wire import Execution
+from retrieval.health.tally import Tally
+from tests.retrieval.cases import an_execution
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+moments = st.integers(0, 30 * 24 * 60).map(lambda minutes: NOW - timedelta(minutes=minutes))
+
+
+def tally_of(*ats: datetime) -> Tally:
+    """A tally of events at these times."""
+    tally = Tally()
+    for at in ats:
+        tally.add(at)
+    return tally
+
+
+tallies = st.lists(moments, max_size=8).map(lambda ats: tally_of(*ats))
+
+
+def a_success(result: object = None, **fields: Any) -> Execution:
+    """A success with that result."""
+    return an_execution(outcome="success", result=result, error=None, **fields)

@@ -1,0 +1,63 @@
+"""Promotions that fail more than the originals did."""
+
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.wire import PromotionStatus, VersionTrials
+from mongo.records import StoredRecommendation
+from retrieval.fitness.promoted import Counts, compare, fails_more
+from retrieval.recommendations.queue import queue_of
+from retrieval.recommendations.reviewing import review_of
+from retrieval.recommendations.standing import standings_of
+from tests.retrieval.recommendations.health_samples import NOW, around
+
+counts = st.tuples(st.integers(0, 60), st.integers(0, 60))
+
+
+def status(
+    evolved: tuple[int, int], original: tuple[int, int] = (57, 3), version: str = "1.1.0"
+) -> PromotionStatus:
+    """A promotion whose versions had these successes and failures."""
+    new, old = Counts(*evolved), Counts(*original)
+    return PromotionStatus(
+        namespace="translator", evolved_version=version, original_version="1.0.0",
+        inherited_quality=0.9, fails_more=fails_more(new, old), probability=compare(new, old),
+        evolved=VersionTrials(version=version, successes=new.successes, failures=new.failures,
+                              quality=0.9),
+        original=VersionTrials(version="1.0.0", successes=old.successes, failures=old.failures,
+                               quality=0.9),
+    )  # fmt: skip
+
+
+@given(counts, counts)
+def test_a_further_failure_never_lowers_the_priority(
+    evolved: tuple[int, int], original: tuple[int, int]
+) -> None:
+    """Of a promotion that is worse than the original."""
+    before = review_of("w", status(evolved, original))
+    after = review_of("w", status((evolved[0], evolved[1] + 1), original))
+    if before is not None:
+        assert after is not None
+        assert after.priority >= before.priority - 1e-3
+
+
+def test_a_review_that_is_done_is_due_again_by_later_calls_or_another_version() -> None:
+    """By the counts since then; the record of before says nothing new."""
+    found = review_of("w", status((28, 12)))
+    assert found is not None
+    data, at = found.model_dump_json().encode(), NOW - timedelta(days=1)
+    stored = StoredRecommendation("w", found.recommendation_id, "done", at, data)
+    done = around(standings=standings_of([stored]))
+
+    def state(now: PromotionStatus) -> str:
+        [each] = queue_of(done, [], [review for review in [review_of("w", now)] if review])
+        return each.state
+
+    assert state(status((28, 12))) == "done"
+    assert state(status((60, 13))) == "done"
+    assert state(status((28, 16))) == "done"  # four calls are few
+    assert state(status((30, 18))) == "open"
+    assert state(status((28, 12), version="1.2.0")) == "open"
+    assert state(status((28, 0))) == "done"  # it no longer fails more: from the snapshot

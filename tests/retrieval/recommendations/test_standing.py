@@ -1,0 +1,130 @@
+"""What was done about a recommendation, and evidence that fades or returns."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from aftercall.wire import Recommendation
+from mongo.records import StoredRecommendation
+from retrieval.recommendations.standing import Standing, standings_of
+from tests.retrieval.recommendations.health_samples import NOW, TOOL, Story, around, queue
+
+CHANGED = NOW - timedelta(days=1)
+
+
+def standing(found: Recommendation, state: Any, at: datetime = CHANGED) -> dict[str, Standing]:
+    """What somebody said of it a day ago, unless said otherwise."""
+    data = found.model_dump_json().encode()
+    return standings_of(
+        [StoredRecommendation("w", found.recommendation_id, state, at, data, reason="because")]
+    )
+
+
+def before(kind: str) -> Story:
+    """Ample evidence of five days ago."""
+    story = Story().successes(20, days_ago=5)
+    for _ in range(8):
+        if kind == "repair":
+            story.own_failure(days_ago=5)
+        elif kind == "split":
+            story.refuses(["transport", "extraction"], days_ago=5)
+        else:
+            story.correction(days_ago=5)
+    return story
+
+
+def again(story: Story, kind: str, times: int) -> Story:
+    """The same once more, after the change."""
+    for _ in range(times):
+        if kind == "repair":
+            story.own_failure()
+        elif kind == "split":
+            story.refuses(["transport", "extraction"])
+        else:
+            story.correction()
+    return story
+
+
+KINDS = ["repair", "tighten_contract", "split"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_done_opens_again_when_its_evidence_returns(kind: str) -> None:
+    """Not by what was known then, not by a single stray; by a few events after it."""
+    story = before(kind)
+    [found] = queue(around(), (TOOL, story))
+    assert found.kind == kind
+    done = around(standings=standing(found, "done"))
+    states = []
+    for times in range(5):
+        [now] = queue(done, (TOOL, again(story.copy(), kind, times)))
+        states.append((now.state, now.reopened))
+    assert states[:2] == [("done", False), ("done", False)]
+    assert states[-1] == ("open", True)
+    assert states == sorted(states)
+    [back] = queue(done, (TOOL, again(story.copy(), kind, 4)))
+    assert any(each.what.endswith("since it was done") for each in back.evidence.counts)
+    assert back.recommendation_id == found.recommendation_id
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_clock_that_is_ahead_opens_nothing_again(kind: str) -> None:
+    """Evidence of tomorrow that was known when it was done; more of it is new."""
+    story = again(Story(now=NOW + timedelta(hours=23)).successes(20), kind, 8)
+    [found] = queue(around(), (TOOL, story))
+    done = around(standings=standing(found, "done", NOW))
+    [now] = queue(done, (TOOL, story))
+    assert (now.state, now.reopened) == ("done", False)
+    later = Story(story.copy().known, story.events, NOW + timedelta(hours=23, minutes=1))
+    [now] = queue(done, (TOOL, again(later, kind, 4)))
+    assert now.reopened
+
+
+def test_a_few_failures_among_many_calls_do_not_open_a_repair_again() -> None:
+    """The rate since then counts: by the calls that were known then."""
+    story = before("repair")
+    [found] = queue(around(), (TOOL, story))
+    done = around(standings=standing(found, "done"))
+    [now] = queue(done, (TOOL, again(story.successes(300), "repair", 3)))
+    assert now.state == "done"
+
+
+@pytest.mark.parametrize("state", ["taken", "dismissed"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_taken_or_dismissed_stays_so(kind: str, state: str) -> None:
+    """More of the same is no answer to the reason that was given."""
+    story = before(kind)
+    [found] = queue(around(), (TOOL, story))
+    touched = around(standings=standing(found, state))
+    [now] = queue(touched, (TOOL, again(story, kind, 20)))
+    assert (now.state, now.reopened, now.state_reason) == (state, False, "because")
+    assert now.priority > found.priority
+
+
+@pytest.mark.parametrize(("state", "is_listed"), [("open", False), ("taken", True), ("done", True)])
+def test_what_was_touched_stays_listed_when_its_evidence_has_faded(
+    state: str, is_listed: bool
+) -> None:
+    """As it was then; an open one vanishes with its evidence."""
+    story = before("repair")
+    [found] = queue(around(), (TOOL, story))
+    later = around(standings=standing(found, state), now=NOW + timedelta(days=200))
+    for stories in ([(TOOL, story)], []):
+        listed = queue(later, *stories)
+        assert [(each.message, each.state) for each in listed] == (
+            [(found.message, state)] if is_listed else []
+        )
+
+
+def test_a_snapshot_is_redacted_when_it_is_shown() -> None:
+    """Rules of redaction may have grown since it was stored."""
+    [found] = queue(around(), (TOOL, before("repair")))
+    said = "my token is sk-live-abcdefghijklmnop1234"
+    leaky = found.model_copy(update={"message": said})
+    leaky = leaky.model_copy(
+        update={"evidence": found.evidence.model_copy(update={"quotes": [said] * 50})}
+    )
+    [shown] = queue(around(standings=standing(leaky, "done")))
+    assert "abcdefghijklmnop" not in shown.model_dump_json()
+    assert len(shown.evidence.quotes) == 5

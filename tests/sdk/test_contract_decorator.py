@@ -1,0 +1,217 @@
+"""Deliverables around calls: the decorator, `checked`, and the reader for reflection."""
+
+import inspect
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from aftercall.contracts import (
+    ContractViolationError,
+    Deliverable,
+    DeliverableReader,
+    checked,
+    deliverable,
+)
+from aftercall.errors import ConfigurationError
+from aftercall.executors import PythonExecutor, ToolFailedError
+from aftercall.json_values import JsonObject
+from aftercall.outcomes import Outcome
+from aftercall.reflection import ReflectionPolicy, call_with_reflection, call_with_reflection_sync
+from aftercall.reflection.result_reader import OutcomeReader
+from aftercall.wire import Tool
+from tests.sdk.scripted_advice import (
+    AsyncScripted,
+    Records,
+    SyncScripted,
+    answer,
+    change,
+    suggestion,
+)
+
+MOVIES = {"titles": {"min_items": 1}}
+WEAK: dict[str, object] = {"status": "success_no_parse", "titles": []}
+
+
+def test_a_plain_function_gives_the_canonical_shape_or_raises() -> None:
+    """And stays the function it was: name, docstring and signature are what frameworks read."""
+
+    @deliverable(MOVIES)
+    def movies(genre: str, *, limit: int = 3) -> dict[str, object]:
+        """Find movies."""
+        return {"Titles": [genre] * limit}
+
+    assert movies("noir", limit=2) == {"titles": ["noir", "noir"]}
+    with pytest.raises(ContractViolationError, match="/titles: needs 1 or more items"):
+        movies("noir", limit=0)
+    assert movies.__name__ == "movies"
+    assert movies.__doc__ == "Find movies."
+    assert list(inspect.signature(movies).parameters) == ["genre", "limit"]
+
+
+async def test_an_async_function_stays_one() -> None:
+    @deliverable(type="array", min_items=1)
+    async def movies(found: list[str]) -> list[str]:
+        return found
+
+    assert inspect.iscoroutinefunction(movies)
+    assert await movies(["Heat"]) == ["Heat"]
+    with pytest.raises(ContractViolationError):
+        await movies([])
+
+
+async def test_what_returns_an_awaitable_is_waited_for() -> None:
+    """Such as an object that can be awaited when it is called."""
+
+    class Movies:
+        async def __call__(self) -> list[str]:
+            return []
+
+    with pytest.raises(ContractViolationError):
+        await checked(Movies(), {"min_items": 1})()
+
+
+def test_what_is_right_already_is_not_copied() -> None:
+    found = {"titles": ["Heat"]}
+
+    assert checked(lambda: found, MOVIES)() is found
+
+
+def test_an_ok_outcome_is_checked_and_keeps_its_status() -> None:
+    """Its callers look into the outcome, so that is where a violation stands."""
+
+    @deliverable(MOVIES)
+    def movies(titles: list[str]) -> Outcome[Any]:
+        return Outcome.ok({"Titles": titles}, status="success_no_parse")
+
+    good, weak = movies(["Heat"]), movies([])
+
+    assert good == Outcome.ok({"titles": ["Heat"]}, status="success_no_parse")
+    assert weak.error is not None
+    assert weak.error.type == "contract_violation"
+    assert weak.error.details["path"] == "/titles"
+    assert (weak.error.details["expected"], weak.error.details["actual"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Outcome.low_utility("nothing of use"),
+        Outcome.wrong_tool_boundary("not my job", boundary_axes=["transport"]),
+        Outcome.low_utility("nothing of use").to_dict(),
+    ],
+)
+def test_what_is_an_error_already_passes_through_untouched(said: object) -> None:
+    """A tool that fails honestly does not get another error on top."""
+    assert checked(lambda: said, MOVIES)() is said
+
+
+def test_without_a_contract_a_weak_success_stays_a_success() -> None:
+    """Seed 003: whatever the status says. The same result under a contract is a violation."""
+    records = Records()
+    for call in (lambda _: WEAK, checked(lambda _: WEAK, MOVIES)):
+        call_with_reflection_sync(
+            call, tool_name="movies", parameters={}, agent="a", client=SyncScripted(),
+            recorder=records,
+        )  # fmt: skip
+
+    plain, under_contract = records.executions
+    assert plain.outcome == "success"
+    assert plain.result == WEAK
+    assert plain.result_status == "success_no_parse"
+    assert under_contract.error is not None
+    assert under_contract.error.type == "contract_violation"
+    assert under_contract.error.details["mismatch"] == "min_items"
+
+
+@pytest.mark.parametrize("as_reader", [False, True])
+async def test_a_violation_is_asked_about_and_mended_like_any_failure(*, as_reader: bool) -> None:
+    """By a wrapped call, or by a reader, which leaves what is recorded in the tool's own shape."""
+
+    async def movies(parameters: JsonObject) -> Any:
+        return {"Titles": ["Heat"] if parameters["page"] == 1 else []}
+
+    wanted = Deliverable.from_dict(MOVIES)
+    call: Callable[[JsonObject], Awaitable[Any]] = movies if as_reader else checked(movies, wanted)
+    reader = DeliverableReader[object](OutcomeReader(), wanted)
+    records = Records()
+    service = AsyncScripted(answer(suggestion(change("/page", 1, before=0))))
+    reflected = await call_with_reflection(
+        call, tool_name="movies", parameters={"page": 0}, agent="a", client=service,
+        recorder=records, policy=ReflectionPolicy(base_backoff_s=0),
+        reader=reader if as_reader else None,
+    )  # fmt: skip
+
+    assert reflected.repaired
+    assert [e.error.type if e.error else None for e in records.executions] == [
+        "contract_violation",
+        None,
+    ]
+    assert service.asked[0].error == records.executions[0].error
+    key = "Titles" if as_reader else "titles"
+    assert reflected.result == records.executions[1].result == {key: ["Heat"]}
+
+
+async def test_a_reader_checks_in_a_thread_and_the_tools_own_time_is_recorded() -> None:
+    """However large a result is, nothing else waits on the event loop."""
+    threads: list[int] = []
+    moments = [time.perf_counter()]
+
+    def delivered(result: object) -> object:
+        threads.append(threading.get_ident())
+        moments.append(time.perf_counter())
+        return result
+
+    async def movies(_: JsonObject) -> Any:
+        return {"titles": ["Heat"]}
+
+    records = Records()
+    wanted = Deliverable.from_dict(MOVIES)
+    found = await call_with_reflection(
+        movies, tool_name="movies", parameters={}, agent="a", client=AsyncScripted(),
+        recorder=records, reader=DeliverableReader[object](OutcomeReader(), wanted, delivered),
+    )  # fmt: skip
+    assert found.succeeded
+    assert threads
+    assert threading.get_ident() not in threads
+    assert records.executions[0].duration_ms <= (moments[1] - moments[0]) * 1000
+
+
+def test_what_cannot_be_looked_at_is_no_violation(caplog: pytest.LogCaptureFixture) -> None:
+    """It says nothing about the tool: the result stands, and the log tells."""
+
+    class Lazy(dict[str, object]):
+        def __contains__(self, _: object) -> bool:
+            raise RuntimeError("closed")
+
+    lazy = Lazy(titles=[])
+    assert checked(lambda: lazy, MOVIES)() is lazy
+    assert "a result was not checked: RuntimeError" in caplog.text
+
+
+async def test_an_executor_reports_the_violation_in_its_own_words() -> None:
+    """`ToolFailedError` with the contract's error, and not one about an exception."""
+    executor = PythonExecutor({"movies": checked(lambda: WEAK, MOVIES)})
+    tool = Tool(tool_id="movies", name="movies", updated_at="2026-02-20T14:30:00Z")  # type: ignore[arg-type]  # pydantic reads texts
+    with pytest.raises(ToolFailedError) as caught:
+        await executor.execute(tool, None)
+
+    assert caught.value.error.type == "contract_violation"
+
+
+def test_a_generator_is_refused_when_it_is_decorated() -> None:
+    def pieces() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(ConfigurationError, match="return the whole result"):
+        deliverable(min_items=1)(pieces)
+
+
+def test_a_wrong_deliverable_is_refused_when_it_is_written() -> None:
+    """Not at the first call."""
+    with pytest.raises(ConfigurationError, match="did you mean 'min_items'"):
+        deliverable(min_itms=1)
+    with pytest.raises(ConfigurationError, match="not both"):
+        deliverable(MOVIES, min_items=1)

@@ -1,0 +1,86 @@
+"""Corrections are proposed for what says so, and for nothing that only sounds like it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.corrections import MAX_PHRASE_CHARS, MAX_READ_CHARS, propose_correction
+from tests.sdk.correction_phrases import (
+    CORRECTIONS,
+    HELD_OUT_CORRECTIONS,
+    HELD_OUT_NOT_CORRECTIONS,
+    NOT_CORRECTIONS,
+)
+
+
+@pytest.mark.parametrize(("text", "kind"), CORRECTIONS.items())
+def test_a_correction_is_proposed_with_its_kind(text: str, kind: str) -> None:
+    proposal = propose_correction(text)
+
+    assert proposal is not None
+    assert proposal.kind == kind
+    assert proposal.phrase in text
+    assert 0 < proposal.confidence < 1
+
+
+@pytest.mark.parametrize("text", NOT_CORRECTIONS)
+def test_what_only_sounds_like_a_correction_is_left_alone(text: str) -> None:
+    assert propose_correction(text) is None
+
+
+def test_on_messages_that_the_rules_were_not_written_for() -> None:
+    """The measured figures, so that no change makes them worse: 22 of 30 found, none wrongly."""
+    found = [propose_correction(text) for text in HELD_OUT_CORRECTIONS]
+    kinds = [proposal.kind if proposal else None for proposal in found]
+    right = [a == b for a, b in zip(kinds, HELD_OUT_CORRECTIONS.values(), strict=True)]
+
+    assert sum(right) >= 22
+    assert [text for text in HELD_OUT_NOT_CORRECTIONS if propose_correction(text)] == []
+
+
+def test_the_lists_are_apart_and_as_long_as_they_say() -> None:
+    """What is held out is in no list that was tuned on."""
+    assert len(CORRECTIONS) >= 40
+    assert len(NOT_CORRECTIONS) >= 40
+    assert len(HELD_OUT_CORRECTIONS) == len(HELD_OUT_NOT_CORRECTIONS) == 30
+    tuned = {text.casefold() for text in (*CORRECTIONS, *NOT_CORRECTIONS)}
+    held_out = {text.casefold() for text in (*HELD_OUT_CORRECTIONS, *HELD_OUT_NOT_CORRECTIONS)}
+    assert len(held_out) == 60
+    assert tuned.isdisjoint(held_out)
+
+
+def test_what_is_wrong_counts_more_than_that_it_should_be_done_again() -> None:
+    vague = propose_correction("Try again.")
+    clear = propose_correction("Try again. That is not what I asked for, you see.")
+
+    assert vague is not None
+    assert clear is not None
+    assert vague.confidence < clear.confidence
+    assert clear.phrase == "That is not what I asked for, you see"
+
+
+def test_a_correction_far_into_a_long_text_is_somebody_elses() -> None:
+    """A pasted document may say of anything that it is wrong."""
+    assert propose_correction("Summarise this review. " + "x " * 500 + ". That is wrong.") is None
+
+
+_WORDS = "no, |that |this is |these are not |a b |s |, not |i wanted |you |don't use |wrong |tool "
+_PIECES = [*_WORDS.split("|"), ".", "?", "\n", "- ", "but ", "x", " ", "\u0130", "\u2019"]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=8), st.integers(1, 200))
+def test_any_text_gets_an_answer_with_a_phrase_of_it(pieces: list[str], times: int) -> None:
+    """Also what a pattern that backtracks would never come back from."""
+    text = "".join(pieces) * times
+    proposal = propose_correction(text)
+
+    if proposal is not None:
+        assert 0 < len(proposal.phrase) <= MAX_PHRASE_CHARS
+        assert proposal.phrase in text
+
+
+@pytest.mark.parametrize("piece", _PIECES)
+def test_of_a_megabyte_only_the_beginning_counts(piece: str) -> None:
+    text = (piece * 1_000_000)[:1_000_000]
+
+    assert propose_correction(text) == propose_correction(text[:MAX_READ_CHARS])

@@ -1,0 +1,119 @@
+"""`GET /boundaries` over HTTP, of a running service that clusters in the background."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftercall.wire import Boundaries
+from service.http import boundary_examples as examples
+from tests.service.fitness_client import Fitness, fresh
+from tests.service.running_service import (
+    RunningService,
+    eventually,
+    failure,
+    hashing_settings,
+    running,
+)
+from tests.service.test_bad_input import error_of
+
+SECRET = "AKIAIOSFODNN7EXAMPLE"  # noqa: S105  # it only looks like one
+
+
+def a_referral(tool: str, *axes: str) -> dict[str, Any]:
+    details = {"boundaryAxes": list(axes), "evidence": "only JSON is read here"}
+    error = {"type": "wrong_tool_boundary", "message": "not my job", "details": details}
+    now = datetime.now(UTC).isoformat()
+    return failure(toolName=tool, serverName=None, error=error, timestamp=now)
+
+
+def boundaries_of(service: RunningService, **query: Any) -> dict[str, Any]:
+    response = service.client.get("/boundaries", params=query)
+    assert response.status_code == 200, response.text
+    Boundaries.model_validate_json(response.content)
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def clustered(service: RunningService) -> dict[str, Any]:
+    """The boundaries, once all axes are clustered."""
+    Fitness(service).learned()
+
+    def done() -> dict[str, Any] | None:
+        found = boundaries_of(service, limit=1000)
+        return found if found["clusteredAt"] and not found["unclustered"] else None
+
+    return eventually(done)
+
+
+def test_the_example_is_what_is_answered() -> None:
+    """OpenAPI shows boundaries that the contract takes."""
+    Boundaries.model_validate(examples.BOUNDARIES)
+
+
+def test_axes_are_clustered_and_a_tool_of_two_jobs_is_told(service: RunningService) -> None:
+    """Wordings of one axis are members of one cluster; what is named together co-occurs."""
+    tool, other = fresh("read_page"), fresh("fetch_page")
+    for axis in ["HTML_table_extraction"] * 3 + ["extracting HTML tables"] * 2:
+        assert service.record(a_referral(tool, axis, "transport")).status_code == 202
+    assert service.record(a_referral(other, "Transport")).status_code == 202
+    found = clustered(service)
+    clusters = {each["name"]: each for each in found["clusters"]}
+    tables = clusters["html table extraction"]
+    assert {(each["axis"], each["count"]) for each in tables["members"]} == {
+        ("HTML_table_extraction", 3),
+        ("extracting HTML tables", 2),
+    }
+    assert [each["toolName"] for each in tables["tools"]] == [tool]
+    transport = clusters["transport"]
+    assert transport["count"] == 6
+    assert {each["toolName"] for each in transport["tools"]} == {tool, other}
+    [pair] = [each for each in found["coOccurrences"] if "transport" in each["names"]]
+    assert (set(pair["clusterIds"]), pair["count"]) == (
+        {tables["clusterId"], transport["clusterId"]},
+        5,
+    )
+    told = {each["tool"]["toolName"]: each["cohesion"] for each in found["tools"]}
+    assert told[tool]["warning"]
+    assert "html table extraction (100%) and transport (100%)" in told[tool]["message"]
+    assert not told[other]["warning"]
+
+
+def test_what_tools_say_is_masked(service: RunningService) -> None:
+    tool = fresh("leaky")
+    service.record(a_referral(tool, f"login with {SECRET}"))
+    assert SECRET.lower() not in str(clustered(service)).lower()
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "tool=a", "Limit=3"])
+def test_other_questions_are_refused(service: RunningService, query: str) -> None:
+    error_of(service.client.get(f"/boundaries?{query}"), 422, "invalid_request")
+
+
+def test_the_answer_is_bounded(service: RunningService) -> None:
+    """A thousand axes of one agent are remembered, and told as far as is asked for."""
+    tool = fresh("hostile")
+    axes = [f"{fresh('axis')}" for _ in range(200)]
+    for start in range(0, 200, 20):
+        service.record(a_referral(tool, *axes[start : start + 20]))
+    Fitness(service).learned()
+    found = boundaries_of(service, limit=5)
+    assert len(found["clusters"]) == len(found["coOccurrences"]) == 5
+    assert len(found["tools"]) <= 5
+
+
+def test_clusters_outlive_the_service(tmp_path: Path) -> None:
+    """Ids and names are those of before; axes that came to nothing before the end are clustered."""
+    settings = hashing_settings(tmp_path)
+    with running(settings) as service:
+        assert boundaries_of(service)["clusters"] == []
+        service.record(a_referral("read_page", "transport", "extraction"))
+        before = clustered(service)
+        service.record(a_referral("read_page", "payment"))
+        Fitness(service).learned()
+    with running(settings) as service:
+        after = clustered(service)
+    ids = {each["name"]: each["clusterId"] for each in after["clusters"]}
+    assert {each["name"]: each["clusterId"] for each in before["clusters"]}.items() <= ids.items()
+    assert "payment" in ids

@@ -1,0 +1,155 @@
+"""`GET /tools/{toolId}/health` over HTTP, of a running service."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from aftercall.wire import ToolHealth
+from service.http import health_examples as examples
+from tests.service.fitness_client import Fitness, fresh
+from tests.service.running_service import execution, failure
+from tests.service.test_bad_input import error_of
+
+KEY = "AKIAIOSFODNN7EXAMPLE"
+
+
+def health_of(fitness: Fitness, name: str) -> dict[str, Any]:
+    """The health of a tool, once all is learned."""
+    fitness.learned()
+    response = fitness.client.get(f"/tools/{name}/health")
+    assert response.status_code == 200, response.text
+    ToolHealth.model_validate_json(response.content)
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def now() -> str:
+    """The time, for old failures weigh nothing."""
+    return datetime.now(UTC).isoformat()
+
+
+def a_call(**fields: Any) -> dict[str, Any]:
+    return execution(timestamp=now(), **fields)
+
+
+def a_referral(name: str, *axes: str, **fields: Any) -> dict[str, Any]:
+    details = {"boundaryAxes": list(axes), "evidence": f"only JSON is read here, not {KEY}"}
+    error = {"type": "wrong_tool_boundary", "message": "not my job", "details": details}
+    return failure(toolName=name, error=error, timestamp=now(), **fields)
+
+
+def test_the_example_is_what_is_answered() -> None:
+    """OpenAPI shows a health that the contract takes."""
+    ToolHealth.model_validate(examples.TOOL_HEALTH)
+
+
+def test_a_movie_list_that_is_empty_and_corrected(fitness: Fitness) -> None:
+    """Seed 000: a valid answer of no use is told as weak, and a user's word counts beside it."""
+    name = fresh("films")
+    fitness.put(name)
+    call = a_call(toolName=name, serverName=None, result=[], resultStatus="success_no_parse")
+    fitness.service.record(call)
+    body = {"executionId": call["executionId"], "text": f"this is a menu, not titles {KEY}"}
+    assert fitness.client.post("/corrections", json=body).status_code == 202
+    health = health_of(fitness, name)
+    assert (health["successes"]["count"], health["failures"]["count"]) == (1, 0)
+    utility = health["utility"]
+    assert utility["weakSuccesses"]["count"] == utility["corrections"]["count"] == 1
+    assert utility["score"] < 0.25
+    [weak] = utility["recentWeak"]
+    assert weak["why"] == "the tool calls it 'success_no_parse', and the result is an empty list"
+    [correction] = utility["recentCorrections"]
+    assert correction["text"].startswith("this is a menu, not titles")
+    assert KEY not in str(health)
+    assert health["tool"] == {"toolId": name, "serverName": None, "toolName": name}
+
+
+def test_repeated_boundaries_become_a_warning(fitness: Fitness) -> None:
+    """With the tool's own axes, its evidence, and an open recommendation."""
+    name = fresh("page")
+    for _ in range(8):
+        fitness.service.record(a_referral(name, "transport", "extraction", serverName="web"))
+    health = health_of(fitness, f"web/{name}")
+    assert health["cohesion"]["warning"] is True
+    assert {each["name"] for each in health["cohesion"]["axes"]} == {"transport", "extraction"}
+    assert health["categories"][0]["category"] == "wrong_tool_boundary"
+    assert health["signatures"][0]["count"] == 8
+    [first, *_] = health["recentReferrals"]
+    assert first["boundaryAxes"] == ["transport", "extraction"]
+    assert first["lacksEvidence"] is False
+    assert KEY not in str(health)
+    assert health["recommendationIds"]
+
+
+def test_a_tool_need_not_be_registered(fitness: Fitness) -> None:
+    """Its name alone will do while one server has it; else the server must be named."""
+    name = fresh("lookup")
+    fitness.service.record(a_call(toolName=name, serverName="one"))
+    assert health_of(fitness, name)["tool"]["serverName"] == "one"
+    fitness.service.record(a_call(toolName=name, serverName="two"))
+    fitness.learned()
+    response = fitness.client.get(f"/tools/{name}/health")
+    assert response.status_code == 404
+    assert response.json()["error"]["details"]["nearest"] == [f"one/{name}", f"two/{name}"]
+    assert health_of(fitness, f"two/{name}")["tool"]["serverName"] == "two"
+
+
+def test_a_registered_tool_that_was_never_called_is_healthy(fitness: Fitness) -> None:
+    """Its health is that of no calls, under an id with slashes too."""
+    name = fresh("acme/translator")
+    fitness.put(name)
+    health = health_of(fitness, name)
+    assert (health["successes"]["count"], health["utility"]["score"]) == (0, 1.0)
+
+
+def test_methods_are_told_by_name_when_they_are_common(fitness: Fitness) -> None:
+    """Those of several sessions; what one session alone sent is not told."""
+    name = fresh("issues")
+    for session in ("a", "b"):
+        parameters = {"action": "open"}
+        fitness.service.record(a_call(toolName=name, parameters=parameters, sessionId=session))
+    private = {"action": "close"}
+    fitness.service.record(a_call(toolName=name, parameters=private, sessionId="a"))
+    assert [each["method"] for each in health_of(fitness, name)["methods"]] == ["open"]
+
+
+@pytest.mark.parametrize("unknown", ["nothing-like-it-zzz", "a/b/c", "%F0%9F%98%80", "x" * 256])
+def test_an_unknown_tool_is_told_with_the_cure(fitness: Fitness, unknown: str) -> None:
+    """404, with the nearest names or where all are listed."""
+    response = fitness.client.get(f"/tools/{unknown}/health")
+    assert "there is no tool" in error_of(response, 404, "not_found")
+
+
+def test_a_near_name_is_told(fitness: Fitness) -> None:
+    """Of a tool that is only recorded."""
+    name = f"summarise{uuid4().hex[:6]}"
+    fitness.service.record(a_call(toolName=name, serverName="text"))
+    fitness.learned()
+    response = fitness.client.get(f"/tools/text/{name}s/health")
+    assert response.json()["error"]["details"]["nearest"][0] == f"text/{name}"
+
+
+def test_a_name_that_is_too_long_is_refused(fitness: Fitness) -> None:
+    """As in every path."""
+    assert fitness.client.get(f"/tools/{'x' * 300}/health").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/tools/x/health"),
+        ("GET", "/boundaries"),
+        ("GET", "/known-tools"),
+        ("GET", "/recommendations"),
+        ("PUT", f"/recommendations/{uuid4()}"),
+        ("GET", "/corrections"),
+        ("POST", "/corrections"),
+    ],
+)
+def test_unknown_parameters_are_refused(fitness: Fitness, method: str, path: str) -> None:
+    """On each of the endpoints of health and boundaries, by their names."""
+    answer = fitness.client.request(method, f"{path}?sort=up", json={})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["message"].startswith("unknown parameter `sort`")
