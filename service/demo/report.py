@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from service.demo.agents import Ending, PlayedCall
+from service.demo.boundary_scene import BoundaryScene
 from service.demo.fitness_scene import NAMESPACE, SCENARIO, SceneCall
 
 _SHOWN: dict[Ending, str] = {
@@ -94,6 +95,22 @@ def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
         f'  For "{SCENARIO}" the script lost its place after {_times(failed, "failure")} '
         f"and had it back after {_times(mended, 'success')}, without anybody changing a caller."
     )
+
+
+def show_boundaries(console: Console, scene: BoundaryScene) -> None:
+    """What the tools said of themselves, and what a tool builder and the next agent are told."""
+    table = Table(title="What tools say of themselves", expand=True)
+    for title in ("tool", "asked for", "it said", "what became of it"):
+        table.add_column(title, no_wrap=title == "tool")
+    for each in scene.calls:
+        said = "[green]success[/]" if each.said == "success" else f"[yellow]{escape(each.said)}[/]"
+        table.add_row(escape(each.tool), escape(each.asked), said, escape(each.lane))
+    console.print(table)
+    console.print("  What a tool builder is recommended:")
+    for advice in scene.recommendations:
+        console.print(f"  - {escape(advice.message)}")
+    console.print("  What the next agent is told, in a prompt:")
+    console.print(scene.known_tools, markup=False, highlight=False)
 
 
 def show_next_steps(console: Console) -> None:

@@ -11,8 +11,15 @@ from rich.console import Console
 
 from aftercall import AsyncClient
 from service.demo.agents import PlayedCall, play
+from service.demo.boundary_scene import BoundaryCall, BoundaryScene, play_boundaries
 from service.demo.fitness_scene import SceneCall, play_scene
-from service.demo.report import show_calls, show_next_steps, show_scene, show_summary
+from service.demo.report import (
+    show_boundaries,
+    show_calls,
+    show_next_steps,
+    show_scene,
+    show_summary,
+)
 from service.demo.scenario import sessions
 from service.demo.stage import StageError, open_stage
 
@@ -21,14 +28,15 @@ _LEARNED_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What happened: calls that were repaired, and who was chosen."""
+    """What happened: calls that were repaired, who was chosen, what tools said of themselves."""
 
     calls: list[PlayedCall]
     scene: list[SceneCall]
+    boundaries: BoundaryScene
 
 
 async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
-    """Play all sessions and the scene after them, and show what happened.
+    """Play all sessions and the scenes after them, and show what happened.
 
     Args:
         console: where it is shown.
@@ -54,6 +62,10 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
                         await _until_learned(client, played)
                 status.update("dee: what changed lately? ...")
                 scene = await play_scene(stage, lambda each: console.print(_scene_line(each)))
+                status.update("fay: which films are on tonight? ...")
+                boundaries = await play_boundaries(
+                    stage, lambda each: console.print(_boundary_line(each))
+                )
                 status.update("stopping ...")
     finally:
         if keep is None:
@@ -61,11 +73,12 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
     show_calls(console, played)
     show_summary(console, played)
     show_scene(console, scene)
+    show_boundaries(console, boundaries)
     console.print(f"[dim]{time.monotonic() - started:.0f} s in all[/]")
     if keep:
         console.print(f"Data and logs are in {keep}")
     show_next_steps(console)
-    return Played(played, scene)
+    return Played(played, scene, boundaries)
 
 
 def _empty_folder(keep: Path | None) -> Path:
@@ -104,3 +117,8 @@ def _line(each: PlayedCall) -> str:
 def _scene_line(each: SceneCall) -> str:
     mark = "[green]✓[/]" if each.succeeded else "[red]✗[/]"
     return f"  {each.agent}  {each.called}  {mark}"
+
+
+def _boundary_line(each: BoundaryCall) -> str:
+    mark = "[green]✓[/]" if each.said == "success" else f"[yellow]{each.said}[/]"
+    return f"  fay  {each.tool}  {mark}"
