@@ -45,6 +45,7 @@ from retrieval.known_tools import estimate_tokens  # noqa: E402  # as above
 from retrieval.known_tools.tokens import COMMON_WORDS  # noqa: E402  # as above
 from service.config.settings import DataSettings, EmbeddingSettings, Settings  # noqa: E402  # as above
 from service.container import Services, open_services  # noqa: E402  # as above
+from service.garbage import settle_memory  # noqa: E402  # as above
 from service.http.app import create_app  # noqa: E402  # as above
 from service.lifecycle import Lifecycle  # noqa: E402  # as above
 
@@ -148,6 +149,7 @@ async def measure(folder: Path, tool_count: int, executions: int, questions: int
     app = create_app(settings, lifecycle)
     async with open_services(settings) as services:
         lifecycle.services = services
+        settle_memory()  # as `aftercall serve` does
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(
             transport=transport, base_url="http://127.0.0.1", timeout=300

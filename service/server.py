@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import ctypes
-import gc
 import logging
 import os
 import signal
@@ -15,6 +13,7 @@ import uvicorn
 from aftercall.errors import AftercallError
 from service.config.settings import Settings
 from service.container import Services, open_services
+from service.garbage import settle_memory
 from service.http.app import create_app
 from service.http.malformed_http import ContractHttpProtocol
 from service.lifecycle import Lifecycle
@@ -27,9 +26,6 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _KEEP_ALIVE_S = 65
 """Idle connections are kept a little longer than the minute that clients and proxies commonly keep
 them, so that it is the client that closes and no request meets a closing connection."""
-
-_YOUNG_OBJECTS = 10_000
-"""New objects that make the garbage collector look at the young ones; Python's own is 700."""
 
 
 class CannotListenError(AftercallError):
@@ -115,7 +111,7 @@ async def serve(
         serving = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")
         try:
             async with _opened(settings, lifecycle, stopping):
-                _settle_memory()
+                settle_memory()
                 if lifecycle.services is not None:
                     on_ready(lifecycle.services)
                 await _first(stopping, serving)
@@ -163,20 +159,6 @@ async def _first(stopping: asyncio.Event, task: "asyncio.Task[object]") -> None:
         await asyncio.wait((signalled, task), return_when=asyncio.FIRST_COMPLETED)
     finally:
         signalled.cancel()
-
-
-def _settle_memory() -> None:
-    """Once all is loaded: keep the garbage collector from what stays, and give back what is free.
-
-    A look of the collector at all that is loaded takes 200 ms. What is read from the store are many
-    small objects without cycles: at Python's own threshold the collector took two thirds of the
-    time of reading them (`bench/known_tools.py`). Loading the model leaves 20 MiB of freed memory
-    that glibc keeps; other libraries of C have no such call.
-    """
-    gc.freeze()
-    gc.set_threshold(_YOUNG_OBJECTS)
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextlib.contextmanager
