@@ -7,18 +7,18 @@ is not checked, steps are counted, and regular expressions run on an engine that
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from functools import lru_cache
 from typing import Annotated, Any
 
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
-from jsonschema.validators import Draft202012Validator, extend, validator_for
+from jsonschema.validators import Draft202012Validator, validator_for
 from pydantic import StringConstraints, TypeAdapter
 from pydantic import ValidationError as PydanticError
 from pydantic_core import SchemaError as PydanticSchemaError
 from referencing import Registry
 
+from aftercall.counted_schema import Keyword, counted_class, counting
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import is_redacted
@@ -33,10 +33,6 @@ _REPEATS = re.compile(r"\{\d{3,}|\{\d*,\d{3,}|\{\d{2,}[^{]*\{\d{2,}")
 """Counted repeats are written out by the engine: many, or some within others, take it long."""
 _MAX_MATCHED = 2_000
 _MAX_UNIQUE = 200
-
-
-class _TooCostlyError(Exception):
-    """The schema asks for more work than an answer is worth."""
 
 
 class Verifier:
@@ -61,15 +57,12 @@ class Verifier:
         return self._validator is None or self._fits_schema(self._validator, parameters)
 
     def _fits_schema(self, validator: Validator, parameters: JsonObject) -> bool:
-        token = _steps.set(self._steps)
         try:
-            return all(
-                self._is_hidden(error, parameters) for error in validator.iter_errors(parameters)
-            )
+            with counting(self._steps):
+                errors = validator.iter_errors(parameters)
+                return all(self._is_hidden(error, parameters) for error in errors)
         except Exception:  # noqa: BLE001 - a schema may be broken in any way; see `accepts`
             return True
-        finally:
-            _steps.reset(token)
 
     def _is_hidden(self, error: ValidationError, parameters: JsonObject) -> bool:
         """Whether an error is only about a masked value that the caller has in full."""
@@ -123,33 +116,11 @@ def _validator(canonical: str) -> Validator | None:
         return None
 
 
-_Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
-
-_steps: ContextVar[list[int]] = ContextVar("steps")
-
-
 @lru_cache(maxsize=16)
 def _bounded(kind: type[Validator]) -> Callable[..., Validator]:
     """The same validator class with counted steps and safe regular expressions."""
-    keywords: dict[str, _Keyword] = {
-        **kind.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique(kind.VALIDATORS),
-    }  # fmt: skip
-    counted = {name: _counted(keyword) for name, keyword in keywords.items()}
-    bounded: Callable[..., Validator] = extend(kind, counted)  # type: ignore[no-untyped-call]  # jsonschema has no types here
-    return bounded
-
-
-def _counted(keyword: _Keyword) -> _Keyword:
-    def counted(
-        validator: Any, value: Any, instance: Any, schema: Any
-    ) -> Iterator[ValidationError] | None:
-        steps = _steps.get()
-        steps[0] -= 1
-        if steps[0] < 0:
-            raise _TooCostlyError
-        return keyword(validator, value, instance, schema)
-
-    return counted
+    unique = _unique(kind.VALIDATORS)
+    return counted_class(kind, {"pattern": _pattern, "uniqueItems": unique})
 
 
 def _pattern(
@@ -175,7 +146,7 @@ def _matcher(pattern: str) -> TypeAdapter[str] | None:
         return None
 
 
-def _unique(keywords: dict[str, _Keyword]) -> _Keyword:
+def _unique(keywords: dict[str, Keyword]) -> Keyword:
     check = keywords.get("uniqueItems")
 
     def unique(

@@ -37,17 +37,17 @@ class AxisWatch:
         self._named.add(workspace)
         self._wake.set()
 
-    async def named(self, within: timedelta) -> set[str]:
-        """Workspaces that were told of since the last time; none when the time has passed."""
+    async def any_named(self, within: timedelta) -> bool:
+        """Whether axes were named since the last `take`, or are until the time has passed."""
         try:
             async with asyncio.timeout(within.total_seconds()):
                 await self._wake.wait()
         except TimeoutError:
-            return set()
-        return self._named.copy()
+            return False
+        return True
 
     def take(self) -> set[str]:
-        """What `named` tells, as read."""
+        """The workspaces in which axes were named since the last time."""
         self._wake.clear()
         taken, self._named = self._named, set()
         return taken
@@ -89,13 +89,13 @@ async def _run(
     wait, rest = timedelta(0), 0.0
     while True:
         await asyncio.sleep(rest)
-        named = await watch.named(wait)
+        any_named = await watch.any_named(wait)
         await asyncio.sleep(settle.total_seconds())
         workspaces = watch.take()
         wait = min(_AT_LEAST, every) if every else _AT_LEAST
         started = time.monotonic()
         try:
-            if not named:  # the start, or time has passed
+            if not any_named:  # the start, or time has passed
                 workspaces |= set(await store.workspaces_with_health())
             since = datetime.now(UTC) - every if every else None
             for workspace in sorted(workspaces):

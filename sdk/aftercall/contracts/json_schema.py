@@ -13,7 +13,6 @@ Draft 2020-12 unless `$schema` names another. Refused when the deliverable is ma
 
 import json
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Any
@@ -28,6 +27,7 @@ from referencing import Registry
 from referencing.jsonschema import specification_with
 
 from aftercall.contracts.json_types import plain
+from aftercall.counted_schema import StepsUsedUpError, counted_class, counting, spend
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import (
     MAX_DEPTH,
@@ -77,19 +77,19 @@ def schema_errors(value: object, schema: JsonObject, *, most: int) -> list[Valid
         TooCostlyError: more than `MAX_STEPS`, endless references, or a value it cannot take.
     """
     validator = _validator(_canonical(schema))
-    token = _steps.set([MAX_STEPS])
     try:
-        return list(islice(validator.iter_errors(plain(value, MAX_DEPTH)), most))
-    except TooCostlyError:
-        raise
+        with counting([MAX_STEPS]):
+            return list(islice(validator.iter_errors(plain(value, MAX_DEPTH)), most))
+    except StepsUsedUpError as error:
+        raise TooCostlyError(
+            f"json_schema: takes more than {MAX_STEPS:,} steps on this result; make it simpler"
+        ) from error
     except RecursionError as error:
         raise TooCostlyError("json_schema: the value or the references nest too deeply") from error
     except Exception as error:
         raise TooCostlyError(
             f"json_schema: cannot be applied to the result ({type(error).__name__})"
         ) from error
-    finally:
-        _steps.reset(token)
 
 
 def _canonical(schema: JsonObject) -> str:
@@ -197,39 +197,10 @@ def _references(schema: JsonValue) -> Iterator[str]:
                 yield from _references(part)
 
 
-_Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
-
-_steps: ContextVar[list[int]] = ContextVar("steps")
-
-
 @lru_cache(maxsize=16)
 def _bounded(kind: type[Validator]) -> Callable[..., Validator]:
     """The same validator class with counted steps and safe regular expressions."""
-    keywords: dict[str, _Keyword] = {
-        **kind.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique_items,
-    }  # fmt: skip
-    counted = {name: _counted(keyword) for name, keyword in keywords.items()}
-    bounded: Callable[..., Validator] = extend(kind, counted)  # type: ignore[no-untyped-call]  # jsonschema has no types here
-    return bounded
-
-
-def _counted(keyword: _Keyword) -> _Keyword:
-    def counted(
-        validator: Any, value: Any, instance: Any, schema: Any
-    ) -> Iterator[ValidationError] | None:
-        _spend(1)
-        return keyword(validator, value, instance, schema)
-
-    return counted
-
-
-def _spend(steps: int) -> None:
-    left = _steps.get()
-    left[0] -= steps
-    if left[0] < 0:
-        raise TooCostlyError(
-            f"json_schema: takes more than {MAX_STEPS:,} steps on this result; make it simpler"
-        )
+    return counted_class(kind, {"pattern": _pattern, "uniqueItems": _unique_items})
 
 
 def _pattern(
@@ -237,7 +208,7 @@ def _pattern(
 ) -> Iterator[ValidationError]:
     if not isinstance(instance, str):
         return
-    _spend(_states(pattern) * len(instance) // _CHARS_PER_STEP)
+    spend(_states(pattern) * len(instance) // _CHARS_PER_STEP)
     try:
         _matcher(pattern).validate_python(instance)
     except PydanticError:
