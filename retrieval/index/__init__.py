@@ -1,1 +1,1 @@
-"""The vector index: one protocol, Qdrant Edge."""
+"""The vector index: one protocol, Qdrant Edge and Qdrant servers."""

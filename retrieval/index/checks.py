@@ -18,10 +18,13 @@ def check_point(point: IndexPoint, dimension: int) -> None:
     """Refuse a point that cannot be found again.
 
     Raises:
-        VectorIndexError: for an id that is no UUID in its usual form, or a vector that is no unit.
+        VectorIndexError: for an id that is no UUID in its usual form, a vector that is no unit, or
+            a name that is no Unicode text.
     """
     check_id(point.document_id)
     check_vector(point.vector, dimension)
+    for text in (point.workspace, point.server_name, point.tool_name, point.version, point.terms):
+        _check_text(text or "")
 
 
 def check_id(document_id: str) -> None:
@@ -46,3 +49,12 @@ def check_vector(vector: np.ndarray[Any, Any], dimension: int) -> None:
     length = float(np.linalg.norm(vector))
     if not abs(length - 1.0) < UNIT_TOLERANCE:  # also refuses NaN and infinities
         raise VectorIndexError(f"a vector has the length {length:.4g}; divide it by that")
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise VectorIndexError(
+            f"{text[:80]!r} holds half of a surrogate pair, which is no text: replace it"
+        ) from error

@@ -1,4 +1,4 @@
-"""One Qdrant Edge shard, blocking: the only module that calls `qdrant_edge`.
+"""One Qdrant Edge shard, blocking: the only module that calls its engine.
 
 The library's surprises are kept in here (version 0.9):
 
@@ -15,17 +15,30 @@ The library's surprises are kept in here (version 0.9):
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import numpy as np
 import qdrant_edge as qdrant
 
+from retrieval.index.fields import (
+    DENSE,
+    KIND,
+    OF_A_HIT,
+    SERVER,
+    TERMS,
+    TOOL,
+    VERSION,
+    WORKSPACE,
+    idf_corpus,
+    payload_of,
+    prefetch_limit,
+)
+from retrieval.index.hits import to_hits, to_unfused
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, VectorIndexError
+from retrieval.index.sparse import TermEncoder
 
 Fusion = Literal["dbsf", "rrf"]
 """How dense and sparse scores become one.
@@ -34,10 +47,6 @@ Fusion = Literal["dbsf", "rrf"]
 (distribution-based score fusion). `rrf`: reciprocal rank fusion, blind to how far ranks lie apart.
 """
 
-DENSE = "dense"
-TERMS = "terms"
-WORKSPACE, KIND, TOOL, SERVER = "workspace", "kind", "tool_name", "server_name"
-VERSION = "version"
 KEYWORDS = (WORKSPACE, KIND, TOOL, SERVER)
 """Payload fields with an index. A version is only asked for along with its tool, which leaves at
 most some dozens of documents to look at, so it needs none."""
@@ -50,17 +59,8 @@ POINTS_PER_FLUSH = 10_000
 """Points after which the log (20 MB by then) is folded into the segments. Rare, since a flush waits
 for the disk with the GIL held; replaying so many after a crash takes 0.4 s."""
 
-PAYLOAD = [WORKSPACE, TOOL, SERVER, VERSION]
-"""Fields of the payload that a hit repeats."""
-
-MIN_PREFETCH = 50
-"""Candidates a side gives to the fusion at least: DBSF takes mean and deviation over them."""
-
 RRF_K = 60
 """Cormack, Clarke and Buettcher, "Reciprocal Rank Fusion" (SIGIR 2009)."""
-
-AVERAGE_TERMS = 40.0
-"""Terms of a usual document, for BM25's length normalisation."""
 
 T = TypeVar("T")
 
@@ -72,17 +72,7 @@ class Shard:
         self._shard = shard
         self._folder = folder
         self._unflushed = 0
-        # English stemming and stop words: on questions in prose they raise hit@5 of BM25 from 0.47
-        # to 0.62 (400 of MetaTool's queries), on identifiers they cost nothing (Seal-Tools: 0.994
-        # and 0.993). The text is split already (`embeddings.terms`), so white space is all that
-        # separates terms, and whole identifiers stay whole.
-        self._bm25 = qdrant.Bm25(
-            qdrant.Bm25Config(
-                tokenizer=qdrant.TokenizerType.Whitespace,
-                language="english",
-                avg_len=AVERAGE_TERMS,
-            )
-        )
+        self._terms = TermEncoder()
 
     @classmethod
     def create(cls, folder: Path, *, dimension: int) -> "Shard":
@@ -132,9 +122,9 @@ class Shard:
                 found = [next(answers) for _ in several]
                 if query.fused:
                     is_fused = bool(several[0].prefetches)
-                    hits.append(_to_hits(found[0], query, is_fused=is_fused))
+                    hits.append(to_hits(found[0], query, is_fused=is_fused))
                 else:
-                    hits.append(_to_unfused(*found))
+                    hits.append(to_unfused(*found))
             return hits
 
     def count(self) -> int:
@@ -178,35 +168,28 @@ class Shard:
 
     def _to_point(self, point: IndexPoint) -> Any:
         vectors: dict[str, Any] = {DENSE: point.vector.tolist()}
-        terms = self._bm25.embed_document(point.terms)
-        if terms.indices:
+        if (terms := self._terms.document(point.terms)) is not None:
             vectors[TERMS] = terms
-        payload = {
-            WORKSPACE: point.workspace,
-            KIND: point.kind,
-            TOOL: point.tool_name or "",  # '' is "none": a missing field would match no filter
-            SERVER: point.server_name or "",
-            VERSION: point.version,
-        }
-        return qdrant.Point(point.document_id, vectors, payload)
+        return qdrant.Point(point.document_id, vectors, payload_of(point))
 
     def _to_requests(self, query: IndexQuery, fusion: Fusion) -> list[Any]:
         """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
         only = _filter(query)
         dense = qdrant.Query.Nearest(query.vector.tolist(), DENSE)
-        terms = self._bm25.embed_query(query.terms)
-        sparse = qdrant.Query.Nearest(terms, TERMS) if terms.indices else None
-        idf = qdrant.SearchParams(idf=_idf_corpus(query))
+        terms = self._terms.query(query.terms)
+        sparse = None if terms is None else qdrant.Query.Nearest(terms, TERMS)
+        corpus = idf_corpus(query)
+        idf = qdrant.SearchParams(idf=None if corpus is None else qdrant.IdfParams(_filter(corpus)))
         if not query.fused:
             return _unfused_requests(query, only, dense, sparse, idf)
         answer: dict[str, Any] = {
-            "with_payload": PAYLOAD,
+            "with_payload": OF_A_HIT,
             "with_vector": [DENSE],
             "limit": query.limit,
         }
         if sparse is None:
             return [qdrant.QueryRequest(query=dense, filter=only, **answer)]
-        count = max(MIN_PREFETCH, 3 * query.limit)
+        count = prefetch_limit(query)
         fused: Any = qdrant.Fusion.Dbsf() if fusion == "dbsf" else qdrant.Fusion.Rrf(RRF_K)
         prefetches = [
             qdrant.Prefetch(count, query=dense, filter=only),
@@ -215,25 +198,11 @@ class Shard:
         return [qdrant.QueryRequest(query=fused, prefetches=prefetches, **answer)]
 
 
-def _idf_corpus(query: IndexQuery) -> Any:
-    """Over which documents the IDF is counted; None for all there are."""
-    if query.kind == "tool":
-        # Tools are told apart among all tools of the workspace: scenarios, which outnumber them,
-        # must not say which words are rare. It costs 0.2 ms at 5,000 tools.
-        corpus = IndexQuery(query.workspaces, query.kind, query.vector, query.terms, query.limit)
-        return qdrant.IdfParams(_filter(corpus))
-    if query.tool_name is not None:
-        # A tool's own documents all share its name and much else: what tells them apart is rare
-        # among them, so the IDF is counted there. Over a whole workspace that costs 1.4 ms more.
-        return qdrant.IdfParams(_filter(replace(query, versions=None, document_ids=None)))
-    return None
-
-
 def _unfused_requests(
     query: IndexQuery, only: Any, dense: Any, sparse: Any | None, idf: Any
 ) -> list[Any]:
     answer: dict[str, Any] = {
-        "with_payload": PAYLOAD,
+        "with_payload": OF_A_HIT,
         "with_vector": False,
         "score_threshold": query.least_similarity,
     }
@@ -304,49 +273,6 @@ def _filter(query: IndexQuery) -> Any:
     if query.document_ids is not None:
         must.append(qdrant.HasIdCondition(set(query.document_ids)))
     return qdrant.Filter(must=must)
-
-
-def _to_hits(found: list[Any], query: IndexQuery, *, is_fused: bool) -> list[Hit]:
-    if not found:
-        return []
-    vectors = np.array([row.vector[DENSE] for row in found], dtype=np.float32)
-    # half precision keeps directions to 1e-5 and lengths to 1e-4, so the length is taken out
-    cosines = np.clip(vectors @ query.vector / np.linalg.norm(vectors, axis=1), -1.0, 1.0)
-    scores = [row.score for row in found] if is_fused else cosines
-    least = -1.0 if query.least_similarity is None else query.least_similarity
-    return _best_first(
-        _to_hit(row, score=float(score), similarity=float(cosine))
-        for row, score, cosine in zip(found, scores, cosines, strict=True)
-        if cosine >= least
-    )
-
-
-def _to_unfused(dense: list[Any], sparse: Sequence[Any] = ()) -> list[Hit]:
-    """What two requests over the same documents found: by cosine, with BM25's score."""
-    terms = {row.id: row.score for row in sparse}
-    hits = [
-        # the lengths of vectors in half precision are off by 1e-4
-        _to_hit(row, score=terms.get(row.id, 0.0), similarity=min(1.0, max(-1.0, row.score)))
-        for row in dense
-    ]
-    return sorted(hits, key=lambda hit: (-hit.similarity, hit.document_id))
-
-
-def _to_hit(row: Any, *, score: float, similarity: float) -> Hit:
-    payload = row.payload
-    return Hit(
-        document_id=str(row.id),
-        workspace=payload[WORKSPACE],
-        score=score,
-        similarity=similarity,
-        tool_name=payload[TOOL] or None,
-        server_name=payload[SERVER] or None,
-        version=payload.get(VERSION, ""),  # shards made before there were versions have none
-    )
-
-
-def _best_first(hits: Iterable[Hit]) -> list[Hit]:
-    return sorted(hits, key=lambda hit: (-hit.score, hit.document_id))
 
 
 def _chunks(items: Sequence[T]) -> Iterator[list[T]]:

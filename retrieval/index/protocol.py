@@ -27,6 +27,10 @@ class IndexInUseError(VectorIndexError):
     """Another process has the index open."""
 
 
+class VectorIndexUnavailableError(VectorIndexError):
+    """The server of the index does not answer, or not in time; trying again later may help."""
+
+
 @dataclass(frozen=True, slots=True)
 class IndexPoint:
     """A document to index. `document_id` is a UUID; `vector` has unit length.

@@ -1,10 +1,13 @@
 """Points and questions for the index's tests, embedded by hashing."""
 
 import uuid
+from dataclasses import replace
+
+import pytest
 
 from embeddings.hashing import hashed_vector
 from embeddings.terms import terms_text
-from retrieval.index.protocol import IndexPoint, IndexQuery, Kind
+from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind
 
 DIMENSION = 96
 
@@ -63,3 +66,15 @@ def question(
         document_ids=document_ids,
         fused=fused,
     )
+
+
+def nearly(hits: list[Hit], tolerance: float = 1e-6) -> list[Hit]:
+    """Hits that equal these where the scores differ by rounding only."""
+    return [
+        replace(
+            hit,
+            score=pytest.approx(hit.score, abs=tolerance),
+            similarity=pytest.approx(hit.similarity, abs=tolerance),
+        )
+        for hit in hits
+    ]

@@ -1,38 +1,69 @@
-"""What every vector index promises (`retrieval.index.protocol.VectorIndex`)."""
+"""What every vector index promises (`retrieval.index.protocol.VectorIndex`).
+
+A Qdrant server takes part where `AFTERCALL_TEST_QDRANT_URL` is set, and `AFTERCALL_TEST_QDRANT_KEY`
+and `AFTERCALL_TEST_QDRANT_GRPC_PORT` where it needs them.
+"""
 
 import asyncio
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from embeddings.hashing import hashed_vector
-from retrieval.index.edge import EdgeIndex
+from retrieval.index.opening import (
+    FIRST_INDEX,
+    EdgePlace,
+    IndexPlace,
+    QdrantPlace,
+    destroy_index,
+    list_indexes,
+    open_index,
+)
 from retrieval.index.protocol import IndexModelMismatchError, VectorIndex, VectorIndexError
+from retrieval.index.qdrant_connection import connect
 from tests.embeddings.tool_errors import GROUPS
-from tests.retrieval.index.documents import DIMENSION, document_id, point, question
+from tests.retrieval.index.documents import DIMENSION, document_id, nearly, point, question
+from tests.retrieval.index.servers import IN_MEMORY, NEEDS_SERVER, server_place
 
 TEXTS = [text for group in GROUPS for text in group]
 
 
-async def _edge(folder: Path, fingerprint: str = "hashing-1@96") -> VectorIndex:
-    return await EdgeIndex.open(folder, dimension=DIMENSION, fingerprint=fingerprint)
-
-
-ADAPTERS = [pytest.param(_edge, id="edge")]
-"""Functions (folder, fingerprint) -> an open index; opening a folder again finds its documents."""
+ADAPTERS = [
+    pytest.param(EdgePlace, id="edge"),
+    pytest.param(lambda folder: QdrantPlace(f"local:{folder}"), id="local"),
+    pytest.param(lambda _: QdrantPlace(IN_MEMORY), id="memory"),
+    pytest.param(lambda _: server_place(), id="server", marks=[pytest.mark.real, NEEDS_SERVER]),
+]
+"""Functions (folder) -> a place of its own; opening an index there again finds its documents."""
 
 
 @pytest.fixture(params=ADAPTERS)
-def opens(request):
-    return request.param
+async def place(request, tmp_path):
+    made: IndexPlace = request.param(tmp_path)
+    yield made
+    for name in await list_indexes(made):
+        await destroy_index(made, name)
 
 
 @pytest.fixture
-async def index(opens, tmp_path):
-    opened = await opens(tmp_path / "vectors")
+async def opens(place):
+    """Opens the place's index, by a model's name."""
+
+    async def open_it(fingerprint: str = "hashing-1@96") -> VectorIndex:
+        return await open_index(place, FIRST_INDEX, dimension=DIMENSION, fingerprint=fingerprint)
+
+    # the client's store in memory lasts as long as someone has it open
+    keeper = connect(IN_MEMORY) if place == QdrantPlace(IN_MEMORY) else None
+    yield open_it
+    if keeper is not None:
+        await keeper.close()
+
+
+@pytest.fixture
+async def index(opens):
+    opened = await opens()
     yield opened
     await opened.close()
 
@@ -231,7 +262,7 @@ async def test_only_documents_of_the_least_similarity_are_found(index):
             (found,) = await index.search([asked])
             least = sorted(hit.similarity for hit in found)[10] - 1e-4
             (near,) = await index.search([replace(asked, least_similarity=least)])
-            assert near == [hit for hit in found if hit.similarity >= least]
+            assert near == nearly([hit for hit in found if hit.similarity >= least])
             assert 0 < len(near) < len(found)
 
 
@@ -244,11 +275,11 @@ async def test_what_a_tool_scores_depends_on_the_workspaces_tools_alone(index):
     await index.upsert([point(f"git log of {n}", kind="scenario") for n in range(30)])
     await index.upsert([point(f"log {n}", kind="tool", workspace="other") for n in range(30)])
     (after,) = await index.search([asked])
-    assert after == before
+    assert after == nearly(before)
     one = question("show the git log", kind="tool", fused=False, tool_name="git log")
     ids = replace(asked, document_ids=(document_id("git log"),))
     for few in await index.search([one, ids]):
-        assert few == [hit for hit in before if hit.document_id == document_id("git log")]
+        assert few == nearly([hit for hit in before if hit.document_id == document_id("git log")])
 
 
 async def test_upsert_is_idempotent_and_replaces(index):
@@ -289,7 +320,7 @@ async def test_several_questions_are_answered_as_if_asked_alone(index):
     asked.insert(3, question("x", workspaces=()))
     together = await index.search(asked)
     alone = [(await index.search([query]))[0] for query in asked]
-    assert together == alone
+    assert together == [nearly(hits) for hits in alone]
     assert await index.search([]) == []
 
 
@@ -316,33 +347,33 @@ async def test_an_empty_index_answers(index):
     await index.upsert([])
 
 
-async def test_documents_are_there_after_reopening(opens, tmp_path):
+async def test_documents_are_there_after_reopening(opens):
     """What was upserted and deleted is durable, and answers stay the same.
 
     Save the last digits of fused scores: BM25's statistics may count a deleted document until then.
     """
-    folder = tmp_path / "vectors"
-    index = await opens(folder)
+    index = await opens()
     await index.upsert([point(text) for text in TEXTS])
     await index.delete([document_id(TEXTS[0])])
     (before,) = await index.search([question(TEXTS[1])])
     await index.close()
-    index = await opens(folder)
+    index = await opens()
     assert await index.count() == len(TEXTS) - 1
     (after,) = await index.search([question(TEXTS[1])])
-    assert [replace(hit, score=0.0) for hit in after] == [replace(hit, score=0.0) for hit in before]
+    assert [replace(hit, score=0.0) for hit in after] == nearly(
+        [replace(hit, score=0.0) for hit in before]
+    )
     await index.close()
 
 
-async def test_vectors_of_another_model_are_refused_and_left_alone(opens, tmp_path):
+async def test_vectors_of_another_model_are_refused_and_left_alone(opens):
     """The error names both models and the cure, and the right model still opens the index."""
-    folder = tmp_path / "vectors"
-    index = await opens(folder)
+    index = await opens()
     await index.upsert([point("a")])
     await index.close()
     with pytest.raises(IndexModelMismatchError, match=r"hashing-1@96.*other@1.*aftercall rebuild"):
-        await opens(folder, "other@1")
-    index = await opens(folder)
+        await opens("other@1")
+    index = await opens()
     assert await index.count() == 1
     await index.close()
 
@@ -360,15 +391,14 @@ async def test_vectors_of_another_model_are_refused_and_left_alone(opens, tmp_pa
     ],
     ids=["id", "unusual id", "dimension", "nan", "zero", "long", "surrogate"],
 )
-async def test_a_bad_point_is_refused_and_harms_nothing(opens, tmp_path, bad):
+async def test_a_bad_point_is_refused_and_harms_nothing(opens, bad):
     """Refused with `VectorIndexError`; the index goes on and opens again."""
-    folder = tmp_path / "vectors"
-    index = await opens(folder)
+    index = await opens()
     with pytest.raises(VectorIndexError):
         await index.upsert([point("good"), bad])
     await index.upsert([point("good")])
     await index.close()
-    index = await opens(folder)
+    index = await opens()
     assert await index.count() == 1
     await index.close()
 
@@ -406,9 +436,9 @@ async def test_the_event_loop_goes_on_during_a_large_upsert(index):
     assert beats > 10  # an index that blocks lets it beat twice
 
 
-async def test_a_closed_index_says_so(opens, tmp_path):
+async def test_a_closed_index_says_so(opens):
     """Use after close is a `VectorIndexError`; closing twice does nothing."""
-    index = await opens(tmp_path / "vectors")
+    index = await opens()
     await index.close()
     await index.close()
     for use in (

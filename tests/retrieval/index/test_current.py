@@ -1,0 +1,196 @@
+"""Replacing an index while it is used: every call ends with the index that it began with."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from retrieval.index.current import CurrentIndex
+from retrieval.index.opening import EdgePlace, next_index_name, open_index
+from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, VectorIndexError
+from tests.retrieval.index.documents import DIMENSION, document_id, point, question
+
+
+class SlowIndex:
+    """Answers when it is let; knows whether it was asked after it was closed."""
+
+    def __init__(self, name: str, *, held: bool = False, breaks: bool = False) -> None:
+        self.name = name
+        self.closed = 0
+        self.asked = asyncio.Event()
+        self._let = asyncio.Event()
+        self._breaks = breaks
+        if not held:
+            self.let_go()
+
+    def let_go(self) -> None:
+        self._let.set()
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None:  # noqa: ARG002
+        await self._use()
+
+    async def delete(self, document_ids: Sequence[str]) -> None:  # noqa: ARG002
+        await self._use()
+
+    async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:  # noqa: ARG002
+        await self._use()
+        return [[Hit(self.name, "default", 1.0, 1.0)]]
+
+    async def count(self) -> int:
+        await self._use()
+        return 1
+
+    async def close(self) -> None:
+        self.closed += 1
+        if self._breaks:
+            raise VectorIndexError("cannot close")
+
+    async def _use(self) -> None:
+        self.asked.set()
+        await self._let.wait()
+        if self.closed:
+            raise VectorIndexError(f"{self.name} is closed")
+
+
+async def _asks(index: CurrentIndex) -> str:
+    ((hit,),) = await index.search([question("a")])
+    return hit.document_id
+
+
+async def test_calls_go_to_the_index_of_the_moment():
+    """Its name is that of the index, and what it was opened by goes along."""
+    current = CurrentIndex(SlowIndex("first"))
+    assert (current.name, current.opened, await _asks(current)) == ("first", "vectors", "first")
+    await current.switch(SlowIndex("second"), next_index_name(2))
+    assert (current.name, current.opened) == ("second", "vectors-g2")
+    assert await _asks(current) == "second"
+    await current.close()
+
+
+async def test_what_is_under_way_ends_with_the_former_index_before_it_is_closed():
+    """And whoever asks meanwhile has the new one at once."""
+    former, later = SlowIndex("former", held=True), SlowIndex("later")
+    current = CurrentIndex(former)
+    asking = [asyncio.create_task(_asks(current)) for _ in range(3)]
+    writing = asyncio.create_task(current.upsert([point("a")]))
+    await former.asked.wait()
+    switching = asyncio.create_task(current.switch(later))
+    await asyncio.sleep(0)
+    assert await _asks(current) == "later"
+    assert not switching.done()
+    assert former.closed == 0
+    former.let_go()
+    await switching
+    assert [await each for each in asking] == ["former"] * 3
+    await writing
+    assert (former.closed, later.closed) == (1, 0)
+    await current.close()
+
+
+async def test_an_unused_former_index_is_closed_when_the_switch_returns():
+    """Its folder can be destroyed then."""
+    former = SlowIndex("former")
+    current = CurrentIndex(former)
+    await current.switch(SlowIndex("later"))
+    assert former.closed == 1
+    await current.close()
+
+
+async def test_a_cancelled_switch_has_switched_and_still_closes_the_former():
+    """Nothing stays open for ever."""
+    former, later = SlowIndex("former", held=True), SlowIndex("later")
+    current = CurrentIndex(former)
+    asking = asyncio.create_task(_asks(current))
+    await former.asked.wait()
+    switching = asyncio.create_task(current.switch(later))
+    await asyncio.sleep(0)
+    switching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await switching
+    assert await _asks(current) == "later"
+    former.let_go()
+    assert await asking == "former"
+    await current.close()
+    assert (former.closed, later.closed) == (1, 1)
+
+
+async def test_a_call_that_is_cancelled_holds_nothing_up():
+    """A client went away in the midst of its question."""
+    former = SlowIndex("former", held=True)
+    current = CurrentIndex(former)
+    asking = asyncio.create_task(_asks(current))
+    await former.asked.wait()
+    asking.cancel()
+    await current.switch(SlowIndex("later"))
+    assert former.closed == 1
+    await current.close()
+
+
+async def test_a_former_index_that_cannot_be_closed_harms_no_one(caplog):
+    """The switch has taken place; the log says what is left."""
+    current = CurrentIndex(SlowIndex("former", breaks=True))
+    await current.switch(SlowIndex("later"))
+    assert await _asks(current) == "later"
+    assert "cannot close" in caplog.text
+    await current.close()
+
+
+async def test_switching_to_the_present_index_leaves_it_open():
+    """A change may be told twice."""
+    index = SlowIndex("only")
+    current = CurrentIndex(index)
+    await current.switch(index)
+    assert index.closed == 0
+    assert await _asks(current) == "only"
+    await current.close()
+
+
+async def test_a_closed_one_says_so_and_closes_what_it_is_given():
+    """Use after close is a `VectorIndexError`; closing twice does nothing."""
+    index, late = SlowIndex("index"), SlowIndex("late")
+    current = CurrentIndex(index)
+    await current.close()
+    await current.close()
+    assert index.closed == 1
+    with pytest.raises(VectorIndexError, match="closed"):
+        await current.switch(late)
+    assert late.closed == 1
+    for use in (
+        lambda: current.upsert([point("a")]),
+        lambda: current.delete([document_id("a")]),
+        lambda: current.search([question("a")]),
+        current.count,
+    ):
+        with pytest.raises(VectorIndexError, match="closed"):
+            await use()
+
+
+async def test_no_question_fails_while_real_indexes_are_switched(tmp_path):
+    """Searches run without a pause; each answer is of one index, and the last of the last."""
+    place = EdgePlace(tmp_path)
+
+    async def made(generation: int):
+        index = await open_index(
+            place, next_index_name(generation), dimension=DIMENSION, fingerprint="hashing-1@96"
+        )
+        await index.upsert([point("a", version=str(generation))])
+        return index
+
+    current = CurrentIndex(await made(1))
+    done = False
+    versions = []
+
+    async def ask() -> None:
+        while not done:
+            ((hit,),) = await current.search([question("a", limit=1)])
+            versions.append(int(hit.version))
+
+    asking = [asyncio.create_task(ask()) for _ in range(4)]
+    for generation in (2, 3):
+        await current.switch(await made(generation), next_index_name(generation))
+    ((hit,),) = await current.search([question("a", limit=1)])
+    done = True
+    await asyncio.gather(*asking)
+    assert hit.version == "3"
+    assert {1, 2} <= set(versions) <= {1, 2, 3}
+    await current.close()

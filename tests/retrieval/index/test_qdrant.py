@@ -1,0 +1,437 @@
+"""The Qdrant adapter: how its collection is made and checked, and servers that fail."""
+
+import asyncio
+import logging
+import sys
+import warnings
+from pathlib import Path
+
+import grpc
+import pytest
+from qdrant_client import models
+from qdrant_client.common import client_warnings
+from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.local.local_collection import LocalCollection
+
+from retrieval.index.protocol import (
+    IndexModelMismatchError,
+    VectorIndexError,
+    VectorIndexUnavailableError,
+)
+from retrieval.index.qdrant import POINTS_PER_CALL, QdrantIndex
+from retrieval.index.qdrant_collection import (
+    Model,
+    Spread,
+    check_metadata,
+    collection_config,
+    is_too_old,
+    payload_indexes,
+)
+from retrieval.index.qdrant_connection import Connection, connect
+from retrieval.index.qdrant_errors import translate
+from retrieval.index.qdrant_requests import RequestMaker, is_fusion
+from tests.retrieval.index.documents import DIMENSION, document_id, point, question
+from tests.retrieval.index.servers import IN_MEMORY
+
+MODEL = Model("hashing-1@96", DIMENSION)
+
+SECRET = "sk-very-secret"  # noqa: S105 - of no server
+
+OPEN_LOCAL = """
+import sys
+from retrieval.index.qdrant_connection import connect
+
+connect("local:" + sys.argv[1])
+"""
+
+
+async def _open(connection: Connection, collection: str = "made") -> QdrantIndex:
+    return await QdrantIndex.open(
+        connection, collection, dimension=DIMENSION, fingerprint=MODEL.fingerprint
+    )
+
+
+@pytest.fixture
+async def memory():
+    """A connection to the client's store, kept in memory while the test runs."""
+    connection = connect(IN_MEMORY)
+    yield connection
+    await connection.close()
+
+
+# How it is made
+
+
+def test_a_new_collection_keeps_vectors_on_disk_and_their_bytes_in_memory():
+    """Half precision on disk, int8 in RAM, cosine, an IDF, payload on disk; spread as asked."""
+    config = collection_config(MODEL, Spread(shards=6, replicas=3, write_consistency=2))
+    (dense,) = config["vectors_config"].values()
+    assert (dense.size, dense.distance) == (DIMENSION, models.Distance.COSINE)
+    assert (dense.datatype, dense.memory) == (models.Datatype.FLOAT16, models.Memory.COLD)
+    scalar = config["quantization_config"].scalar
+    assert (scalar.type, scalar.memory) == (models.ScalarType.INT8, models.Memory.PINNED)
+    (terms,) = config["sparse_vectors_config"].values()
+    assert terms.modifier == models.Modifier.IDF
+    assert config["payload"].memory == models.Memory.COLD
+    assert config["shard_number"] == 6
+    assert config["replication_factor"] == 3
+    assert config["write_consistency_factor"] == 2
+    check_metadata(config["metadata"], MODEL, where="here")
+
+
+def test_everything_that_questions_filter_by_is_indexed_and_the_workspace_is_the_tenant():
+    """An unindexed field is a scan on a server."""
+    indexes = payload_indexes()
+    assert set(indexes) == {"workspace", "kind", "tool_name", "server_name", "version"}
+    assert [name for name, index in indexes.items() if index.is_tenant] == ["workspace"]
+
+
+def test_searches_take_the_cosine_of_what_the_bytes_found():
+    """Each request that looks for near vectors oversamples and rescores."""
+    maker = RequestMaker(shards=1)
+    for fused in (True, False):
+        for request in maker.requests(question("open a file", fused=fused)):
+            (dense,) = [side for side in request.prefetch if side.using == "dense"]
+            assert dense.params.quantization.rescore
+            assert dense.params.quantization.oversampling > 1
+    (request,) = maker.requests(question("open a file", terms=""))
+    assert request.params.quantization.rescore
+
+
+# Whose it is
+
+
+@pytest.mark.parametrize(
+    ("metadata", "error", "named"),
+    [
+        ({"format": 1, "fingerprint": "mini@1", "dimension": 96}, IndexModelMismatchError, "mini"),
+        (
+            {"format": 1, "fingerprint": "hashing-1@96", "dimension": 384},
+            IndexModelMismatchError,
+            "384",
+        ),
+        ({"format": 99}, VectorIndexError, "update aftercall"),
+        ({}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
+        (None, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
+        ({"format": "1", "fingerprint": 7}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
+    ],
+)
+def test_a_collection_of_another_model_version_or_owner_is_refused(metadata, error, named):
+    """The message names what is there, and the rebuild that cures it."""
+    with pytest.raises(error, match=rf"(?s){named}.*aftercall rebuild"):
+        check_metadata(metadata, MODEL, where="made at qdrant:6334")
+
+
+async def test_a_collection_of_somebody_else_is_left_alone(memory):
+    """It has the name and the vectors, but none of our metadata: nothing is written to it."""
+    with memory.doing("prepare") as client:
+        await client.create_collection(
+            "made",
+            vectors_config={
+                "dense": models.VectorParams(size=DIMENSION, distance=models.Distance.DOT)
+            },
+        )
+    with pytest.raises(VectorIndexError, match="not one of Aftercall's"):
+        await _open(connect(IN_MEMORY))
+    with memory.doing("look") as client:
+        assert (await client.get_collection("made")).config.metadata is None
+
+
+@pytest.mark.parametrize(
+    ("version", "old"),
+    [
+        ("1.18.4", True),
+        ("1.9.0", True),
+        ("0.11.0", True),
+        ("1.19.0", False),
+        ("v1.20.1-dev", False),
+        ("2.0.0", False),
+        ("nightly", False),
+        ("", False),
+    ],
+)
+def test_a_server_that_would_rank_by_other_words_is_too_old(version, old):
+    """Those before 1.19 know no IDF per question, and would ignore it silently."""
+    assert is_too_old(version) is old
+
+
+# How it is used
+
+
+async def test_points_go_in_batches_and_the_last_of_an_id_stands(memory):
+    """Also where the two are in different batches."""
+    index = await _open(connect(IN_MEMORY))
+    count = 2 * POINTS_PER_CALL + 1
+    points = [point(f"document {number}") for number in range(count)]
+    await index.upsert([point("document 0", "superseded"), *points, point("document 1", "last")])
+    assert await index.count() == count
+    (hits,) = await index.search([question("last", terms="", limit=1)])
+    assert hits[0].document_id == document_id("document 1")
+    await index.close()
+
+
+def test_the_best_of_several_shards_are_the_best_of_all():
+    """Every shard has its own best; of all of them only the best of each side are kept."""
+    maker = RequestMaker(shards=3)
+    query = question("open a file", fused=False, limit=2)
+    dense, sparse = maker.requests(query)
+    assert not is_fusion(dense)
+    assert dense.limit == sparse.limit == 12  # two of each side of three shards
+    ids = [document_id(f"{number}") for number in range(8)]
+    cosines = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
+    terms = {ids[7]: 9.0, ids[0]: 8.0, ids[5]: 7.0, ids[3]: 0.0}
+    rows = [
+        [_row(each, cosine) for each, cosine in zip(ids, cosines, strict=True)],
+        [_row(each, score) for each, score in terms.items()],
+    ]
+    hits = maker.hits(query, rows, is_fused=False)
+    assert [(hit.document_id, hit.score) for hit in hits] == [
+        (ids[0], 8.0),
+        (ids[1], 0.0),
+        (ids[7], 9.0),
+    ]
+
+
+def _row(point_id: str, score: float) -> models.ScoredPoint:
+    payload = {"workspace": "default", "tool_name": "", "server_name": "", "version": ""}
+    return models.ScoredPoint(id=point_id, version=1, score=score, payload=payload)
+
+
+async def test_a_collection_that_is_deleted_meanwhile_is_an_error_with_its_cure(memory):
+    """Nothing makes it anew in silence: the log would think that its vectors are there."""
+    index = await _open(connect(IN_MEMORY))
+    with memory.doing("delete it") as client:
+        await client.delete_collection("made")
+    for use in (
+        lambda: index.upsert([point("a")]),
+        lambda: index.delete([document_id("a")]),
+        lambda: index.search([question("a")]),
+        index.count,
+    ):
+        with pytest.raises(VectorIndexError, match="aftercall rebuild"):
+            await use()
+    await index.close()
+
+
+async def test_a_strange_reply_is_an_error_with_its_cure(memory):
+    """A row without our payload, as another program may leave it."""
+    index = await _open(connect(IN_MEMORY))
+    await index.upsert([point("a")])
+    with memory.doing("change it") as client:
+        await client.delete_payload("made", keys=["tool_name"], points=[document_id("a")])
+    with pytest.raises(VectorIndexError, match="aftercall rebuild"):
+        await index.search([question("a")])
+    await index.close()
+
+
+async def test_a_write_that_the_server_puts_off_is_no_success(memory, monkeypatch):
+    """Acknowledged into its log, or not done in time: the queue must keep it."""
+    index = await _open(connect(IN_MEMORY))
+    with memory.doing("imitate") as client:
+        for status in (models.UpdateStatus.ACKNOWLEDGED, models.UpdateStatus.WAIT_TIMEOUT):
+
+            async def put_off(*_, status=status, **__):
+                return models.UpdateResult(operation_id=1, status=status)
+
+            monkeypatch.setattr(client, "upsert", put_off)
+            monkeypatch.setattr(client, "delete", put_off)
+            with pytest.raises(VectorIndexUnavailableError, match="sent again"):
+                await index.upsert([point("a")])
+            with pytest.raises(VectorIndexUnavailableError, match="sent again"):
+                await index.delete([document_id("a")])
+    await index.close()
+
+
+# The client's own store
+
+
+async def test_one_process_may_open_a_folder_several_times(tmp_path):
+    """A rebuild fills the next collection while the present one answers."""
+    present = await _open(connect(f"local:{tmp_path}"), "present")
+    coming = await _open(connect(f"local:{tmp_path}/"), "coming")
+    await present.upsert([point("a")])
+    await present.close()
+    await coming.upsert([point("b"), point("c")])
+    await coming.close()
+    again = await _open(connect(f"local:{tmp_path}"), "coming")
+    assert await again.count() == 2
+    await again.close()
+
+
+@pytest.mark.real
+async def test_a_second_process_is_told_that_the_folder_is_in_use(tmp_path):
+    """It is a store of one process."""
+    index = await _open(connect(f"local:{tmp_path}"))
+    second = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", OPEN_LOCAL, str(tmp_path)),
+        stderr=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[3],
+    )
+    _, errors = await second.communicate()
+    assert b"IndexInUseError" in errors
+    await index.close()
+
+
+async def test_a_damaged_folder_is_an_error(tmp_path):
+    """What the client cannot read is reported as ours."""
+    (tmp_path / "meta.json").write_text("{")
+    with pytest.raises(VectorIndexError, match="cannot open the vectors"):
+        connect(f"local:{tmp_path}")
+    with pytest.raises(VectorIndexError, match="local:DIR"):
+        connect("local:")
+
+
+async def test_no_warning_of_the_client_escapes(memory, monkeypatch):
+    """It would warn of approximation that it does without, and of many points."""
+    monkeypatch.setattr(client_warnings, "SEEN_MESSAGES", set())  # each comes once a process
+    monkeypatch.setattr(LocalCollection, "LARGE_DATA_THRESHOLD", 0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        index = await _open(connect(IN_MEMORY))
+        await index.upsert([point("a")])
+        await index.search([question("a"), question("a", fused=False)])
+        await index.close()
+    assert caught == []
+    assert len(client_warnings.SEEN_MESSAGES) == 2
+
+
+# Servers that fail
+
+
+async def test_a_server_that_is_away_is_unavailable(unused_tcp_port):
+    """Not an error of the vectors: the address is named, and it may be tried again."""
+    connection = connect("http://127.0.0.1:6333", grpc_port=unused_tcp_port, timeout_s=2)
+    with pytest.raises(VectorIndexUnavailableError, match=f"127.0.0.1:{unused_tcp_port}.*runs"):
+        await _open(connection)
+
+
+async def test_a_server_that_hangs_is_unavailable_when_the_time_is_over():
+    """It takes connections, and says nothing."""
+    released = asyncio.Event()
+
+    async def say_nothing(reader, writer):
+        await released.wait()
+        writer.close()
+
+    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        connection = connect("http://127.0.0.1:6333", grpc_port=port, timeout_s=0.5)
+        with pytest.raises(VectorIndexUnavailableError, match="not answer"):
+            await _open(connection)
+        released.set()
+
+
+async def test_a_call_under_way_ends_with_our_error_when_the_index_is_closed():
+    """Its channel cancels it, which must not look as if somebody had cancelled the caller."""
+    asked, released = asyncio.Event(), asyncio.Event()
+
+    async def say_nothing(reader, writer):
+        asked.set()
+        await released.wait()
+        writer.close()
+
+    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        connection = connect("http://127.0.0.1:6333", grpc_port=port)
+        index = QdrantIndex(connection, "made", dimension=DIMENSION, shards=1)
+        counting = asyncio.create_task(index.count())
+        await asked.wait()
+        await index.close()
+        with pytest.raises(VectorIndexError):
+            await counting
+        released.set()
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "cure"),
+    [
+        ("UNAVAILABLE", VectorIndexUnavailableError, "AFTERCALL_QDRANT_URL"),
+        ("DEADLINE_EXCEEDED", VectorIndexUnavailableError, "tried again"),
+        ("RESOURCE_EXHAUSTED", VectorIndexUnavailableError, "tried again"),
+        ("UNAUTHENTICATED", VectorIndexError, "AFTERCALL_QDRANT_API_KEY"),
+        ("PERMISSION_DENIED", VectorIndexError, "AFTERCALL_QDRANT_API_KEY"),
+        ("NOT_FOUND", VectorIndexError, "aftercall rebuild"),
+        ("INTERNAL", VectorIndexError, "Qdrant's own log"),
+        ("INVALID_ARGUMENT", VectorIndexError, "aftercall rebuild"),
+    ],
+)
+def test_every_error_of_a_server_names_its_cure(code, error, cure):
+    """By gRPC's codes."""
+    metadata = grpc.aio.Metadata()
+    raised = grpc.aio.AioRpcError(grpc.StatusCode[code], metadata, metadata, details="because")
+    translated = translate(raised, what="search the vectors", where="qdrant:6334")
+    assert type(translated) is error
+    for part in ("cannot search the vectors at qdrant:6334", "because", cure):
+        assert part in str(translated)
+
+
+def test_a_server_that_asks_for_patience_is_unavailable():
+    """Its own client has an exception for that."""
+    raised = ResourceExhaustedResponse("too many reads", 7)
+    translated = translate(raised, what="search the vectors", where="qdrant:6334")
+    assert isinstance(translated, VectorIndexUnavailableError)
+    assert "7 s" in str(translated)
+
+
+# Addresses and keys
+
+
+@pytest.mark.parametrize(
+    ("url", "cure"),
+    [
+        ("qdrant:6333", "http://qdrant:6333"),
+        ("", "http://qdrant:6333"),
+        ("ftp://qdrant", "http://qdrant:6333"),
+        ("http://", "http://qdrant:6333"),
+        ("http://qdrant:none", "http://qdrant:6333"),
+        (f"https://user:{SECRET}@qdrant:6333", "AFTERCALL_QDRANT_API_KEY"),
+        (f"https://{SECRET}@qdrant:x", "http://qdrant:6333"),
+    ],
+)
+def test_an_address_that_will_not_do_is_refused_without_showing_it(url, cure):
+    """It may hold a password."""
+    with pytest.raises(VectorIndexError, match=cure) as caught:
+        connect(url)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", [f"{SECRET}\n", f"{SECRET}é"])
+def test_a_key_that_no_header_takes_is_refused_without_showing_it(key):
+    """The channel would say so with the key in its message."""
+    with pytest.raises(VectorIndexError, match="AFTERCALL_QDRANT_API_KEY") as caught:
+        connect("https://qdrant:6333", api_key=key)
+    assert SECRET not in str(caught.value)
+
+
+async def test_the_key_is_in_no_error_and_no_log(unused_tcp_port, caplog):
+    """With the whole chain of causes printed."""
+    caplog.set_level(logging.DEBUG)
+    connection = connect(
+        "http://127.0.0.1:6333", api_key=SECRET, grpc_port=unused_tcp_port, timeout_s=2
+    )
+    with pytest.raises(VectorIndexUnavailableError) as caught:
+        await _open(connection)
+    chain: list[BaseException] = [caught.value]
+    while chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
+    shown = "\n".join([*(f"{error!r} {error}" for error in chain), caplog.text])
+    assert SECRET not in shown
+
+
+@pytest.mark.parametrize(
+    ("url", "where", "tls"),
+    [
+        ("http://qdrant:6333", "qdrant:7000", False),
+        ("https://qdrant.example", "qdrant.example:7000", True),
+        ("http://[::1]:6333", "[::1]:7000", False),
+    ],
+)
+async def test_the_scheme_says_whether_it_is_tls(url, where, tls):
+    """A key alone does not: it is sent over what the address says."""
+    connection = connect(url, api_key=SECRET, grpc_port=7000)
+    assert connection.where == where
+    with connection.doing("look") as client:
+        assert client._client._https is tls
+    await connection.close()
