@@ -57,9 +57,9 @@ from mongo.records import (  # noqa: E402  # as above
 from mongo.sqlite import open_sqlite_store  # noqa: E402  # as above
 from retrieval.documents import Document  # noqa: E402  # as above
 from retrieval.index.edge import EdgeIndex  # noqa: E402  # as above
+from retrieval.index.opening import FIRST_INDEX  # noqa: E402  # as above
 from retrieval.index.protocol import IndexPoint, VectorIndex  # noqa: E402  # as above
 from retrieval.memory import Memory  # noqa: E402  # as above
-from service.container import VECTORS  # noqa: E402  # as above
 
 WORKSPACE = "default"
 
@@ -196,7 +196,7 @@ async def fill(data: Path, tool_count: int, failure_count: int) -> dict[str, Any
         "all-MiniLM-L6-v2", cache_dir=default_cache_dir(), cache_size=0, threads=DEFAULT_THREADS
     )
     index = await EdgeIndex.open(
-        data / VECTORS, dimension=embedder.dimension, fingerprint=embedder.fingerprint
+        data / FIRST_INDEX, dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )
     indexer = Indexer(store=store, memory=Memory(store), index=index, embedder=embedder)
     try:

@@ -94,7 +94,8 @@ def serving(folder: Path, log: Path) -> Iterator[Service]:
             [sys.executable, "-m", "aftercall.cli", "serve", "--port", "0",
              "--data-dir", str(folder), "--log-format", "json"],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True,
-            env={k: v for k, v in os.environ.items() if not k.startswith("AFTERCALL_")},
+            env={k: v for k, v in os.environ.items() if not k.startswith("AFTERCALL_")}
+            | {"AFTERCALL_NIGHTLY_EVERY_H": "0"},
         )  # fmt: skip
         try:
             line = process.stdout.readline() if process.stdout else ""

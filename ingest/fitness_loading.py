@@ -37,6 +37,10 @@ class FitnessAtHand:
             dict(islice(documents.items(), _MAX_DOCUMENTS)),
         )
 
+    def share(self) -> float:
+        """How much of what may be kept it takes, 0 to 1."""
+        return max(len(self.statistics) / _MAX_TOOLS, len(self.documents) / _MAX_DOCUMENTS)
+
 
 async def load_marked(
     marks: Sequence[FailureRecord], store: LogStore

@@ -38,6 +38,10 @@ class HealthAtHand:
             dict(islice((material.books | dict(self.books)).items(), _MAX_BOOKS)),
         )
 
+    def share(self) -> float:
+        """How much of what may be kept it takes, 0 to 1."""
+        return max(len(self.health) / _MAX_TOOLS, len(self.books) / _MAX_BOOKS)
+
 
 @dataclass(frozen=True, slots=True)
 class CorrectionsOfBatch:

@@ -1,16 +1,21 @@
 """The indexer: what is durable becomes usable, each execution exactly once.
 
-Two kinds of durable queues. Those of the first are learned from: executions, outcomes, marks and
-corrections become knowledge, statistics, health, documents and repairs, changed tools and
-promotions become documents, committed in one transaction with the queues' new state, so that a
-crash repeats at most an uncommitted batch. Those of the second follow in the vector index:
-documents that are new get their vectors, those that are gone lose them (idempotent, ids come from
-content). Profiles, repair rules, statistics and health need no vector, so they never wait for the
-model.
+Two kinds of durable queues, one set for each workspace. Those of the first are learned from:
+executions, outcomes, marks and corrections become knowledge, statistics, health, documents and
+repairs, changed tools and promotions become documents, committed at once with the queues' new
+state, so that a crash repeats at most an uncommitted batch. Those of the second follow in the
+vector index: documents that are new get their vectors, those that are gone lose them (idempotent,
+ids come from content). Profiles, repair rules, statistics and health need no vector, so they never
+wait for the model.
+
+Several processes may do so on one store. A workspace is read and learned under its lease only
+(`ingest.claims`), and a commit of one who lost it is refused by the store.
 """
 
 import asyncio
-from collections.abc import Callable
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 import numpy as np
@@ -18,36 +23,47 @@ from numpy.typing import NDArray
 
 from embeddings.protocol import Embedder
 from embeddings.terms import terms_text
+from ingest.at_hand import MAX_TOOLS, AtHand, Conditions, Hands
 from ingest.batch import BatchMaterial, LearnedBatch, learn_batch, load_batch
+from ingest.claims import Claims
 from ingest.derived import derive_documents
 from ingest.fitness import FitnessMaterial, LearnedFitness, learn_fitness
-from ingest.fitness_loading import FitnessAtHand, load_fitness, load_marked
+from ingest.fitness_loading import load_fitness, load_marked
 from ingest.health import HealthMaterial, LearnedHealth, learn_health
-from ingest.health_loading import HealthAtHand, load_corrected, load_health, tie_corrections
+from ingest.health_loading import load_corrected, load_health, tie_corrections
 from ingest.queue_worker import QueueWorker
+from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import LogStore
-from mongo.records import DocumentRow, IndexCommit, ToolKey
+from mongo.records import DocumentRow, IndexCommit, Lease
 from retrieval.documents import Document
 from retrieval.index.protocol import IndexPoint, VectorIndex
-from retrieval.knowledge import ToolKnowledge
 from retrieval.memory import Memory
 
 BATCH = 1000
-"""Executions per transaction: enough to share the cost of a tool's knowledge among its calls."""
+"""Executions per commit: enough to share the cost of a tool's knowledge among its calls."""
 REGISTERED_BATCH = 250
-"""Changed tools, and promotions, per transaction: they are large, and executions wait behind them.
-"""
+"""Changed tools, and promotions, per commit: they are large, and executions wait behind them."""
 CORRECTED_BATCH = 100
-"""Corrections per transaction: each brings its whole execution, which may be as large as a request.
-"""
+"""Corrections per commit: each brings its whole execution, which may be as large as a request."""
 EMBED_BATCH = 64
 """Documents per round of the model: a fraction of a second, so that few wait for many."""
-_MAX_AT_HAND = 1_000
-"""Tools whose knowledge is kept decoded between batches; the most recent ones."""
+SHARED_POLL_S = 0.25
+"""How often it is looked for what other processes stored."""
+POLL_S = 1.0
+"""The same where nobody else stores anything, but for what a nightly run queues."""
+_LEASE_S = 15.0
+_PAUSE_S = 0.1
+_SETTLED_S = 1.0
+"""A store may say up to half a second late that a workspace has work."""
+_TRICKLE = 100
+_TRICKLE_S = 10.0
+"""Fewer than so many items queued for so long: they are new ones."""
+
+log = logging.getLogger("aftercall.indexer")
 
 
 class Indexer:
-    """Works off the durable queues; one per log store.
+    """Works off the durable queues; one per process and log store.
 
     Args:
         store: the queues and the place of what is learned.
@@ -55,6 +71,9 @@ class Indexer:
         index: gets the vectors of new documents.
         embedder: makes them.
         on_axes: told a workspace when boundary axes were named in it, once that is durable.
+        claims: which workspaces it may work on; closed by who made it. Without it there is one for
+            a store that no other process learns into.
+        poll: seconds after which it is looked again without being woken.
     """
 
     def __init__(
@@ -65,18 +84,30 @@ class Indexer:
         index: VectorIndex,
         embedder: Embedder,
         on_axes: Callable[[str], None] = lambda _: None,
+        claims: Claims | None = None,
+        poll: float = POLL_S,
     ) -> None:
         self._store = store
         self._memory = memory
         self._index = index
         self._embedder = embedder
         self._on_axes = on_axes
-        self._knowledge: dict[ToolKey, ToolKnowledge] = {}
-        self._fitness = FitnessAtHand()
-        self._health = HealthAtHand()
+        self._own_claims = claims is None
+        self._claims = claims or Claims(store, ttl=_LEASE_S, is_shared=False)
+        self._hands = Hands()
+        self._generation: int | None = None
+        """That whose vectors the index has."""
         self._committing: asyncio.Future[None] | None = None
-        self._learner = QueueWorker("learning", self.learn_step)
-        self._vectors = QueueWorker("embedding", self.embed_step)
+        self._learner = QueueWorker(
+            "learning",
+            queued=store.queued_workspaces,
+            step=self._learn,
+            after=self._after_learning,
+            poll=poll,
+        )
+        self._vectors = QueueWorker(
+            "embedding", queued=store.queued_workspaces, step=self._embed, after=_nothing
+        )
 
     @property
     def problem(self) -> str | None:
@@ -92,6 +123,12 @@ class Indexer:
         """Say that something new was stored."""
         self._learner.wake()
 
+    def switched(self, generation: int) -> None:
+        """What was learned is another one's, and the index has the vectors of this generation."""
+        self._generation = generation
+        self._hands.drop()
+        self._learner.wake()
+
     async def close(self) -> None:
         """Stop after the step at hand; what is left stays in the queues."""
         await self._learner.close()
@@ -99,57 +136,120 @@ class Indexer:
             # It goes on when the learner is stopped in the middle; the store is closed after us.
             await asyncio.wait([self._committing])
         await self._vectors.close()
+        if self._own_claims:
+            await self._claims.close()
 
     async def run_until_empty(self, on_progress: Callable[[int], None] | None = None) -> int:
         """Work off both queues in the foreground; returns how many records were learned from.
 
+        What other processes that live have in their hands is left to them. Where new records come
+        all the time, it ends soon after what was there at first is done.
+
         Raises:
             StoreError, VectorIndexError, EmbeddingError: what stopped it; it can be run again.
         """
-        done = 0
-        while True:
-            learned = await self.learn_step()
-            done += learned
-            if on_progress:
-                on_progress(done)
-            if not learned and not await self.embed_step():
-                return done
+        there = (await self._store.counts()).pending
+        settled, caught_up = _Since(_SETTLED_S), _Since(_TRICKLE_S)
+        done = worked = 0
+        try:
+            while True:
+                learned = await self.learn_step()
+                embedded = await self.embed_step()
+                done, worked = done + learned, worked + learned + embedded
+                if on_progress:
+                    on_progress(done)
+                left = (await self._store.counts()).pending
+                if caught_up.lasts(worked >= there and left < _TRICKLE):
+                    return done
+                is_idle = not learned and not embedded and not await self._is_kept_waiting()
+                if settled.lasts(is_idle) or (is_idle and not left):
+                    return done
+                if is_idle:
+                    await asyncio.sleep(_PAUSE_S)
+        finally:
+            await self._claims.give_back_all()
 
     async def learn_step(self) -> int:
-        """Learn from one batch; returns how many records it had, 0 when there are none."""
+        """Learn from one batch of each workspace; returns how many records, 0 when there are none.
+
+        Raises:
+            StoreError: what went wrong in one of them; it can be done again.
+        """
+        return await self._learner.round()
+
+    async def embed_step(self) -> int:
+        """Bring one batch of documents of each workspace into the index, or out of it.
+
+        Returns how many, 0 when all have their vectors and nothing else has one.
+
+        Raises:
+            StoreError, VectorIndexError, EmbeddingError: what went wrong in one of them; it can be
+                done again.
+        """
+        return await self._vectors.round()
+
+    async def _is_kept_waiting(self) -> bool:
+        """Whether somebody has a workspace with work of whom it is not known yet that it lives."""
+        for workspace in await self._store.queued_workspaces():
+            is_ours = await self._claims.claim(workspace) is not None
+            if not is_ours and not self._claims.is_in_living_hands(workspace):
+                await asyncio.sleep(_PAUSE_S)
+                return True
+        return False
+
+    async def _learn(self, workspace: str) -> int:
+        async with self._claims.using(workspace) as lease:
+            if lease is None:
+                return 0
+            try:
+                return await self._learn_batch(workspace, lease)
+            except StoreFencedError as error:
+                log.info("workspace %s is read anew: %s", workspace, error)
+                self._claims.doubt(workspace)
+                self._learner.wake()
+                return 0
+            except BaseException:
+                # Whether a commit came through is not known: taking the lease anew settles it.
+                self._claims.doubt(workspace)
+                raise
+
+    async def _learn_batch(self, workspace: str, lease: Lease) -> int:
         store = self._store
-        marks = await store.pending_marks(BATCH)
+        conditions = Conditions(await store.generation(), self._claims.held_since(workspace))
+        marks = await store.pending_marks(workspace, BATCH)
         marked = await load_marked(marks, store)
-        corrections = await store.pending_corrections(CORRECTED_BATCH)
+        corrections = await store.pending_corrections(workspace, CORRECTED_BATCH)
         corrected = await load_corrected(corrections, store)
-        executions = await store.pending(BATCH)
+        executions = await store.pending(workspace, BATCH)
         # Outcomes come last: they speak of failures that must have been learned before.
-        outcomes = [] if len(executions) >= BATCH else await store.pending_outcomes(BATCH)
-        changed = await store.changed_tools(REGISTERED_BATCH)
-        promotions = await store.pending_promotions(REGISTERED_BATCH)
+        is_full = len(executions) >= BATCH
+        outcomes = [] if is_full else await store.pending_outcomes(workspace, BATCH)
+        changed = await store.changed_tools(workspace, REGISTERED_BATCH)
+        promotions = await store.pending_promotions(workspace, REGISTERED_BATCH)
         queues = (executions, outcomes, marks, corrections, changed, promotions)
         records = sum(len(queue) for queue in queues)
         if not records:
             return 0
         # Taken out while it is changed: when anything fails, it is read anew from the store.
-        at_hand, self._knowledge = self._knowledge, {}
-        fitness_at_hand, self._fitness = self._fitness, FitnessAtHand()
-        health_at_hand, self._health = self._health, HealthAtHand()
+        at_hand = self._hands.take(workspace, conditions)
         material = await load_batch(
-            executions, outcomes, store=store, memory=self._memory, at_hand=at_hand
+            executions, outcomes, store=store, memory=self._memory, at_hand=at_hand.knowledge
         )
         said = await tie_corrections(corrections, corrected, executions, store)
         health = await load_health(
             executions, said.tied, material.readings, [tool for tool, _ in marked],
-            store=store, at_hand=health_at_hand,
+            store=store, at_hand=at_hand.health,
         )  # fmt: skip
         fitness = await load_fitness(
-            executions, marks, marked, health, store=store, at_hand=fitness_at_hand
+            executions, marks, marked, health, store=store, at_hand=at_hand.fitness
         )
         learned, fared, felt = await asyncio.to_thread(_learn, material, fitness, health)
         derived = await derive_documents(changed, promotions, store=store)
         await store.add_outcomes(learned.reported)
         commit = IndexCommit(
+            workspace=workspace,
+            generation=conditions.generation,
+            lease=lease,
             positions=[each.position for each in executions],
             knowledge=learned.knowledge_rows,
             documents=[*learned.document_rows, *fared.documents, *derived.rows],
@@ -166,34 +266,16 @@ class Indexer:
         # Shielded: a shutdown in the middle must not leave the caches behind the store.
         self._committing = asyncio.ensure_future(self._commit(commit))
         await asyncio.shield(self._committing)
-        self._knowledge = dict(islice((material.knowledge | at_hand).items(), _MAX_AT_HAND))
-        self._fitness = fitness_at_hand.after(fitness, fared.removed)
-        self._health = health_at_hand.after(health)
-        for workspace in felt.named_axes:
-            self._on_axes(workspace)
+        knowledge = (material.knowledge | dict(at_hand.knowledge)).items()
+        kept = AtHand(
+            dict(islice(knowledge, MAX_TOOLS)),
+            at_hand.fitness.after(fitness, fared.removed),
+            at_hand.health.after(health),
+        )
+        self._hands.put(workspace, conditions, kept)
+        for named in felt.named_axes:
+            self._on_axes(named)
         return records
-
-    async def embed_step(self) -> int:
-        """Bring one batch of documents into the index, or out of it.
-
-        Returns how many, 0 when all have their vectors and nothing else has one.
-        """
-        gone = await self._store.removed_documents(BATCH)
-        if gone:
-            await self._index.delete([each.document_id for each in gone])
-            await self._store.mark_removed(gone)
-        rows = await self._store.pending_vectors(EMBED_BATCH)
-        if not rows:
-            return len(gone)
-        documents = [Document.model_validate_json(row.data) for row in rows]
-        vectors = await self._embedder.embed([each.text for each in documents], "document")
-        points = [
-            _point(row, document, vector)
-            for row, document, vector in zip(rows, documents, vectors, strict=True)
-        ]
-        await self._index.upsert(points)
-        await self._store.mark_embedded(rows)
-        return len(rows) + len(gone)
 
     async def _commit(self, commit: IndexCommit) -> None:
         await self._store.commit_index(commit)
@@ -204,6 +286,88 @@ class Indexer:
         self._memory.forget_documents([*changed, *commit.removed])
         if commit.removed or any(row.is_new for row in commit.documents):
             self._vectors.wake()
+
+    async def _after_learning(self, queued: Sequence[str]) -> None:
+        if queued:
+            self._vectors.wake()  # what another process learned may be left to us to embed
+        try:
+            await self._claims.tend(queued)
+        except StoreError as error:
+            log.warning("workspaces were not given back yet: %s", error)
+
+    async def _embed(self, workspace: str) -> int:
+        async with self._claims.using(workspace) as lease:
+            if lease is None or not await self._is_index_current():
+                return 0
+            gone = await self._store.removed_documents(workspace, BATCH)
+            if gone:
+                removed = [each.document_id for each in gone]
+                await self._index.delete(removed)
+                await self._mend(workspace, lease, dict.fromkeys(removed))
+                await self._store.mark_removed(gone)
+            rows = await self._store.pending_vectors(workspace, EMBED_BATCH)
+            if rows:
+                await self._upsert(rows)
+                await self._mend(workspace, lease, {row.document_id: row.data for row in rows})
+                await self._store.mark_embedded(rows)
+            return len(rows) + len(gone)
+
+    async def _is_index_current(self) -> bool:
+        """Whether the index has the vectors of what is stored; not before a switch was noticed."""
+        generation = await self._store.generation()
+        if self._generation is None:
+            self._generation = generation
+        return generation == self._generation
+
+    async def _upsert(self, rows: Sequence[DocumentRow]) -> None:
+        documents = [Document.model_validate_json(row.data) for row in rows]
+        vectors = await self._embedder.embed([each.text for each in documents], "document")
+        points = [
+            _point(row, document, vector)
+            for row, document, vector in zip(rows, documents, vectors, strict=True)
+        ]
+        await self._index.upsert(points)
+
+    async def _mend(self, workspace: str, lease: Lease, written: dict[str, bytes | None]) -> None:
+        """Undo what was written into the index too late, after another process had gone on.
+
+        The index knows no leases. Whoever was stopped in the middle may have put an old text in the
+        place of a newer one; it sees so afterwards, and writes what is stored now, until it is so.
+        """
+        while written and not self._claims.is_held(lease):
+            stored = {
+                row.document_id: row
+                for row in await self._store.get_documents(workspace, list(written))
+            }
+            changed = {
+                each: stored.get(each) for each, data in written.items()
+                if data != (stored[each].data if each in stored else None)
+            }  # fmt: skip
+            await self._index.delete([each for each, row in changed.items() if row is None])
+            there = [row for row in changed.values() if row is not None]
+            if there:
+                await self._upsert(there)
+            written = {each: row.data if row else None for each, row in changed.items()}
+
+
+class _Since:
+    """Tells whether something has been so for some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: float | None = None
+
+    def lasts(self, is_so: bool) -> bool:  # noqa: FBT001  # the only thing that it is told
+        now = time.monotonic()
+        if not is_so:
+            self._since = None
+        elif self._since is None:
+            self._since = now
+        return self._since is not None and now - self._since >= self._seconds
+
+
+async def _nothing(_: Iterable[str]) -> None:
+    """After a round of embedding: claims are looked after by learning."""
 
 
 def _learn(

@@ -1,12 +1,13 @@
 """Intake: what comes in is checked, redacted and durable before it is acknowledged."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from aftercall.json_values import content_hash
 from aftercall.redaction import Redactor
 from aftercall.wire import Execution, RecordReceipt, Rejection
+from ingest.sampling import SuccessSampler
 from mongo.protocol import LogStore
 from mongo.records import Appended, NewExecution
 
@@ -31,12 +32,14 @@ class Intake:
         store: where they become durable.
         redactor: masks secrets before anything is written.
         on_stored: called after something new is durable, such as to wake the indexer.
+        sampler: says which successes are left out; none unless it is given.
         clock: the time now, with a zone.
     """
 
     store: LogStore
     redactor: Redactor
     on_stored: Callable[[], None]
+    sampler: SuccessSampler = field(default_factory=SuccessSampler)
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def accept(
@@ -51,24 +54,30 @@ class Intake:
         rejected = [record for record in records if isinstance(record, Rejection)]
         positions: list[int] = []
         prepared: list[NewExecution] = []
+        left_out = 0
         for position, record in enumerate(records):
             if isinstance(record, Rejection):
                 continue
             try:
-                prepared.append(self._prepare(record))
-                positions.append(position)
+                new = self._prepare(workspace, record)
             except InvalidExecutionError as error:
                 rejected.append(Rejection(index=position, message=str(error)))
-        verdicts = await self.store.append(workspace, prepared) if prepared else []
+                continue
+            if new is None:
+                left_out += 1
+                continue
+            prepared.append(new)
+            positions.append(position)
+        verdicts = await self._append(workspace, prepared) if prepared else []
         for position, new, verdict in zip(positions, prepared, verdicts, strict=True):
             if verdict == "conflict":
                 message = _conflict(new.execution.execution_id)
                 rejected.append(Rejection(index=position, message=message))
-        self._tell(verdicts)
         return RecordReceipt(
-            accepted=verdicts.count("accepted"),
+            accepted=verdicts.count("accepted") + left_out,
             duplicates=verdicts.count("duplicate"),
             rejected=sorted(rejected, key=lambda rejection: rejection.index),
+            left_out=left_out,
         )
 
     async def accept_one(self, workspace: str, execution: Execution) -> RecordReceipt:
@@ -78,20 +87,34 @@ class Intake:
             InvalidExecutionError: when it cannot be true.
             ConflictError: when its id is taken by an execution with other content.
         """
-        verdicts = await self.store.append(workspace, [self._prepare(execution)])
+        new = self._prepare(workspace, execution)
+        if new is None:
+            return RecordReceipt(accepted=1, left_out=1)
+        verdicts = await self._append(workspace, [new])
         if verdicts == ["conflict"]:
             raise ConflictError(_conflict(execution.execution_id))
-        self._tell(verdicts)
         return RecordReceipt(
             accepted=verdicts.count("accepted"), duplicates=verdicts.count("duplicate")
         )
 
-    def _tell(self, verdicts: Sequence[Appended]) -> None:
-        if "accepted" in verdicts:
+    async def _append(self, workspace: str, prepared: Sequence[NewExecution]) -> list[Appended]:
+        stored: Sequence[Appended] = ()
+        try:
+            stored = await self.store.append(workspace, prepared)
+        finally:
+            for place, new in enumerate(prepared):
+                if new.stands_for > 1 and (not stored or stored[place] != "accepted"):
+                    self.sampler.was_not_stored(workspace, new.execution, new.stands_for)
+        if "accepted" in stored:
             self.on_stored()
+        return list(stored)
 
-    def _prepare(self, execution: Execution) -> NewExecution:
+    def _prepare(self, workspace: str, execution: Execution) -> NewExecution | None:
+        """What is to be stored; None when sampling leaves it out."""
         self._check_time(execution.timestamp)
+        stands_for = self.sampler.stands_for(workspace, execution)
+        if not stands_for:
+            return None
         redacted = self.redactor.call(execution)
         schema = redacted.input_schema
         bare = redacted.model_copy(update={"input_schema": None})
@@ -100,6 +123,7 @@ class Intake:
             content_hash=_hash_of(redacted),
             schema_hash=content_hash(schema) if schema is not None else None,
             input_schema=schema,
+            stands_for=stands_for,
         )
 
     def _check_time(self, moment: datetime) -> None:

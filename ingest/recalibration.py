@@ -15,9 +15,6 @@ from retrieval.memory import Memory, calibration_fact
 _LATEST = 20_000
 """Outcomes that are looked at; older ones speak of tools that have changed since."""
 
-_LAST_RUN = "recalibrated"
-"""The store's fact of when that was, in ISO 8601."""
-
 log = logging.getLogger("aftercall.calibration")
 
 
@@ -54,15 +51,4 @@ async def recalibrate(
                 "from %d outcomes",
                 workspace, scaling.slope, scaling.shift, scaling.outcomes,
             )  # fmt: skip
-    await store.put_fact(_LAST_RUN, clock().isoformat())
     return changed
-
-
-async def last_recalibration(store: LogStore) -> datetime | None:
-    """When `recalibrate` last came to its end; None when it never did.
-
-    Raises:
-        StoreError: when the store cannot be read.
-    """
-    fact = await store.get_fact(_LAST_RUN)
-    return datetime.fromisoformat(fact) if fact else None

@@ -4,8 +4,10 @@ StoreError
 ├── StoreInUseError        another process has the same data folder open
 ├── StoreTooNewError       the store was written by a newer version
 ├── StoreDamagedError      the file is not a store, or is corrupt
+├── StoreFencedError       another process holds the lease, or the generation is another one
 ├── StoreFullError         no space left; nothing was written, reading goes on
 └── StoreUnavailableError  closed, or not answering; try again later
+    └── StoreReadOnlyError     it can be read, but takes no writes at the moment
 """
 
 
@@ -31,3 +33,15 @@ class StoreFullError(StoreError):
 
 class StoreUnavailableError(StoreError):
     """The store is closed or does not answer; trying again later may help."""
+
+
+class StoreFencedError(StoreError):
+    """What was to be written rests on what no longer holds: read anew, and do it again.
+
+    The lease has passed to another holder, or a rebuild has switched the store meanwhile. Nothing
+    was written.
+    """
+
+
+class StoreReadOnlyError(StoreUnavailableError):
+    """The store can be read, but takes no writes at the moment; trying again later may help."""

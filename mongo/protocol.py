@@ -5,6 +5,7 @@ that says which) and nothing else when the store cannot do it.
 """
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Protocol
 
 from aftercall.json_values import MAX_INTEGER, JsonObject
@@ -21,6 +22,7 @@ from mongo.records import (
     JudgedSuggestion,
     KnowledgeRow,
     NewExecution,
+    PatternRow,
     PromotionEvent,
     QueuedPromotion,
     RemovedDocument,
@@ -33,11 +35,13 @@ from mongo.records import (
     StoredTool,
     SuggestionOutcome,
     ToolKey,
+    UsageRow,
 )
+from mongo.upkeep import Upkeep
 
 
-class LogStore(Protocol):
-    """Executions, the indexing queue, what was learned, tools and suggestions."""
+class LogStore(Upkeep, Protocol):
+    """Executions, indexing queues, what was learned, tools and suggestions, and their upkeep."""
 
     @property
     def name(self) -> str:
@@ -97,31 +101,43 @@ class LogStore(Protocol):
         """
         ...
 
-    # The indexing queue: a state on the record, not memory
+    # The indexing queues: a state on the record, not memory. One set per workspace
 
-    async def pending(self, limit: int) -> list[StoredExecution]:
-        """The oldest executions that are not indexed yet, over all workspaces, oldest first.
+    async def queued_workspaces(self) -> list[str]:
+        """Workspaces with anything in one of the queues below, in order.
+
+        A store may leave out one whose queue has been filled within the last half second.
+        """
+        ...
+
+    async def pending(self, workspace: str, limit: int) -> list[StoredExecution]:
+        """The oldest executions that are not indexed yet, oldest first.
 
         A store may return fewer than `limit` to bound its memory, but none only when none is left.
         """
         ...
 
     async def commit_index(self, commit: IndexCommit) -> None:
-        """Apply what an indexing batch learned and empty its queues, in one transaction."""
+        """Apply what an indexing batch learned and empty its queues: whole or not at all.
+
+        Raises:
+            StoreFencedError: when its lease is not held any more, or its generation has passed;
+                nothing was written.
+        """
         ...
 
-    async def pending_vectors(self, limit: int) -> list[DocumentRow]:
-        """The oldest documents that have no vector yet, over all workspaces, oldest first."""
+    async def pending_vectors(self, workspace: str, limit: int) -> list[DocumentRow]:
+        """The oldest documents that have no vector yet, oldest first."""
         ...
 
     async def mark_embedded(self, documents: Sequence[DocumentRow]) -> None:
         """Say that these documents, as `pending_vectors` gave them, have their vectors.
 
-        One that was queued again since then waits on.
+        One that was queued again since then waits on, also one that a rebuild queued.
         """
         ...
 
-    async def removed_documents(self, limit: int) -> list[RemovedDocument]:
+    async def removed_documents(self, workspace: str, limit: int) -> list[RemovedDocument]:
         """The oldest documents that are gone and may still have a vector, oldest first."""
         ...
 
@@ -129,19 +145,11 @@ class LogStore(Protocol):
         """Say that these documents have no vectors any more."""
         ...
 
-    async def changed_tools(self, limit: int) -> list[ChangedTool]:
+    async def changed_tools(self, workspace: str, limit: int) -> list[ChangedTool]:
         """The oldest puts and deletions of tools that no document says yet, oldest first.
 
         Each id and name once: one that changes again, also while it is worked on, is queued at a
         later position instead.
-        """
-        ...
-
-    async def reset_index(self) -> None:
-        """Forget all that was learned; queue all that it was learned from again.
-
-        That is every execution, outcome, mark, correction, tool and promotion. The caller removes
-        the vectors.
         """
         ...
 
@@ -200,8 +208,8 @@ class LogStore(Protocol):
         """Keep a correction and queue it; False when its id is known in the workspace."""
         ...
 
-    async def pending_corrections(self, limit: int) -> list[CorrectionRecord]:
-        """The oldest corrections that were not looked at yet, over all workspaces, oldest first."""
+    async def pending_corrections(self, workspace: str, limit: int) -> list[CorrectionRecord]:
+        """The oldest corrections that were not looked at yet, oldest first."""
         ...
 
     async def untied_corrections(
@@ -236,8 +244,8 @@ class LogStore(Protocol):
         """Keep a marked failure and queue it; False when its id is known in the workspace."""
         ...
 
-    async def pending_marks(self, limit: int) -> list[FailureRecord]:
-        """The oldest marks that nothing was learned from yet, over all workspaces, oldest first."""
+    async def pending_marks(self, workspace: str, limit: int) -> list[FailureRecord]:
+        """The oldest marks that nothing was learned from yet, oldest first."""
         ...
 
     async def learned_marks(
@@ -270,8 +278,8 @@ class LogStore(Protocol):
         """The latest changes in a namespace, newest first."""
         ...
 
-    async def pending_promotions(self, limit: int) -> list[QueuedPromotion]:
-        """The oldest promotions that have no document yet, over all workspaces, oldest first."""
+    async def pending_promotions(self, workspace: str, limit: int) -> list[QueuedPromotion]:
+        """The oldest promotions that have no document yet, oldest first."""
         ...
 
     # Tools and schemas
@@ -322,7 +330,7 @@ class LogStore(Protocol):
         """
         ...
 
-    async def pending_outcomes(self, limit: int) -> list[SuggestionOutcome]:
+    async def pending_outcomes(self, workspace: str, limit: int) -> list[SuggestionOutcome]:
         """The oldest outcomes that nothing was learned from yet, oldest first."""
         ...
 
@@ -332,6 +340,38 @@ class LogStore(Protocol):
 
     async def workspaces_with_outcomes(self) -> list[str]:
         """Workspaces in which an outcome was said, in order."""
+        ...
+
+    # Usage and consolidated patterns, which the nightly run makes
+
+    async def get_usage(
+        self, workspace: str, tools: Sequence[tuple[ToolKey, date]]
+    ) -> list[UsageRow]:
+        """The usage of these tools on these days, in their order; the unknown are left out."""
+        ...
+
+    async def put_usage(self, rows: Sequence[UsageRow]) -> None:
+        """Keep the usage of tools on days, in the place of what was known of the same day."""
+        ...
+
+    async def scan_usage(
+        self, workspace: str, since: date, after: tuple[date, ToolKey] | None, limit: int
+    ) -> list[UsageRow]:
+        """Usage from a day on, by day and then tool; those behind `after`, at most `limit`."""
+        ...
+
+    async def get_patterns(self, workspace: str, pattern_ids: Sequence[str]) -> list[PatternRow]:
+        """Those of the patterns that exist, in the order of the ids."""
+        ...
+
+    async def put_patterns(
+        self, workspace: str, rows: Sequence[PatternRow], removed: Sequence[str] = ()
+    ) -> None:
+        """Keep patterns in the place of those of the same id, and drop the removed; at once."""
+        ...
+
+    async def list_patterns(self, workspace: str, limit: int) -> list[PatternRow]:
+        """The patterns of most failures, most first; of equals the latest seen, then by id."""
         ...
 
     # Small facts, such as which model made the vectors

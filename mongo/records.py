@@ -4,7 +4,7 @@ What the rooms above learn (`knowledge`, `documents`, `repairs`) is opaque here:
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, NamedTuple
 
 from aftercall.json_values import JsonObject
@@ -46,6 +46,8 @@ class NewExecution:
     content_hash: str
     schema_hash: str | None = None
     input_schema: JsonObject | None = None
+    stands_for: int = 1
+    """Calls that it stands for: itself, and the successes that sampling left out before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class StoredExecution:
     execution: Execution
     schema_hash: str | None
     received_at: datetime
+    stands_for: int = 1
+    """Calls that it stands for (`NewExecution.stands_for`)."""
 
     @property
     def tool_key(self) -> ToolKey:
@@ -230,15 +234,84 @@ class QueuedPromotion:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexCommit:
-    """What one indexing batch learned; applied whole or not at all.
+class Lease:
+    """Who may do a thing at the moment, over all processes; see `mongo.upkeep`.
 
-    `positions`, `outcomes`, `marks`, `corrections`, `changed_tools` and `promotions` are taken off
-    their queues in the same transaction, so that a crash at any point neither loses nor doubles a
-    count.
+    No clock is in it: whoever waits for it watches whether `beat` changes, by a clock of its own.
     """
 
-    positions: list[int]
+    name: str
+    holder: str
+    """Host, process and a random part, so that who looks can tell a process that is gone."""
+    token: int
+    """Grows by one with every holder: what a former one still writes is refused by it (fencing)."""
+    beat: int = 0
+    """Grows while the holder lives."""
+    held: bool = True
+    """False when its last holder gave it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What another process may have at hand of a workspace, and is no longer so."""
+
+    workspace: str
+    learned: tuple[ToolKey, ...] = ()
+    """Tools whose knowledge, statistics or health was learned anew."""
+    documents: tuple[str, ...] = ()
+    """Documents that were changed or removed."""
+    registry: bool = False
+    """Tools or promotions were put or deleted."""
+    facts: tuple[str, ...] = ()
+    """Facts that were set."""
+    everything: bool = False
+    """More than can be told: forget all that is kept of the workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happened in a store since it was asked last, and the generation that holds now."""
+
+    generation: int
+    changes: "list[Change]" = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What a tool was asked for on one day (UTC), encoded by the room that counted it."""
+
+    tool: ToolKey
+    day: date
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PatternRow:
+    """A consolidated pattern of failures, encoded by the room that consolidated it."""
+
+    workspace: str
+    pattern_id: str
+    data: bytes
+    last_seen: datetime
+    count: int
+    """Failures it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCommit:
+    """What one indexing batch of one workspace learned; applied whole or not at all.
+
+    `positions`, `outcomes`, `marks`, `corrections`, `changed_tools` and `promotions` are taken off
+    their queues in the same step, so that a crash at any point neither loses nor doubles a count.
+    All that is in it belongs to `workspace`.
+    """
+
+    workspace: str
+    generation: int
+    """Of the store when the batch was read (`mongo.upkeep.Upkeep.generation`)."""
+    lease: "Lease | None" = None
+    """Held by whoever learned it; a store refuses the commit of one who lost it. None: no check."""
+    positions: list[int] = field(default_factory=list)
     knowledge: list[KnowledgeRow] = field(default_factory=list)
     documents: list[DocumentRow] = field(default_factory=list)
     repairs: list[RepairRow] = field(default_factory=list)

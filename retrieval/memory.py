@@ -13,8 +13,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from mongo.protocol import LogStore
-from mongo.records import HealthRow, StoredTool, ToolKey
+from mongo.records import Change, HealthRow, StoredTool, ToolKey
 from retrieval.boundaries.clusters import AxisClusters, axes_fact
+from retrieval.classifier.head import CategoryHead
+from retrieval.classifier.own import OwnHead, classifier_fact
 from retrieval.confidence import Calibration, Scaling, shipped
 from retrieval.documents import Document
 from retrieval.fitness.registry import Registry
@@ -27,9 +29,12 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
+_CALIBRATION = "calibration:"
+
+
 def calibration_fact(workspace: str) -> str:
     """The name of the store's fact that holds a workspace's scaling of confidence."""
-    return f"calibration:{workspace}"
+    return f"{_CALIBRATION}{workspace}"
 
 
 _MAX_WORKSPACES = 20
@@ -57,6 +62,7 @@ class Memory:
         self._axis_clusters: _Lru[str, AxisClusters] = _Lru(_MAX_WORKSPACES)
         self._documents: _Lru[tuple[str, str], Document] = _Lru(max_documents)
         self._calibrations: _Lru[str, Calibration] = _Lru(max_tools)
+        self._heads: _Lru[str, CategoryHead | None] = _Lru(_MAX_WORKSPACES)
 
     async def knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
         """What is known of a tool; not to be changed by the caller."""
@@ -153,6 +159,20 @@ class Memory:
             return value
         return self._calibrations[workspace]
 
+    async def category_head(self, workspace: str, embedder: str) -> CategoryHead | None:
+        """What tells the kind of a message that no grammar knows: its own, else the shipped one.
+
+        None when there is none for the vectors of this embedder.
+        """
+        if workspace not in self._heads:
+            generation = self._heads.generation
+            fact = await self._store.get_fact(classifier_fact(workspace))
+            own = await asyncio.to_thread(_own_head, fact) if fact else None
+            self._heads.put(workspace, own, generation)
+        else:
+            own = self._heads[workspace]
+        return own if own is not None and own.embedder == embedder else CategoryHead.load(embedder)
+
     async def documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
         """Those of the documents that exist, by id."""
         missing = [each for each in ids if (workspace, each) not in self._documents]
@@ -167,6 +187,10 @@ class Memory:
     def forget_calibration(self, workspace: str) -> None:
         """The workspace's scaling has changed."""
         self._calibrations.forget(workspace)
+
+    def forget_category_head(self, workspace: str) -> None:
+        """The workspace's head was fitted anew."""
+        self._heads.forget(workspace)
 
     def tool_changed(self, before: StoredTool | None, after: StoredTool | None) -> None:
         """A tool was put or deleted; told in the order of the changes, as soon as each is durable.
@@ -218,6 +242,40 @@ class Memory:
         for document in documents:
             self._documents.forget(document)
 
+    def forget(self, change: Change) -> None:
+        """Another process changed something, or may have."""
+        workspace = change.workspace
+        if change.everything:
+            self._forget_workspace(workspace)
+        self.forget_knowledge(change.learned)
+        self.forget_statistics(change.learned)
+        self.forget_health(change.learned)
+        self.forget_documents([(workspace, each) for each in change.documents])
+        if change.registry or change.everything:
+            self._tools.forget_where(lambda tool: tool.workspace == workspace)
+            self._registered.forget(workspace)
+            self._registries.forget(workspace)
+        for fact in change.facts:
+            self._calibrations.forget(fact.removeprefix(_CALIBRATION))
+            self._axis_clusters.forget(fact.removeprefix(axes_fact("")))
+            self._heads.forget(fact.removeprefix(classifier_fact("")))
+
+    def forget_all(self) -> None:
+        """What was learned is another one's: nothing that is kept holds any more."""
+        for kept in (
+            self._knowledge, self._tools, self._registered, self._registries, self._statistics,
+            self._health, self._axis_clusters, self._documents, self._calibrations, self._heads,
+        ):  # fmt: skip
+            kept.clear()
+
+    def _forget_workspace(self, workspace: str) -> None:
+        for tools in (self._knowledge, self._statistics, self._health):
+            tools.forget_where(lambda tool: tool.workspace == workspace)
+        self._documents.forget_where(lambda document: document[0] == workspace)
+        self._calibrations.forget(workspace)
+        self._axis_clusters.forget(workspace)
+        self._heads.forget(workspace)
+
 
 def with_change(
     tools: Sequence[StoredTool], tool_id: str, after: StoredTool | None
@@ -228,6 +286,11 @@ def with_change(
     is_there = place < len(changed) and changed[place].tool.tool_id == tool_id
     changed[place : place + is_there] = [] if after is None else [after]
     return changed
+
+
+def _own_head(fact: str) -> CategoryHead | None:
+    head = OwnHead.model_validate_json(fact).head
+    return None if head is None else CategoryHead.of_json(head)
 
 
 def _decoded(rows: Sequence[HealthRow]) -> dict[ToolKey, KnownHealth]:
@@ -290,6 +353,14 @@ class _Lru(Generic[K, V]):
     def forget(self, key: K) -> None:
         self.generation += 1
         self._drop(key)
+
+    def forget_where(self, is_meant: Callable[[K], bool]) -> None:
+        self.generation += 1
+        for key in [key for key in self._items if is_meant(key)]:
+            self._drop(key)
+
+    def clear(self) -> None:
+        self.forget_where(lambda _: True)
 
     def _drop(self, key: K) -> None:
         dropped = self._items.pop(key, None)

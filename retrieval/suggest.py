@@ -85,7 +85,7 @@ class Suggester:
         self._redactor = redactor
         self._seeds = seeds
         self._clock = clock
-        self._head = CategoryHead.load(embedder.name)
+        CategoryHead.load(embedder.name)  # read now and kept, not at the first question
         self._unsaved: dict[str, IssuedSuggestion] = {}
         self._saving: asyncio.Task[None] | None = None
 
@@ -104,7 +104,7 @@ class Suggester:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
         call = self._redactor.call(request.execution)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
-        reading = await self._classified(read_error(call.error, call.parameters), call)
+        reading = await self._classified(workspace, read_error(call.error, call.parameters), call)
         knowledge = await self._memory.knowledge(tool)
         registered = await self._memory.tool(tool)
         annotations = _trusted(request, registered)
@@ -145,13 +145,18 @@ class Suggester:
         if self._saving:
             await self._saving
 
-    async def _classified(self, reading: ErrorReading, call: FailedCall) -> ErrorReading:
+    async def _classified(
+        self, workspace: str, reading: ErrorReading, call: FailedCall
+    ) -> ErrorReading:
         """A message that no grammar nor the corpus knows well gets the classifier's category.
 
         Only such a message costs an embedding more; the category stays as it was read where the
         classifier is not sure, or was fitted on another embedder's vectors.
         """
-        if self._head is None or not is_unsure(reading):
+        if not is_unsure(reading):
+            return reading
+        head = await self._memory.category_head(workspace, self._embedder.name)
+        if head is None:
             return reading
         if self._seeds.find(reading, call.tool_name, ()):
             return reading
@@ -161,7 +166,7 @@ class Suggester:
         except EmbeddingError as error:
             log.warning("the error's category stays as it was read: %s", error)
             return reading
-        found = self._head.classify(vector, text, reading.category)
+        found = head.classify(vector, text, reading.category)
         if found.category == "unknown":
             return reading
         return replace(

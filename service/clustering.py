@@ -1,11 +1,14 @@
-"""Clustering axes by itself: soon after new ones were named, at the start, and once a day."""
+"""Clustering axes by itself: soon after new ones were named, and at the start.
+
+All axes are clustered anew by the nightly run.
+"""
 
 import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from ingest.axes import AxisClusterer
 from mongo.protocol import LogStore
@@ -22,7 +25,7 @@ _REST = 4.0
 the model's time, so that questions come first."""
 
 _AT_LEAST = timedelta(minutes=10)
-"""How often it is looked whether a workspace's day is over."""
+"""How often it is looked for axes that nobody told of: those that another process learned."""
 
 
 class AxisWatch:
@@ -58,7 +61,6 @@ async def clustering(
     clusterer: AxisClusterer,
     store: LogStore,
     watch: AxisWatch,
-    every: timedelta,
     settle: timedelta = _SETTLE,
 ) -> AsyncIterator[None]:
     """Cluster in the background until the block ends; a round at work is given up then.
@@ -67,11 +69,9 @@ async def clustering(
         clusterer: does it.
         store: knows the workspaces.
         watch: told of new axes.
-        every: from one clustering of all of a workspace's axes to the next, whatever comes; with
-            zero only new axes lead to one.
         settle: from a new axis to its clustering.
     """
-    task = asyncio.create_task(_run(clusterer, store, watch, every, settle), name="clustering")
+    task = asyncio.create_task(_run(clusterer, store, watch, settle), name="clustering")
     try:
         yield
     finally:
@@ -83,7 +83,6 @@ async def _run(
     clusterer: AxisClusterer,
     store: LogStore,
     watch: AxisWatch,
-    every: timedelta,
     settle: timedelta,
 ) -> None:
     wait, rest = timedelta(0), 0.0
@@ -92,14 +91,13 @@ async def _run(
         any_named = await watch.any_named(wait)
         await asyncio.sleep(settle.total_seconds())
         workspaces = watch.take()
-        wait = min(_AT_LEAST, every) if every else _AT_LEAST
+        wait = _AT_LEAST
         started = time.monotonic()
         try:
             if not any_named:  # the start, or time has passed
                 workspaces |= set(await store.workspaces_with_health())
-            since = datetime.now(UTC) - every if every else None
             for workspace in sorted(workspaces):
-                if await clusterer.is_due(workspace, since):
+                if await clusterer.is_due(workspace):
                     await clusterer.cluster(workspace)
         except Exception as error:  # noqa: BLE001  # whatever it is, the next round may do better
             log_event(logger, "boundary axes were not clustered", level="warning", error=error)

@@ -1,34 +1,192 @@
-"""Rebuilding: what was learned is forgotten, then learned again from the log."""
+"""Rebuilding: which stores, what it says meanwhile, and what it removes afterwards."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from aftercall.cli.status import duration
+from aftercall.errors import AftercallError
+from ingest.rebuilding import Progress, Rebuilt
+from ingest.rebuilding import rebuild as rebuild_knowledge
+from ingest.seed import load_seed
+from mongo.errors import StoreInUseError
+from mongo.protocol import LogStore
+from retrieval.index.opening import (
+    INDEX_FACT,
+    EdgePlace,
+    destroy_index,
+    next_index_name,
+)
+from retrieval.index.protocol import VectorIndex
 from service.config.settings import Settings
-from service.container import open_services
+from service.former_vectors import remove_former
+from service.moving.unfinished import refuse_half_imported
+from service.rooms import INDEX_MODEL_FACT, open_named, opened_embedder, opened_store
+from service.stores import index_place, where_index_is
+from service.waiting import COMMAND_PATIENCE_S, when_it_answers
 
 _SAY_EVERY_S = 2.0
 
+GRACE_S = 10.0
+"""Before vectors on a server are removed: services notice the switch within half a second, and what
+they were asked before is answered."""
 
-async def rebuild(settings: Settings, say: Callable[[str], None]) -> int:
-    """Forget and learn again; returns how many records were learned from.
+_EXPIRED_FACT = "expired:{}"
+"""How many executions of a workspace have expired; written by who deletes them."""
 
-    Killed at any point, it can be run again, or the service started: it goes on with what is left.
+
+class NotSureError(AftercallError):
+    """A rebuild would lose what was learned from executions that are gone; the message says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How much log there is, and how much there was."""
+
+    oldest: datetime | None
+    expired: int
+
+    def is_cut(self, retention_days: float, now: datetime) -> bool:
+        """Whether more was learned than the log still tells.
+
+        Executions that the store itself expires are not counted by anybody: a log as long as it may
+        be has lost some.
+        """
+        if self.expired or self.oldest is None or not retention_days:
+            return self.expired > 0
+        return (now - self.oldest).total_seconds() / 86_400 >= retention_days - 1
+
+    def warning(self, now: datetime) -> str:
+        """What a rebuild would lose."""
+        days = 0.0 if self.oldest is None else (now - self.oldest).total_seconds() / 86_400
+        return (
+            f"{days:,.1f} days of log; what was learned from older executions is lost by a rebuild"
+        )
+
+
+async def rebuild(
+    settings: Settings,
+    say: Callable[[str], None],
+    is_sure: Callable[[str], bool],
+    *,
+    grace_s: float = GRACE_S,
+) -> Rebuilt:
+    """Learn everything anew beside what answers, then switch; returns what was made.
+
+    Killed at any point, what was known holds, and it can be run again.
+
+    Args:
+        settings: of the stores, and of the model that is to make the vectors.
+        say: told how it goes.
+        is_sure: asked with a warning when something would be lost for good.
+        grace_s: seconds from the switch until former vectors on a server are removed.
 
     Raises:
-        StoreInUseError: a service runs on the folder.
+        NotSureError: something would be lost and nobody said that it may.
         StoreError, EmbeddingError, VectorIndexError, OSError: what stopped it, with the cure.
     """
-    async with open_services(settings, anew=True) as services:
-        pending = (await services.store.counts()).pending
-        say(f"learning from {pending:,} records with {services.embedder.name}")
-        started = said = time.monotonic()
+    async with (
+        _log(settings, say) as store,
+        opened_embedder(settings) as embedder,
+    ):
+        await refuse_half_imported(store)
+        span, now = await log_span(store), datetime.now(UTC)
+        if span.is_cut(settings.retention.days, now) and not is_sure(span.warning(now)):
+            raise NotSureError(f"{span.warning(now)}: run it with --yes if that is meant")
+        seeds = await asyncio.to_thread(load_seed)
+        place = index_place(settings)
+        former_model = await store.get_fact(INDEX_MODEL_FACT)
 
-        def progress(done: int) -> None:
-            nonlocal said
-            if (now := time.monotonic()) - said >= _SAY_EVERY_S:
-                said = now
-                say(f"{done:,} of {pending:,} ({done / (now - started):,.0f} a second)")
+        async def open_index(generation: int) -> VectorIndex:
+            async def opened() -> VectorIndex:
+                await destroy_index(place, name)  # of a rebuild that was killed
+                return await open_named(settings, name, embedder)
 
-        done = await services.indexer.run_until_empty(progress)
-        await services.clusterer.cluster_all()  # the model may be another; ids and names stay
+            name = next_index_name(generation)
+            return await when_it_answers(
+                opened,
+                f"the vector index at {where_index_is(settings)}",
+                patience_s=0 if settings.qdrant.url is None else COMMAND_PATIENCE_S,
+            )
+
+        done = await rebuild_knowledge(
+            store=store,
+            embedder=embedder.embedder,
+            seeds=seeds,
+            open_index=open_index,
+            facts=lambda generation: {
+                INDEX_FACT: next_index_name(generation),
+                INDEX_MODEL_FACT: embedder.fingerprint,
+            },
+            lease_s=settings.indexing.lease_s,
+            on_progress=_teller(say, embedder.name),
+        )
+        if former_model not in (None, embedder.fingerprint):
+            say(
+                f"the vectors are of another model now: restart every service with it "
+                f"(AFTERCALL_EMBEDDING_MODEL={settings.embedding.model}); until then it answers "
+                "from its former vectors and learns nothing"
+            )
+            if not isinstance(place, EdgePlace):
+                say("the former vectors stay on the server; the next rebuild removes them")
+                return done
+        if not isinstance(place, EdgePlace):
+            say(f"removing the former vectors in {grace_s:.0f} s")
+            await asyncio.sleep(grace_s)
+        await remove_former(place, next_index_name(done.generation))
         return done
+
+
+async def log_span(store: LogStore) -> Span:
+    """How far back the log goes, over all workspaces, and how much of it has expired.
+
+    Raises:
+        StoreError: when it cannot be read.
+    """
+    oldest: datetime | None = None
+    expired = 0
+    for workspace in await store.workspaces():
+        expired += int(await store.get_fact(_EXPIRED_FACT.format(workspace)) or 0)
+        for first in await store.scan_executions(workspace, 0, 1):
+            oldest = min(oldest or first.received_at, first.received_at)
+    return Span(oldest, expired)
+
+
+@asynccontextmanager
+async def _log(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[LogStore]:
+    """The log store; beside the running service, where the embedded one has one."""
+    async with AsyncExitStack() as stack:
+        try:
+            store = await stack.enter_async_context(
+                opened_store(settings, patience_s=COMMAND_PATIENCE_S)
+            )
+        except StoreInUseError:
+            say(
+                f"a service runs on {settings.data.dir}: it goes on answering, and learns nothing "
+                "until this is done"
+            )
+            store = await stack.enter_async_context(opened_store(settings, beside=True))
+        yield store
+
+
+def _teller(say: Callable[[str], None], model: str) -> Callable[[Progress], None]:
+    """Tells at once from how much is learned, and then how far it is, every two seconds."""
+    started: float | None = None
+    said = 0.0
+
+    def tell(progress: Progress) -> None:
+        nonlocal started, said
+        now = time.monotonic()
+        if started is None:
+            started = said = now
+            say(f"learning from {progress.total:,} records with {model}")
+        elif now - said >= _SAY_EVERY_S and progress.done:
+            said = now
+            rate = progress.done / (now - started)
+            left = duration((progress.total - progress.done) / rate)
+            say(f"{progress.done:,} of {progress.total:,} ({rate:,.0f} a second, {left} left)")
+
+    return tell

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -18,10 +17,9 @@ from service.http.app import create_app
 from service.http.malformed_http import ContractHttpProtocol
 from service.lifecycle import Lifecycle
 from service.logs import log_event
+from service.stopping import first, stopped_by_signals
 
 logger = logging.getLogger(__name__)
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _KEEP_ALIVE_S = 65
 """Idle connections are kept a little longer than the minute that clients and proxies commonly keep
@@ -106,15 +104,14 @@ async def serve(
             timeout_graceful_shutdown=max(1, round(settings.server.shutdown_s)),
         )
     )
-    stopping = asyncio.Event()
-    with _signals(stopping):
+    with stopped_by_signals() as stopping:
         serving = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")
         try:
             async with _opened(settings, lifecycle, stopping):
                 settle_memory()
                 if lifecycle.services is not None:
                     on_ready(lifecycle.services)
-                await _first(stopping, serving)
+                await first(stopping, serving)
                 lifecycle.phase = "stopping"
                 server.should_exit = True
                 await serving
@@ -131,14 +128,15 @@ async def _opened(
     """Services in `lifecycle`; none when it was told to stop while they were being opened."""
 
     def phase(what: str) -> None:
-        lifecycle.phase = what
-        log_event(logger, what)
+        if what != lifecycle.phase:  # what is waited for is told again and again
+            lifecycle.phase = what
+            log_event(logger, what)
 
     async with contextlib.AsyncExitStack() as stack:
         opening = asyncio.create_task(
             stack.enter_async_context(open_services(settings, phase)), name="open services"
         )
-        await _first(stopping, opening)
+        await first(stopping, opening)
         if not opening.done():
             opening.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -150,35 +148,6 @@ async def _opened(
         finally:
             lifecycle.services = None
             lifecycle.phase = "stopping"
-
-
-async def _first(stopping: asyncio.Event, task: "asyncio.Task[object]") -> None:
-    """Wait for the signal or for the task, whichever comes first."""
-    signalled = asyncio.create_task(stopping.wait())
-    try:
-        await asyncio.wait((signalled, task), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        signalled.cancel()
-
-
-@contextlib.contextmanager
-def _signals(stopping: asyncio.Event) -> Iterator[None]:
-    """The first signal sets `stopping`; the second ends the process at once."""
-    loop = asyncio.get_running_loop()
-
-    def handle(number: int) -> None:
-        if stopping.is_set():
-            os._exit(128 + number)
-        log_event(logger, "stopping", signal=signal.Signals(number).name)
-        stopping.set()
-
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, handle, number)
-    try:
-        yield
-    finally:
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -17,30 +17,18 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.sparse import csr_matrix, hstack
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.feature_selection import chi2
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GroupKFold
-from sklearn.preprocessing import normalize
 
 import retrieval.classifier
 from aftercall.wire import ErrorCategory, ExecutionError
 from embeddings.factory import open_embedder
 from embeddings.protocol import Embedder
+from retrieval.classifier.fitting import LabelledText, fit_head
 from retrieval.classifier.head import HEAD, CategoryHead, is_unsure, shipped_head, text_of
 from retrieval.classifier.labelled import LabelledMessage, Split, labelled_messages, training_digest
-from retrieval.classifier.terms import terms_of
 from retrieval.reading import ErrorReading, read_error
 
-INVERSE_REGULARISATION = 3.0
-"""C of scikit-learn: best of 3, 5 and 8 by cross-validation over families, like what follows."""
-TERMS = 4_000
-"""Terms kept, by chi-squared; 2,500 lose 0.015 of macro F1, more gain nothing."""
-TERM_SCALE = 1.5
-READING_SCALE = 0.5
-"""Length of the terms' part and of the grammar's in the input; that of the embedding is 1."""
 FOLDS = 8
 THRESHOLDS = np.arange(0.0, 0.81, 0.02)
 SAME_SYSTEM = frozenset(
@@ -131,43 +119,16 @@ def _head(samples: Sequence[Sample], embedder: str, digest: str) -> CategoryHead
 
     The grammar was written on the first families, so its readings are evidence in later ones only.
     """
-    labels = [each.labelled.category for each in samples]
-    counter = CountVectorizer(analyzer=terms_of, binary=True, min_df=2)
-    counts = counter.fit_transform([each.text for each in samples]).astype(np.float64)
-    best = np.sort(np.argsort(-chi2(counts, labels)[0], kind="stable")[:TERMS])
-    terms = counter.get_feature_names_out()[best]
-    read_as = sorted(set(labels) - {"unknown"})
-    readings = np.array(
-        [
-            [each.labelled.is_later and each.reading.category == name for name in read_as]
-            for each in samples
-        ]
-    )
-    features = hstack(
-        [
-            csr_matrix(np.stack([each.vector for each in samples])),
-            TERM_SCALE * normalize(counts[:, best]),
-            READING_SCALE * csr_matrix(readings, dtype=np.float64),
-        ]
-    )
-    model = LogisticRegression(
-        C=INVERSE_REGULARISATION, class_weight="balanced", max_iter=2_000, tol=1e-3
-    ).fit(features.tocsr(), labels)
-    found = model.coef_.astype(np.float32)
-    width = len(samples[0].vector)
-    of_terms = TERM_SCALE * found[:, width : width + len(terms)]
-    of_readings = READING_SCALE * found[:, width + len(terms) :]
-    return CategoryHead(
-        embedder=embedder,
-        training_digest=digest,
-        categories=cast("tuple[ErrorCategory, ...]", tuple(map(str, model.classes_))),
-        weights=found[:, :width],
-        bias=model.intercept_.astype(np.float32),
-        terms=dict(zip(map(str, terms), of_terms.T, strict=True)),
-        readings=dict(zip(read_as, of_readings.T, strict=True)),
-        temperature=1.0,
-        threshold=0.0,
-    )
+    examples = [
+        LabelledText(
+            each.vector,
+            each.text,
+            each.labelled.category,
+            each.reading.category if each.labelled.is_later else "unknown",
+        )
+        for each in samples
+    ]
+    return fit_head(examples, embedder, digest)
 
 
 def _is_asked(reading: ErrorReading, guess: str) -> bool:

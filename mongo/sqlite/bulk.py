@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 SqlValue: TypeAlias = str | int | float | bytes | None
 
 _MAX_ROWS = 256
-"""Most rows in one statement: 12 columns stay far below SQLite's 32,766 parameters."""
+"""Most rows in one statement: 15 columns stay far below SQLite's 32,766 parameters."""
 
 
 def insert(

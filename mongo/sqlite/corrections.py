@@ -17,49 +17,72 @@ ON CONFLICT (workspace, correction_id) DO NOTHING
 
 _COLUMNS = """
 c.position, c.workspace, c.correction_id, c.execution_id, c.kind, c.text, c.corrected_at,
-c.boundary_axes, c.agent, c.server_name, c.tool_name
+c.boundary_axes, c.agent, t.server_name, t.tool_name
+"""
+
+_WITH_TOOL = """
+corrections AS c LEFT JOIN correction_tools AS t
+ON t.workspace = c.workspace AND t.position = c.position
 """
 
 _GET = f"""
-SELECT {_COLUMNS} FROM corrections AS c WHERE workspace = ? AND correction_id = ?
+SELECT {_COLUMNS} FROM {_WITH_TOOL} WHERE c.workspace = ? AND c.correction_id = ?
 """  # noqa: S608  # the columns are those above
 
-_PENDING = f"""
-SELECT json_group_array(json_array({_COLUMNS})) FROM (
-    SELECT c.* FROM pending_corrections AS p CROSS JOIN corrections AS c ON c.position = p.position
-    ORDER BY p.position LIMIT ?
-) AS c
-"""  # noqa: S608  # the columns are those above
-
-_UNTIED = f"""
+_AT = f"""
 SELECT json_group_array(json_array({_COLUMNS}))
 FROM json_each(?) AS wanted
-CROSS JOIN corrections AS c
-    ON c.workspace = ? AND c.execution_id = wanted.value AND c.tool_name IS NULL
-WHERE NOT EXISTS (SELECT 1 FROM pending_corrections AS p WHERE p.position = c.position)
+CROSS JOIN {_WITH_TOOL} WHERE c.workspace = ? AND c.position = wanted.value
 """  # noqa: S608  # the columns are those above
 
-_LIST = f"""
-SELECT json_group_array(json_array({_COLUMNS})) FROM (
-    SELECT * FROM corrections WHERE workspace = ? ORDER BY position DESC LIMIT ?
-) AS c
-"""  # noqa: S608  # the columns are those above
-
-_LIST_OF_TOOL = f"""
-SELECT json_group_array(json_array({_COLUMNS})) FROM (
-    SELECT * FROM corrections
-    WHERE workspace = ? AND server_name = ? AND tool_name = ? ORDER BY position DESC LIMIT ?
-) AS c
-"""  # noqa: S608  # the columns are those above
-
-_TIE = """
-UPDATE corrections SET
-    server_name = json_extract(tied.value, '$[1]'), tool_name = json_extract(tied.value, '$[2]')
-FROM json_each(?) AS tied
-WHERE corrections.position = json_extract(tied.value, '$[0]')
+_PENDING = """
+SELECT json_group_array(position) FROM (
+    SELECT position FROM pending_corrections WHERE workspace = ? ORDER BY position LIMIT ?
+)
 """
 
-_LOOKED_AT = "DELETE FROM pending_corrections WHERE position IN (SELECT value FROM json_each(?))"
+_UNTIED = """
+SELECT json_group_array(c.position) FROM json_each(?) AS wanted
+CROSS JOIN corrections AS c ON c.workspace = ? AND c.execution_id = wanted.value
+WHERE NOT EXISTS (
+    SELECT 1 FROM correction_tools AS t
+    WHERE t.workspace = c.workspace AND t.position = c.position
+)
+AND NOT EXISTS (
+    SELECT 1 FROM pending_corrections AS p
+    WHERE p.workspace = c.workspace AND p.position = c.position
+)
+AND c.id <= coalesce((SELECT id FROM seen WHERE name = 'corrections'), c.id)
+"""
+
+_LATEST = """
+SELECT json_group_array(position) FROM (
+    SELECT position FROM corrections WHERE workspace = ? ORDER BY position DESC LIMIT ?
+)
+"""
+
+_LATEST_OF_TOOL = """
+SELECT json_group_array(position) FROM (
+    SELECT position FROM correction_tools
+    WHERE workspace = ? AND server_name = ? AND tool_name = ? ORDER BY position DESC LIMIT ?
+)
+"""
+
+_TIE = """
+INSERT INTO correction_tools (workspace, position, server_name, tool_name)
+SELECT c.workspace, c.position, json_extract(tied.value, '$[1]'), json_extract(tied.value, '$[2]')
+FROM json_each(?) AS tied
+CROSS JOIN corrections AS c
+    ON c.workspace = ? AND c.position = json_extract(tied.value, '$[0]')
+WHERE TRUE
+ON CONFLICT (workspace, position) DO UPDATE SET
+    server_name = excluded.server_name, tool_name = excluded.tool_name
+"""
+
+_LOOKED_AT = """
+DELETE FROM pending_corrections
+WHERE workspace = ? AND position IN (SELECT value FROM json_each(?))
+"""
 
 
 def add(connection: sqlite3.Connection, correction: CorrectionRecord) -> bool:
@@ -85,9 +108,9 @@ def get(
     return None if row is None else _correction(row)
 
 
-def pending(connection: sqlite3.Connection, limit: int) -> list[CorrectionRecord]:
+def pending(connection: sqlite3.Connection, workspace: str, limit: int) -> list[CorrectionRecord]:
     """The oldest that were not looked at yet, oldest first."""
-    return _fetch(connection, _PENDING, (max(limit, 0),))
+    return _found(connection, workspace, _PENDING, (workspace, max(limit, 0)))
 
 
 def untied_of(
@@ -95,7 +118,7 @@ def untied_of(
 ) -> list[CorrectionRecord]:
     """Those of these executions that were looked at and have no tool, oldest first."""
     wanted = bulk.values(dict.fromkeys(execution_ids))
-    return _fetch(connection, _UNTIED, (wanted, workspace))
+    return _found(connection, workspace, _UNTIED, (wanted, workspace))
 
 
 def list_latest(
@@ -103,13 +126,15 @@ def list_latest(
 ) -> list[CorrectionRecord]:
     """The latest of a workspace, or those that are tied to one tool; newest first."""
     if tool is None:
-        return _fetch(connection, _LIST, (workspace, max(limit, 0)))[::-1]
+        return _found(connection, workspace, _LATEST, (workspace, max(limit, 0)))[::-1]
     key = (workspace, codec.server_column(tool.server_name), tool.tool_name)
-    return _fetch(connection, _LIST_OF_TOOL, (*key, max(limit, 0)))[::-1]
+    return _found(connection, workspace, _LATEST_OF_TOOL, (*key, max(limit, 0)))[::-1]
 
 
 def mark_learned(
-    connection: sqlite3.Connection, corrections: Sequence[tuple[int, ToolKey | None]]
+    connection: sqlite3.Connection,
+    workspace: str,
+    corrections: Sequence[tuple[int, ToolKey | None]],
 ) -> None:
     """Take corrections off the queue, and tie those that come with a tool."""
     tied = bulk.values(
@@ -117,15 +142,21 @@ def mark_learned(
         for position, tool in corrections
         if tool is not None
     )
-    connection.execute(_TIE, (tied,))
-    connection.execute(_LOOKED_AT, (bulk.values(position for position, _ in corrections),))
+    connection.execute(_TIE, (tied, workspace))
+    looked_at = bulk.values(position for position, _ in corrections)
+    connection.execute(_LOOKED_AT, (workspace, looked_at))
 
 
-def _fetch(
-    connection: sqlite3.Connection, query: str, parameters: tuple[bulk.SqlValue, ...]
+def _found(
+    connection: sqlite3.Connection,
+    workspace: str,
+    query: str,
+    parameters: tuple[bulk.SqlValue, ...],
 ) -> list[CorrectionRecord]:
-    """Oldest first."""
-    return [_correction(row) for row in sorted(bulk.fetch(connection, query, parameters))]
+    """Those at the positions that a query finds, oldest first."""
+    (positions,) = connection.execute(query, parameters).fetchone()
+    rows = bulk.fetch(connection, _AT, (positions, workspace))
+    return [_correction(row) for row in sorted(rows)]
 
 
 def _correction(row: Sequence[Any]) -> CorrectionRecord:

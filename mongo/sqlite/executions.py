@@ -4,16 +4,18 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import accumulate, islice
 from typing import TypeAlias
 
-from aftercall.json_values import JsonObject
+from aftercall.json_values import MAX_INTEGER, JsonObject
 from aftercall.wire import Execution
 from mongo.records import Appended, NewExecution, StoredExecution, ToolKey
 from mongo.sqlite import bulk, codec
+from mongo.sqlite.readers import snapshot
 
 MAX_PENDING_BYTES = 32 << 20
-"""About how much JSON one `pending` reads, so that a queue of huge results fits in memory."""
+"""About how much JSON one `pending` or `scan` reads, so that huge results fit in memory."""
 
 Arrival: TypeAlias = tuple[str, NewExecution]
 """A workspace, and an execution to be stored in it."""
@@ -29,7 +31,7 @@ CROSS JOIN executions AS e
 _INTO_EXECUTIONS = """
 executions (
     workspace, execution_id, server_name, tool_name, session_id, outcome,
-    timestamp, received_at, content_hash, schema_hash, size, data
+    timestamp, received_at, content_hash, schema_hash, size, data, stands_for
 )
 """
 
@@ -41,7 +43,7 @@ WHERE e.workspace = ? AND e.execution_id = ?
 
 _SEVERAL = """
 SELECT json_group_array(
-    json_array(e.position, e.workspace, e.data, e.schema_hash, e.received_at)
+    json_array(e.position, e.workspace, e.data, e.schema_hash, e.received_at, e.stands_for)
 )
 FROM json_each(?) AS wanted
 CROSS JOIN executions AS e ON e.workspace = ? AND e.execution_id = wanted.value
@@ -49,11 +51,11 @@ CROSS JOIN executions AS e ON e.workspace = ? AND e.execution_id = wanted.value
 
 _SESSIONS = """
 SELECT json_group_array(
-    json_array(e.position, e.workspace, e.data, e.schema_hash, e.received_at)
+    json_array(e.position, e.workspace, e.data, e.schema_hash, e.received_at, e.stands_for)
 )
 FROM json_each(?) AS wanted
-CROSS JOIN executions AS e ON e.position IN (
-    SELECT position FROM executions
+CROSS JOIN executions AS e ON e.id IN (
+    SELECT id FROM executions
     WHERE workspace = json_extract(wanted.value, '$[0]')
     AND session_id = json_extract(wanted.value, '$[1]')
     AND server_name = json_extract(wanted.value, '$[2]')
@@ -65,17 +67,26 @@ CROSS JOIN executions AS e ON e.position IN (
 
 _PENDING_SIZES = """
 SELECT json_group_array(json_array(position, size)) FROM (
-    SELECT e.position, e.size
-    FROM pending AS p CROSS JOIN executions AS e ON e.position = p.position
-    ORDER BY p.position LIMIT ?
+    SELECT p.position, e.size FROM pending AS p
+    CROSS JOIN executions AS e ON e.workspace = p.workspace AND e.position = p.position
+    WHERE p.workspace = ? ORDER BY p.position LIMIT ?
+)
+"""
+
+_SCAN_SIZES = """
+SELECT json_group_array(json_array(position, size)) FROM (
+    SELECT position, size FROM executions
+    WHERE workspace = ? AND position > ? AND received_at < ?
+    ORDER BY position LIMIT ?
 )
 """
 
 _AT_POSITIONS = """
 SELECT json_group_array(
-    json_array(e.position, e.workspace, e.data, e.schema_hash, e.received_at)
+    json_array(e.position, e.workspace, e.data, e.schema_hash, e.received_at, e.stands_for)
 )
-FROM json_each(?) AS wanted CROSS JOIN executions AS e ON e.position = wanted.value
+FROM json_each(?) AS wanted
+CROSS JOIN executions AS e ON e.workspace = ? AND e.position = wanted.value
 """
 
 _SCHEMA = "SELECT data FROM schemas WHERE workspace = ? AND schema_hash = ?"
@@ -183,21 +194,31 @@ def session_calls(
     return _fetch(connection, _SESSIONS, (bulk.values(wanted), before, max(limit, 0)))
 
 
-def pending(connection: sqlite3.Connection, limit: int) -> list[StoredExecution]:
+def pending(connection: sqlite3.Connection, workspace: str, limit: int) -> list[StoredExecution]:
     """The oldest that are not indexed: at most `limit`, and about `MAX_PENDING_BYTES`."""
-    queued = sorted(bulk.fetch(connection, _PENDING_SIZES, (max(limit, 0),)))
-    read_before = accumulate((size for _, size in queued), initial=0)
-    positions = [
-        position
-        for (position, _), total in zip(queued, read_before, strict=False)
-        if total < MAX_PENDING_BYTES
-    ]
-    return at_positions(connection, positions)
+    sizes = bulk.fetch(connection, _PENDING_SIZES, (workspace, max(limit, 0)))
+    return at_positions(connection, workspace, _that_fit(sizes))
 
 
-def at_positions(connection: sqlite3.Connection, positions: Iterable[int]) -> list[StoredExecution]:
-    """Those at these positions, oldest arrival first."""
-    return _fetch(connection, _AT_POSITIONS, (bulk.values(positions),))
+def scan(
+    connection: sqlite3.Connection,
+    workspace: str,
+    after: int,
+    limit: int,
+    before: datetime | None,
+) -> list[StoredExecution]:
+    """Those behind a position that arrived before a moment, bounded as `pending` is."""
+    until = MAX_INTEGER if before is None else codec.to_microseconds(before)
+    with snapshot(connection):
+        sizes = bulk.fetch(connection, _SCAN_SIZES, (workspace, after, until, max(limit, 0)))
+        return at_positions(connection, workspace, _that_fit(sizes))
+
+
+def at_positions(
+    connection: sqlite3.Connection, workspace: str, positions: Iterable[int]
+) -> list[StoredExecution]:
+    """Those at these positions of a workspace, oldest arrival first."""
+    return _fetch(connection, _AT_POSITIONS, (bulk.values(positions), workspace))
 
 
 def get_schema(
@@ -209,6 +230,17 @@ def get_schema(
         return None
     schema: JsonObject = json.loads(row[0])
     return schema
+
+
+def _that_fit(sizes: Iterable[list[int]]) -> list[int]:
+    """Of positions with their sizes the first ones, one at least, up to the bound of bytes."""
+    ordered = sorted(sizes)
+    read_before = accumulate((size for _, size in ordered), initial=0)
+    return [
+        position
+        for (position, _), total in zip(ordered, read_before, strict=False)
+        if total < MAX_PENDING_BYTES
+    ]
 
 
 def _held(
@@ -244,11 +276,17 @@ def _row(workspace: str, new: NewExecution, received_at: int) -> tuple[bulk.SqlV
         new.schema_hash,
         len(data),
         data,
+        new.stands_for,
     )
 
 
 def _stored(
-    position: int, workspace: str, data: str, schema_hash: str | None, received_at: int
+    position: int,
+    workspace: str,
+    data: str,
+    schema_hash: str | None,
+    received_at: int,
+    stands_for: int,
 ) -> StoredExecution:
     return StoredExecution(
         position=position,
@@ -256,4 +294,5 @@ def _stored(
         execution=codec.parse(Execution, data),
         schema_hash=schema_hash,
         received_at=codec.from_microseconds(received_at),
+        stands_for=stands_for,
     )

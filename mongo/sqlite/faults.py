@@ -1,6 +1,7 @@
 """What SQLite and the file system say, in the store's own errors, each with its cure."""
 
 import errno
+import os
 import shutil
 import sqlite3
 from pathlib import Path
@@ -9,6 +10,7 @@ from mongo.errors import (
     StoreDamagedError,
     StoreError,
     StoreFullError,
+    StoreReadOnlyError,
     StoreUnavailableError,
 )
 
@@ -30,14 +32,18 @@ def from_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
         code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_full(path.parent)
     ):
         return full(path)
+    if code == sqlite3.SQLITE_READONLY or (
+        code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_read_only(path.parent)
+    ):
+        return read_only(path, str(error))
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return damaged(path, str(error))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailableError(
-            f"{path} is locked by another program, such as a database browser or a backup: "
-            "close it and try again"
+            f"{path} is locked by another program, such as a database browser or a backup, or by "
+            "an Aftercall rebuild that is just switching: close it and try again"
         )
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return StoreError(
             f"{path} cannot be opened for writing ({error}): give this user read and write "
             f"permission on the file and its folder, {_ANOTHER_FOLDER}"
@@ -49,7 +55,9 @@ def from_os(error: OSError, where: Path) -> StoreError:
     """The store's error for what the operating system said about the folder or a file in it."""
     if error.errno in _FULL_CODES:
         return full(where)
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if error.errno == errno.EROFS or (error.errno == errno.EACCES and where.is_file()):
+        return read_only(where, error.strerror or "no permission")
+    if error.errno in (errno.EACCES, errno.EPERM):
         return StoreError(
             f"{where} cannot be written ({error.strerror}): give this user read and write "
             f"permission there, {_ANOTHER_FOLDER}"
@@ -66,6 +74,15 @@ def full(where: Path) -> StoreFullError:
     return StoreFullError(
         f"no space left for {where}: nothing of this call was stored, reading goes on. "
         "Free space on its volume and send the call again"
+    )
+
+
+def read_only(where: Path, what: str) -> StoreReadOnlyError:
+    """It can be read, and takes no writes: nothing of the call was stored."""
+    return StoreReadOnlyError(
+        f"{where} cannot be written ({what}): nothing of this call was stored, reading goes on. "
+        "Mount its volume for writing and give this user read and write permission on the file "
+        f"and its folder, {_ANOTHER_FOLDER}"
     )
 
 
@@ -88,6 +105,13 @@ def damaged(path: Path, what: str) -> StoreDamagedError:
 def closed() -> StoreUnavailableError:
     """The store was closed before this call."""
     return StoreUnavailableError("the log store is closed: open it again before calling it")
+
+
+def _is_read_only(folder: Path) -> bool:
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def _is_full(folder: Path) -> bool:

@@ -23,8 +23,9 @@ m.error_message, m.severity, m.marked_at, m.negative_tags, m.execution_id
 
 _PENDING = f"""
 SELECT json_group_array(json_array({_COLUMNS})) FROM (
-    SELECT m.* FROM pending_marks AS p CROSS JOIN marks AS m ON m.position = p.position
-    ORDER BY p.position LIMIT ?
+    SELECT m.* FROM pending_marks AS p
+    CROSS JOIN marks AS m ON m.workspace = p.workspace AND m.position = p.position
+    WHERE p.workspace = ? ORDER BY p.position LIMIT ?
 ) AS m
 """  # noqa: S608  # the columns are those above
 
@@ -39,10 +40,15 @@ _OF_EXECUTIONS = f"""
 SELECT json_group_array(json_array({_COLUMNS}))
 FROM json_each(?) AS wanted
 CROSS JOIN marks AS m ON m.workspace = ? AND m.execution_id = wanted.value
-WHERE NOT EXISTS (SELECT 1 FROM pending_marks AS p WHERE p.position = m.position)
+WHERE NOT EXISTS (
+    SELECT 1 FROM pending_marks AS p WHERE p.workspace = m.workspace AND p.position = m.position
+)
+AND m.id <= coalesce((SELECT id FROM seen WHERE name = 'marks'), m.id)
 """  # noqa: S608  # the columns are those above
 
-_LEARNED = "DELETE FROM pending_marks WHERE position IN (SELECT value FROM json_each(?))"
+_LEARNED = """
+DELETE FROM pending_marks WHERE workspace = ? AND position IN (SELECT value FROM json_each(?))
+"""
 
 
 def add(connection: sqlite3.Connection, mark: FailureRecord) -> bool:
@@ -56,9 +62,10 @@ def add(connection: sqlite3.Connection, mark: FailureRecord) -> bool:
     return connection.execute(_ADD, values).rowcount > 0
 
 
-def pending(connection: sqlite3.Connection, limit: int) -> list[FailureRecord]:
+def pending(connection: sqlite3.Connection, workspace: str, limit: int) -> list[FailureRecord]:
     """The oldest that nothing was learned from yet, oldest first."""
-    return [_mark(row) for row in sorted(bulk.fetch(connection, _PENDING, (max(limit, 0),)))]
+    rows = bulk.fetch(connection, _PENDING, (workspace, max(limit, 0)))
+    return [_mark(row) for row in sorted(rows)]
 
 
 def learned_of(
@@ -78,9 +85,9 @@ def list_latest(connection: sqlite3.Connection, tool: ToolKey, limit: int) -> li
     return [_mark(row) for row in sorted(rows, reverse=True)]
 
 
-def mark_learned(connection: sqlite3.Connection, positions: Sequence[int]) -> None:
+def mark_learned(connection: sqlite3.Connection, workspace: str, positions: Sequence[int]) -> None:
     """Take marks off the queue."""
-    connection.execute(_LEARNED, (bulk.values(positions),))
+    connection.execute(_LEARNED, (workspace, bulk.values(positions)))
 
 
 def _mark(row: list[Any]) -> FailureRecord:

@@ -35,12 +35,14 @@ WHERE workspace = ? AND namespace = ? ORDER BY position DESC LIMIT ?
 _PENDING = """
 SELECT json_group_array(json_array(position, workspace, namespace, inherited_quality, data)) FROM (
     SELECT h.* FROM pending_promotions AS p
-    CROSS JOIN promotion_history AS h ON h.position = p.position
-    ORDER BY p.position LIMIT ?
+    CROSS JOIN promotion_history AS h ON h.workspace = p.workspace AND h.position = p.position
+    WHERE p.workspace = ? ORDER BY p.position LIMIT ?
 )
 """
 
-_LEARNED = "DELETE FROM pending_promotions WHERE position IN (SELECT value FROM json_each(?))"
+_LEARNED = """
+DELETE FROM pending_promotions WHERE workspace = ? AND position IN (SELECT value FROM json_each(?))
+"""
 
 
 def change(connection: sqlite3.Connection, events: Sequence[PromotionEvent]) -> None:
@@ -86,15 +88,15 @@ def history(
     ]
 
 
-def pending(connection: sqlite3.Connection, limit: int) -> list[QueuedPromotion]:
+def pending(connection: sqlite3.Connection, workspace: str, limit: int) -> list[QueuedPromotion]:
     """The oldest that have no document yet, oldest first."""
-    rows = sorted(bulk.fetch(connection, _PENDING, (max(limit, 0),)))
+    rows = sorted(bulk.fetch(connection, _PENDING, (workspace, max(limit, 0))))
     return [QueuedPromotion(position, _stored(*row)) for position, *row in rows]
 
 
-def mark_learned(connection: sqlite3.Connection, positions: Sequence[int]) -> None:
+def mark_learned(connection: sqlite3.Connection, workspace: str, positions: Sequence[int]) -> None:
     """Take promotions off the queue."""
-    connection.execute(_LEARNED, (bulk.values(positions),))
+    connection.execute(_LEARNED, (workspace, bulk.values(positions)))
 
 
 def _stored(workspace: str, namespace: str, quality: float, data: str) -> StoredPromotion:

@@ -3,8 +3,9 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -18,11 +19,29 @@ MAX_READERS = 4
 """Reads that run at once; SQLite reads in parallel, decoding shares the interpreter."""
 
 
-class ReadPool:
-    """Runs queries off the event loop; each sees all that was committed before it began."""
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Several queries of a reader see the same moment inside."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
 
-    def __init__(self, path: Path) -> None:
+
+class ReadPool:
+    """Runs queries off the event loop; each sees all that was committed before it began.
+
+    `connect` makes a thread's connection to `path`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        connect: Callable[[Path], sqlite3.Connection] = connect_reader,
+    ) -> None:
         self._path = path
+        self._connect = connect
         self._threads = ThreadPoolExecutor(MAX_READERS, thread_name_prefix="aftercall-reader")
         self._own = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -55,6 +74,6 @@ class ReadPool:
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
         if connection is None:
-            connection = self._own.connection = connect_reader(self._path)
+            connection = self._own.connection = self._connect(self._path)
             self._connections.append(connection)
         return connection

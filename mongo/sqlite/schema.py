@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from mongo.errors import StoreTooNewError
+from mongo.errors import StoreError, StoreTooNewError
 from mongo.sqlite import faults
 from mongo.sqlite.counting import counted
 from mongo.sqlite.fitness_tables import add_fitness
 from mongo.sqlite.health_tables import add_health
+from mongo.sqlite.upkeep_tables import add_upkeep
 
 APPLICATION_ID = int.from_bytes(b"AftC")
 """Marks the file as ours in its header (`PRAGMA application_id`)."""
@@ -45,7 +46,7 @@ _VERSION_1 = (
     WHERE session_id IS NOT NULL
     """,
     # The indexing queue. A table and not a flag on the execution: marking deletes a small row
-    # instead of rewriting a large one, and `reset_index` copies numbers, not a gigabyte.
+    # instead of rewriting a large one, and a rebuild copies numbers, not a gigabyte.
     """
     CREATE TABLE pending (
         position INTEGER PRIMARY KEY,
@@ -185,7 +186,7 @@ def _add_estimates(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE suggestions ADD COLUMN estimate REAL")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create, _add_estimates, add_fitness, add_health)
+MIGRATIONS: tuple[Migration, ...] = (_create, _add_estimates, add_fitness, add_health, add_upkeep)
 """The n-th takes a store from version n - 1 to n. Only ever add to the end."""
 
 
@@ -203,7 +204,33 @@ def check_file(path: Path, newest: int) -> None:
     # yet never folds it into the file. Without one, even the empty log of such a connection would
     # be a change.
     log = path.with_name(f"{path.name}-wal")
-    access = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+    _check(path, "mode=ro" if log.exists() and log.stat().st_size else "immutable=1", newest)
+
+
+def check_beside(path: Path, layout: int) -> None:
+    """Look at a file that another process may have open: it has to be a store of this layout.
+
+    Raises:
+        StoreTooNewError: it is ours, but of a version above `layout`.
+        StoreDamagedError: it is not a database, corrupt, or another program's.
+        StoreError: there is none, it is of an older version, or it cannot be read.
+    """
+    version = _check(path, "mode=ro", layout) if path.exists() else None
+    if not version:
+        raise StoreError(
+            f"there is no store in {path.parent}: start the service on this folder once, which "
+            "makes it, or name another data folder (--data-dir)"
+        )
+    if version < layout:
+        raise StoreError(
+            f"{path} was written by an older version of Aftercall (layout {version}, this one's is "
+            f"{layout}) and was left as it is: stop the service, if it runs, and start this "
+            "version of it once, which brings the store forward"
+        )
+
+
+def _check(path: Path, access: str, newest: int) -> int:
+    """The version of a file's layout; 0 when it is empty."""
     uri = f"{path.absolute().as_uri()}?{access}"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
@@ -221,6 +248,7 @@ def check_file(path: Path, newest: int) -> None:
             f"knows up to {newest}); it was left as it is. Upgrade Aftercall, or choose another "
             "data folder (--data-dir)"
         )
+    return int(version)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:

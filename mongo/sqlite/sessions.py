@@ -16,32 +16,32 @@ given, so that a flood of names in one session costs no more than some milliseco
 # The session's index is ordered by tool before arrival: from each tool it is one step to the next,
 # and to the latest calls of it, however many calls the session made.
 _LATEST = """
-WITH RECURSIVE first_call (position, server_name, tool_name) AS (
+WITH RECURSIVE first_call (id, server_name, tool_name) AS (
     SELECT * FROM (
-        SELECT position, server_name, tool_name FROM executions
+        SELECT id, server_name, tool_name FROM executions
         WHERE workspace = :workspace AND session_id = :session
         ORDER BY server_name, tool_name LIMIT 1
     )
     UNION ALL
-    SELECT e.position, e.server_name, e.tool_name
-    FROM first_call AS last CROSS JOIN executions AS e ON e.position = coalesce(
+    SELECT e.id, e.server_name, e.tool_name
+    FROM first_call AS last CROSS JOIN executions AS e ON e.id = coalesce(
         (
-            SELECT position FROM executions
+            SELECT id FROM executions
             WHERE workspace = :workspace AND session_id = :session
             AND server_name = last.server_name AND tool_name > last.tool_name
             ORDER BY tool_name LIMIT 1
         ),
         (
-            SELECT position FROM executions
+            SELECT id FROM executions
             WHERE workspace = :workspace AND session_id = :session
             AND server_name > last.server_name
             ORDER BY server_name, tool_name LIMIT 1
         )
     )
     LIMIT :tools
-), latest (position) AS (
-    SELECT e.position FROM first_call AS called CROSS JOIN executions AS e ON e.position IN (
-        SELECT position FROM executions
+), latest (id) AS (
+    SELECT e.id FROM first_call AS called CROSS JOIN executions AS e ON e.id IN (
+        SELECT id FROM executions
         WHERE workspace = :workspace AND session_id = :session
         AND server_name = called.server_name AND tool_name = called.tool_name
         ORDER BY position DESC LIMIT :arrivals
@@ -50,7 +50,7 @@ WITH RECURSIVE first_call (position, server_name, tool_name) AS (
     AND coalesce(called.tool_name = :tool, TRUE)
     ORDER BY e.position DESC LIMIT :arrivals
 )
-SELECT e.position FROM latest CROSS JOIN executions AS e ON e.position = latest.position
+SELECT e.position FROM latest CROSS JOIN executions AS e ON e.id = latest.id
 ORDER BY e.timestamp DESC, json_extract(e.data, '$.sequence') DESC, e.position DESC LIMIT 1
 """
 
@@ -75,4 +75,4 @@ def latest_call(
         "arrivals": _LATEST_ARRIVALS,
     }
     row = connection.execute(_LATEST, wanted).fetchone()
-    return None if row is None else executions.at_positions(connection, row)[0]
+    return None if row is None else executions.at_positions(connection, workspace, row)[0]

@@ -1,16 +1,18 @@
 """The embedded log store: the protocol over one writer and a pool of readers."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import ExitStack
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from aftercall.json_values import MAX_INTEGER, JsonObject
 from aftercall.wire import Execution
 from mongo.records import (
     Appended,
+    Change,
     ChangedTool,
     CorrectionRecord,
     DocumentRow,
@@ -20,7 +22,9 @@ from mongo.records import (
     IssuedSuggestion,
     JudgedSuggestion,
     KnowledgeRow,
+    Lease,
     NewExecution,
+    PatternRow,
     PromotionEvent,
     QueuedPromotion,
     RemovedDocument,
@@ -33,39 +37,37 @@ from mongo.records import (
     StoredTool,
     SuggestionOutcome,
     ToolKey,
+    UsageRow,
 )
 from mongo.sqlite import (
+    changes,
+    commits,
     corrections,
     facts,
     health,
     knowledge,
     marks,
+    patterns,
     promotions,
     recommendations,
     sessions,
+    shadow,
     tools,
+    usage,
+    vectors,
 )
 from mongo.sqlite import executions as execution_log
 from mongo.sqlite import suggestions as suggestion_log
-from mongo.sqlite.readers import ReadPool
-from mongo.sqlite.writer import GroupCommitWriter
+from mongo.sqlite.shadow import Shadow
+from mongo.sqlite.upkeep import SqliteUpkeep
+
+Result = TypeVar("Result")
 
 
-class SqliteLogStore:
-    """A `mongo.protocol.LogStore` in one SQLite file; made by `open_sqlite_store`.
-
-    `resources` is closed last to first by `close`; it holds the writer and the readers too.
-    """
+class SqliteLogStore(SqliteUpkeep):
+    """A `mongo.protocol.LogStore` in one SQLite file; made by `open_sqlite_store`."""
 
     name = "sqlite"
-
-    def __init__(
-        self, writer: GroupCommitWriter, readers: ReadPool, *, resources: ExitStack
-    ) -> None:
-        self._writer = writer
-        self._readers = readers
-        self._resources = resources
-        self._closing = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -78,10 +80,25 @@ class SqliteLogStore:
     ) -> None:
         await self.close()
 
-    async def close(self) -> None:
-        """Finish what was accepted and release everything; closing twice does nothing."""
-        async with self._closing:
-            await asyncio.to_thread(self._resources.close)
+    # Switching
+
+    async def open_shadow(self) -> "SqliteLogStore":
+        """A store over the same log that has learned nothing: its queues hold all there is."""
+        made = await asyncio.to_thread(Shadow, self._path)
+        return SqliteLogStore(
+            self._path,
+            self._writer,
+            made.readers,
+            resources=made.resources,
+            shadow=made,
+            is_beside=self._is_beside,
+        )
+
+    async def adopt(
+        self, shadow: "SqliteLogStore", facts: Mapping[str, str], leases: Sequence[Lease] = ()
+    ) -> int:
+        """What the shadow learned takes the place of what is known here; at once or not at all."""
+        return await self._adopt(shadow, facts, leases)
 
     # Executions
 
@@ -138,45 +155,54 @@ class SqliteLogStore:
             )
         )
 
-    # The indexing queue
+    # The indexing queues
 
-    async def pending(self, limit: int) -> list[StoredExecution]:
-        """The oldest executions that are not indexed yet, over all workspaces, oldest first.
+    async def queued_workspaces(self) -> list[str]:
+        """Workspaces with anything in one of the queues below, in order."""
+        await self._catch_up()
+        return await self._readers.run(facts.queued_workspaces)
+
+    async def pending(self, workspace: str, limit: int) -> list[StoredExecution]:
+        """The oldest executions that are not indexed yet, oldest first.
 
         Fewer than `limit` when they are large (`executions.MAX_PENDING_BYTES`); none only when none
         is left.
         """
-        return await self._readers.run(partial(execution_log.pending, limit=limit))
+        found = await self._queued(execution_log.pending, workspace, limit)
+        if not found and limit > 0 and self._shadow is not None:
+            # What has expired since it was queued here would wait for ever.
+            await self._learner.run(partial(shadow.drop_expired, workspace=workspace))
+        return found
 
     async def commit_index(self, commit: IndexCommit) -> None:
         """Apply what an indexing batch learned and empty its queues, in one transaction."""
-        await self._writer.run(partial(knowledge.commit_index, commit=commit))
+        operation = partial(commits.commit_index, commit=commit)
+        if self._shadow is None:
+            await self._write(operation, lambda: changes.of_commit(commit))
+        else:
+            await self._learner.run(operation)
 
-    async def pending_vectors(self, limit: int) -> list[DocumentRow]:
+    async def pending_vectors(self, workspace: str, limit: int) -> list[DocumentRow]:
         """The oldest documents that have no vector yet, oldest first."""
-        return await self._readers.run(partial(knowledge.pending_vectors, limit=limit))
+        return await self._readers.run(partial(vectors.pending, workspace=workspace, limit=limit))
 
     async def mark_embedded(self, documents: Sequence[DocumentRow]) -> None:
         """Say that these documents have their vectors."""
         kept = tuple(documents)
-        await self._writer.run(partial(knowledge.mark_embedded, documents=kept))
+        await self._learner.run(partial(vectors.mark_embedded, documents=kept))
 
-    async def removed_documents(self, limit: int) -> list[RemovedDocument]:
+    async def removed_documents(self, workspace: str, limit: int) -> list[RemovedDocument]:
         """The oldest documents that are gone and may still have a vector, oldest first."""
-        return await self._readers.run(partial(knowledge.removed_documents, limit=limit))
+        return await self._readers.run(partial(vectors.removed, workspace=workspace, limit=limit))
 
     async def mark_removed(self, documents: Sequence[RemovedDocument]) -> None:
         """Say that these documents have no vectors any more."""
         kept = tuple(documents)
-        await self._writer.run(partial(knowledge.mark_removed, documents=kept))
+        await self._learner.run(partial(vectors.mark_removed, documents=kept))
 
-    async def changed_tools(self, limit: int) -> list[ChangedTool]:
+    async def changed_tools(self, workspace: str, limit: int) -> list[ChangedTool]:
         """The oldest puts and deletions of tools that no document says yet, oldest first."""
-        return await self._readers.run(partial(tools.changed, limit=limit))
-
-    async def reset_index(self) -> None:
-        """Forget all that was learned; queue all that it was learned from (for `rebuild`)."""
-        await self._writer.run(knowledge.reset_index)
+        return await self._queued(tools.changed, workspace, limit)
 
     async def counts(self, workspace: str | None = None) -> StoreCounts:
         """How much there is, in one workspace or over all; reads one small table."""
@@ -228,9 +254,9 @@ class SqliteLogStore:
         """Keep a correction and queue it; False when its id is known in the workspace."""
         return await self._writer.run(partial(corrections.add, correction=correction))
 
-    async def pending_corrections(self, limit: int) -> list[CorrectionRecord]:
+    async def pending_corrections(self, workspace: str, limit: int) -> list[CorrectionRecord]:
         """The oldest corrections that were not looked at yet, oldest first."""
-        return await self._readers.run(partial(corrections.pending, limit=limit))
+        return await self._queued(corrections.pending, workspace, limit)
 
     async def untied_corrections(
         self, workspace: str, execution_ids: Sequence[str]
@@ -270,9 +296,9 @@ class SqliteLogStore:
         """Keep a marked failure and queue it; False when its id is known in the workspace."""
         return await self._writer.run(partial(marks.add, mark=mark))
 
-    async def pending_marks(self, limit: int) -> list[FailureRecord]:
+    async def pending_marks(self, workspace: str, limit: int) -> list[FailureRecord]:
         """The oldest marks that nothing was learned from yet, oldest first."""
-        return await self._readers.run(partial(marks.pending, limit=limit))
+        return await self._queued(marks.pending, workspace, limit)
 
     async def learned_marks(
         self, workspace: str, execution_ids: Sequence[str]
@@ -301,7 +327,12 @@ class SqliteLogStore:
     async def change_promotions(self, events: Sequence[PromotionEvent]) -> None:
         """Apply changes, all or none of them, and add them to the histories."""
         if events:
-            await self._writer.run(partial(promotions.change, events=tuple(events)))
+            kept = tuple(events)
+            told = dict.fromkeys(event.workspace for event in kept)
+            await self._write(
+                partial(promotions.change, events=kept),
+                *(partial(Change, workspace, registry=True) for workspace in told),
+            )
 
     async def promotion_history(
         self, workspace: str, namespace: str, limit: int
@@ -311,15 +342,17 @@ class SqliteLogStore:
             partial(promotions.history, workspace=workspace, namespace=namespace, limit=limit)
         )
 
-    async def pending_promotions(self, limit: int) -> list[QueuedPromotion]:
+    async def pending_promotions(self, workspace: str, limit: int) -> list[QueuedPromotion]:
         """The oldest promotions that have no document yet, oldest first."""
-        return await self._readers.run(partial(promotions.pending, limit=limit))
+        return await self._queued(promotions.pending, workspace, limit)
 
     # Tools and schemas
 
     async def put_tool(self, tool: StoredTool) -> None:
         """Register a tool, or replace the one of the same id in the same workspace."""
-        await self._writer.run(partial(tools.put, stored=tool))
+        await self._write(
+            partial(tools.put, stored=tool), partial(Change, tool.workspace, registry=True)
+        )
 
     async def get_tool(self, workspace: str, tool_id: str) -> StoredTool | None:
         """A tool by its id."""
@@ -341,7 +374,10 @@ class SqliteLogStore:
 
     async def delete_tool(self, workspace: str, tool_id: str) -> bool:
         """Remove a tool; False when there was none."""
-        return await self._writer.run(partial(tools.delete, workspace=workspace, tool_id=tool_id))
+        return await self._write(
+            partial(tools.delete, workspace=workspace, tool_id=tool_id),
+            partial(Change, workspace, registry=True),
+        )
 
     async def get_schema(self, workspace: str, schema_hash: str) -> JsonObject | None:
         """An input schema by its hash."""
@@ -369,9 +405,9 @@ class SqliteLogStore:
         kept = tuple(outcomes)
         return await self._writer.run(partial(suggestion_log.add_outcomes, outcomes=kept))
 
-    async def pending_outcomes(self, limit: int) -> list[SuggestionOutcome]:
+    async def pending_outcomes(self, workspace: str, limit: int) -> list[SuggestionOutcome]:
         """The oldest outcomes that nothing was learned from yet, oldest first."""
-        return await self._readers.run(partial(suggestion_log.pending_outcomes, limit=limit))
+        return await self._queued(suggestion_log.pending_outcomes, workspace, limit)
 
     async def judged_suggestions(self, workspace: str, limit: int) -> list[JudgedSuggestion]:
         """The latest outcomes of suggestions with an estimate, latest first."""
@@ -383,6 +419,47 @@ class SqliteLogStore:
         """Workspaces in which an outcome was said, in order."""
         return await self._readers.run(suggestion_log.workspaces)
 
+    # Usage and consolidated patterns
+
+    async def get_usage(
+        self, workspace: str, tools: Sequence[tuple[ToolKey, date]]
+    ) -> list[UsageRow]:
+        """The usage of these tools on these days, in their order; the unknown are left out."""
+        return await self._readers.run(partial(usage.get, workspace=workspace, tools=tuple(tools)))
+
+    async def put_usage(self, rows: Sequence[UsageRow]) -> None:
+        """Keep the usage of tools on days, in the place of what was known of the same day."""
+        if rows:
+            await self._writer.run(partial(usage.put, rows=tuple(rows)))
+
+    async def scan_usage(
+        self, workspace: str, since: date, after: tuple[date, ToolKey] | None, limit: int
+    ) -> list[UsageRow]:
+        """Usage from a day on, by day and then tool; those behind `after`, at most `limit`."""
+        return await self._readers.run(
+            partial(usage.scan, workspace=workspace, since=since, after=after, limit=limit)
+        )
+
+    async def get_patterns(self, workspace: str, pattern_ids: Sequence[str]) -> list[PatternRow]:
+        """Those of the patterns that exist, in the order of the ids."""
+        return await self._readers.run(
+            partial(patterns.get, workspace=workspace, pattern_ids=tuple(pattern_ids))
+        )
+
+    async def put_patterns(
+        self, workspace: str, rows: Sequence[PatternRow], removed: Sequence[str] = ()
+    ) -> None:
+        """Keep patterns in the place of those of the same id, and drop the removed; at once."""
+        await self._writer.run(
+            partial(patterns.put, workspace=workspace, rows=tuple(rows), removed=tuple(removed))
+        )
+
+    async def list_patterns(self, workspace: str, limit: int) -> list[PatternRow]:
+        """The patterns of most failures, most first; of equals the latest seen, then by id."""
+        return await self._readers.run(
+            partial(patterns.list_latest, workspace=workspace, limit=limit)
+        )
+
     # Facts
 
     async def get_fact(self, name: str) -> str | None:
@@ -391,4 +468,35 @@ class SqliteLogStore:
 
     async def put_fact(self, name: str, value: str) -> None:
         """Set a fact about the store as a whole."""
-        await self._writer.run(partial(facts.put, name=name, value=value))
+
+        def put(connection: sqlite3.Connection) -> None:
+            facts.put(connection, name, value)
+            changes.tell(connection, [Change("", facts=(name,))])
+
+        await self._writer.run(put)
+
+    async def _queued(
+        self,
+        query: Callable[[sqlite3.Connection, str, int], Result],
+        workspace: str,
+        limit: int,
+    ) -> Result:
+        """What waits in a queue that the log fills."""
+        await self._catch_up()
+        return await self._readers.run(lambda connection: query(connection, workspace, limit))
+
+    async def _write(
+        self,
+        operation: Callable[[sqlite3.Connection], Result],
+        *told: Callable[[], Change],
+    ) -> Result:
+        """Write to the log, and tell the service that this process stands beside."""
+        if not self._is_beside:
+            return await self._writer.run(operation)
+
+        def write_and_tell(connection: sqlite3.Connection) -> Result:
+            result = operation(connection)
+            changes.tell(connection, [change() for change in told])
+            return result
+
+        return await self._writer.run(write_and_tell)

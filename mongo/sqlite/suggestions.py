@@ -22,8 +22,9 @@ _PENDING = """
 SELECT json_group_array(
     json_array(position, workspace, suggestion_id, execution_id, outcome)
 ) FROM (
-    SELECT o.* FROM pending_outcomes AS p CROSS JOIN outcomes AS o ON o.position = p.position
-    ORDER BY p.position LIMIT ?
+    SELECT o.* FROM pending_outcomes AS p
+    CROSS JOIN outcomes AS o ON o.workspace = p.workspace AND o.position = p.position
+    WHERE p.workspace = ? ORDER BY p.position LIMIT ?
 )
 """
 
@@ -44,12 +45,12 @@ _SHARE_OF_AN_AGENT = 10
 """No agent fills more than this part of the limit, so that a flood leaves the others in sight."""
 
 _LEARNED = """
-DELETE FROM pending_outcomes WHERE position IN (
-    SELECT o.position FROM json_each(?) AS learned
+DELETE FROM pending_outcomes WHERE workspace = :workspace AND position IN (
+    SELECT o.position FROM json_each(:learned) AS learned
     CROSS JOIN outcomes AS o
-        ON o.workspace = json_extract(learned.value, '$[0]')
-        AND o.suggestion_id = json_extract(learned.value, '$[1]')
-        AND o.execution_id = json_extract(learned.value, '$[2]')
+        ON o.workspace = :workspace
+        AND o.suggestion_id = json_extract(learned.value, '$[0]')
+        AND o.execution_id = json_extract(learned.value, '$[1]')
 )
 """
 
@@ -97,9 +98,11 @@ def add_outcomes(connection: sqlite3.Connection, outcomes: Sequence[SuggestionOu
     )
 
 
-def pending_outcomes(connection: sqlite3.Connection, limit: int) -> list[SuggestionOutcome]:
+def pending_outcomes(
+    connection: sqlite3.Connection, workspace: str, limit: int
+) -> list[SuggestionOutcome]:
     """The oldest outcomes that nothing was learned from yet, oldest first."""
-    rows = sorted(bulk.fetch(connection, _PENDING, (max(limit, 0),)))
+    rows = sorted(bulk.fetch(connection, _PENDING, (workspace, max(limit, 0))))
     return [SuggestionOutcome(*row) for _, *row in rows]
 
 
@@ -117,12 +120,12 @@ def workspaces(connection: sqlite3.Connection) -> list[str]:
     return [workspace for (workspace,) in rows]
 
 
-def mark_learned(connection: sqlite3.Connection, outcomes: Sequence[SuggestionOutcome]) -> None:
+def mark_learned(
+    connection: sqlite3.Connection, workspace: str, outcomes: Sequence[SuggestionOutcome]
+) -> None:
     """Take outcomes off the queue."""
-    learned = bulk.values(
-        (each.workspace, each.suggestion_id, each.execution_id) for each in outcomes
-    )
-    connection.execute(_LEARNED, (learned,))
+    learned = bulk.values((each.suggestion_id, each.execution_id) for each in outcomes)
+    connection.execute(_LEARNED, {"workspace": workspace, "learned": learned})
 
 
 def _row(issued: IssuedSuggestion) -> tuple[bulk.SqlValue, ...]:

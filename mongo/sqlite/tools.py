@@ -30,10 +30,12 @@ CROSS JOIN tools AS t ON t.workspace = ? AND t.tool_id = wanted.value
 
 _CHANGED = """
 SELECT position, workspace, server_name, tool_name, tool_id FROM changed_tools
-ORDER BY position LIMIT ?
+WHERE workspace = ? ORDER BY position LIMIT ?
 """
 
-_LEARNED = "DELETE FROM changed_tools WHERE position IN (SELECT value FROM json_each(?))"
+_LEARNED = """
+DELETE FROM changed_tools WHERE workspace = ? AND position IN (SELECT value FROM json_each(?))
+"""
 
 
 def put(connection: sqlite3.Connection, stored: StoredTool) -> None:
@@ -85,18 +87,18 @@ def list_all(connection: sqlite3.Connection, workspace: str) -> list[StoredTool]
     return [StoredTool(workspace, codec.parse(Tool, data)) for _, data in rows]
 
 
-def changed(connection: sqlite3.Connection, limit: int) -> list[ChangedTool]:
+def changed(connection: sqlite3.Connection, workspace: str, limit: int) -> list[ChangedTool]:
     """The oldest changes that no document says yet, oldest first."""
-    rows = connection.execute(_CHANGED, (max(limit, 0),)).fetchall()
+    rows = connection.execute(_CHANGED, (workspace, max(limit, 0))).fetchall()
     return [
         ChangedTool(position, ToolKey(workspace, codec.server_name(server), name), tool_id)
         for position, workspace, server, name, tool_id in rows
     ]
 
 
-def mark_learned(connection: sqlite3.Connection, positions: Sequence[int]) -> None:
+def mark_learned(connection: sqlite3.Connection, workspace: str, positions: Sequence[int]) -> None:
     """Take changes off the queue; a tool that changed again is at a later position."""
-    connection.execute(_LEARNED, (bulk.values(positions),))
+    connection.execute(_LEARNED, (workspace, bulk.values(positions)))
 
 
 def _stored(workspace: str, row: tuple[str] | None) -> StoredTool | None:

@@ -1,8 +1,22 @@
-"""`aftercall rebuild`: forget what was learned, and learn it again from the log."""
+"""`aftercall rebuild`: learn everything again from the log, then switch to it."""
 
 import argparse
+import sys
 
 from service.cli.options import add_data_dir, add_logging, say, settings_from
+
+_DESCRIPTION = """\
+Makes vectors, profiles, rules and statistics anew from the log, beside those that are in use, and
+switches to them at once. The log stays as it is. A running service goes on answering and recording
+meanwhile; it learns from what has come as soon as the switch is made.
+
+Another embedding model: run it with the new one, such as
+  AFTERCALL_EMBEDDING_MODEL=other aftercall rebuild
+and restart every service with the same setting. Until then a service answers from its former
+vectors, learns nothing, and says so in `aftercall status`.
+
+Killed at any point, what was known holds: run it again.
+"""
 
 
 class RebuildCommand:
@@ -12,28 +26,51 @@ class RebuildCommand:
     help = "learn everything again from the log, such as after changing the embedding model"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Whose log."""
+        """Whose log, and whether losing what has expired is fine."""
+        parser.description = _DESCRIPTION
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
         add_data_dir(parser)
+        parser.add_argument(
+            "--yes",
+            action="store_true",
+            help="go on although what was learned from expired executions is lost",
+        )
         add_logging(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Rebuild with progress.
 
         Raises:
-            AftercallError: why it cannot, such as a running service, and the cure.
+            AftercallError: why it cannot, and the cure.
         """
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
         from service.logs import configure_logging
         from service.rebuilding import rebuild
         from service.startup import one_line
+        from service.stores import where_store_is
 
         settings = settings_from(args)
         configure_logging(settings.log)
+        yes: bool = args.yes
         with one_line(settings.data.dir):
-            done = asyncio.run(rebuild(settings, say))
-        print(f"aftercall: rebuilt {settings.data.dir} from {done:,} records", flush=True)
+            done = asyncio.run(rebuild(settings, say, lambda warning: yes or _agreed(warning)))
+        print(
+            f"aftercall: rebuilt {where_store_is(settings)} from {done.records:,} records: "
+            f"{done.documents:,} documents, {done.vectors:,} vectors, generation "
+            f"{done.generation}, {done.seconds:,.1f} s",
+            flush=True,
+        )
         return 0
+
+
+def _agreed(warning: str) -> bool:
+    """Ask a person; without one there is nobody to agree."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    say(warning)
+    print("aftercall: go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 command = RebuildCommand()

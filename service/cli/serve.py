@@ -34,6 +34,7 @@ class ServeCommand:
         from service.logs import configure_logging
         from service.server import bind, loop_factory, serve, url_of
         from service.startup import one_line
+        from service.stores import where_index_is, where_store_is
         from service.version import VERSION
 
         # The event loop must not starve the threads that write, embed and learn: with Python's
@@ -49,10 +50,15 @@ class ServeCommand:
             )
 
         def ready(services: Services) -> None:
+            store, index = services.store.name, services.index.name
+            if settings.mongo.uri is not None:
+                store += f" at {where_store_is(settings)}"
+            if settings.qdrant.url is not None:
+                index += f" at {where_index_is(settings)}"
             print(
                 f"aftercall {VERSION} ready at {url_of(listener)} · data {settings.data.dir} · "
-                f"log store {services.store.name} · vector index {services.index.name} · "
-                f"embedder {services.embedder.name} · {time.perf_counter() - started:.1f} s",
+                f"log store {store} · vector index {index} · embedder {services.embedder.name} · "
+                f"{time.perf_counter() - started:.1f} s",
                 flush=True,
             )
 

@@ -1,12 +1,14 @@
 """The environment: read into settings, checked for misspelt names, listed for the reader."""
 
+import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
@@ -17,8 +19,21 @@ from service.config.settings import Settings
 
 PREFIX = "AFTERCALL_"
 
-OTHER_VARIABLES = frozenset({"AFTERCALL_URL", "AFTERCALL_MODEL_CACHE", "AFTERCALL_TEST_MONGO_URI"})
+OTHER_VARIABLES = frozenset(
+    {
+        "AFTERCALL_URL",
+        "AFTERCALL_MODEL_CACHE",
+        "AFTERCALL_TEST_MONGO_URI",
+        "AFTERCALL_TEST_QDRANT_URL",
+        "AFTERCALL_TEST_QDRANT_KEY",
+        "AFTERCALL_TEST_QDRANT_GRPC_PORT",
+    }
+)
 """Read by the SDK and by the tests, not by the service."""
+
+_MASK = "***"
+
+_USER_IN_URL = re.compile(r"(?<=://)[^/@]*(?=@)")
 
 
 class _EnvironmentSettings(BaseSettings, Settings):
@@ -113,6 +128,15 @@ def list_settings(settings: Settings) -> Iterator[Row]:
         )
 
 
+def environment_of(settings: Settings) -> dict[str, str]:
+    """The variables from which a process of our own reads the same settings; secrets in clear."""
+    said = {
+        variable: _said(getattr(getattr(settings, section), field))
+        for section, field, variable in _fields()
+    }
+    return {variable: text for variable, text in said.items() if text}
+
+
 def default_data_dir(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
     """Where this platform keeps a user's data: XDG on Unix, their own places on the others."""
     # The XDG base directory specification: relative paths are invalid and ignored.
@@ -133,9 +157,21 @@ def _fields() -> Iterator[tuple[str, str, str]]:
                 yield section, field, f"{PREFIX}{section}_{field}".upper()
 
 
+def _said(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, dict):
+        return json.dumps(value) if value else ""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return "" if value is None else str(value)
+
+
 def _shown(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, SecretStr):
+        return _MASK
     if isinstance(value, tuple):
         return ",".join(str(part) for part in value)
-    return str(value)
+    return _USER_IN_URL.sub(_MASK, str(value))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 from pydantic_settings import NoDecode
 
 _MIB = 1024 * 1024
@@ -96,6 +96,114 @@ class DataSettings(Section):
     )
 
 
+class MongoSettings(Section):
+    """MongoDB as the log store, in the place of the embedded one."""
+
+    uri: SecretStr | None = Field(
+        default=None,
+        description="Address of MongoDB, `mongodb://...` or `mongodb+srv://...`, with user and "
+        "TLS options as the driver takes them. Unless set, the embedded store is used.",
+    )
+    database: str = Field(
+        default="aftercall", min_length=1, max_length=63, description="Database of the log store."
+    )
+    pool_size: int = Field(
+        default=32, ge=1, le=10_000, description="Most connections of one process to one server."
+    )
+    connect_timeout_s: float = Field(
+        default=5.0, gt=0, le=600, description="Seconds until a server counts as away."
+    )
+    timeout_s: float = Field(
+        default=20.0, gt=0, le=3600, description="Seconds that one operation may take."
+    )
+    analytics: Literal[
+        "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"
+    ] = Field(
+        default="secondaryPreferred",
+        description="Read preference of what streams over the log: the nightly run, statistics, "
+        "exports.",
+    )
+
+
+class QdrantSettings(Section):
+    """A Qdrant server as the vector index, in the place of the embedded one."""
+
+    url: str | None = Field(
+        default=None,
+        description="Address of Qdrant, such as `http://qdrant:6333`; `https` for TLS. Unless set, "
+        "the embedded index is used. `local:DIR` is the client's own slow store, for trials.",
+    )
+    api_key: SecretStr | None = Field(default=None, description="Key of the Qdrant server.")
+    grpc_port: int = Field(default=6334, ge=1, le=65535, description="Port of the server for gRPC.")
+    prefix: str = Field(
+        default="aftercall",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="What the names of the collections begin with.",
+    )
+    shards: int = Field(default=1, ge=1, le=1024, description="Shards of a new collection.")
+    replicas: int = Field(default=1, ge=1, le=64, description="Copies of each of its shards.")
+    write_consistency: int = Field(
+        default=1, ge=1, le=64, description="Copies that must have taken a write before it counts."
+    )
+    timeout_s: float = Field(
+        default=20.0, gt=0, le=3600, description="Seconds that one operation may take."
+    )
+
+
+class IndexingSettings(Section):
+    """Who learns from what was recorded."""
+
+    here: bool = Field(
+        default=True,
+        description="Whether `aftercall serve` learns too; false leaves it to `aftercall worker`.",
+    )
+    lease_s: float = Field(
+        default=15.0,
+        ge=1,
+        le=600,
+        description="Seconds without a sign of life after which another process goes on with a "
+        "workspace.",
+    )
+
+
+class RetentionSettings(Section):
+    """How long what was recorded is kept."""
+
+    days: float = Field(
+        default=90.0,
+        ge=0,
+        le=36500,
+        description="Days until an execution that was learned from is deleted; 0 for never. What "
+        "was learned stays.",
+    )
+
+
+class SamplingSettings(Section):
+    """Which successes are left out where there are very many; failures never are."""
+
+    successes_per_minute: float = Field(
+        default=0.0,
+        ge=0,
+        le=1e9,
+        description="Successes of one tool in a minute that are all kept; 0 keeps every one.",
+    )
+    kept_share: float = Field(
+        default=0.1, gt=0, le=1, description="Share that is kept of those beyond that."
+    )
+
+
+class NightlySettings(Section):
+    """When `aftercall serve` has the nightly run done by itself."""
+
+    every_h: float = Field(
+        default=24.0,
+        ge=0,
+        le=8760,
+        description="Hours from one nightly run to the next, done beside the service; 0 for none, "
+        "where a scheduler runs `aftercall nightly`.",
+    )
+
+
 class EmbeddingSettings(Section):
     """How texts become vectors."""
 
@@ -112,20 +220,8 @@ class EmbeddingSettings(Section):
     threads: int = Field(default=2, ge=1, le=256, description="Threads of one inference.")
 
 
-class CalibrationSettings(Section):
-    """How often confidence is fitted anew on what became of suggestions."""
-
-    every_h: float = Field(
-        default=24.0,
-        ge=0,
-        le=8760,
-        description="Hours from one fit of the confidence on recorded outcomes to the next; "
-        "0 for none.",
-    )
-
-
 class BoundarySettings(Section):
-    """When a tool is said to be asked for several jobs, and how often axes are clustered anew."""
+    """When a tool is said to be asked for several jobs."""
 
     min_failures: int = Field(
         default=5, ge=1, le=64, description="Boundary failures before a tool is warned of."
@@ -147,13 +243,6 @@ class BoundarySettings(Section):
         ge=1,
         le=100,
         description="Boundary failures that a user's correction of that kind counts as.",
-    )
-    cluster_every_h: float = Field(
-        default=24.0,
-        ge=0,
-        le=8760,
-        description="Hours from one clustering of all axes to the next; new axes lead to one at "
-        "any time. 0 for these only.",
     )
 
 
@@ -207,7 +296,12 @@ class Settings(BaseModel):
     server: ServerSettings = Field(default_factory=ServerSettings)
     data: DataSettings
     embedding: EmbeddingSettings
-    calibration: CalibrationSettings = Field(default_factory=CalibrationSettings)
+    mongo: MongoSettings = Field(default_factory=MongoSettings)
+    qdrant: QdrantSettings = Field(default_factory=QdrantSettings)
+    indexing: IndexingSettings = Field(default_factory=IndexingSettings)
+    nightly: NightlySettings = Field(default_factory=NightlySettings)
+    retention: RetentionSettings = Field(default_factory=RetentionSettings)
+    sampling: SamplingSettings = Field(default_factory=SamplingSettings)
     boundaries: BoundarySettings = Field(default_factory=BoundarySettings)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)

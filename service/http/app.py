@@ -19,9 +19,11 @@ from service.http.routes import (
     finding,
     known_tools,
     namespaces,
+    patterns,
     promotions,
     recommendations,
     similar,
+    stats,
     status,
     suggest,
     tool_health,
@@ -68,6 +70,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     for room in (
         executions, suggest, similar, finding, failures, tool_health, tools, namespaces, promotions,
         status, corrections, recommendations, known_tools, boundaries,
+        patterns, stats,
     ):  # fmt: skip
         app.include_router(room.router)
     install_openapi(app)

@@ -15,6 +15,7 @@ service.correcting.NothingToCorrectError 404 not_found
 service.correcting.InvalidCorrectionError 422 invalid_request
 service.correcting.CorrectionConflictError 409 conflict
 mongo.errors.StoreFullError           503 store_full, Retry-After
+mongo.errors.StoreReadOnlyError       503 store_read_only, Retry-After
 mongo.errors.StoreError               503 store_unavailable, Retry-After
 VectorIndexError, EmbeddingError      503 index_unavailable / embedder_unavailable
 Starlette's 404 and 405               404 not_found, 405 method_not_allowed with Allow
@@ -35,7 +36,7 @@ from starlette.routing import Match
 from embeddings.protocol import EmbeddingError
 from ingest.intake import ConflictError, InvalidExecutionError
 from ingest.outcomes import UnknownSuggestionError
-from mongo.errors import StoreError, StoreFullError
+from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.fitness.failures import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
 from service.changes import NothingBeforeError, NotPromotedError, RefusedError
@@ -63,6 +64,11 @@ _FULL = (
     "free space on its volume and send the call again"
 )
 
+_READ_ONLY = (
+    "the log store takes no writes at the moment; nothing of this call was stored, reading goes "
+    "on; send the call again shortly"
+)
+
 _AWAY = "the {} cannot do this at the moment; try again shortly"
 
 
@@ -85,6 +91,7 @@ def install_error_handlers(app: FastAPI) -> None:
         app, CorrectionConflictError, lambda _, error: ProblemError(409, "conflict", str(error))
     )
     _install(app, StoreFullError, _unavailable("store_full", _FULL, retry_after_s=30))
+    _install(app, StoreReadOnlyError, _unavailable("store_read_only", _READ_ONLY, retry_after_s=5))
     _install(app, StoreError, _unavailable("store_unavailable", _AWAY.format("log store")))
     _install(app, VectorIndexError, _unavailable("index_unavailable", _AWAY.format("vector index")))
     _install(app, EmbeddingError, _unavailable("embedder_unavailable", _AWAY.format("embedder")))

@@ -170,4 +170,9 @@ STATUS: dict[str, Any] = {
         "slope": 0.93,
         "fittedAt": "2026-02-20T02:30:00Z",
     },
+    "vectors": 4_260,
+    "consistent": True,
+    "generation": 1,
+    "indexing": "here",
+    "indexingLagS": 0.0,
 }

@@ -20,6 +20,7 @@ from retrieval.index.protocol import VectorIndex
 from retrieval.memory import Memory
 from retrieval.seedbook import SeedBook
 from retrieval.suggest import Suggester
+from tests.ingest.relearning import learn_anew
 
 WORKSPACE = "default"
 
@@ -44,9 +45,15 @@ class Brain:
 
     async def rebuild(self) -> None:
         """Forget all that was learned and learn it again from the log, as `aftercall rebuild`."""
-        await self.store.reset_index()
+        await self.restart()
+        generation = await learn_anew(self.store, self.index, self.embedder)
+        self.memory.forget_all()
+        self.indexer.switched(generation)
+
+    async def restart(self) -> None:
+        """Another indexer goes on in the place of the present one."""
+        await self.indexer.close()
         self.indexer = self.new_indexer()
-        await self.indexer.run_until_empty()
 
     async def ask(self, execution: Execution, *, reads: bool = True) -> SuggestResponse:
         """What to do about a failed execution."""
@@ -73,12 +80,13 @@ async def brain(tmp_path: Path) -> AsyncIterator[Brain]:
         store=store, memory=memory, index=index, embedder=embedder, redactor=Redactor(),
         seeds=SeedBook(),
     )  # fmt: skip
-    yield Brain(
+    brain = Brain(
         store, memory, Intake(store, Redactor(), indexer.wake), indexer, suggester, new_indexer,
         embedder, index,
     )  # fmt: skip
+    yield brain
     await suggester.close()
-    await indexer.close()
+    await brain.indexer.close()
     await index.close()
     await embedder.close()
     await store.close()

@@ -167,7 +167,7 @@ async def test_a_crash_at_any_point_of_a_removal_is_harmless(
             patch.setattr(brain.store, method, refuse)
             with pytest.raises(StoreUnavailableError):
                 await getattr(brain.indexer, step)()
-        brain.indexer = brain.new_indexer()
+        await brain.restart()
         assert (await brain.store.counts()).pending == 1
         if step == "learn_step":
             assert await brain.index.count() == 1

@@ -279,7 +279,7 @@ async def test_a_rebuild_counts_the_same_again(brain: Brain) -> None:
 async def test_a_restart_goes_on_from_the_store(brain: Brain) -> None:
     """A new indexer, with nothing at hand, counts on."""
     for number in range(1, 6):
-        brain.indexer = brain.new_indexer()
+        await brain.restart()
         await brain.learn(a_call(number, context="x"))
     assert await counted(brain.store) == (["success"] * 5, 5, 0)
     [scenario] = await scenarios_of(brain.store)

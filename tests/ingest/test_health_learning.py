@@ -278,7 +278,7 @@ async def test_a_batch_that_could_not_be_committed_is_counted_once_later(
     """The store fails after all was learned: nothing is lost or doubled, nor told too early."""
     told: list[str] = []
     brain.new_indexer = partial(brain.new_indexer, on_axes=told.append)  # type: ignore[call-arg]
-    brain.indexer = brain.new_indexer()
+    await brain.restart()
     await brain.learn(a_call(1))
     await brain.intake.accept(WORKSPACE, [a_referral(2, "transport")])
     await brain.store.add_correction(a_correction(3, 1))
@@ -322,7 +322,7 @@ async def test_one_unreadable_record_does_not_hold_up_the_others(
 async def test_a_restart_goes_on_from_the_store(brain: Brain) -> None:
     """A new indexer, with nothing at hand, counts on."""
     for number in range(1, 4):
-        brain.indexer = brain.new_indexer()
+        await brain.restart()
         await brain.learn(a_referral(number, "transport"))
     assert (await health_of(brain.store)).failures.count == 3
     assert (await book_of(brain.store)).axes["transport"].tally.count == 3

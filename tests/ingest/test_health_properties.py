@@ -30,12 +30,14 @@ from retrieval.index.edge import EdgeIndex
 from retrieval.memory import Memory
 from tests.ingest.fitness_samples import START, WORKSPACE, a_call, a_mark, documents_of, tool_of
 from tests.ingest.health_samples import a_correction, a_failure, a_referral, book_of
+from tests.ingest.relearning import learn_anew
 
 TOOLS = [tool_of(number) for number in range(3)]
 AXES = ["transport", "HTML parsing", "html-parsing", "storage"]
 CALLS = 10
 
 Record = Execution | CorrectionRecord | FailureRecord
+Learn = Callable[[], Awaitable[None]]
 
 
 @st.composite
@@ -99,8 +101,8 @@ def arrivals(draw: st.DrawFn) -> tuple[Arrival, Arrival]:
 
 
 @asynccontextmanager
-async def rooms() -> AsyncIterator[tuple[LogStore, Callable[[], Awaitable[None]]]]:
-    """A store of its own, and how to learn all that waits in it, as after a restart."""
+async def rooms() -> AsyncIterator[tuple[LogStore, Learn, Learn]]:
+    """A store of its own, how to learn all that waits in it, as after a restart, and all anew."""
     embedder = HashingEmbedder()
     with TemporaryDirectory() as folder:
         store = await open_sqlite_store(Path(folder) / "data")
@@ -114,8 +116,12 @@ async def rooms() -> AsyncIterator[tuple[LogStore, Callable[[], Awaitable[None]]
             indexer = Indexer(store=store, memory=Memory(store), index=index, embedder=embedder)
             while await indexer.learn_step():
                 pass
+            await indexer.close()
 
-        yield store, learn
+        async def anew() -> None:
+            await learn_anew(store, index, embedder)
+
+        yield store, learn, anew
         await index.close()
         await embedder.close()
         await store.close()
@@ -123,7 +129,7 @@ async def rooms() -> AsyncIterator[tuple[LogStore, Callable[[], Awaitable[None]]
 
 async def learned_from(arrival: Arrival) -> tuple[Any, Any]:
     """All that is known of the tools after the records arrived so, and after a rebuild."""
-    async with rooms() as (store, learn):
+    async with rooms() as (store, learn, anew):
         intake = Intake(store, Redactor(), lambda: None)
         calls: list[Execution | Rejection] = []
         for place, record in enumerate(arrival.records):
@@ -140,8 +146,7 @@ async def learned_from(arrival: Arrival) -> tuple[Any, Any]:
         await intake.accept(WORKSPACE, calls)
         await learn()
         before = await known_in(store)
-        await store.reset_index()
-        await learn()
+        await anew()
         return before, await known_in(store)
 
 
@@ -166,7 +171,8 @@ async def known_in(store: LogStore) -> dict[str, Any]:
         "ties": {
             each.correction_id: each.tool for each in await store.list_corrections(WORKSPACE, 99)
         },
-        "pending": (await store.counts()).pending - len(await store.pending_vectors(999)),
+        "pending": (await store.counts()).pending
+        - len(await store.pending_vectors(WORKSPACE, 999)),
     }
 
 

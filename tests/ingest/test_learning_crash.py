@@ -25,6 +25,7 @@ from tests.ingest.fitness_samples import (
     statistics_of,
     tool_of,
 )
+from tests.ingest.relearning import learn_anew
 
 SCENARIO = Path(__file__).with_name("learning_scenario.py")
 TOOLS = [tool_of(number) for number in range(3)]
@@ -49,12 +50,15 @@ def kill_while_learning(folder: Path, first: int, batches: int) -> None:
 async def calls_in_the_log(store: LogStore) -> dict[ToolKey, dict[str, bool]]:
     """Distinct calls by tool: those that were recorded, and marks of none; whether each worked."""
     calls: dict[ToolKey, dict[str, bool]] = defaultdict(dict)
-    await store.reset_index()
-    for stored in await store.pending(1_000_000):
-        execution = stored.execution
-        calls[stored.tool_key][execution.execution_id] = execution.outcome == "success"
-    for mark in await store.pending_marks(1_000_000):
-        calls[mark.tool][mark.execution_id or mark.mark_id] = False
+    after = 0
+    while page := await store.scan_executions(WORKSPACE, after, 1_000):
+        after = page[-1].position
+        for stored in page:
+            execution = stored.execution
+            calls[stored.tool_key][execution.execution_id] = execution.outcome == "success"
+    for tool in TOOLS:
+        for mark in await store.list_marks(tool, 1_000_000):
+            calls[mark.tool][mark.execution_id or mark.mark_id] = False
     return calls
 
 
@@ -76,6 +80,7 @@ async def test_every_trial_is_counted_once_whenever_it_is_killed(tmp_path: Path)
     try:
         indexer = Indexer(store=store, memory=Memory(store), index=index, embedder=embedder)
         await indexer.run_until_empty()
+        await indexer.close()
         counts = await store.counts()
         assert counts.pending == 0
         assert await index.count() == counts.documents
@@ -90,8 +95,7 @@ async def test_every_trial_is_counted_once_whenever_it_is_killed(tmp_path: Path)
         for tool, known in zip(TOOLS, statistics, strict=True):
             successes = sum(calls[tool].values())
             assert counts_of(known) == (successes, len(calls[tool]) - successes)
-        indexer = Indexer(store=store, memory=Memory(store), index=index, embedder=embedder)
-        await indexer.run_until_empty()
+        await learn_anew(store, index, embedder)
         again = [await statistics_of(store, tool) for tool in TOOLS]
         assert [each.versions for each in again] == [each.versions for each in statistics]
         assert await documents_of(store, ids) == documents

@@ -47,17 +47,19 @@ async def mark_for_ever(store: LogStore, first: int) -> None:
 
 async def index_for_ever(store: LogStore) -> None:
     while True:
-        queued = await store.pending(20)
-        marks = await store.pending_marks(5)
-        corrections = await store.pending_corrections(5)
-        tools = await store.changed_tools(2)
-        promotions = await store.pending_promotions(5)
+        queued = await store.pending(WORKSPACE, 20)
+        marks = await store.pending_marks(WORKSPACE, 5)
+        corrections = await store.pending_corrections(WORKSPACE, 5)
+        tools = await store.changed_tools(WORKSPACE, 2)
+        promotions = await store.pending_promotions(WORKSPACE, 5)
         known = await store.get_statistics([SEARCH])
         counted = int(known[0].data) if known else 0
         health = await store.get_health([SEARCH])
         corrected = int(health[0].data) if health else 0
         await store.commit_index(
             IndexCommit(
+                WORKSPACE,
+                1,
                 positions=[each.position for each in queued],
                 marks=[each.position for each in marks],
                 changed_tools=[each.position for each in tools],

@@ -5,6 +5,7 @@ from uuid import UUID, uuid5
 
 from aftercall.json_values import JsonObject, content_hash
 from aftercall.wire import Evidence, Execution, ExecutionError, Promotion, Suggestion, Tool
+from mongo.protocol import LogStore
 from mongo.records import (
     CorrectionRecord,
     FailureRecord,
@@ -178,3 +179,11 @@ def make_promotion_event(
         action="promoted" if is_promoted else "removed",
         promoted=promoted if is_promoted else None,
     )
+
+
+async def learn_anew(store: LogStore) -> int:
+    """Forget what was learned and queue all there is, as a rebuild that learns nothing would.
+
+    Returns the new generation.
+    """
+    return await store.adopt(await store.open_shadow(), {})

@@ -8,21 +8,21 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mongo.records import NewExecution
 from mongo.sqlite import FILE_NAME, SqliteLogStore
+from mongo.sqlite import executions as execution_log
+from mongo.sqlite.upkeep_tables import QUEUES
 
 T = TypeVar("T")
 
-QUEUES = (
-    "pending",
-    "pending_outcomes",
-    "pending_vectors",
-    "pending_marks",
-    "pending_corrections",
-    "pending_promotions",
-    "changed_tools",
-    "removed_documents",
-)
-"""The tables whose rows count as pending."""
+__all__ = ["QUEUES", "append_old", "execute", "held_writer", "read", "write"]
+
+_INTO_OLD = """
+INSERT INTO executions (
+    workspace, execution_id, server_name, tool_name, session_id, outcome,
+    timestamp, received_at, content_hash, schema_hash, size, data
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 
 
 async def write(store: SqliteLogStore, operation: Callable[[sqlite3.Connection], T]) -> T:
@@ -53,6 +53,13 @@ async def held_writer(store: SqliteLogStore) -> AsyncIterator[None]:
     finally:
         leave.set()
         await holding
+
+
+def append_old(data_dir: Path, workspace: str, executions: list[NewExecution]) -> None:
+    """Append to the file of a closed store whose layout is older than the fifth."""
+    rows = [execution_log._row(workspace, new, received_at=1)[:-1] for new in executions]
+    with closing(sqlite3.connect(data_dir / FILE_NAME)) as connection, connection:
+        connection.executemany(_INTO_OLD, rows)
 
 
 def execute(data_dir: Path, *statements: str) -> list[Any]:

@@ -22,6 +22,7 @@ from tests.mongo.log_store_samples import (
     SEARCH,
     START,
     WORKSPACE,
+    learn_anew,
     make_correction,
     make_execution,
     make_id,
@@ -142,7 +143,8 @@ async def test_health_comes_in_the_order_of_the_tools(log_store: LogStore) -> No
         for number, tool in enumerate(tools)
     ]
     other, whole = make_health(ELSEWHERE, 1), make_health(WHOLE, 2)
-    await log_store.commit_index(IndexCommit(positions=[], health=[*rows, other, whole]))
+    await log_store.commit_index(IndexCommit(WORKSPACE, 1, health=[*rows, whole]))
+    await log_store.commit_index(IndexCommit("elsewhere", 1, health=[other]))
     unknown = SEARCH._replace(tool_name="unknown")
     assert await log_store.get_health([*tools[::-1], unknown, tools[3]]) == rows[::-1]
     assert await log_store.get_health([ELSEWHERE, WHOLE]) == [other, whole]
@@ -153,7 +155,7 @@ async def test_health_is_replaced(log_store: LogStore) -> None:
     """With its moments; the latest commit counts, and a commit done twice is like one."""
     latest = make_health(SEARCH, 3)
     for row in (make_health(SEARCH, 1, 2), latest, latest):
-        await log_store.commit_index(IndexCommit(positions=[], health=[row]))
+        await log_store.commit_index(IndexCommit(WORKSPACE, 1, health=[row]))
     assert await log_store.get_health([SEARCH]) == [latest]
     assert await log_store.list_health(WORKSPACE, 10, troubled=True) == []
 
@@ -163,9 +165,11 @@ async def test_tools_are_listed_by_their_latest_use_or_trouble(log_store: LogSto
     first = make_health(SEARCH, 1, 9)
     second = make_health(NO_SERVER, 2)
     third = make_health(SEARCH._replace(tool_name="open"), 3, 5)
-    rows = [first, second, third, make_health(WHOLE, 4, 4), make_health(ELSEWHERE, 5, 5)]
+    rows = [first, second, third, make_health(WHOLE, 4, 4)]
     assert await log_store.workspaces_with_health() == []
-    await log_store.commit_index(IndexCommit(positions=[], health=rows))
+    await log_store.commit_index(IndexCommit(WORKSPACE, 1, health=rows))
+    theirs = make_health(ELSEWHERE, 5, 5)
+    await log_store.commit_index(IndexCommit("elsewhere", 1, health=[theirs]))
     assert await log_store.list_health(WORKSPACE, 10) == [third, second, first]
     assert await log_store.list_health(WORKSPACE, 2) == [third, second]
     assert await log_store.list_health(WORKSPACE, 0) == []
@@ -181,7 +185,7 @@ async def test_many_rows_come_in_the_order_asked_for(log_store: LogStore) -> Non
         make_health(SEARCH._replace(tool_name=f"tool-{number % 7}-{number}"), number, 500 - number)
         for number in range(150)
     ]
-    await log_store.commit_index(IndexCommit(positions=[], health=rows))
+    await log_store.commit_index(IndexCommit(WORKSPACE, 1, health=rows))
     assert await log_store.get_health([row.tool for row in rows]) == rows
     assert await log_store.list_health(WORKSPACE, 200) == rows[::-1]
     assert await log_store.list_health(WORKSPACE, 140, troubled=True) == rows[:140]
@@ -194,7 +198,7 @@ async def test_a_correction_is_kept_as_it_was(log_store: LogStore) -> None:
     """Every field comes back, from the queue, by its id and from the list alike."""
     corrections = [make_correction(1), make_correction(2)]
     assert [await log_store.add_correction(each) for each in corrections] == [True, True]
-    queued = await log_store.pending_corrections(10)
+    queued = await log_store.pending_corrections(WORKSPACE, 10)
     assert unplaced(queued) == corrections
     assert 0 < queued[0].position < queued[1].position
     assert await log_store.get_correction(WORKSPACE, make_id(1)) == queued[0]
@@ -221,35 +225,37 @@ async def test_corrections_come_oldest_first_from_the_queue_and_newest_first_fro
     for number in (3, 1, 2):
         workspace = "elsewhere" if number == 1 else WORKSPACE
         await log_store.add_correction(make_correction(number, workspace))
-    queued = await log_store.pending_corrections(10)
-    assert [each.correction_id for each in queued] == [make_id(number) for number in (3, 1, 2)]
-    assert await log_store.pending_corrections(2) == queued[:2]
-    assert await log_store.pending_corrections(0) == []
-    assert await log_store.list_corrections(WORKSPACE, 10) == [queued[2], queued[0]]
-    assert await log_store.list_corrections(WORKSPACE, 1) == [queued[2]]
-    assert await log_store.list_corrections("elsewhere", 10) == [queued[1]]
+    queued = await log_store.pending_corrections(WORKSPACE, 10)
+    assert [each.correction_id for each in queued] == [make_id(number) for number in (3, 2)]
+    assert await log_store.pending_corrections(WORKSPACE, 1) == queued[:1]
+    assert await log_store.pending_corrections(WORKSPACE, 0) == []
+    assert await log_store.list_corrections(WORKSPACE, 10) == queued[::-1]
+    assert await log_store.list_corrections(WORKSPACE, 1) == queued[1:]
+    theirs = await log_store.pending_corrections("elsewhere", 10)
+    assert [each.correction_id for each in theirs] == [make_id(1)]
+    assert await log_store.list_corrections("elsewhere", 10) == theirs
 
 
 async def test_a_correction_is_tied_to_its_tool_by_a_commit(log_store: LogStore) -> None:
     """At once, or when its execution has come; until then it is untied, and found by its id."""
     for number in (1, 2, 3):
         await log_store.add_correction(make_correction(number))
-    one, two, three = await log_store.pending_corrections(10)
+    one, two, three = await log_store.pending_corrections(WORKSPACE, 10)
     executions = [each.execution_id for each in (three, two, one)]
     assert await log_store.untied_corrections(WORKSPACE, executions) == []
     looked_at = IndexCommit(
-        positions=[], corrections=[(one.position, SEARCH), (two.position, None)]
+        WORKSPACE, 1, corrections=[(one.position, SEARCH), (two.position, None)]
     )
     for _ in range(2):
         await log_store.commit_index(looked_at)
-        assert await log_store.pending_corrections(10) == [three]
+        assert await log_store.pending_corrections(WORKSPACE, 10) == [three]
         assert await pending(log_store) == 1
         assert await log_store.untied_corrections(WORKSPACE, executions) == [two]
     assert await log_store.untied_corrections("elsewhere", executions) == []
     assert await log_store.untied_corrections(WORKSPACE, []) == []
     tied = replace(one, tool=SEARCH)
     assert await log_store.list_corrections(WORKSPACE, 10, tool=SEARCH) == [tied]
-    later = IndexCommit(positions=[], corrections=[(two.position, NO_SERVER)])
+    later = IndexCommit(WORKSPACE, 1, corrections=[(two.position, NO_SERVER)])
     await log_store.commit_index(later)
     assert await log_store.untied_corrections(WORKSPACE, executions) == []
     also = replace(two, tool=NO_SERVER)
@@ -266,9 +272,9 @@ async def test_several_corrections_of_one_execution_are_tied_in_their_order(
     corrections = [replace(make_correction(n), execution_id=make_id(99)) for n in (2, 1, 3)]
     for each in corrections:
         await log_store.add_correction(each)
-    queued = await log_store.pending_corrections(10)
+    queued = await log_store.pending_corrections(WORKSPACE, 10)
     await log_store.commit_index(
-        IndexCommit(positions=[], corrections=[(each.position, None) for each in queued])
+        IndexCommit(WORKSPACE, 1, corrections=[(each.position, None) for each in queued])
     )
     found = await log_store.untied_corrections(WORKSPACE, [make_id(99), make_id(5), make_id(99)])
     assert unplaced(found) == corrections
@@ -296,26 +302,27 @@ async def test_what_was_done_about_a_recommendation_is_replaced(log_store: LogSt
 # All together
 
 
-async def test_a_reset_forgets_health_and_unties_corrections(log_store: LogStore) -> None:
+async def test_learning_anew_forgets_health_and_unties_corrections(log_store: LogStore) -> None:
     """They wait again, in their order; what people did and the store's facts stay."""
     for number in (2, 1, 3):
         await log_store.add_correction(make_correction(number))
-    queued = await log_store.pending_corrections(10)
+    queued = await log_store.pending_corrections(WORKSPACE, 10)
     done = make_recommendation(1)
     await log_store.put_recommendation(done)
     await log_store.put_fact("axes:default", "names")
     await log_store.commit_index(
         IndexCommit(
-            positions=[],
+            WORKSPACE,
+            1,
             health=[make_health(SEARCH, 1, 1), make_health(WHOLE, 1)],
             corrections=[(queued[0].position, SEARCH), (queued[1].position, None)],
         )
     )
     for _ in range(2):
-        await log_store.reset_index()
+        await learn_anew(log_store)
         assert await log_store.get_health([SEARCH, WHOLE]) == []
         assert await log_store.workspaces_with_health() == []
-        assert await log_store.pending_corrections(10) == queued
+        assert await log_store.pending_corrections(WORKSPACE, 10) == queued
         assert await log_store.list_corrections(WORKSPACE, 10, tool=SEARCH) == []
         assert await log_store.counts() == StoreCounts(0, 3, 0, 0)
         assert await log_store.list_recommendations(WORKSPACE) == [done]
@@ -325,17 +332,18 @@ async def test_a_reset_forgets_health_and_unties_corrections(log_store: LogStore
 async def test_a_commit_that_fails_ties_nothing(log_store: LogStore) -> None:
     """Health is whole or not at all, with the corrections behind it."""
     await log_store.add_correction(make_correction(1))
-    queued = await log_store.pending_corrections(10)
+    queued = await log_store.pending_corrections(WORKSPACE, 10)
     unwritable = SEARCH._replace(tool_name="\ud800")
     with pytest.raises(UnicodeEncodeError):
         await log_store.commit_index(
             IndexCommit(
-                positions=[],
+                WORKSPACE,
+                1,
                 corrections=[(queued[0].position, SEARCH)],
                 health=[make_health(SEARCH, 1), make_health(unwritable, 1)],
             )
         )
-    assert await log_store.pending_corrections(10) == queued
+    assert await log_store.pending_corrections(WORKSPACE, 10) == queued
     assert await log_store.list_corrections(WORKSPACE, 10) == queued
     assert await log_store.get_health([SEARCH]) == []
 
@@ -347,11 +355,11 @@ async def test_all_of_it_is_there_after_reopening(
     store = await open_log_store(tmp_path / "data")
     await store.add_correction(make_correction(1))
     await store.put_recommendation(make_recommendation(1))
-    await store.commit_index(IndexCommit(positions=[], health=[make_health(SEARCH, 1, 2)]))
+    await store.commit_index(IndexCommit(WORKSPACE, 1, health=[make_health(SEARCH, 1, 2)]))
     await store.close()
     store = await open_log_store(tmp_path / "data")
     try:
-        assert unplaced(await store.pending_corrections(10)) == [make_correction(1)]
+        assert unplaced(await store.pending_corrections(WORKSPACE, 10)) == [make_correction(1)]
         assert await store.list_recommendations(WORKSPACE) == [make_recommendation(1)]
         assert await store.get_health([SEARCH]) == [make_health(SEARCH, 1, 2)]
         assert await pending(store) == 1

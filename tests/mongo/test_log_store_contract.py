@@ -26,6 +26,7 @@ from tests.mongo.log_store_samples import (
     SCHEMA_HASH,
     SEARCH,
     WORKSPACE,
+    learn_anew,
     make_execution,
     make_executions,
     make_id,
@@ -91,7 +92,7 @@ async def test_concurrent_appends_are_all_kept(log_store: LogStore) -> None:
     batches = [make_executions(size, first=100 * size) for size in range(1, 30)]
     verdicts = await asyncio.gather(*(log_store.append(WORKSPACE, batch) for batch in batches))
     assert verdicts == [["accepted"] * len(batch) for batch in batches]
-    stored = await log_store.pending(1000)
+    stored = await log_store.pending(WORKSPACE, 1000)
     assert {each.execution.execution_id for each in stored} == {
         new.execution.execution_id for batch in batches for new in batch
     }
@@ -106,7 +107,8 @@ async def test_workspaces_do_not_see_each_other(log_store: LogStore) -> None:
     await log_store.put_tool(make_tool("t-1", schema=True))
     await log_store.commit_index(
         IndexCommit(
-            positions=[],
+            WORKSPACE,
+            1,
             knowledge=[KnowledgeRow(SEARCH, b"mine")],
             documents=[DocumentRow(WORKSPACE, make_id(7), b"mine")],
             repairs=[RepairRow(SEARCH, make_id(1), make_id(2), "signature", b"mine")],
@@ -175,20 +177,19 @@ async def test_session_calls_are_the_latest_of_one_tool_in_one_session(log_store
     assert {each.tool_key for each in both} == {SEARCH, NO_SERVER}
 
 
-async def test_pending_is_oldest_first_over_all_workspaces(log_store: LogStore) -> None:
+async def test_pending_is_oldest_first_in_its_workspace(log_store: LogStore) -> None:
     """Arrival orders the queue, not the client's clock, and positions grow with it."""
     await log_store.append("b", [make_execution(2)])
     await log_store.append("a", [make_execution(1)])
     await log_store.append("b", [make_execution(0)])
-    queued = await log_store.pending(10)
-    assert [(each.workspace, each.execution.sequence) for each in queued] == [
-        ("b", 2),
-        ("a", 1),
-        ("b", 0),
-    ]
-    assert sorted(each.position for each in queued) == [each.position for each in queued]
-    assert await log_store.pending(2) == queued[:2]
-    assert await log_store.pending(0) == []
+    queued = await log_store.pending("b", 10)
+    assert [(each.workspace, each.execution.sequence) for each in queued] == [("b", 2), ("b", 0)]
+    assert 0 < queued[0].position < queued[1].position
+    assert await log_store.pending("b", 1) == queued[:1]
+    assert await log_store.pending("b", 0) == []
+    [other] = await log_store.pending("a", 10)
+    assert (other.workspace, other.execution.sequence) == ("a", 1)
+    assert await log_store.pending("nobody", 10) == []
 
 
 async def test_what_a_commit_learned_is_kept_and_its_executions_leave_the_queue(
@@ -196,15 +197,17 @@ async def test_what_a_commit_learned_is_kept_and_its_executions_leave_the_queue(
 ) -> None:
     """Knowledge, documents and repairs are there; the rest of the queue is untouched."""
     await log_store.append(WORKSPACE, make_executions(5))
-    queued = await log_store.pending(10)
+    queued = await log_store.pending(WORKSPACE, 10)
     learned = IndexCommit(
+        WORKSPACE,
+        1,
         positions=[each.position for each in queued[:2]],
         knowledge=[KnowledgeRow(SEARCH, b"\x00\xff"), KnowledgeRow(NO_SERVER, b"")],
         documents=[DocumentRow(WORKSPACE, make_id(number), bytes([number])) for number in (7, 8)],
         repairs=[RepairRow(SEARCH, make_id(0), make_id(1), "signature", b"\x00r")],
     )
     await log_store.commit_index(learned)
-    assert await log_store.pending(10) == queued[2:]
+    assert await log_store.pending(WORKSPACE, 10) == queued[2:]
     assert await log_store.get_knowledge(SEARCH) == learned.knowledge[0]
     assert await log_store.get_knowledge(NO_SERVER) == learned.knowledge[1]
     wanted = [make_id(8), make_id(9), make_id(7)]
@@ -216,14 +219,18 @@ async def test_what_a_commit_learned_is_kept_and_its_executions_leave_the_queue(
 async def test_a_commit_replaces_what_was_known(log_store: LogStore) -> None:
     """Knowledge by tool, documents by id, repairs by pair; a commit done twice counts once."""
     await log_store.append(WORKSPACE, make_executions(2))
-    positions = [each.position for each in await log_store.pending(10)]
+    positions = [each.position for each in await log_store.pending(WORKSPACE, 10)]
     first = IndexCommit(
+        WORKSPACE,
+        1,
         positions=positions[:1],
         knowledge=[KnowledgeRow(SEARCH, b"old")],
         documents=[DocumentRow(WORKSPACE, make_id(7), b"old")],
         repairs=[RepairRow(SEARCH, make_id(0), make_id(1), "old", b"old")],
     )
     second = IndexCommit(
+        WORKSPACE,
+        1,
         positions=positions[:1],
         knowledge=[KnowledgeRow(SEARCH, b"new")],
         documents=[DocumentRow(WORKSPACE, make_id(7), b"new")],
@@ -241,17 +248,19 @@ async def test_a_commit_replaces_what_was_known(log_store: LogStore) -> None:
 async def test_a_commit_is_applied_whole_or_not_at_all(log_store: LogStore) -> None:
     """When one of its rows cannot be stored, none is, and its executions stay pending."""
     await log_store.append(WORKSPACE, make_executions(1))
-    (queued,) = await log_store.pending(10)
+    (queued,) = await log_store.pending(WORKSPACE, 10)
     lone_surrogate = "\ud800"
     with pytest.raises(UnicodeEncodeError):
         await log_store.commit_index(
             IndexCommit(
+                WORKSPACE,
+                1,
                 positions=[queued.position],
                 knowledge=[KnowledgeRow(SEARCH, b"half")],
                 repairs=[RepairRow(SEARCH, make_id(0), make_id(1), lone_surrogate, b"")],
             )
         )
-    assert await log_store.pending(10) == [queued]
+    assert await log_store.pending(WORKSPACE, 10) == [queued]
     assert await log_store.get_knowledge(SEARCH) is None
     assert (await log_store.counts()).pending == 1
 
@@ -263,30 +272,35 @@ async def test_repairs_come_newest_first(log_store: LogStore) -> None:
         for number in range(4)
     ]
     other = RepairRow(NO_SERVER, make_id(50), make_id(51), "other", b"")
-    await log_store.commit_index(IndexCommit(positions=[], repairs=repairs[:2]))
-    await log_store.commit_index(IndexCommit(positions=[], repairs=[*repairs[2:], other]))
+    await log_store.commit_index(IndexCommit(WORKSPACE, 1, repairs=repairs[:2]))
+    await log_store.commit_index(IndexCommit(WORKSPACE, 1, repairs=[*repairs[2:], other]))
     assert await log_store.list_repairs(SEARCH, 3) == repairs[:0:-1]
     assert await log_store.list_repairs(NO_SERVER, 3) == [other]
 
 
-async def test_reset_forgets_what_was_learned_and_queues_everything(log_store: LogStore) -> None:
+async def test_learning_anew_forgets_what_was_learned_and_queues_everything(
+    log_store: LogStore,
+) -> None:
     """Executions, tools, suggestions and facts stay; order and positions are as before."""
     await log_store.append(WORKSPACE, make_executions(3))
     await log_store.append("elsewhere", make_executions(2))
-    queued = await log_store.pending(10)
+    queued = {each: await log_store.pending(each, 10) for each in (WORKSPACE, "elsewhere")}
     await log_store.put_tool(make_tool("t-1"))
     await log_store.put_fact("model", "m")
     await log_store.save_suggestions([make_suggestion(1)])
     await log_store.commit_index(
         IndexCommit(
-            positions=[each.position for each in queued[1:]],
+            WORKSPACE,
+            1,
+            positions=[each.position for each in queued[WORKSPACE][1:]],
             knowledge=[KnowledgeRow(SEARCH, b"k")],
             documents=[DocumentRow(WORKSPACE, make_id(7), b"d")],
             repairs=[RepairRow(SEARCH, make_id(0), make_id(1), "s", b"r")],
         )
     )
-    await log_store.reset_index()
-    assert await log_store.pending(10) == queued
+    assert await learn_anew(log_store) == 2
+    for workspace, before in queued.items():
+        assert await log_store.pending(workspace, 10) == before
     assert await log_store.get_knowledge(SEARCH) is None
     assert await log_store.get_documents(WORKSPACE, [make_id(7)]) == []
     assert await log_store.list_repairs(SEARCH, 10) == []
@@ -357,29 +371,31 @@ async def test_a_suggestion_is_kept_as_it_was_answered(log_store: LogStore) -> N
 async def test_an_outcome_is_kept_once_per_suggestion_and_execution(log_store: LogStore) -> None:
     """The first word counts; another execution may report on the same suggestion."""
     outcome = SuggestionOutcome(WORKSPACE, make_id(1), make_id(10), "success")
-    others = [replace(outcome, execution_id=make_id(11)), replace(outcome, workspace="elsewhere")]
+    other = replace(outcome, execution_id=make_id(11))
+    theirs = replace(outcome, workspace="elsewhere")
     assert await log_store.add_outcomes([outcome, outcome]) == 1
     assert await log_store.add_outcomes([replace(outcome, outcome="failure")]) == 0
-    assert await log_store.add_outcomes(others) == 2
-    assert await log_store.pending_outcomes(10) == [outcome, *others]
+    assert await log_store.add_outcomes([other, theirs]) == 2
+    assert await log_store.pending_outcomes(WORKSPACE, 10) == [outcome, other]
+    assert await log_store.pending_outcomes("elsewhere", 10) == [theirs]
 
 
 async def test_an_outcome_waits_until_it_was_learned_from(log_store: LogStore) -> None:
-    """It counts as pending until a commit names it, and again after a reset, in the old order."""
+    """It counts as pending until a commit names it, and again where all is learned anew."""
     outcomes = [
         SuggestionOutcome(WORKSPACE, make_id(1), make_id(number), "success")
         for number in range(10, 18)
     ]
     await log_store.add_outcomes(outcomes)
     assert (await log_store.counts()).pending == 8
-    learned = IndexCommit(positions=[], outcomes=outcomes[:3])
+    learned = IndexCommit(WORKSPACE, 1, outcomes=outcomes[:3])
     await log_store.commit_index(learned)
     await log_store.commit_index(learned)
-    assert await log_store.pending_outcomes(10) == outcomes[3:]
-    assert await log_store.pending_outcomes(2) == outcomes[3:5]
+    assert await log_store.pending_outcomes(WORKSPACE, 10) == outcomes[3:]
+    assert await log_store.pending_outcomes(WORKSPACE, 2) == outcomes[3:5]
     assert (await log_store.counts()).pending == 5
-    await log_store.reset_index()
-    assert await log_store.pending_outcomes(10) == outcomes
+    await learn_anew(log_store)
+    assert await log_store.pending_outcomes(WORKSPACE, 10) == outcomes
 
 
 async def test_a_suggestion_may_have_no_estimate(log_store: LogStore) -> None:
@@ -437,13 +453,15 @@ async def test_judged_suggestions_stay_in_their_workspace(log_store: LogStore) -
     outcomes[2] = replace(outcomes[2], execution_id=make_id(11), outcome="failure")
     assert await log_store.workspaces_with_outcomes() == []
     await log_store.add_outcomes(outcomes)
-    await log_store.commit_index(IndexCommit(positions=[], outcomes=outcomes))
+    for workspace in ("a", "b"):
+        said = [each for each in outcomes if each.workspace == workspace]
+        await log_store.commit_index(IndexCommit(workspace, 1, outcomes=said))
     assert await log_store.workspaces_with_outcomes() == ["a", "b"]
     assert await log_store.judged_suggestions(WORKSPACE, 10) == []
     assert [each.outcome for each in await log_store.judged_suggestions("b", 10)] == [
         "failure", "success",
     ]  # fmt: skip
-    await log_store.reset_index()
+    await learn_anew(log_store)
     assert await log_store.workspaces_with_outcomes() == ["a", "b"]
 
 
@@ -466,7 +484,7 @@ async def test_nothing_in_is_nothing_out(log_store: LogStore) -> None:
     assert await log_store.get_executions(WORKSPACE, []) == []
     assert await log_store.get_documents(WORKSPACE, []) == []
     await log_store.save_suggestions([])
-    await log_store.commit_index(IndexCommit(positions=[]))
+    await log_store.commit_index(IndexCommit(WORKSPACE, 1))
     assert (await log_store.counts()).executions == 0
 
 
@@ -477,18 +495,18 @@ async def test_everything_is_there_after_reopening(
     store = await open_log_store(tmp_path / "data")
     await store.append(WORKSPACE, make_executions(3))
     await store.put_fact("model", "m")
-    queued = await store.pending(10)
-    await store.commit_index(IndexCommit(positions=[queued[0].position]))
+    queued = await store.pending(WORKSPACE, 10)
+    await store.commit_index(IndexCommit(WORKSPACE, 1, positions=[queued[0].position]))
     await store.close()
     store = await open_log_store(tmp_path / "data")
     try:
-        assert await store.pending(10) == queued[1:]
+        assert await store.pending(WORKSPACE, 10) == queued[1:]
         assert await store.get_fact("model") == "m"
         assert await store.append(WORKSPACE, make_executions(4)) == [
             *["duplicate"] * 3,
             "accepted",
         ]
-        latest = (await store.pending(10))[-1]
+        latest = (await store.pending(WORKSPACE, 10))[-1]
         assert latest.position > queued[-1].position
     finally:
         await store.close()
@@ -522,7 +540,7 @@ async def test_closing_finishes_what_was_accepted(
     assert all(isinstance(answer, StoreUnavailableError) for answer in refused)
     store = await open_log_store(tmp_path / "data")
     try:
-        kept = {each.execution.execution_id for each in await store.pending(100)}
+        kept = {each.execution.execution_id for each in await store.pending(WORKSPACE, 100)}
         assert kept == accepted
     finally:
         await store.close()
@@ -548,12 +566,12 @@ async def test_a_new_document_waits_for_its_vector(log_store: LogStore) -> None:
     """It counts as pending until it is marked; a changed one that has its vector does not."""
     new = DocumentRow(WORKSPACE, make_id(1), b"new", is_new=True)
     known = DocumentRow(WORKSPACE, make_id(2), b"known")
-    await log_store.commit_index(IndexCommit(positions=[], documents=[new, known]))
+    await log_store.commit_index(IndexCommit(WORKSPACE, 1, documents=[new, known]))
     await log_store.commit_index(
-        IndexCommit(positions=[], documents=[replace(new, data=b"newer", is_new=False)])
+        IndexCommit(WORKSPACE, 1, documents=[replace(new, data=b"newer", is_new=False)])
     )
-    assert await log_store.pending_vectors(10) == [replace(new, data=b"newer")]
+    assert await log_store.pending_vectors(WORKSPACE, 10) == [replace(new, data=b"newer")]
     assert (await log_store.counts()).pending == 1
-    await log_store.mark_embedded(await log_store.pending_vectors(10))
-    assert await log_store.pending_vectors(10) == []
+    await log_store.mark_embedded(await log_store.pending_vectors(WORKSPACE, 10))
+    assert await log_store.pending_vectors(WORKSPACE, 10) == []
     assert (await log_store.counts()).pending == 0

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import astuple
-from datetime import UTC, timedelta, timezone
+from dataclasses import astuple, replace
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aftercall.json_values import MAX_INTEGER, JsonObject
@@ -25,7 +24,7 @@ from mongo.records import (
 )
 from mongo.sqlite import SqliteLogStore, open_sqlite_store
 from mongo.sqlite.executions import judge
-from tests.mongo.conftest import ADAPTERS, OpenLogStore
+from tests.mongo.conftest import OpenLogStore
 from tests.mongo.log_store_samples import (
     SEARCH,
     START,
@@ -92,19 +91,27 @@ any_execution = st.fixed_dictionaries(
 ).map(Execution.model_validate)
 
 
+on_every_store = settings(
+    max_examples=40,
+    deadline=None,
+    # It only opens stores, each example one of its own.
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
 async def content_of(store: LogStore) -> tuple[list[StoredExecution], StoreCounts, StoreCounts]:
-    return await store.pending(1000), await store.counts("a"), await store.counts("b")
+    queued = [*await store.pending("a", 1000), *await store.pending("b", 1000)]
+    return queued, await store.counts("a"), await store.counts("b")
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=list(ADAPTERS))
-@settings(max_examples=40, deadline=None)
+@on_every_store
 @given(batches=calls, again=st.permutations(range(6)))
 async def test_appending_twice_gives_the_same_store(
-    adapter: OpenLogStore, batches: list[tuple[str, list[NewExecution]]], again: list[int]
+    open_log_store: OpenLogStore, batches: list[tuple[str, list[NewExecution]]], again: list[int]
 ) -> None:
     """Any batches, sent again in any order and at once, change nothing and accept nothing."""
     with TemporaryDirectory() as folder:
-        store = await adapter(Path(folder))
+        store = await open_log_store(Path(folder))
         try:
             for workspace, batch in batches:
                 await store.append(workspace, batch)
@@ -125,16 +132,15 @@ async def test_appending_twice_gives_the_same_store(
             await store.close()
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=list(ADAPTERS))
-@settings(max_examples=40, deadline=None)
+@on_every_store
 @given(execution=any_execution, schema=st.dictionaries(clean_text, json_values, max_size=3))
 async def test_any_execution_comes_back_as_it_was(
-    adapter: OpenLogStore, execution: Execution, schema: JsonObject
+    open_log_store: OpenLogStore, execution: Execution, schema: JsonObject
 ) -> None:
     """Every value the wire accepts is stored without loss, by every way of reading it."""
     new = NewExecution(execution, "c" * 64, schema_hash="s" * 64, input_schema=schema)
     with TemporaryDirectory() as folder:
-        store = await adapter(Path(folder))
+        store = await open_log_store(Path(folder))
         try:
             assert await store.append("a", [new]) == ["accepted"]
             found = await store.get_execution("a", execution.execution_id)
@@ -143,7 +149,7 @@ async def test_any_execution_comes_back_as_it_was(
             assert found.model_dump_json(exclude={"input_schema"}) == execution.model_dump_json(
                 exclude={"input_schema"}
             )
-            (queued,) = await store.pending(10)
+            (queued,) = await store.pending("a", 10)
             assert queued.execution == execution
             assert await store.get_executions("a", [execution.execution_id]) == [queued]
             if execution.session_id is not None:
@@ -174,11 +180,48 @@ def test_verdicts_follow_the_order_of_arrival(
 Step = Callable[[SqliteLogStore], Awaitable[object]]
 
 
-async def mark_vectors(store: SqliteLogStore, limit: int) -> None:
+async def mark_vectors(store: SqliteLogStore, workspace: str, limit: int) -> None:
     """Say that some vectors were made and some removed."""
-    await store.mark_embedded(await store.pending_vectors(limit))
-    await store.mark_removed(await store.removed_documents(limit))
+    await store.mark_embedded(await store.pending_vectors(workspace, limit))
+    await store.mark_removed(await store.removed_documents(workspace, limit))
 
+
+async def commit(
+    store: SqliteLogStore,
+    workspace: str,
+    positions: list[int],
+    documents: list[int],
+    removed: list[int],
+    outcomes: list[SuggestionOutcome],
+) -> None:
+    """Say that something was learned, of the present generation."""
+    learned = IndexCommit(
+        workspace,
+        await store.generation(),
+        positions=positions,
+        outcomes=[replace(each, workspace=workspace) for each in outcomes],
+        marks=positions,
+        corrections=[(each, SEARCH if each % 2 else None) for each in positions],
+        changed_tools=positions,
+        promotions=positions,
+        documents=[
+            DocumentRow(workspace, make_id(number), b"", is_new=number % 2 == 0)
+            for number in documents
+        ],
+        removed=[(workspace, make_id(number)) for number in removed if number not in documents],
+    )
+    await store.commit_index(learned)
+
+
+async def rebuild(store: SqliteLogStore, workspace: str, documents: list[int]) -> None:
+    """Learn a little of a workspace anew, while more arrives, and switch to it."""
+    shadow = await store.open_shadow()
+    await commit(shadow, workspace, [1, 2, 3], documents, [], [])
+    await store.append(workspace, [make_execution(9)])
+    await store.adopt(shadow, {})
+
+
+few_numbers = st.lists(st.integers(0, 4), max_size=4)
 
 steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(
@@ -187,27 +230,24 @@ steps: st.SearchStrategy[Step] = st.one_of(
         st.lists(small_executions, max_size=6),
     ),
     st.builds(
-        lambda positions, documents, removed, outcomes: (
-            lambda store: store.commit_index(
-                IndexCommit(
-                    positions=positions,
-                    outcomes=outcomes,
-                    marks=positions,
-                    corrections=[(each, SEARCH if each % 2 else None) for each in positions],
-                    changed_tools=positions,
-                    promotions=positions,
-                    documents=[
-                        DocumentRow(w, make_id(number), b"", is_new=number % 2 == 0)
-                        for w, number in documents
-                    ],
-                    removed=[(w, make_id(number)) for w, number in removed],
-                )
-            )
-        ),
+        lambda *learned: lambda store: commit(store, *learned),
+        workspaces,
         st.lists(st.integers(1, 20), max_size=8),
-        st.lists(st.tuples(workspaces, st.integers(0, 4)), max_size=6),
-        st.lists(st.tuples(workspaces, st.integers(0, 4)), max_size=2),
+        few_numbers,
+        few_numbers,
         st.lists(small_outcomes, max_size=4),
+    ),
+    st.builds(
+        lambda workspace, documents: lambda store: rebuild(store, workspace, documents),
+        workspaces,
+        few_numbers,
+    ),
+    st.builds(
+        lambda workspace, limit: (
+            lambda store: store.expire_executions(workspace, datetime.now(UTC), limit)
+        ),
+        workspaces,
+        st.integers(0, 5),
     ),
     st.builds(
         lambda workspace, number: lambda store: store.add_mark(make_mark(number, workspace)),
@@ -231,7 +271,8 @@ steps: st.SearchStrategy[Step] = st.one_of(
         st.booleans(),
     ),
     st.builds(
-        lambda limit: lambda store: mark_vectors(store, limit),
+        lambda workspace, limit: lambda store: mark_vectors(store, workspace, limit),
+        workspaces,
         st.integers(0, 3),
     ),
     st.builds(
@@ -250,7 +291,6 @@ steps: st.SearchStrategy[Step] = st.one_of(
         lambda outcomes: lambda store: store.add_outcomes(outcomes),
         st.lists(small_outcomes, max_size=4),
     ),
-    st.just(lambda store: store.reset_index()),
 )
 
 
@@ -274,4 +314,6 @@ async def test_the_counters_are_what_counting_would_say(taken: list[Step]) -> No
                 counted = [
                     (await read(store, query)).count((workspace,)) for query in EVERY_WORKSPACE
                 ]
-                assert list(astuple(await store.counts(workspace))) == counted
+                counts = await store.counts(workspace)
+                assert list(astuple(counts)) == counted
+                assert (workspace in await store.queued_workspaces()) == (counts.pending > 0)

@@ -46,20 +46,20 @@ async def test_what_was_acknowledged_survives_sigkill_exactly_once(tmp_path: Pat
         assert len({each.position for each in found}) == len(acknowledged)
         counts = await store.counts()
         # Each document stands for one indexed execution: both were written, or neither.
-        pending = len(await store.pending(counts.executions))
+        pending = len(await store.pending(WORKSPACE, counts.executions))
         assert counts.documents == counts.executions - pending > 0
         marks = await store.list_marks(SEARCH, 1_000_000)
         assert {each.mark_id for each in marks} >= set(marked)
         assert len(marked) > 0
         # Each mark was counted by the commit that took it off the queue, and by no other.
-        waiting = await store.pending_marks(len(marks))
+        waiting = await store.pending_marks(WORKSPACE, len(marks))
         [counted] = await store.get_statistics([SEARCH])
         assert int(counted.data) == len(marks) - len(waiting)
         corrections = await store.list_corrections(WORKSPACE, 1_000_000)
         assert {each.correction_id for each in corrections} >= said
         assert len(said) > 0
         # And each correction by the commit that tied it to its tool.
-        untied = await store.pending_corrections(len(corrections))
+        untied = await store.pending_corrections(WORKSPACE, len(corrections))
         [healthy] = await store.get_health([SEARCH])
         assert int(healthy.data) == len(corrections) - len(untied)
         tied = await store.list_corrections(WORKSPACE, len(corrections), tool=SEARCH)

@@ -47,7 +47,7 @@ async def test_what_does_not_fit_is_refused_whole(store: SqliteLogStore) -> None
     with pytest.raises(StoreFullError, match="Free space"):
         await store.append(WORKSPACE, large)
     assert (await store.counts()).executions == 3
-    assert len(await store.pending(100)) == 3
+    assert len(await store.pending(WORKSPACE, 100)) == 3
     assert await store.append(WORKSPACE, [make_execution(4)]) == ["accepted"]
     await leave_pages(store, 1000)
     assert await store.append(WORKSPACE, large) == ["accepted"] * 20
@@ -77,9 +77,9 @@ async def test_a_queue_of_large_executions_is_read_in_parts(
     monkeypatch.setattr(execution_log, "MAX_PENDING_BYTES", 25_000)
     large = [make_execution(number, parameters={"text": "x" * 10_000}) for number in range(5)]
     await store.append(WORKSPACE, large)
-    assert [each.execution.sequence for each in await store.pending(10)] == [0, 1, 2]
+    assert [each.execution.sequence for each in await store.pending(WORKSPACE, 10)] == [0, 1, 2]
     monkeypatch.setattr(execution_log, "MAX_PENDING_BYTES", 1)
-    assert [each.execution.sequence for each in await store.pending(10)] == [0]
+    assert [each.execution.sequence for each in await store.pending(WORKSPACE, 10)] == [0]
 
 
 @pytest.mark.real

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mongo.errors import StoreError, StoreUnavailableError
+from mongo.errors import StoreError, StoreReadOnlyError, StoreUnavailableError
 from mongo.sqlite import FILE_NAME, SqliteLogStore, open_sqlite_store
 from tests.mongo.log_store_samples import WORKSPACE, make_execution, make_executions, make_id
 from tests.mongo.sqlite_inside import held_writer, read, write
@@ -130,14 +130,14 @@ async def test_reads_go_on_while_the_writer_is_busy(store: SqliteLogStore) -> No
         waiting = asyncio.create_task(store.append(WORKSPACE, [make_execution(9)]))
         await begin(waiting)
         assert (await store.counts()).executions == 3
-        assert len(await store.pending(10)) == 3
+        assert len(await store.pending(WORKSPACE, 10)) == 3
     await waiting
     assert (await store.counts()).executions == 4
 
 
 async def test_readers_cannot_write(store: SqliteLogStore) -> None:
     """Only the writer's connection can, so that a lock is never fought for."""
-    with pytest.raises(StoreError, match="cannot be opened for writing"):
+    with pytest.raises(StoreReadOnlyError, match="read and write permission"):
         await read(store, "DELETE FROM facts")
 
 
@@ -154,3 +154,16 @@ async def test_a_foreign_lock_is_reported_with_its_cure(
     finally:
         other.close()
     assert await store.append(WORKSPACE, [make_execution(1)]) == ["accepted"]
+
+
+async def test_a_store_that_takes_no_writes_says_so_and_can_be_read(store: SqliteLogStore) -> None:
+    """The caller is told the cure and may try again; nothing of its call is stored."""
+    await store.append(WORKSPACE, [make_execution(1)])
+    await write(store, lambda connection: connection.execute("PRAGMA query_only = ON").close())
+    with pytest.raises(StoreReadOnlyError, match="Mount its volume for writing"):
+        await store.append(WORKSPACE, [make_execution(2)])
+    assert (await store.counts()).executions == 1
+    assert await store.get_execution(WORKSPACE, make_id(1)) == make_execution(1).execution
+    # Not by the writer: it begins a transaction first, which is refused.
+    store._writer._connection.execute("PRAGMA query_only = OFF")
+    assert await store.append(WORKSPACE, [make_execution(2)]) == ["accepted"]

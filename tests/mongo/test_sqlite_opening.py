@@ -24,6 +24,7 @@ from mongo.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from tests.mongo.log_store_samples import (
     SEARCH,
     WORKSPACE,
+    learn_anew,
     make_correction,
     make_execution,
     make_executions,
@@ -32,7 +33,7 @@ from tests.mongo.log_store_samples import (
     make_suggestion,
     make_tool,
 )
-from tests.mongo.sqlite_inside import execute
+from tests.mongo.sqlite_inside import append_old, execute
 
 HOLD = """
 import asyncio, sys
@@ -243,7 +244,7 @@ async def test_a_corrupt_file_is_reported_as_damaged(tmp_path: Path) -> None:
         file.write(os.urandom(size - 4096))
     with pytest.raises(StoreDamagedError, match="Restore a backup"):
         async with await open_sqlite_store(tmp_path) as store:
-            await store.pending(500)
+            await store.pending(WORKSPACE, 500)
 
 
 async def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
@@ -280,7 +281,8 @@ async def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, case: 
         answer = open_without_privilege(target)
     finally:
         folder.chmod(0o700)
-    assert answer.startswith("StoreError")
+    refused = "StoreReadOnlyError" if case == "existing store" else "StoreError"
+    assert answer.startswith(refused)
     assert "cannot be written" in answer
     assert "read and write permission" in answer
 
@@ -332,7 +334,7 @@ async def test_suggestions_of_the_first_version_stay_without_an_estimate(tmp_pat
         assert await store.get_suggestion(WORKSPACE, make_id(1)) == old
         await store.save_suggestions([make_suggestion(2)])
         await store.add_outcomes(outcomes)
-        assert await store.pending_outcomes(10) == outcomes
+        assert await store.pending_outcomes(WORKSPACE, 10) == outcomes
         assert [each.estimate for each in await store.judged_suggestions(WORKSPACE, 10)] == [0.875]
 
 
@@ -342,10 +344,10 @@ async def test_tools_of_the_second_version_are_queued(tmp_path: Path) -> None:
         for tool_id in ("b", "a", "gone", "b"):
             await store.put_tool(make_tool(tool_id))
         await store.delete_tool(WORKSPACE, "gone")
-        await store.append(WORKSPACE, make_executions(3))
+    append_old(tmp_path, WORKSPACE, make_executions(3))
     for _ in range(2):
         async with await open_sqlite_store(tmp_path) as store:
-            changed = await store.changed_tools(10)
+            changed = await store.changed_tools(WORKSPACE, 10)
             assert [(each.tool, each.tool_id) for each in changed] == [
                 (SEARCH, "a"), (SEARCH, "b"),
             ]  # fmt: skip
@@ -353,9 +355,9 @@ async def test_tools_of_the_second_version_are_queued(tmp_path: Path) -> None:
             assert await store.get_statistics([SEARCH]) == []
     async with await open_sqlite_store(tmp_path) as store:
         positions = [each.position for each in changed]
-        await store.commit_index(IndexCommit(positions=[], changed_tools=positions))
+        await store.commit_index(IndexCommit(WORKSPACE, 1, changed_tools=positions))
         await store.put_tool(make_tool("a"))
-        [again] = await store.changed_tools(10)
+        [again] = await store.changed_tools(WORKSPACE, 10)
         assert (again.tool_id, again.position > positions[-1]) == ("a", True)
 
 
@@ -363,17 +365,15 @@ async def test_executions_that_were_learned_from_before_there_were_statistics_ar
     tmp_path: Path,
 ) -> None:
     """Those that still wait are not among them; learning anew forgets the fact."""
-    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:2]) as store:
-        await store.append(WORKSPACE, make_executions(3))
-        waiting = await store.pending(10)
-    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection, connection:
-        learned = [(each.position,) for each in waiting[:2]]
-        connection.executemany("DELETE FROM pending WHERE position = ?", learned)
+    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:2]):
+        pass
+    append_old(tmp_path, WORKSPACE, make_executions(3))
+    execute(tmp_path, "DELETE FROM pending WHERE position < 3")
     for _ in range(2):
         async with await open_sqlite_store(tmp_path) as store:
             assert await store.get_fact(WITHOUT_STATISTICS) == "2"
     async with await open_sqlite_store(tmp_path) as store:
-        await store.reset_index()
+        await learn_anew(store)
         assert await store.get_fact(WITHOUT_STATISTICS) is None
 
 
@@ -383,26 +383,24 @@ async def test_a_store_of_the_third_version_keeps_what_it_has_and_says_what_it_l
 ) -> None:
     """Everything learned from then is without health; marks, tools and queues stay as they were."""
     async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:3]) as store:
-        await store.append(WORKSPACE, make_executions(3))
         await store.add_mark(make_mark(1))
         await store.put_tool(make_tool("a"))
-        waiting = await store.pending(10)
-        if known is not None:
-            await store.put_fact(WITHOUT_STATISTICS, known)
-    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection, connection:
-        learned = [(each.position,) for each in waiting[:2]]
-        connection.executemany("DELETE FROM pending WHERE position = ?", learned)
+    append_old(tmp_path, WORKSPACE, make_executions(3))
+    if known is not None:
+        execute(tmp_path, f"INSERT INTO facts VALUES ('{WITHOUT_STATISTICS}', '{known}')")  # noqa: S608
+    execute(tmp_path, "DELETE FROM pending WHERE position < 3")
     for _ in range(2):
         async with await open_sqlite_store(tmp_path) as store:
             assert await store.get_fact(WITHOUT_STATISTICS) == "2"
             assert await store.counts(WORKSPACE) == StoreCounts(3, 3, 1, 0)
-            assert await store.pending(10) == waiting[2:]
+            [waiting] = await store.pending(WORKSPACE, 10)
+            assert (waiting.position, waiting.execution) == (3, make_execution(2).execution)
             assert len(await store.list_marks(SEARCH, 10)) == 1
             assert await store.list_health(WORKSPACE, 10) == []
     async with await open_sqlite_store(tmp_path) as store:
         assert await store.add_correction(make_correction(1))
-        assert await store.latest_call(WORKSPACE, "s-1") == waiting[2]
-        await store.reset_index()
+        assert await store.latest_call(WORKSPACE, "s-1") == waiting
+        await learn_anew(store)
         assert await store.counts(WORKSPACE) == StoreCounts(3, 6, 1, 0)
         assert await store.get_fact(WITHOUT_STATISTICS) is None
 
@@ -411,8 +409,9 @@ async def test_a_store_that_learned_nothing_yet_lacks_no_statistics(tmp_path: Pa
     """Neither a new one, nor one of the second version whose executions all wait."""
     async with await open_sqlite_store(tmp_path / "new") as store:
         assert await store.get_fact(WITHOUT_STATISTICS) is None
-    async with await open_sqlite_store(tmp_path / "old", migrations=MIGRATIONS[:2]) as store:
-        await store.append(WORKSPACE, make_executions(3))
+    async with await open_sqlite_store(tmp_path / "old", migrations=MIGRATIONS[:2]):
+        pass
+    append_old(tmp_path / "old", WORKSPACE, make_executions(3))
     async with await open_sqlite_store(tmp_path / "old") as store:
         assert await store.get_fact(WITHOUT_STATISTICS) is None
 
@@ -445,4 +444,4 @@ async def test_a_copied_store_opens_elsewhere(tmp_path: Path) -> None:
         await store.append(WORKSPACE, make_executions(3))
     shutil.copytree(tmp_path / "one", tmp_path / "a ?#% folder")
     async with await open_sqlite_store(tmp_path / "a ?#% folder") as store:
-        assert len(await store.pending(10)) == 3
+        assert len(await store.pending(WORKSPACE, 10)) == 3

@@ -193,6 +193,9 @@ class CountingHead:
     def __init__(self) -> None:
         self.asked = 0
 
+    async def of_workspace(self, _workspace: str, _embedder: str) -> "CountingHead":
+        return self
+
     def classify(self, _vector: NDArray[np.float32], _text: str, _read_as: ErrorCategory) -> object:
         from retrieval.reading.category import CategoryReading
 
@@ -211,11 +214,11 @@ class CountingHead:
     ],
 )
 async def test_only_what_no_grammar_reads_well_is_classified(
-    brain: Brain, message: str, asked: int
+    brain: Brain, monkeypatch: pytest.MonkeyPatch, message: str, asked: int
 ) -> None:
     """The usual question costs no second embedding; the answer carries the probability."""
     head = CountingHead()
-    brain.suggester._head = head  # type: ignore[assignment]  # a fake that counts
+    monkeypatch.setattr(brain.memory, "category_head", head.of_workspace)
     call = a_call(message)
     response = await brain.suggester.suggest(WORKSPACE, SuggestRequest(execution=call))
     assert head.asked == asked

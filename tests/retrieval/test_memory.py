@@ -95,7 +95,7 @@ async def test_health_is_kept_by_its_size(tmp_path: Path) -> None:
     data = known.model_dump_json().encode()
     rows = [HealthRow(ToolKey("w", None, f"tool-{number}"), data, AT) for number in range(300)]
     async with await open_sqlite_store(tmp_path) as store:
-        await store.commit_index(IndexCommit([], health=rows))
+        await store.commit_index(IndexCommit("w", 1, health=rows))
         memory = Memory(store)
         read = [(await memory.health([row.tool]))[row.tool] for row in rows]
         for row, before in ((rows[-1], read[-1]), (rows[-200], read[-200])):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -68,6 +69,14 @@ def eventually(ask: Callable[[], T | None], timeout_s: float = 20) -> T:
             return answer
         time.sleep(0.02)  # between two questions, not for luck
     raise TimeoutError(f"not so within {timeout_s} s")
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on, for who has to be told one before it listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def goes_on(service: RunningService) -> None:
     """The service takes a good execution after the bad input."""
     good = execution()
     response = service.record(good)
-    assert response.json() == {"accepted": 1, "duplicates": 0, "rejected": []}
+    assert response.json() == {"accepted": 1, "duplicates": 0, "rejected": [], "leftOut": 0}
     assert service.is_stored(good)
 
 
@@ -92,7 +92,7 @@ def test_an_empty_list_is_recorded_as_nothing(service: RunningService) -> None:
     """Sending nothing is no error."""
     response = service.record([])
     assert response.status_code == 202
-    assert response.json() == {"accepted": 0, "duplicates": 0, "rejected": []}
+    assert response.json() == {"accepted": 0, "duplicates": 0, "rejected": [], "leftOut": 0}
 
 
 Spoil = Callable[[dict[str, Any]], str]
@@ -257,14 +257,19 @@ def test_1001_executions_are_413_and_none_is_stored(service: RunningService, spo
 def test_1000_executions_are_taken_at_once(service: RunningService) -> None:
     """The largest batch of the contract is recorded."""
     receipt = service.record([execution() for _ in range(1000)]).json()
-    assert receipt == {"accepted": 1000, "duplicates": 0, "rejected": []}
+    assert receipt == {"accepted": 1000, "duplicates": 0, "rejected": [], "leftOut": 0}
 
 
 def test_an_id_with_other_content_is_409_alone(service: RunningService) -> None:
     """The id is the key: the same content again is a duplicate, other content a conflict."""
     first = execution()
     service.record(first)
-    assert service.record(first).json() == {"accepted": 0, "duplicates": 1, "rejected": []}
+    assert service.record(first).json() == {
+        "accepted": 0,
+        "duplicates": 1,
+        "rejected": [],
+        "leftOut": 0,
+    }
     error_of(service.record(first | {"agent": "somebody else"}), 409, "conflict")
     assert service.client.get(f"/executions/{first['executionId']}").json()["agent"] == "librarian"
 

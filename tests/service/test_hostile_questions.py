@@ -263,6 +263,6 @@ def test_what_is_asked_about_can_be_recorded_and_learned(
         timestamp="2026-02-20T14:31:00Z", **at,
     )  # fmt: skip
     receipt = service.record([wrong, right])
-    assert receipt.json() == {"accepted": 2, "duplicates": 0, "rejected": []}
+    assert receipt.json() == {"accepted": 2, "duplicates": 0, "rejected": [], "leftOut": 0}
     _wait_until_learned(service)
     answered(ask(service, toolName=f"tool {name}", message=message, parameters=hostile))

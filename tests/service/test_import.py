@@ -1,10 +1,12 @@
 """`aftercall import`: JSON lines into a running service, bad lines named and left out."""
 
+import gzip
 import json
 from pathlib import Path
 
 import pytest
 
+from tests.service.archive_samples import archive_lines, samples, write_lines
 from tests.service.running_service import RunningService, execution, finished
 
 pytestmark = pytest.mark.real
@@ -105,3 +107,55 @@ def test_a_file_that_is_not_there_is_named(service: RunningService) -> None:
     status, _, err = finished("import", "/no/such/file", "--service", service.url)
     assert status == 1
     assert err == "aftercall: cannot read /no/such/file: No such file or directory\n"
+
+
+def test_a_packed_file_is_recorded(service: RunningService, tmp_path: Path) -> None:
+    """Executions may be packed by gzip."""
+    record = execution()
+    file = tmp_path / "calls.jsonl.gz"
+    file.write_bytes(gzip.compress(lines_of(record).encode()))
+    status, out, _ = finished("import", str(file), "--service", service.url)
+    assert (status, out) == (0, "1 accepted, 0 duplicates, 0 rejected\n")
+    assert service.is_stored(record)
+
+
+def test_a_packed_file_that_is_cut_off_says_what_was_taken(
+    service: RunningService, tmp_path: Path
+) -> None:
+    """And that the file ends too early."""
+    file = tmp_path / "calls.jsonl.gz"
+    packed = gzip.compress(lines_of(*(execution() for _ in range(2000))).encode())
+    file.write_bytes(packed[: len(packed) // 2])
+    status, out, err = finished("import", str(file), "--service", service.url)
+    assert status == 1
+    assert out.endswith("0 rejected\n")
+    assert "the file ends too early" in err
+
+
+def test_an_archive_is_known_by_its_first_line(tmp_path: Path) -> None:
+    """Whatever its name; a dry run verifies it and touches no store."""
+    file = write_lines(tmp_path / "calls.jsonl", archive_lines(samples()))
+    status, out, err = finished("import", str(file), "--dry-run", "--data-dir", "/no/such/folder")
+    assert status == 0
+    assert out.splitlines()[1].split()[:2] == ["executions", "3"]
+    assert "the archive is whole: made 2026-02-20 14:30 UTC from sqlite" in err
+
+
+def test_a_damaged_archive_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
+    """The line is named, and the store is not even made."""
+    told = archive_lines(samples())
+    told[5] = told[5].replace(b'"', b"'", 1)
+    file = write_lines(tmp_path / "archive.gz", told)
+    for more in ((), ("--dry-run",)):
+        status, out, err = finished("import", str(file), "--data-dir", str(tmp_path / "d"), *more)
+        assert (status, out) == (1, "")
+        assert "aftercall: line 6 of the archive is not" in err
+    assert not (tmp_path / "d").exists()
+
+
+def test_the_help_tells_both_uses() -> None:
+    """Executions into a service, an archive into a store."""
+    status, out, _ = finished("import", "--help")
+    assert status == 0
+    assert "running service at --service" in " ".join(out.split())
+    assert "aftercall export" in out

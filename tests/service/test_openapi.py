@@ -39,6 +39,8 @@ CONTRACT = {
     ("post", "/corrections"),
     ("get", "/corrections"),
     ("get", "/known-tools"),
+    ("get", "/patterns"),
+    ("get", "/stats/usage"),
     ("get", "/healthz"),
     ("get", "/readyz"),
 }

@@ -1,12 +1,19 @@
-"""`aftercall rebuild`: what was learned is learned again from the log, and nothing else changes."""
+"""`aftercall rebuild`: all is learned anew from the log beside what answers, then switched to."""
 
 import json
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from embeddings.model_files import default_cache_dir
+from mongo.sqlite import open_sqlite_store
+from tests.mongo import mongo_server
 from tests.service.running_service import (
     ServeProcess,
     aftercall,
@@ -14,6 +21,9 @@ from tests.service.running_service import (
     execution,
     failure,
     finished,
+    hashing_settings,
+    on_loop,
+    running,
     serving,
 )
 
@@ -29,60 +39,163 @@ QUESTION: dict[str, Any] = {
     }
 }
 
+LEASE: dict[str, str] = {"AFTERCALL_INDEXING_LEASE_S": "2"}
+"""So that no test waits a quarter of a minute for one that was killed elsewhere."""
 
-def record_history(service: ServeProcess, sessions: int = 20) -> None:
-    """Failures and their repairs, indexed."""
-    records = [
+
+def history(sessions: int, first: int = 0) -> list[dict[str, Any]]:
+    """Failures and their repairs."""
+    return [
         record
-        for n in range(sessions)
+        for n in range(first, first + sessions)
         for record in (
             failure(sessionId=f"s-{n}", sequence=0, agent=f"agent-{n}"),
             execution(sessionId=f"s-{n}", sequence=1, agent=f"agent-{n}"),
         )
     ]
-    assert httpx2.post(f"{service.url}/executions", json=records).status_code == 202
-    eventually(lambda: service.get("/status")["pendingIndexing"] == 0)
 
 
-def what_is_known(service: ServeProcess) -> tuple[dict[str, Any], Any]:
-    """Counts, and the answer to the question without what differs each time."""
-    status = service.get("/status")
-    answer = httpx2.post(f"{service.url}/suggest", json=QUESTION).json()
+def many_documents(count: int) -> list[dict[str, Any]]:
+    """Successes of as many shapes, so that there is something to embed."""
+    return [
+        execution(toolName=f"tool_{n % 50}", parameters={f"name_{n}": "x"}) for n in range(count)
+    ]
+
+
+def record(service: ServeProcess, records: list[dict[str, Any]]) -> None:
+    """Record and wait until all is indexed."""
+    for start in range(0, len(records), 1000):
+        answer = httpx2.post(
+            f"{service.url}/executions", json=records[start : start + 1000], timeout=60
+        )
+        assert answer.status_code == 202
+    eventually(lambda: service.get("/status")["pendingIndexing"] == 0, timeout_s=60)
+
+
+def answer_of(service: ServeProcess) -> Any:
+    """The answer to the question without what differs each time."""
+    answer = httpx2.post(f"{service.url}/suggest", json=QUESTION, timeout=60).json()
     answer.pop("tookMs")
     for suggestion in answer["suggestions"]:
         suggestion.pop("suggestionId")
-    return {k: status[k] for k in ("executions", "documents", "tools", "seedPatterns")}, answer
+    return answer
+
+
+def what_is_known(service: ServeProcess) -> tuple[dict[str, Any], Any]:
+    """Counts, and the answer to the question."""
+    status = service.get("/status")
+    kept = ("executions", "documents", "tools", "seedPatterns", "vectors", "consistent", "problem")
+    return {each: status[each] for each in kept}, answer_of(service)
+
+
+def folders(data: Path) -> list[str]:
+    """The vector indexes in a data folder."""
+    return sorted(path.parent.name for path in data.glob("vectors*/index.json"))
 
 
 def test_after_a_rebuild_the_same_is_known(tmp_path: Path) -> None:
-    """Counts, suggestions and evidence are the same as before."""
+    """Counts, suggestions and evidence are the same as before, and nothing old is left."""
     with serving(tmp_path) as service:
-        record_history(service)
+        record(service, history(20))
         before = what_is_known(service)
         service.stop()
     status, out, err = finished("rebuild", "--data-dir", str(tmp_path))
-    assert status == 0
+    assert (status, folders(tmp_path)) == (0, ["vectors-g2"]), err
     assert "from 40 records" in out
+    assert f"{before[0]['documents']} documents" in out
     assert "learning from 40 records with hashing" in err
     with serving(tmp_path) as service:
         assert what_is_known(service) == before
+        assert service.get("/status")["generation"] == 2
 
 
-def test_a_running_service_is_not_rebuilt_under(tmp_path: Path) -> None:
-    """The lock says who holds the folder, and the service notices nothing."""
-    with serving(tmp_path) as service:
-        record_history(service, sessions=2)
-        before = what_is_known(service)
-        status, _, err = finished("rebuild", "--data-dir", str(tmp_path))
-        assert status == 1
-        assert f"in use by process {service.process.pid}" in err
-        assert what_is_known(service) == before
+@contextmanager
+def steadily(work: Callable[[], None]) -> Iterator[None]:
+    """Do it again and again in a thread until the block ends; what it raises fails the test."""
+    stop = threading.Event()
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            while not stop.is_set():
+                work()
+        except BaseException as error:  # noqa: BLE001  # raised again in the test's thread
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(timeout=60)
+    if raised:
+        raise raised[0]
+
+
+@pytest.fixture(params=["sqlite", "mongodb"])
+def environ(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Of processes on a log store of each kind."""
+    if request.param == "sqlite":
+        yield LEASE
+        return
+    if (why := mongo_server.missing()) is not None:
+        pytest.skip(why)
+    server = mongo_server.MongoServer.start(tmp_path / "mongo")
+    try:
+        # The usual life of a lease: the test server is slow.
+        yield {"AFTERCALL_MONGO_URI": server.uri}
+    finally:
+        server.stop()
+
+
+def test_a_running_service_answers_and_records_while_it_is_rebuilt(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    """No answer is missing or poorer, nothing recorded meanwhile is lost, and it follows."""
+    with serving(tmp_path, environ=environ) as service:
+        record(service, [*history(20), *many_documents(800)])
+        before = answer_of(service)
+        poorer: list[Any] = []
+        arrived: list[str] = []
+
+        def ask() -> None:
+            answer = answer_of(service)
+            if answer != before:
+                poorer.append(answer)
+
+        def arrive() -> None:
+            new = execution(toolName="another_tool", parameters={f"late_{len(arrived)}": "x"})
+            answer = httpx2.post(f"{service.url}/executions", json=new, timeout=60)
+            assert answer.status_code == 202
+            arrived.append(new["executionId"])
+
+        with steadily(ask), steadily(arrive):
+            status, out, err = finished("rebuild", "--data-dir", str(tmp_path), environ=environ)
+        assert status == 0, err
+        assert (f"a service runs on {tmp_path}" in err) == (environ == LEASE)
+        assert "generation 2" in out
+        assert poorer == []
+        assert arrived
+        eventually(lambda: service.get("/status")["generation"] == 2)
+        eventually(lambda: service.get("/status")["pendingIndexing"] == 0, timeout_s=60)
+        eventually(lambda: folders(tmp_path) == ["vectors-g2"])
+        after = service.get("/status")
+        assert after["executions"] == 840 + len(arrived)
+        assert after["documents"] == after["vectors"] - after["seedPatterns"]
+        assert answer_of(service) == before
+        # It learns again.
+        record(service, [execution(toolName="afterwards")])
+        assert service.get("/status")["documents"] == after["documents"] + 1
+        assert service.stop() == 0
+    with serving(tmp_path, environ=environ) as service:
+        assert answer_of(service) == before
 
 
 def test_a_rebuild_that_cannot_work_forgets_nothing(tmp_path: Path) -> None:
-    """The model is opened before anything is thrown away."""
+    """The model is opened before anything is made."""
     with serving(tmp_path) as service:
-        record_history(service, sessions=2)
+        record(service, history(2))
         before = what_is_known(service)
         service.stop()
     status, _, err = finished(
@@ -94,34 +207,135 @@ def test_a_rebuild_that_cannot_work_forgets_nothing(tmp_path: Path) -> None:
         assert what_is_known(service) == before
 
 
-def test_a_rebuild_that_was_killed_can_be_run_again(tmp_path: Path) -> None:
-    """Or the service be started, which goes on with what is left."""
-    with serving(tmp_path) as service:
-        record_history(service, sessions=500)
-        before = what_is_known(service)
+def is_said(process: "subprocess.Popen[str]", words: str) -> bool:
+    """Whether the next line that it says holds these words."""
+    return words in (process.stderr.readline() if process.stderr else "")
+
+
+@pytest.mark.parametrize("is_there", ["shadow", "index", "learning", "vectors"])
+def test_a_killed_rebuild_changes_nothing(tmp_path: Path, is_there: str) -> None:
+    """The service goes on and learns again; the next rebuild starts anew and leaves nothing."""
+    with serving(tmp_path, environ=LEASE) as service:
+        record(service, [*history(20), *many_documents(1_500)])
+        before, files = answer_of(service), set(tmp_path.iterdir())
+        process = aftercall("rebuild", "--data-dir", str(tmp_path), environ=LEASE)
+        new_index = tmp_path / "vectors-g2" / "index.json"
+        reached: dict[str, Callable[[], bool]] = {
+            "shadow": lambda: bool(set(tmp_path.iterdir()) - files),
+            "index": new_index.exists,
+            "learning": lambda: is_said(process, "learning from"),
+            "vectors": lambda: new_index.exists() and is_said(process, "learning from"),
+        }
+        eventually(reached[is_there])
+        process.kill()
+        process.communicate(timeout=30)
+        assert service.get("/status")["generation"] == 1
+        assert answer_of(service) == before
+        record(service, [execution(toolName="afterwards")])
+        assert service.get("/status")["consistent"]
+        assert finished("rebuild", "--data-dir", str(tmp_path), environ=LEASE)[0] == 0
+        eventually(lambda: service.get("/status")["generation"] == 2)
+        eventually(lambda: folders(tmp_path) == ["vectors-g2"])
+        assert answer_of(service) == before
+        assert service.get("/status")["executions"] == 1_541
         service.stop()
-    process = aftercall("rebuild", "--data-dir", str(tmp_path))
-    assert process.stderr is not None
-    eventually(lambda: "learning from" in (process.stderr.readline() if process.stderr else ""))
-    process.kill()
-    process.communicate(timeout=30)
-    with serving(tmp_path) as service:
-        eventually(lambda: service.get("/status")["pendingIndexing"] == 0, timeout_s=60)
-        assert what_is_known(service) == before
-        service.stop()
-    assert finished("rebuild", "--data-dir", str(tmp_path))[0] == 0
-    with serving(tmp_path) as service:
-        assert what_is_known(service) == before
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left <= {path.name for path in files} | {"vectors-g2"}
+
+
+def test_two_rebuilds_at_once_are_one(tmp_path: Path) -> None:
+    """The second is refused while the first is at work."""
+    with serving(tmp_path, environ=LEASE) as service:
+        record(service, many_documents(3_000))
+        first = aftercall("rebuild", "--data-dir", str(tmp_path), environ=LEASE)
+        eventually(lambda: is_said(first, "learning from"))
+        status, _, err = finished("rebuild", "--data-dir", str(tmp_path), environ=LEASE)
+        _, first_err = first.communicate(timeout=60)
+        assert first.returncode == 0, first_err
+        # Where the first one was done sooner than the second gave up, it ran as well.
+        assert status == 0 or "another rebuild is running" in err
+        eventually(lambda: service.get("/status")["generation"] == 2 + (status == 0))
 
 
 def test_an_index_of_another_model_is_replaced(tmp_path: Path) -> None:
-    """This is how one changes the embedding model."""
+    """Also when nobody knows any more which model that was."""
     with serving(tmp_path) as service:
-        record_history(service, sessions=2)
+        record(service, history(2))
         before = what_is_known(service)
         service.stop()
-    record = tmp_path / "vectors" / "index.json"
-    record.write_text(json.dumps(json.loads(record.read_text()) | {"fingerprint": "other@1"}))
+    made = tmp_path / "vectors" / "index.json"
+    made.write_text(json.dumps(json.loads(made.read_text()) | {"fingerprint": "other@1"}))
     assert finished("rebuild", "--data-dir", str(tmp_path))[0] == 0
     with serving(tmp_path) as service:
         assert what_is_known(service) == before
+
+
+def test_the_model_is_changed_beside_a_service_that_goes_on_with_the_former(tmp_path: Path) -> None:
+    """It answers from its former vectors and says that it is to be restarted; then it is new."""
+    other = {
+        "AFTERCALL_EMBEDDING_MODEL": "all-MiniLM-L6-v2",
+        "AFTERCALL_EMBEDDING_CACHE_DIR": str(default_cache_dir()),
+    }
+    with serving(tmp_path, environ=LEASE) as service:
+        record(service, history(20))
+        before = answer_of(service)
+        status, _, err = finished("rebuild", "--data-dir", str(tmp_path), environ=LEASE | other)
+        assert status == 0, err
+        assert "restart every service" in err
+        said = eventually(lambda: service.get("/status")["problem"])
+        assert "AFTERCALL_EMBEDDING_MODEL" in said
+        assert answer_of(service) == before
+        assert httpx2.get(f"{service.url}/readyz").status_code == 200
+        assert folders(tmp_path) == ["vectors", "vectors-g2"]
+        late = execution(toolName="late")
+        assert httpx2.post(f"{service.url}/executions", json=late).status_code == 202
+        assert "PROBLEM" in finished("status", "--service", service.url)[1]
+        service.stop()
+    with serving(tmp_path, environ=other) as service:
+        eventually(lambda: service.get("/status")["pendingIndexing"] == 0)
+        after = service.get("/status")
+        assert (after["embedder"], after["problem"]) == ("all-MiniLM-L6-v2", None)
+        assert after["executions"] == 41
+        assert [each["changes"] for each in answer_of(service)["suggestions"]] == [
+            each["changes"] for each in before["suggestions"]
+        ]
+        assert folders(tmp_path) == ["vectors-g2"]
+
+
+def test_vectors_that_are_gone_are_seen_and_rebuilt(tmp_path: Path) -> None:
+    """`aftercall status` says so and names the cure, which works while the service runs."""
+    with running(hashing_settings(tmp_path)) as service:
+        assert service.record(many_documents(50)).status_code == 202
+        status: Callable[[], Any] = lambda: service.client.get("/status").json()  # noqa: E731  # short
+        eventually(lambda: status()["pendingIndexing"] == 0)
+        rows = on_loop(service, service.services.store.scan_documents("default", "", 20))
+        on_loop(service, service.services.index.delete([row.document_id for row in rows]))
+        eventually(lambda: not status()["consistent"])
+        assert status()["vectors"] == status()["documents"] + status()["seedPatterns"] - 20
+        assert "aftercall rebuild" in status()["problem"]
+        out = finished("status", "--service", service.url)[1]
+        assert "20 documents have no vector" in out
+        assert "aftercall rebuild" in out
+        code, _, err = finished("rebuild", "--data-dir", str(tmp_path / "data"))
+        assert code == 0, err
+        eventually(lambda: status()["consistent"] and status()["generation"] == 2)
+        assert status()["problem"] is None
+
+
+async def test_what_has_expired_is_not_forgotten_unasked(tmp_path: Path) -> None:
+    """What was learned from it cannot be learned again; `--yes` says that this is meant."""
+    with serving(tmp_path) as service:
+        record(service, history(2))
+        before = what_is_known(service)
+        service.stop()
+    store = await open_sqlite_store(tmp_path)
+    await store.put_fact("expired:default", "7")
+    await store.close()
+    status, _, err = finished("rebuild", "--data-dir", str(tmp_path))
+    assert status == 1
+    assert "what was learned from older executions is lost by a rebuild" in err
+    assert "--yes" in err
+    with serving(tmp_path) as service:
+        assert what_is_known(service) == before
+        service.stop()
+    assert finished("rebuild", "--yes", "--data-dir", str(tmp_path))[0] == 0

@@ -1,11 +1,9 @@
 """Confidence follows what became of suggestions, by itself and in its own workspace only."""
 
 import asyncio
-import logging
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,15 +13,9 @@ import pytest
 from aftercall.wire import SuggestRequest
 from ingest import fitting_process
 from ingest.fitting_process import FittingError, FittingProcess
-from ingest.recalibration import last_recalibration, recalibrate
-from mongo.errors import StoreUnavailableError
+from ingest.recalibration import recalibrate
 from mongo.records import JudgedSuggestion
-from mongo.sqlite import open_sqlite_store
-from mongo.sqlite.store import SqliteLogStore
 from retrieval.confidence import Scaling
-from retrieval.memory import Memory
-from service import recalibrating as task
-from service.recalibrating import recalibrating
 from tests.service.running_service import (
     RunningService,
     eventually,
@@ -33,8 +25,6 @@ from tests.service.running_service import (
     running,
 )
 
-SOON = timedelta(milliseconds=1)
-DAY = timedelta(days=1)
 JUDGED = [JudgedSuggestion(0.9, "failure", f"agent-{number % 9}") for number in range(90)]
 
 
@@ -122,112 +112,6 @@ def test_a_confidence_comes_with_its_interval(service: RunningService) -> None:
     waits = service.client.post("/suggest", json=asked).json()["suggestions"]
     assert [each["action"] for each in waits] == ["retry_unchanged"]
     assert [each["confidenceInterval"] for each in waits] == [None]
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteLogStore]:
-    opened = await open_sqlite_store(tmp_path)
-    yield opened
-    await opened.close()
-
-
-async def test_a_store_that_fails_is_asked_again_at_the_next_run(
-    store: SqliteLogStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The task outlives it, and the log has it."""
-    asked = 0
-    asked_again = asyncio.Event()
-
-    async def failing_once() -> list[str]:
-        nonlocal asked
-        asked += 1
-        if asked == 1:
-            raise StoreUnavailableError("away")
-        asked_again.set()
-        return []
-
-    monkeypatch.setattr(store, "workspaces_with_outcomes", failing_once)
-    with caplog.at_level(logging.WARNING, logger="service"):
-        async with recalibrating(store, Memory(store), SOON, settle=SOON):
-            await asyncio.wait_for(asked_again.wait(), 20)
-    assert [each.message for each in caplog.records] == ["recalibration failed"]
-
-
-async def test_a_run_that_is_due_is_made_and_remembered(store: SqliteLogStore) -> None:
-    """As of now, for the next start to see."""
-    assert await last_recalibration(store) is None
-    before = datetime.now(UTC)
-    await recalibrate(store, Memory(store))
-    last = await last_recalibration(store)
-    assert last is not None
-    assert before <= last <= datetime.now(UTC)
-
-
-@pytest.mark.parametrize(
-    ("ago", "left"),
-    [
-        (timedelta(hours=1), timedelta(hours=23)),
-        (timedelta(days=30), timedelta(0)),
-        (timedelta(days=-30), DAY),  # the clock was set back
-    ],
-)
-async def test_a_restart_neither_repeats_nor_postpones_a_run(
-    store: SqliteLogStore, ago: timedelta, left: timedelta
-) -> None:
-    """What is left of the day since the last one is waited for, never more than a day."""
-    then = datetime.now(UTC) - ago
-    await recalibrate(store, Memory(store), clock=lambda: then)
-    until = max(timedelta(0), await task._until_due(store, DAY))
-    assert left - timedelta(minutes=1) <= until <= left
-
-
-async def test_a_last_run_that_cannot_be_read_counts_as_none(
-    store: SqliteLogStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    """And is told."""
-    await store.put_fact("recalibrated", "yesterday")
-    with caplog.at_level(logging.WARNING, logger="service"):
-        assert await task._until_due(store, DAY) == timedelta(0)
-    assert [each.message for each in caplog.records] == ["last recalibration is not known"]
-
-
-async def test_it_can_be_switched_off(store: SqliteLogStore) -> None:
-    """No hours between runs: no runs."""
-    tasks = asyncio.all_tasks()
-    async with recalibrating(store, Memory(store), timedelta(0)):
-        assert asyncio.all_tasks() == tasks
-
-
-async def test_a_service_that_stops_does_not_wait_for_a_fit(
-    store: SqliteLogStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The process that fits is gone, and nothing was changed."""
-    fitting = asyncio.Event()
-    started: list[Process] = []
-
-    async def never_ready() -> Process:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", "import time; time.sleep(600)", stdin=PIPE, stdout=PIPE
-        )
-        started.append(process)
-        fitting.set()
-        return process
-
-    async def judged(*_: object) -> list[JudgedSuggestion]:
-        return JUDGED
-
-    async def workspaces() -> list[str]:
-        return ["default"]
-
-    monkeypatch.setattr(store, "workspaces_with_outcomes", workspaces)
-    monkeypatch.setattr(store, "judged_suggestions", judged)
-    monkeypatch.setattr(fitting_process, "_start", never_ready)
-    memory = Memory(store)
-    async with asyncio.timeout(60), recalibrating(store, memory, SOON, settle=SOON):
-        await fitting.wait()
-    assert [process.returncode is None for process in started] == [False]
-    assert (await memory.calibration("default")).scaling == Scaling()
-    assert await last_recalibration(store) is None
 
 
 async def test_a_process_fits_several_workspaces() -> None:

@@ -30,7 +30,7 @@ def learn(service: RunningService, tool: str, story: Story, server: str | None =
     key = ToolKey("default", server, tool)
     data = story.known.model_dump_json().encode()
     row = HealthRow(key, data, used_at=story.now, troubled_at=story.now)
-    on_loop(service, service.services.store.commit_index(IndexCommit([], [], [], health=[row])))
+    on_loop(service, service.services.store.commit_index(IndexCommit("default", 1, health=[row])))
     service.services.memory.forget_health([key])
     return key
 

@@ -43,6 +43,27 @@ def test_the_command_lists_every_setting_with_its_value(tmp_path: Path) -> None:
     assert "AFTERCALL_EMBEDDING_MODEL=hashing  (default all-MiniLM-L6-v2)" in out
 
 
+def test_secrets_are_masked_in_the_list() -> None:
+    """Addresses with passwords and keys are shown as set, never as they are."""
+    environ = {
+        "AFTERCALL_MONGO_URI": "mongodb://ann:opensesame@db.example:27017/?tls=true",
+        "AFTERCALL_QDRANT_URL": "https://bob:opensesame@qdrant.example:6333",
+        "AFTERCALL_QDRANT_API_KEY": "opensesame",
+    }
+    status, out, err = finished("settings", environ=environ)
+    assert status == 0
+    assert "AFTERCALL_MONGO_URI=***" in out
+    assert "AFTERCALL_QDRANT_API_KEY=***" in out
+    assert "AFTERCALL_QDRANT_URL=https://***@qdrant.example:6333" in out
+    assert "opensesame" not in out + err
+
+
+def test_a_secret_that_is_not_set_is_empty() -> None:
+    """A mask would say that there is one."""
+    _, out, _ = finished("settings")
+    assert "AFTERCALL_MONGO_URI=\n" in out
+
+
 def settings_table() -> list[str]:
     """The rows of the table for documents, the same on every machine."""
     status, out, _ = finished("settings", "--markdown", environ={"AFTERCALL_SERVER_PORT": "1"})
@@ -137,6 +158,7 @@ def test_unknown_variables_are_named_with_the_nearest_known_one() -> None:
         "AFTERCALL_COMPLETELY_ELSE": "1",
         "AFTERCALL_SERVER_HOST": "::1",
         "AFTERCALL_URL": "http://localhost:8799",
+        "AFTERCALL_TEST_QDRANT_URL": "http://localhost:6333",
         "PATH": "/bin",
     }
     warnings = list(unknown_variables(environ))

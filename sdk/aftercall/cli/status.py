@@ -53,11 +53,17 @@ class StatusCommand:
         waiting = f"{status.pending_indexing:,}"
         if status.pending_indexing:
             waiting += "   (stored safely; answers do not use them yet)"
+        if status.indexing_lag_s:
+            waiting += f", the oldest for {duration(status.indexing_lag_s)}"
+        vectors = "unknown" if status.vectors is None else f"{status.vectors:,}"
+        if not status.consistent:
+            vectors += "   (they do not agree with the log store)"
         rows = [
             ("executions", f"{status.executions:,}"),
             ("waiting to be indexed", waiting),
             ("registered tools", f"{status.tools:,}"),
             ("distinct documents", f"{status.documents:,}"),
+            ("vectors", vectors),
             ("shipped patterns", f"{status.seed_patterns:,}"),
             ("embedder", status.embedder),
             ("log store", status.log_store),
@@ -67,6 +73,10 @@ class StatusCommand:
         up = duration(status.uptime_s)
         lines = [f"Aftercall {status.version} at {url}: {state}, up {up}"]
         lines += [f"  {label:<22} {text}" for label, text in rows]
+        if status.indexing == "workers":
+            lines.append(f"  {'learning':<22} by `aftercall worker` alone")
+        if status.problem:
+            lines.append(f"  {'PROBLEM':<22} {status.problem}")
         sys.stdout.write("\n".join(lines) + "\n")
         return 0
 

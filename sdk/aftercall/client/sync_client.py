@@ -16,6 +16,7 @@ from aftercall.client import endpoints
 from aftercall.client.requests import Request
 from aftercall.client.sync_boundaries import BoundaryMethods
 from aftercall.client.sync_fitness import FitnessMethods
+from aftercall.client.sync_nightly import NightlyMethods
 from aftercall.client.transport import (
     BASE_URL,
     NOT_NOW,
@@ -46,7 +47,7 @@ from aftercall.wire import (
 T = TypeVar("T")
 
 
-class Client(FitnessMethods, BoundaryMethods):
+class Client(FitnessMethods, BoundaryMethods, NightlyMethods):
     """Talks to the service; a context manager. May be shared between threads.
 
     Args:

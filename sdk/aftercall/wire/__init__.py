@@ -25,6 +25,7 @@ from aftercall.wire.execution import (
     RecordReceipt,
     Rejection,
 )
+from aftercall.wire.failure_pattern import FailurePattern, FailurePatternList
 from aftercall.wire.fitness import (
     MAX_SCENARIO,
     BestTool,
@@ -111,6 +112,16 @@ from aftercall.wire.suggestion import (
     ToolAnnotations,
 )
 from aftercall.wire.tool import Tool, ToolList, ToolSpec
+from aftercall.wire.usage import (
+    AgentUsage,
+    CallCounts,
+    CallUsage,
+    CategoryUsage,
+    DurationQuantiles,
+    ToolUsage,
+    Usage,
+    UsageWindow,
+)
 
 __all__ = [
     "MAX_AXES",
@@ -121,6 +132,7 @@ __all__ = [
     "MAX_SPLIT",
     "MAX_WORDS_CHARS",
     "Action",
+    "AgentUsage",
     "AxisCluster",
     "AxisMember",
     "AxisShare",
@@ -128,7 +140,10 @@ __all__ = [
     "Boundaries",
     "CalibrationStatus",
     "Call",
+    "CallCounts",
+    "CallUsage",
     "CategoryCount",
+    "CategoryUsage",
     "Change",
     "CoOccurrence",
     "Cohesion",
@@ -136,6 +151,7 @@ __all__ = [
     "CorrectionList",
     "CorrectionSeen",
     "Count",
+    "DurationQuantiles",
     "ErrorBody",
     "ErrorCategory",
     "ErrorResponse",
@@ -152,6 +168,8 @@ __all__ = [
     "Factors",
     "FailedCall",
     "FailureMark",
+    "FailurePattern",
+    "FailurePatternList",
     "FindRequest",
     "FoundTools",
     "KnownCorrection",
@@ -204,6 +222,9 @@ __all__ = [
     "ToolName",
     "ToolSource",
     "ToolSpec",
+    "ToolUsage",
+    "Usage",
+    "UsageWindow",
     "Utility",
     "VersionTrials",
     "WeakSuccess",

@@ -96,3 +96,5 @@ class RecordReceipt(WireModel):
     accepted: int = Field(ge=0)
     duplicates: int = Field(default=0, ge=0)
     rejected: list[Rejection] = Field(default_factory=list)
+    left_out: int = Field(default=0, ge=0)
+    """How many of the accepted are successes that the service's sampling did not keep."""

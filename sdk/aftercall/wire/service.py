@@ -52,6 +52,29 @@ class Status(WireModel):
     vector_index: str
     uptime_s: float = Field(ge=0)
     calibration: CalibrationStatus | None = None
+    vectors: int | None = Field(
+        default=None,
+        ge=0,
+        description="Vectors in the index over all workspaces, those of the shipped corpus too; "
+        "null when it does not answer.",
+    )
+    consistent: bool = Field(
+        default=True, description="False when the vectors do not agree with the log store for good."
+    )
+    problem: str | None = Field(
+        default=None, description="What is wrong with the service, with its cure; null for nothing."
+    )
+    generation: int | None = Field(
+        default=None, ge=1, description="Grows by one with every rebuild of what was learned."
+    )
+    indexing: Literal["here", "workers"] | None = Field(
+        default=None, description="Who learns: this process too, or `aftercall worker` alone."
+    )
+    indexing_lag_s: float | None = Field(
+        default=None,
+        ge=0,
+        description="Seconds that the oldest execution has waited to be learned from; 0 for none.",
+    )
 
 
 class SimilarExecution(WireModel):

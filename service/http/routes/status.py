@@ -1,11 +1,13 @@
 """What the service says of itself."""
 
 import time
+from datetime import UTC, datetime
 
 from fastapi import APIRouter, Response
 
 from aftercall.wire import CalibrationStatus, Status
 from retrieval.confidence import Scaling
+from service.container import Services
 from service.http import examples
 from service.http.dependencies import CurrentLifecycle, CurrentWorkspace, OpenServices
 from service.http.openapi import answers
@@ -25,11 +27,12 @@ router = APIRouter(tags=["service"])
 async def status(services: OpenServices, workspace: CurrentWorkspace) -> Response:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     counts = await services.store.counts(workspace)
+    agreement = await services.vectors.look()
     calibration = await services.memory.calibration(workspace)
     return answer(
         Status(
             version=VERSION,
-            ready=services.indexer.problem is None,
+            ready=services.learning.problem is None,
             executions=counts.executions,
             tools=counts.tools,
             pending_indexing=counts.pending,
@@ -40,8 +43,22 @@ async def status(services: OpenServices, workspace: CurrentWorkspace) -> Respons
             vector_index=services.index.name,
             uptime_s=round(time.monotonic() - services.opened_at, 1),
             calibration=_calibration(calibration.scaling),
+            vectors=agreement.vectors,
+            consistent=agreement.consistent,
+            problem=services.learning.problem or agreement.problem,
+            generation=await services.store.generation(),
+            indexing="here" if services.indexes_here else "workers",
+            indexing_lag_s=await _lag(services, workspace) if counts.pending else 0.0,
         )
     )
+
+
+async def _lag(services: Services, workspace: str) -> float:
+    """Seconds that the oldest execution has waited, by the clock that gave its time of arrival."""
+    waiting = await services.store.pending(workspace, 1)
+    if not waiting:
+        return 0.0
+    return round(max(0.0, (datetime.now(UTC) - waiting[0].received_at).total_seconds()), 1)
 
 
 def _calibration(scaling: Scaling) -> CalibrationStatus:
@@ -66,10 +83,19 @@ async def healthz() -> Response:
     responses=answers(200, {"status": "ready"}, errors=(503,)),
 )
 async def readyz(lifecycle: CurrentLifecycle) -> Response:
-    """503 until everything is open, and while executions cannot be learned from."""
+    """503 until everything is open, and while the log store does not answer or nothing is learned.
+
+    A service that waits for a restart with another model answers meanwhile, so it counts as ready.
+    """
     services = lifecycle.services
     if services is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
+    if not await services.store_watch.answers():
+        raise UnavailableError(
+            "store_unavailable",
+            f"the log store at {services.store_place} does not answer; it is asked again",
+            retry_after_s=2,
+        )
     if services.indexer.problem is not None:
         raise UnavailableError(
             "indexing_stopped",

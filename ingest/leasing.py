@@ -1,0 +1,255 @@
+"""Leases: one process at a time does a thing, and another goes on when it is gone.
+
+No clock of one machine is compared with that of another. The holder beats; who waits looks whether
+the beat changes, by a clock of its own that never steps (monotonic). A holder that could not beat
+for the ttl says itself that it lost the lease, at the same time at the latest as others see it so.
+Clocks that run at different rates, or a process that was stopped between looking and writing, are
+what tokens are for: a store refuses what a former holder writes (`mongo.errors.StoreFencedError`).
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ingest.holders import holder_id, is_gone, retire
+from mongo.errors import StoreError
+from mongo.records import Lease
+from mongo.upkeep import Upkeep
+
+Clock = Callable[[], float]
+"""Seconds that only grow."""
+
+_BEATS = 3
+"""Beats in a ttl: two may fail before the lease is lost."""
+
+_LOOKS = 8
+"""How often a waiting contender looks in a ttl."""
+
+log = logging.getLogger("aftercall.leases")
+
+
+class _Sight(NamedTuple):
+    token: int
+    beat: int
+    since: float
+
+
+class BeatWatch:
+    """Tells from what is seen of one lease whether its holder lives.
+
+    Args:
+        ttl: seconds without a beat after which it counts as gone.
+        clock: tells the time.
+    """
+
+    def __init__(self, ttl: float, clock: Clock = time.monotonic) -> None:
+        self._ttl = ttl
+        self._clock = clock
+        self._sight: _Sight | None = None
+        self.has_beaten = False
+        """Whether the holder was seen to beat since it was first seen."""
+
+    def is_free(self, seen: Lease | None) -> bool:
+        """Whether the lease, as it was read just now, may be taken from whoever has it."""
+        if seen is None or not seen.held or is_gone(seen.holder):
+            self._sight, self.has_beaten = None, False
+            return True
+        now, last = self._clock(), self._sight
+        if last is None or last.token != seen.token or last.beat != seen.beat:
+            self.has_beaten = last is not None and last.token == seen.token
+            self._sight = _Sight(seen.token, seen.beat, now)
+            return False
+        return now - last.since >= self._ttl
+
+
+class LeaseWatch:
+    """Does somebody alive hold a lease? It is asked now and then, and takes nothing.
+
+    Args:
+        store: where the lease is.
+        name: the lease's.
+        ttl: seconds without a beat after which its holder counts as gone.
+        clock: tells the time.
+    """
+
+    def __init__(
+        self, store: Upkeep, name: str, ttl: float, *, clock: Clock = time.monotonic
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._watch = BeatWatch(ttl, clock)
+        self._is_held = False
+
+    @property
+    def has_beaten(self) -> bool:
+        """Whether it was held when it was asked last, and its holder was seen to beat."""
+        return self._is_held and self._watch.has_beaten
+
+    async def is_held(self) -> bool:
+        """Whether it is; a holder that is seen for the first time counts as alive.
+
+        Raises:
+            StoreError: when the store cannot be read.
+        """
+        self._is_held = not self._watch.is_free(await self._store.read_lease(self._name))
+        return self._is_held
+
+
+class LeaseKeeper:
+    """Takes one lease and keeps it while it lives; for one task at a time.
+
+    Args:
+        store: where the lease is.
+        name: the lease's.
+        ttl: seconds without a beat after which others may take it.
+        holder: who takes it (`ingest.holders.holder_id`); its maker retires it. A new one unless
+            given.
+        clock: tells the time.
+    """
+
+    def __init__(
+        self,
+        store: Upkeep,
+        name: str,
+        *,
+        ttl: float,
+        holder: str | None = None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.name = name
+        self._store = store
+        self._ttl = ttl
+        self._clock = clock
+        self._own_holder = holder is None
+        self._holder = holder_id() if holder is None else holder
+        self._watch = BeatWatch(ttl, clock)
+        self._lease: Lease | None = None
+        self._confirmed = 0.0
+        """When what the store last confirmed was asked for: it held the lease at that time."""
+        self._beating: asyncio.Task[None] | None = None
+
+    @property
+    def lease(self) -> Lease | None:
+        """What is held, as it was last confirmed; None when nothing is, or no longer for sure."""
+        return self._lease if self.is_held else None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is held, for sure by our own clock."""
+        return self._lease is not None and self._clock() - self._confirmed < self._ttl
+
+    @property
+    def is_in_living_hands(self) -> bool:
+        """Whether somebody else was seen to beat it since it was seen first."""
+        return not self.is_held and self._watch.has_beaten
+
+    async def try_take(self) -> bool:
+        """Take it if nobody alive has it; whether it is held now.
+
+        Raises:
+            StoreError: when the store cannot say; it may be tried again.
+        """
+        if self.is_held:
+            return True
+        await self._stop_beating()
+        self._lease = None
+        seen = await self._store.read_lease(self.name)
+        # What we have by an answer that never came is ours to take again.
+        is_ours = seen is not None and seen.holder == self._holder
+        if not is_ours and not self._watch.is_free(seen):
+            return False
+        asked = self._clock()
+        taken = await self._store.take_lease(self.name, self._holder, seen)
+        if taken is None:
+            return False
+        self._lease, self._confirmed = taken, asked
+        self._watch = BeatWatch(self._ttl, self._clock)
+        self._beating = asyncio.create_task(self._beat(), name=f"beats of {self.name}")
+        return self.is_held
+
+    async def wait(self, patience: float | None = None) -> bool:
+        """Take it as soon as nobody alive has it.
+
+        Args:
+            patience: seconds after which it is given up; None for as long as it takes.
+
+        Returns:
+            Whether it is held now.
+
+        Raises:
+            StoreError: when the store cannot say; it may be tried again.
+        """
+        started = self._clock()
+        while not await self.try_take():
+            pause = self._ttl / _LOOKS
+            if patience is not None:
+                left = patience - (self._clock() - started)
+                if left <= 0:
+                    return False
+                pause = min(pause, left)
+            await asyncio.sleep(pause)
+        return True
+
+    async def beat(self) -> bool:
+        """Say once that we live; whether the lease is still held. The background does it by itself.
+
+        Raises:
+            StoreError: when the store cannot say; the lease is held until the ttl has passed.
+        """
+        held = self._lease
+        if held is None:
+            return False
+        asked = self._clock()
+        beaten = await self._store.beat_lease(held)
+        if self._lease is not held:  # given back or taken anew meanwhile
+            return self.is_held
+        self._lease = beaten
+        if beaten is not None:
+            self._confirmed = asked
+        return self.is_held
+
+    async def give_back(self) -> None:
+        """Let others have it at once; nothing when it is not held.
+
+        Raises:
+            StoreError: when the store cannot be told; others get it when the ttl has passed.
+        """
+        await self._stop_beating()
+        held, self._lease = self._lease, None
+        if held is not None:
+            await self._store.give_back_lease(held)
+
+    async def close(self) -> None:
+        """Give it back, if the store can be told; others of this host need not wait in any case."""
+        try:
+            await self.give_back()
+        except StoreError as error:
+            log.warning("the lease %s was not given back: %s", self.name, error)
+        finally:
+            if self._own_holder:
+                retire(self._holder)
+
+    async def _beat(self) -> None:
+        pause = self._ttl / _BEATS
+        while True:
+            await asyncio.sleep(pause)
+            if not self.is_held:
+                why = f"no sign of life came through for {self._ttl:g} s"
+                break
+            try:
+                if not await self.beat():
+                    why = "another process has it"
+                    break
+                pause = self._ttl / _BEATS
+            except StoreError as error:
+                log.warning("the lease %s could not be kept alive yet: %s", self.name, error)
+                pause = self._ttl / (4 * _BEATS)
+        log.warning("the lease %s is lost: %s", self.name, why)
+
+    async def _stop_beating(self) -> None:
+        task, self._beating = self._beating, None
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait([task])

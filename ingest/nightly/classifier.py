@@ -1,0 +1,141 @@
+"""The step `classifier`: a workspace's own head, fitted anew where there are enough labels."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from heapq import heappush, heappushpop
+
+import numpy as np
+
+from aftercall.wire import ErrorCategory, ExecutionError
+from embeddings.protocol import Embedder
+from ingest.nightly.kinds import is_of
+from ingest.nightly.night import Night
+from retrieval.classifier.head import CategoryHead, text_of
+from retrieval.classifier.labelled import LabelledMessage, labelled_messages
+from retrieval.classifier.own import (
+    MAX_LABELS,
+    MIN_LABELS,
+    Label,
+    OwnHead,
+    as_shipped,
+    classifier_fact,
+    digest_of,
+    is_better,
+    label_of,
+    split,
+)
+from retrieval.documents import Document
+from retrieval.patterns.record import Vector
+from retrieval.reading import read_error
+
+_PAGE = 2_000
+_EMBEDDED_AT_ONCE = 64
+
+log = logging.getLogger("aftercall.classifier")
+
+
+async def refit_classifiers(night: Night) -> dict[str, int]:
+    """Fit the head of every workspace whose labels have changed.
+
+    Raises:
+        NightlyLostError, StoreError, EmbeddingError: what stopped it; it can be run again.
+    """
+    done = {"labels": 0, "fitted": 0, "taken": 0}
+    for workspace in await night.store.workspaces():
+        labels = await _labels(night, workspace)
+        done["labels"] += len(labels)
+        night.on_progress("classifier", done["labels"])
+        if len(labels) < MIN_LABELS or len({each.category for each in labels}) < 2:
+            continue
+        await _refit(night, workspace, labels, done)
+    return done
+
+
+async def _refit(
+    night: Night, workspace: str, labels: Sequence[Label], done: dict[str, int]
+) -> None:
+    embedder = await night.embedder()
+    shipped = CategoryHead.load(embedder.name)
+    if shipped is None:
+        return  # there is nothing to go by with another model's vectors
+    fact = classifier_fact(workspace)
+    known = await night.store.get_fact(fact)
+    own = OwnHead() if known is None else OwnHead.model_validate_json(known)
+    digest = digest_of(labels, shipped)
+    if own.tried == digest:
+        return
+    current = CategoryHead.of_json(own.head) if own.head is not None else shipped
+    if current.embedder != embedder.name:
+        current = shipped
+    older, newest = split(labels)
+    messages = [each for each in labelled_messages() if each.split == "train"]
+    texts = [*(text_of(each.message) for each in messages), *(each.text for each in labels)]
+    vectors = await _embedded(embedder, texts)
+    fitted = await asyncio.to_thread(_fit, messages, older, vectors, embedder.name, digest, shipped)
+    done["fitted"] += 1
+
+    def classify(head: CategoryHead, label: Label) -> ErrorCategory:
+        return head.classify(vectors[label.text], label.text).category
+
+    taken = await asyncio.to_thread(is_better, fitted, current, newest, classify)
+    if taken:
+        done["taken"] += 1
+        log.info("workspace %s reads errors with a head of %d labels", workspace, len(older))
+    head = fitted.to_json() if taken else own.head
+    await night.put_fact(fact, OwnHead(tried=digest, head=head).model_dump_json())
+    night.memory.forget_category_head(workspace)
+
+
+async def _labels(night: Night, workspace: str) -> list[Label]:
+    """The latest of a workspace, each text once."""
+    latest: list[Label] = []
+    after = ""
+    while rows := await night.store.scan_documents(workspace, after, _PAGE):
+        after = rows[-1].document_id
+        reflections = [row.data for row in rows if is_of(row, "reflection")]
+        for label in await asyncio.to_thread(_labels_of, reflections):
+            if len(latest) < MAX_LABELS:
+                heappush(latest, label)
+            else:
+                heappushpop(latest, label)
+    return sorted({each.text: each for each in sorted(latest)}.values())
+
+
+def _labels_of(reflections: Sequence[bytes]) -> list[Label]:
+    found = (label_of(Document.model_validate_json(data)) for data in reflections)
+    return [each for each in found if each is not None]
+
+
+async def _embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, Vector]:
+    distinct = list(dict.fromkeys(texts))
+    vectors: dict[str, Vector] = {}
+    for start in range(0, len(distinct), _EMBEDDED_AT_ONCE):
+        chunk = distinct[start : start + _EMBEDDED_AT_ONCE]
+        made = (await embedder.embed(chunk, "query")).astype(np.float32, copy=False)
+        vectors.update(zip(chunk, made, strict=True))
+    return vectors
+
+
+def _fit(
+    messages: Sequence[LabelledMessage],
+    labels: Sequence[Label],
+    vectors: Mapping[str, Vector],
+    embedder: str,
+    digest: str,
+    shipped: CategoryHead,
+) -> CategoryHead:
+    from retrieval.classifier.fitting import (  # noqa: PLC0415 - scikit-learn, for this step alone
+        LabelledText,
+        fit_head,
+    )
+
+    examples = []
+    for each in messages:
+        text = text_of(each.message)
+        # The grammar was written on the first families: it is no evidence there.
+        read = read_error(ExecutionError(message=each.message), {}).category
+        read_as = read if each.is_later else "unknown"
+        examples.append(LabelledText(vectors[text], text, each.category, read_as))
+    examples += [LabelledText(vectors[each.text], each.text, each.category) for each in labels]
+    return as_shipped(fit_head(examples, embedder, digest), shipped)

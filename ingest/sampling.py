@@ -1,0 +1,112 @@
+"""Sampling: where a tool succeeds very often, a share of its successes tells as much as all.
+
+Only plain successes are left out. A failure, a retry, a suggestion that was followed, and every
+success of a session in which the tool has failed lately are kept: repairs are learned from them.
+"""
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aftercall.wire import Execution
+from mongo.records import ToolKey
+
+_MAX_TOOLS = 20_000
+"""Tools whose rate is known; the latest called ones."""
+
+_MAX_SESSIONS = 50_000
+"""Sessions, each with a tool that failed in it, that are remembered; the latest ones."""
+
+
+@dataclass(slots=True)
+class _Rate:
+    """A bucket of successes that are kept whatever comes; `left_out` since one was kept."""
+
+    tokens: float
+    seen_at: float
+    left_out: int = 0
+
+
+class SuccessSampler:
+    """Says of each execution whether it is kept, and for how many calls it stands.
+
+    Args:
+        successes_per_minute: successes of one tool in a minute that are all kept; 0 keeps all.
+        kept_share: share that is kept of those beyond that, in (0, 1]. Which ones follows from the
+            execution's id, so that one sent twice fares alike as long as the tool is as busy.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        successes_per_minute: float = 0.0,
+        kept_share: float = 0.1,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._per_minute = successes_per_minute
+        self._kept_share = kept_share
+        self._clock = clock
+        self._rates: OrderedDict[ToolKey, _Rate] = OrderedDict()
+        self._failed: OrderedDict[tuple[ToolKey, str], None] = OrderedDict()
+
+    def stands_for(self, workspace: str, execution: Execution) -> int:
+        """Calls that the execution stands for if it is kept, itself included; 0 to leave it out."""
+        if not self._per_minute:
+            return 1
+        tool = ToolKey(workspace, execution.server_name, execution.tool_name)
+        if execution.outcome == "failure":
+            self._remember_failure(tool, execution.session_id)
+            return 1
+        if self._teaches(tool, execution):
+            return 1
+        rate = self._rate(tool)
+        if rate.tokens >= 1:
+            rate.tokens -= 1
+        elif _draw(execution.execution_id) >= self._kept_share:
+            rate.left_out += 1
+            return 0
+        left_out, rate.left_out = rate.left_out, 0
+        return 1 + left_out
+
+    def was_not_stored(self, workspace: str, execution: Execution, stood_for: int) -> None:
+        """Take back what an execution stood for: it did not become a record of its own."""
+        rate = self._rates.get(ToolKey(workspace, execution.server_name, execution.tool_name))
+        if rate is not None:
+            rate.left_out += stood_for - 1
+
+    def _teaches(self, tool: ToolKey, execution: Execution) -> bool:
+        return bool(
+            execution.attempt > 1
+            or execution.repair_of
+            or execution.suggestion_id
+            or (execution.session_id and (tool, execution.session_id) in self._failed)
+        )
+
+    def _remember_failure(self, tool: ToolKey, session_id: str | None) -> None:
+        if session_id:
+            self._failed[tool, session_id] = None
+            self._failed.move_to_end((tool, session_id))
+            if len(self._failed) > _MAX_SESSIONS:
+                self._failed.popitem(last=False)
+
+    def _rate(self, tool: ToolKey) -> _Rate:
+        now = self._clock()
+        rate = self._rates.get(tool)
+        if rate is None:
+            rate = self._rates[tool] = _Rate(max(1.0, self._per_minute), now)
+            if len(self._rates) > _MAX_TOOLS:
+                self._rates.popitem(last=False)
+        self._rates.move_to_end(tool)
+        earned = (now - rate.seen_at) * self._per_minute / 60
+        rate.tokens = min(max(1.0, self._per_minute), rate.tokens + earned)
+        rate.seen_at = now
+        return rate
+
+
+def _draw(execution_id: str) -> float:
+    """A number in [0, 1) that is the same for the same id."""
+    digest = hashlib.sha256(execution_id.encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64

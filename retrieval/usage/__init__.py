@@ -1,0 +1,1 @@
+"""Usage: what tools were asked for and how that went, by hour, and in windows up to now. Pure."""

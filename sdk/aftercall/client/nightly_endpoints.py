@@ -1,0 +1,29 @@
+"""The endpoints for what the nightly run makes, patterns and usage, as data."""
+
+from aftercall.client.requests import Request, query, reads
+from aftercall.wire import ErrorCategory, FailurePattern, FailurePatternList, Usage, UsageWindow
+
+
+def patterns(
+    tool_name: str | None,
+    server_name: str | None,
+    category: ErrorCategory | None,
+    limit: int | None,
+) -> Request[list[FailurePattern]]:
+    """`GET /patterns`."""
+    asked = query(
+        {
+            "toolName": tool_name,
+            "serverName": server_name,
+            "category": category,
+            "limit": limit,
+        }
+    )
+    read = reads(FailurePatternList)
+    return Request("GET", f"/patterns{asked}", lambda content: read(content).patterns)
+
+
+def usage(window: UsageWindow, limit: int | None) -> Request[Usage]:
+    """`GET /stats/usage`."""
+    asked = query({"window": window, "limit": limit})
+    return Request("GET", f"/stats/usage{asked}", reads(Usage))

@@ -1,0 +1,80 @@
+"""`aftercall export FILE`: all that the log store holds, as one file."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from service.cli.options import add_data_dir, add_logging, say, settings_from
+
+if TYPE_CHECKING:
+    from service.config.settings import Settings
+    from service.moving.exporting import Exported
+
+_LONG_HELP = """Write all that the log store holds into one file, which `aftercall import` puts
+into an empty store of any kind. It may run beside a running service. The file holds what agents
+sent (secrets were masked before they were stored) and is readable by its owner only. Vectors are
+no part of it: they are made anew from what is."""
+
+
+class ExportCommand:
+    """Writes an archive of the store that the settings name."""
+
+    name = "export"
+    help = "write all that the log store holds into one file, for `aftercall import`"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The file and the store."""
+        parser.description = _LONG_HELP
+        parser.add_argument(
+            "file", metavar="FILE",
+            help="packed by zstd where it ends in .zst, else by gzip; - writes to stdout",
+        )  # fmt: skip
+        add_data_dir(parser)
+        add_logging(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Write the file; 0 when it is whole.
+
+        Raises:
+            AftercallError: the store cannot be read or the file not written; there is no file then.
+        """
+        import asyncio  # heavy imports wait: `aftercall --help` loads this module
+
+        from service.logs import configure_logging
+        from service.moving.report import table
+        from service.startup import one_line
+
+        settings = settings_from(args)
+        configure_logging(settings.log)
+        with one_line(settings.data.dir):
+            exported = asyncio.run(_export(settings, args.file))
+        for line in table(exported.tallies):
+            say(line)
+        if not exported.is_still:
+            say(
+                "the store was in use meanwhile: what came too late is not in the file, and what "
+                "was learned meanwhile may count twice after an import; for exact figures export "
+                "while nothing runs, or run `aftercall rebuild` after the import"
+            )
+        say(f"wrote {args.file} (archive {exported.header.id}); it holds what agents sent")
+        return 0
+
+
+async def _export(settings: "Settings", name: str) -> "Exported":
+    from service.cli.progress import Progress
+    from service.moving.exporting import export_store
+    from service.moving.packing import written
+    from service.rooms import INDEX_MODEL_FACT, opened_store
+    from service.waiting import COMMAND_PATIENCE_S
+
+    progress = Progress(say)
+    async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
+        with written(name) as stream:
+            return await export_store(
+                store,
+                stream,
+                embedder=await store.get_fact(INDEX_MODEL_FACT),
+                on_records=progress.records("written"),
+            )
+
+
+command = ExportCommand()

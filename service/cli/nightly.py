@@ -1,0 +1,160 @@
+"""`aftercall nightly`: statistics, patterns, calibration, expiry; once, or again and again."""
+
+import argparse
+import math
+import os
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from service.cli.options import add_data_dir, add_logging, say, settings_from
+
+if TYPE_CHECKING:
+    from ingest.nightly.run import NightlyReport
+    from service.config.settings import Settings
+
+DONE, FAILED, BUSY = 0, 1, 75
+"""Exit codes; 75 is `EX_TEMPFAIL` of sysexits.h: try again later."""
+
+_NICENESS = 10
+_SAY_EVERY_S = 2.0
+_UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_JITTER = 0.05
+"""Share of the wait by which it is drawn out, so that machines started together do not meet."""
+
+_EPILOG = (
+    "exit codes: 0 all steps done; 1 a step failed, or the store could not be used (the report and "
+    "the log say why; the other steps were run, and running it again is safe); 75 another process "
+    "runs it at the moment, nothing was done. With --every it runs until it is stopped."
+)
+
+
+class NightlyCommand:
+    """Runs the nightly ingest."""
+
+    name = "nightly"
+    help = "consolidate patterns, rebuild statistics, recalibrate, expire; safe to run at any time"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """How often, and on what."""
+        parser.epilog = _EPILOG
+        parser.add_argument(
+            "--every",
+            type=interval_s,
+            metavar="24h",
+            help="run again and again, so long after each other: 90m, 24h, 7d; at once to begin "
+            "with, and whatever becomes of a run",
+        )
+        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+        # For `serve`: gives way to others, and leaves telling how far it is.
+        parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
+        add_data_dir(parser)
+        add_logging(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Run it; the exit code.
+
+        Raises:
+            AftercallError: why it cannot be run, and the cure.
+        """
+        from service.logs import configure_logging
+
+        settings = settings_from(args)
+        configure_logging(settings.log)
+        if args.background and hasattr(os, "nice"):  # not on Windows
+            os.nice(_NICENESS)
+        if args.every is None:
+            return _night(settings, as_json=args.json, is_quiet=args.background)
+        from service.alive import showing_life
+
+        with showing_life(settings.data.dir, self.name):
+            return _nights(args.every, lambda: _again(settings, as_json=args.json))
+
+
+def interval_s(text: str) -> float:
+    """Seconds from `90m`, `24h`, `7d` or `30s`.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none, or less than a second.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip(), re.ASCII)
+    seconds = float(found[1]) * _UNIT_S[found[2]] if found else 0.0
+    if not 1 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no interval; give one such as 24h or 90m")
+    return seconds
+
+
+def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False) -> int:
+    """One run; the exit code."""
+    import asyncio
+
+    from ingest.nightly.run import NightlyBusyError
+    from service.one_night import one_night
+    from service.startup import one_line
+
+    progress = _Progress(_say_nothing if is_quiet else say)
+    try:
+        with one_line(settings.data.dir):
+            report = asyncio.run(one_night(settings, say, progress.told))
+    except NightlyBusyError as error:
+        say(str(error))
+        return BUSY
+    print(report.model_dump_json() if as_json else told(report), flush=True)
+    return FAILED if report.failed else DONE
+
+
+def _again(settings: "Settings", *, as_json: bool) -> int:
+    """One run of many: whatever keeps it from being done may be over by the next."""
+    from aftercall.errors import AftercallError
+
+    try:
+        return _night(settings, as_json=as_json)
+    except AftercallError as error:
+        say(f"{error}; it is tried again at the next time")
+        return FAILED
+
+
+def _nights(every_s: float, night: Callable[[], int]) -> int:
+    import random
+
+    while True:
+        night()
+        time.sleep(every_s * random.uniform(1, 1 + _JITTER))  # noqa: S311 - no secret
+
+
+class _Progress:
+    """Says how far a step is, every two seconds at most, and how fast that goes."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._step = ""
+        self._began = self._said = time.monotonic()
+
+    def told(self, step: str, done: int) -> None:
+        now = time.monotonic()
+        if step != self._step:
+            self._step, self._began, self._said = step, now, now
+            self._say(f"nightly: {step}")
+        elif now - self._said >= _SAY_EVERY_S:
+            self._said = now
+            self._say(
+                f"nightly: {step}: {done:,} done ({done / (now - self._began):,.0f} a second)"
+            )
+
+
+def _say_nothing(line: str) -> None:
+    del line
+
+
+def told(report: "NightlyReport") -> str:
+    """A report for a person: a line per step."""
+    lines = [f"nightly run of {report.started_at:%Y-%m-%d %H:%M} UTC, {report.seconds:,.1f} s"]
+    for step in report.steps:
+        counts = ", ".join(f"{count:,} {name}" for name, count in step.counts.items())
+        outcome = f"FAILED: {step.problem}" if step.problem is not None else counts
+        lines.append(f"  {step.name:<12} {step.seconds:>8,.1f} s  {outcome}".rstrip())
+    return "\n".join(lines)
+
+
+command = NightlyCommand()

@@ -1,0 +1,94 @@
+"""`aftercall worker`: learns from what services record, on server stores."""
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from service.cli.options import add_data_dir, add_logging, say, settings_from
+
+if TYPE_CHECKING:
+    from service.rooms import Rooms
+
+_USAGE = 2
+
+_LONG_HELP = """Learns from what `aftercall serve` records and makes its vectors, on MongoDB and
+Qdrant. Run as many as are needed beside any number of services; they share out the workspaces among
+them, and each execution is learned from once. Services that are to leave learning to workers are
+started with AFTERCALL_INDEXING_HERE=false. The embedded stores need no worker: the service learns
+by itself."""
+
+_EMBEDDED = (
+    "there is nothing for a worker to do: the log store is the embedded one, whose folder is for "
+    "one process at a time, and `aftercall serve` learns by itself. Set AFTERCALL_MONGO_URI and "
+    "AFTERCALL_QDRANT_URL to work on servers"
+)
+_EMBEDDED_INDEX = (
+    "the vectors are in the embedded index, whose folder is for one process at a time, so a worker "
+    "cannot write them. Set AFTERCALL_QDRANT_URL to a Qdrant server that all processes share"
+)
+
+
+class WorkerCommand:
+    """Runs a worker."""
+
+    name = "worker"
+    help = "learn from what services record, on server stores; any number of them"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """How long it is to run."""
+        parser.description = _LONG_HELP
+        parser.add_argument("--once", action="store_true", help="work off what is queued, and end")
+        add_data_dir(parser)
+        add_logging(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Learn until a signal, or until nothing is queued; 2 where a worker has no place.
+
+        Raises:
+            AftercallError: why it cannot, and the cure.
+        """
+        started = time.perf_counter()
+        import asyncio  # heavy imports wait: `aftercall --help` loads this module
+
+        from service.alive import showing_life
+        from service.logs import configure_logging
+        from service.server import loop_factory
+        from service.startup import one_line
+        from service.version import VERSION
+        from service.worker import work, work_once
+
+        settings = settings_from(args)
+        if settings.mongo.uri is None or settings.qdrant.url is None:
+            say(_EMBEDDED if settings.mongo.uri is None else _EMBEDDED_INDEX)
+            return _USAGE
+        # As the service: the event loop must not starve the threads that learn and embed.
+        sys.setswitchinterval(0.0005)
+        configure_logging(settings.log)
+
+        def ready(rooms: "Rooms") -> None:
+            print(
+                f"aftercall {VERSION} worker ready · log store {rooms.store.name} · "
+                f"vector index {rooms.index.name} · embedder {rooms.embedder.name} · "
+                f"{time.perf_counter() - started:.1f} s",
+                flush=True,
+            )
+
+        with (
+            one_line(settings.data.dir),
+            asyncio.Runner(loop_factory=loop_factory()) as runner,
+        ):
+            if args.once:
+                worked = runner.run(work_once(settings))
+                print(
+                    f"aftercall: learned from {worked.records:,} records · "
+                    f"{worked.pending:,} left to others",
+                    flush=True,
+                )
+            else:
+                with showing_life(settings.data.dir, self.name):
+                    runner.run(work(settings, ready))
+        return 0
+
+
+command = WorkerCommand()

@@ -1,0 +1,136 @@
+"""The nightly ingest of a service: started once a day as a process of its own, beside the service.
+
+It works on the store alone and gives way to those who wait for answers. Services that share a store
+start it in turn: each looks when the last one was, and only one can run at a time.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+from ingest.nightly.run import last_night
+from mongo.protocol import LogStore
+from service.config.environment import PREFIX, environment_of
+from service.config.settings import Settings
+from service.logs import log_event
+
+logger = logging.getLogger(__name__)
+
+SETTLE = timedelta(minutes=10)
+"""After the start, callers that waited for the service come first."""
+
+_AGAIN = timedelta(hours=1)
+"""Until a run is tried again that did not come to its end, or that another process has at hand."""
+
+_JITTER = 0.05
+"""Share of the wait by which it is drawn out, so that services started together do not meet."""
+
+_STOP_S = 5.0
+"""A run that is stopped ends after the statement at hand; whatever it had done holds."""
+
+BUSY = 75
+
+RunNight = Callable[[], Awaitable[int]]
+"""Runs the nightly ingest to its end; its exit code. Cancelled, it stops it."""
+
+
+@asynccontextmanager
+async def nightly(
+    settings: Settings,
+    store: LogStore,
+    *,
+    settle: timedelta = SETTLE,
+    run: RunNight | None = None,
+) -> AsyncIterator[None]:
+    """Have it run in the background until the block ends; a run at work is stopped then.
+
+    Args:
+        settings: how often, and on what; no run at all where that is 0.
+        store: remembers the last run, so that a restart neither repeats nor postpones one.
+        settle: least time from now to the first.
+        run: does it; a process of its own unless given.
+    """
+    every = timedelta(hours=settings.nightly.every_h)
+    if not every:
+        yield
+        return
+    done = run or (lambda: run_process(settings))
+    task = asyncio.create_task(_run(store, every, settle, done), name="nightly")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def run_process(settings: Settings) -> int:
+    """The nightly ingest in a process of its own, to its end; its exit code.
+
+    Raises:
+        OSError: no process can be had.
+    """
+    others = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "aftercall.cli", "nightly", "--background",
+        stdin=DEVNULL, stdout=DEVNULL,
+        env={
+            **others,
+            **environment_of(settings),
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        },
+        start_new_session=True,  # Ctrl-C at the terminal is the service's to handle
+    )  # fmt: skip
+    try:
+        return await process.wait()
+    finally:
+        await _stopped(process)
+
+
+async def _stopped(process: Process) -> None:
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        await asyncio.wait_for(asyncio.shield(process.wait()), _STOP_S)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def _run(store: LogStore, every: timedelta, settle: timedelta, run: RunNight) -> None:
+    least = settle
+    while True:
+        wait = max(least, await _until_due(store, every))
+        await asyncio.sleep(wait.total_seconds() * random.uniform(1, 1 + _JITTER))  # noqa: S311
+        if await _until_due(store, every) > timedelta(0):
+            continue  # another process has done it meanwhile
+        try:
+            status = await run()
+        except Exception as error:  # noqa: BLE001  # whatever it is, the next run may do better
+            log_event(logger, "the nightly run was not started", level="warning", error=error)
+            status = 1
+        if status not in (0, BUSY):
+            log_event(logger, "the nightly run failed", level="warning", status=status)
+        least = min(every, _AGAIN)
+
+
+async def _until_due(store: LogStore, every: timedelta) -> timedelta:
+    """Until the next run is due; not positive when it is overdue, or there was none."""
+    try:
+        last = await last_night(store)
+    except Exception as error:  # noqa: BLE001  # as above
+        log_event(logger, "the last nightly run is not known", level="warning", error=error)
+        last = None
+    if last is None:
+        return timedelta(0)
+    # A clock may have been set back.
+    return min(every, last.started_at + every - datetime.now(UTC))

@@ -1,0 +1,45 @@
+"""Both clients' methods for failure patterns and usage."""
+
+from typing import Any
+
+import pytest
+
+from aftercall.wire import FailurePattern, Usage
+from tests.sdk.loopback import Scripted
+
+PATTERN = {
+    "patternId": "p-1", "tool": {"toolName": "t"}, "category": "timeout", "signature": "slow",
+    "count": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({}, "GET /patterns"),
+        (
+            {"tool_name": "a/b", "server_name": "s", "category": "timeout", "limit": 3},
+            "GET /patterns?toolName=a%2Fb&serverName=s&category=timeout&limit=3",
+        ),
+    ],
+)
+async def test_patterns_are_asked_for_as_the_contract_says(
+    call: Any, scripted: Scripted, options: dict[str, Any], line: str
+) -> None:
+    """Without a filter the service's own defaults count."""
+    scripted.answers({"patterns": [PATTERN], "consolidatedAt": None})
+    [found] = await call("patterns", **options)
+    assert scripted.request[0] == line
+    assert isinstance(found, FailurePattern)
+    assert (found.pattern_id, found.count) == ("p-1", 3)
+
+
+async def test_usage_is_asked_for_by_window(call: Any, scripted: Scripted) -> None:
+    """The last day, unless another one is named."""
+    scripted.answers({"window": "24h"})
+    assert await call("usage") == Usage(window="24h")
+    assert scripted.request[0] == "GET /stats/usage?window=24h"
+    scripted.answers({"window": "30d", "totals": {"successes": 4, "failures": 1}})
+    found = await call("usage", "30d", limit=5)
+    assert scripted.request[0] == "GET /stats/usage?window=30d&limit=5"
+    assert found.totals.successes == 4

@@ -1,0 +1,148 @@
+"""A database that is away when the service starts, or goes away in the middle."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.mongo.mongo_server import MongoServer, executable
+from tests.service.running_service import aftercall, eventually, execution, failure, free_port
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(executable() is None, reason="nx-27017 is not installed (the extra `dev`)"),
+]
+
+PATIENCE = {"AFTERCALL_MONGO_CONNECT_TIMEOUT_S": "1", "AFTERCALL_MONGO_TIMEOUT_S": "2"}
+"""So that no test waits for the defaults."""
+
+
+@dataclass
+class Starting:
+    """`aftercall serve` that may not be ready yet."""
+
+    url: str
+    errors: list[str]
+
+    def ready(self) -> tuple[int, str]:
+        """Status and message of `/readyz`."""
+        answer = httpx2.get(f"{self.url}/readyz", timeout=30)
+        return answer.status_code, answer.json().get("error", {}).get("message", "")
+
+
+@contextmanager
+def starting(data_dir: Path, uri: str) -> Iterator[Starting]:
+    """The service on a log store at `uri`, listening; stopped at the end, with 0."""
+    port = free_port()
+    process = aftercall(
+        "serve", "--port", str(port), "--data-dir", str(data_dir), "--log-format", "json",
+        environ=PATIENCE | {"AFTERCALL_MONGO_URI": uri},
+    )  # fmt: skip
+    errors: list[str] = []
+    drain = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
+    drain.start()
+    service = Starting(f"http://127.0.0.1:{port}", errors)
+
+    def is_up() -> bool:
+        try:
+            return httpx2.get(f"{service.url}/healthz", timeout=5).status_code == 200
+        except httpx2.TransportError:
+            assert process.poll() is None, "".join(errors)
+            return False
+
+    try:
+        eventually(is_up)
+        yield service
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.wait(timeout=30)
+        drain.join(timeout=5)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+
+
+@contextmanager
+def mongo_at(folder: Path) -> Iterator[MongoServer]:
+    """A server that does not run yet."""
+    server = MongoServer(folder, free_port())
+    folder.mkdir()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def test_a_service_waits_for_its_database(tmp_path: Path) -> None:
+    """It lives and says what it waits for; when the database comes, it is ready by itself."""
+    with mongo_at(tmp_path / "mongo") as server, starting(tmp_path / "data", server.uri) as service:
+        eventually(lambda: "waiting" in service.ready()[1])
+        code, message = service.ready()
+        assert code == 503
+        assert f"waiting for the log store at 127.0.0.1:{server.port}" in message
+        record = execution()
+        answer = httpx2.post(f"{service.url}/executions", json=record)
+        assert answer.status_code == 503
+        assert int(answer.headers["retry-after"]) > 0
+        assert httpx2.get(f"{service.url}/healthz").status_code == 200
+        server.run()
+        eventually(lambda: service.ready()[0] == 200, timeout_s=60)
+        assert httpx2.post(f"{service.url}/executions", json=record).status_code == 202
+    told = [line for line in service.errors if "waiting for the log store at 127" in line]
+    assert 1 <= len(told) <= 2  # the phase, and the reason
+
+
+def test_credentials_of_a_database_are_never_said(tmp_path: Path) -> None:
+    """Neither to callers nor in the log."""
+    uri = f"mongodb://ann:opensesame@127.0.0.1:{free_port()}/?authSource=admin"
+    with starting(tmp_path, uri) as service:
+        eventually(lambda: "waiting" in service.ready()[1])
+        assert "opensesame" not in service.ready()[1]
+    assert "opensesame" not in "".join(service.errors)
+
+
+def test_a_database_that_goes_away_comes_back_by_itself(tmp_path: Path) -> None:
+    """503 with Retry-After meanwhile; what was acknowledged is there, and recording goes on."""
+    with mongo_at(tmp_path / "mongo") as server, starting(tmp_path / "data", server.uri) as service:
+        server.run()
+        eventually(lambda: service.ready()[0] == 200, timeout_s=60)
+        before, after = execution(), execution()
+        assert httpx2.post(f"{service.url}/executions", json=before).status_code == 202
+        server.kill()
+        answer = httpx2.post(f"{service.url}/executions", json=after, timeout=60)
+        assert answer.status_code == 503
+        assert int(answer.headers["retry-after"]) > 0
+        assert answer.json()["error"]["code"] == "store_unavailable"
+        question: dict[str, Any] = failure(toolName="never_seen")
+        asked = {k: v for k, v in question.items() if k not in {"executionId", "timestamp"}}
+        unknown = httpx2.post(f"{service.url}/suggest", json={"execution": asked}, timeout=60)
+        assert unknown.status_code == 503
+        _, message = eventually(lambda: (found := service.ready())[0] == 503 and found)
+        assert f"127.0.0.1:{server.port}" in message
+        assert httpx2.get(f"{service.url}/healthz").status_code == 200
+        server.run()
+        eventually(lambda: service.ready()[0] == 200, timeout_s=60)
+        assert httpx2.post(f"{service.url}/executions", json=after).status_code == 202
+        for record in (before, after):
+            found = httpx2.get(f"{service.url}/executions/{record['executionId']}")
+            assert found.status_code == 200
+
+
+def test_a_command_waits_for_half_a_minute_and_then_says_so(tmp_path: Path) -> None:
+    """In one line, for whoever schedules it."""
+    process = aftercall(
+        "rebuild", "--data-dir", str(tmp_path), "--log-level", "error",
+        environ=PATIENCE | {"AFTERCALL_MONGO_URI": f"mongodb://127.0.0.1:{free_port()}"},
+    )  # fmt: skip
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (1, "")
+    [line] = err.splitlines()
+    assert line.startswith("aftercall: ")
+    assert "127.0.0.1" in line
