@@ -1,0 +1,306 @@
+"""docker-compose.yml does what it promises, as far as it can be seen without an engine."""
+
+import os
+import re
+import socket
+import stat
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from aftercall.cli.frame import discover
+from service.config.environment import list_settings, read_settings, unknown_variables
+from tests.deploy.compose_file import (
+    ROOT,
+    UnsetError,
+    blanks,
+    example_environment,
+    read_compose,
+    variables,
+)
+
+OURS = ("service", "worker", "nightly")
+STORES = ("mongo", "qdrant")
+LASTING = (*STORES, *OURS)
+
+KNOWN_KEYS = {
+    "build", "cap_drop", "command", "cpus", "depends_on", "entrypoint", "environment",
+    "healthcheck", "hostname", "image", "init", "logging", "mem_limit", "network_mode", "ports",
+    "read_only", "restart", "security_opt", "stop_grace_period", "tmpfs", "user", "volumes",
+}  # fmt: skip
+"""Of the Compose specification, those that are used: a misspelt key would be none of them."""
+
+HEALTH_KEYS = {"test", "interval", "timeout", "retries", "start_period"}
+
+DURATION = re.compile(r"(\d+h)?(\d+m)?(\d+s)?")
+SIZE = re.compile(r"\d+[mg]")
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    return example_environment()
+
+
+@pytest.fixture
+def compose(environment: dict[str, str]) -> dict[str, Any]:
+    return read_compose(environment)
+
+
+@pytest.fixture
+def services(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = compose["services"]
+    return found
+
+
+def test_the_services_are_those_that_are_promised(compose: dict[str, Any]) -> None:
+    """Two stores, what prepares one of them, and three of ours."""
+    assert set(compose["services"]) == {*LASTING, "mongo-init"}
+    assert set(compose) - {key for key in compose if key.startswith("x-")} == {
+        "name", "services", "volumes",
+    }  # fmt: skip
+
+
+def test_every_key_is_one_of_the_specification(services: dict[str, dict[str, Any]]) -> None:
+    """And every value of the form that it wants."""
+    for name, service in services.items():
+        assert set(service) <= KNOWN_KEYS, name
+        assert SIZE.fullmatch(service["mem_limit"]), name
+        assert isinstance(service["cpus"], int | float), name
+        assert all(isinstance(value, str) for value in service["environment"].values()), name
+        for key in ("command", "entrypoint", "tmpfs", "volumes", "ports"):
+            assert isinstance(service.get(key, []), list), (name, key)
+
+
+def test_every_image_is_pinned(services: dict[str, dict[str, Any]]) -> None:
+    """To a release, never to what is newest on the day."""
+    for service in services.values():
+        assert re.search(r":v?\d+\.\d+\.\d+(-[a-z]+)?$", service["image"])
+    assert services["mongo"]["image"] == services["mongo-init"]["image"]
+    assert len({services[name]["image"] for name in OURS}) == 1
+
+
+def test_nobody_is_root_and_nobody_can_become_it(services: dict[str, dict[str, Any]]) -> None:
+    """Fixed numbers, no capabilities, a root that cannot be written."""
+    for name, service in services.items():
+        user, group = service["user"].split(":")
+        assert int(user) > 0, name
+        assert int(group) > 0, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["read_only"] is True, name
+        for place in service["tmpfs"]:
+            path, _, options = place.partition(":")
+            assert path == "/tmp" or f"uid={user},gid={group},mode=0700" in options, name
+
+
+def test_what_lasts_is_restarted_checked_and_stopped_with_patience(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    """Health checks, restarts, time for an orderly end, and logs that do not fill the disk."""
+    for name in LASTING:
+        service = services[name]
+        assert service["restart"] == "unless-stopped"
+        health = service["healthcheck"]
+        assert set(health) == HEALTH_KEYS
+        assert health["test"][0] == "CMD"
+        for key in ("interval", "timeout", "start_period"):
+            assert DURATION.fullmatch(health[key]), (name, key)
+        assert DURATION.fullmatch(service["stop_grace_period"])
+        assert set(service["logging"]["options"]) == {"max-size", "max-file"}
+    # More than what the service gives to running requests.
+    shutdown = float(services["service"]["environment"]["AFTERCALL_SERVER_SHUTDOWN_S"])
+    assert int(services["service"]["stop_grace_period"].removesuffix("s")) > shutdown
+
+
+def test_signals_reach_every_process(services: dict[str, dict[str, Any]]) -> None:
+    """Ours by Docker's own init; mongo, whose command is a script, by becoming its last line."""
+    assert all(services[name]["init"] is True for name in OURS)
+    assert services["mongo"]["command"][0].splitlines()[-1].startswith("exec mongod ")
+
+
+def test_ours_wait_until_the_stores_are_ready(services: dict[str, dict[str, Any]]) -> None:
+    """For the health of what has one, and for the end of what ends."""
+    for name in OURS:
+        waits = {other: how["condition"] for other, how in services[name]["depends_on"].items()}
+        assert waits == {
+            "mongo": "service_healthy",
+            "mongo-init": "service_completed_successfully",
+            "qdrant": "service_healthy",
+        }
+    assert "healthcheck" not in services["mongo-init"]
+
+
+def test_only_the_service_can_be_reached_and_only_from_this_machine(
+    services: dict[str, dict[str, Any]], environment: dict[str, str]
+) -> None:
+    """Unless somebody says otherwise in .env."""
+    published = {name: service["ports"] for name, service in services.items() if "ports" in service}
+    assert published == {"service": ["127.0.0.1:8799:8799"]}
+    del environment["AFTERCALL_BIND"], environment["AFTERCALL_PORT"]
+    assert read_compose(environment)["services"]["service"]["ports"] == ["127.0.0.1:8799:8799"]
+
+
+def test_no_secret_is_in_the_file_and_none_may_be_missing(environment: dict[str, str]) -> None:
+    """What `.env.example` leaves blank must be set, and nothing else must."""
+    must = {name for name, kinds in variables().items() if ":?" in kinds}
+    assert must == blanks()
+    assert all(kinds == {":?"} for name, kinds in variables().items() if name in must)
+    for name in must:
+        with pytest.raises(UnsetError, match=r"set it in \.env"):
+            read_compose(environment | {name: ""})
+
+
+def test_the_example_environment_names_every_variable() -> None:
+    """No more and no fewer than the compose file reads."""
+    assert set(example_environment()) == set(variables())
+
+
+def test_what_is_durable_is_on_a_named_volume(compose: dict[str, Any]) -> None:
+    """And the only file of this folder that is mounted is there."""
+    mounted = {
+        name: [volume.split(":")[0] for volume in service.get("volumes", [])]
+        for name, service in compose["services"].items()
+    }
+    assert mounted["mongo"] == ["mongo"]
+    assert mounted["qdrant"] == ["qdrant"]
+    assert set(compose["volumes"]) == {"mongo", "qdrant"}
+    assert mounted["mongo-init"] == ["./deploy/mongo-init.js"]
+    assert (ROOT / "deploy" / "mongo-init.js").is_file()
+
+
+def test_the_commands_exist(services: dict[str, dict[str, Any]]) -> None:
+    """`aftercall` knows each of them."""
+    assert {services[name]["command"][0] for name in OURS} <= set(discover())
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_settings_exist_and_are_accepted(
+    services: dict[str, dict[str, Any]], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No misspelt variable, no impossible value."""
+    given = services[name]["environment"]
+    assert list(unknown_variables(given)) == []
+    for variable, value in given.items():
+        monkeypatch.setenv(variable, value)
+    settings = read_settings()
+    assert {row.variable for row in list_settings(settings)} >= set(given)
+    assert settings.qdrant.url == "http://qdrant:6333"
+    assert isinstance(settings.mongo.uri, SecretStr)
+
+
+def test_each_thing_is_done_in_one_place(
+    services: dict[str, dict[str, Any]], environment: dict[str, str]
+) -> None:
+    """The service leaves learning to the worker, and the night to its own container."""
+    told = services["service"]["environment"]
+    assert told["AFTERCALL_INDEXING_HERE"] == "false"
+    assert float(told["AFTERCALL_NIGHTLY_EVERY_H"]) == 0
+    assert services["nightly"]["command"] == ["nightly", "--every", "24h"]
+    # All three mean the same stores.
+    shared = [
+        {k: v for k, v in services[name]["environment"].items() if "MONGO" in k or "QDRANT" in k}
+        for name in OURS
+    ]
+    assert shared[0] == shared[1] == shared[2]
+    key = services["qdrant"]["environment"]["QDRANT__SERVICE__API_KEY"]
+    assert shared[0]["AFTERCALL_QDRANT_API_KEY"] == key
+    assert (
+        services["mongo-init"]["environment"]["MONGO_PASSWORD"] in shared[0]["AFTERCALL_MONGO_URI"]
+    )
+
+
+def test_the_script_that_prepares_mongo_is_given_what_it_reads(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    """Every variable of its environment, and the replica set that the address names."""
+    script = (ROOT / "deploy" / "mongo-init.js").read_text(encoding="utf-8")
+    [named] = re.findall(r"const \{ ([A-Z_, ]+) \} = process\.env", script)
+    assert set(named.split(", ")) <= set(services["mongo-init"]["environment"])
+    assert '_id: "rs0"' in script
+    assert "--replSet rs0 " in services["mongo"]["command"][0]
+    assert "replicaSet=rs0" in services["worker"]["environment"]["AFTERCALL_MONGO_URI"]
+    assert (
+        services["mongo-init"]["environment"]["MONGO_HOST"].split(":")[0]
+        == services["mongo"]["hostname"]
+    )
+
+
+def test_mongo_starts_with_a_private_key_file(
+    services: dict[str, dict[str, Any]], tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Its command, run as it is written but for the place: twice, as after a restart."""
+    mongo = services["mongo"]
+    mongod = tmp_path / "bin" / "mongod"
+    mongod.parent.mkdir()
+    mongod.write_text('#!/bin/bash\necho "$@"\necho "${MONGO_REPLICA_KEY:-no key}"\n')
+    mongod.chmod(0o755)
+    [script] = mongo["command"]
+    command = [*mongo["entrypoint"], script.replace("/data/configdb", str(tmp_path))]
+    for _ in range(2):
+        ran = subprocess.run(
+            command,
+            env=mongo["environment"] | {"PATH": f"{mongod.parent}:{os.environ['PATH']}"},
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        told, key = ran.stdout.splitlines()
+        assert f"--keyFile {tmp_path}/keyfile" in told
+        assert key == "no key"
+        keyfile = tmp_path / "keyfile"
+        assert stat.S_IMODE(keyfile.stat().st_mode) == 0o400
+        assert keyfile.read_text() == environment["AFTERCALL_MONGO_REPLICA_KEY"]
+
+
+@contextmanager
+def answering(status: int) -> Iterator[int]:
+    """A server on a free port that answers everything with one status."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # its name there
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def checked(test: list[str], port: int, environment: dict[str, str] | None = None) -> int:
+    """The exit status of a health check, asked at another port."""
+    command = [word.replace("6333", str(port)) for word in test[1:]]
+    return subprocess.run(
+        command, env={**os.environ, **(environment or {})}, check=False, capture_output=True
+    ).returncode
+
+
+def test_qdrants_health_check_tells_ready_from_not(services: dict[str, dict[str, Any]]) -> None:
+    """With nothing but what its image has: bash, head and grep."""
+    test = services["qdrant"]["healthcheck"]["test"]
+    for status, expected in ((200, 0), (503, 1)):
+        with answering(status) as port:
+            assert checked(test, port) == expected
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        closed = listener.getsockname()[1]
+    assert checked(test, closed) != 0
+
+
+def test_the_services_health_check_tells_ready_from_not(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    """The image has no curl; Python asks."""
+    test = services["service"]["healthcheck"]["test"]
+    for status, expected in ((200, 0), (503, 1)):
+        with answering(status) as port:
+            assert checked(test, port, {"AFTERCALL_SERVER_PORT": str(port)}) == expected

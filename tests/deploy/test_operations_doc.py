@@ -1,0 +1,129 @@
+"""docs/operations.md names what there is: tests, commands, settings, collections."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from aftercall.cli.frame import discover
+from mongo.mongodb.collections import DERIVED_NAMES, SHARED_NAMES
+from mongo.mongodb.layout import DERIVED_INDEXES, SHARED_INDEXES
+from service.config.environment import PREFIX, list_settings, read_settings
+from tests.deploy.compose_file import ROOT, variables
+
+TEXT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+
+FAULTS = (
+    "database away at start", "database away in the middle", "database slow", "database full",
+    "nightly run killed", "two nightly runs", "clock steps back", "index that disagrees",
+    "worker killed", "zombie worker", "rebuild killed", "export killed", "import killed",
+    "Qdrant away", "read-only",
+)  # fmt: skip
+"""What the matrix must have a row for."""
+
+
+def matrix() -> list[list[str]]:
+    """The rows of the fault matrix, a list of cells each."""
+    rows = TEXT.split("## Faults", 1)[1].splitlines()
+    return [
+        [cell.strip() for cell in row.strip("|").split(" | ")]
+        for row in rows
+        if row.startswith("|") and not row.startswith(("|---", "| fault |"))
+    ]
+
+
+@cache
+def names_in(path: Path) -> set[str]:
+    """The names of the tests in a file."""
+    return {
+        node.name
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+    }
+
+
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", TEXT)))
+
+
+@pytest.mark.parametrize(("file", "test"), NAMED)
+def test_every_test_of_the_fault_matrix_exists(file: str, test: str) -> None:
+    """A row that names none that is there shows nothing."""
+    assert (ROOT / file).is_file()
+    assert test in names_in(ROOT / file)
+
+
+def test_every_row_of_the_fault_matrix_names_a_test() -> None:
+    """What happens, what cures it, and what shows it."""
+    for row in matrix():
+        assert len(row) == 4, row[0]
+        assert all(row), row[0]
+        assert re.search(r"`tests/[\w/]+\.py::test_\w+`", row[3]), row[0]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_fault_matrix_has_every_fault(fault: str) -> None:
+    """Those that were promised."""
+    assert any(fault in row[0] for row in matrix())
+
+
+def test_the_commands_exist() -> None:
+    """Every `aftercall WORD` that it names."""
+    named = set(
+        re.findall(r"\baftercall ([a-z][a-z-]+)\b", "\n".join(re.findall(r"`[^`]+`", TEXT)))
+    )
+    assert named
+    assert named <= set(discover())
+
+
+def test_the_settings_exist() -> None:
+    """Every variable that it names is one of the settings, or of the compose file."""
+    named = set(re.findall(r"\bAFTERCALL_[A-Z_]+[A-Z]\b", TEXT))
+    known = {row.variable for row in list_settings(read_settings())} | set(variables())
+    assert named <= known
+    # `_KEPT_SHARE` behind the name of another of the same section.
+    for row in TEXT.splitlines():
+        if found := re.match(rf"\| `({PREFIX}[A-Z]+)_", row):
+            for short in re.findall(r"`(_[A-Z_]+)`", row):
+                assert f"{found[1]}{short}" in known
+
+
+def sharded() -> dict[str, list[str]]:
+    """The shard key of each collection that the commands shard."""
+    found: dict[str, list[str]] = {}
+    blocks = re.findall(
+        r"for \(const name of \[(.*?)\]\)\s+sh\.shardCollection\(.*?\{(.*?)\}", TEXT, re.DOTALL
+    )
+    for names, key in blocks:
+        for name in re.findall(r'"(\w+)"', names):
+            found[name] = re.findall(r"(\w+): 1", key)
+    return found
+
+
+def test_every_collection_is_sharded_or_said_to_be_small() -> None:
+    """None is forgotten, and none is named that is not there."""
+    left = re.search(r"read as a whole: ([A-Z_, ]+) stay", TEXT)
+    assert left is not None
+    names = {*SHARED_NAMES.values(), *DERIVED_NAMES.values()}
+    assert {*sharded(), *left[1].split(", ")} == names
+    assert not set(sharded()) & set(left[1].split(", "))
+
+
+def test_the_shard_keys_are_in_front_of_every_unique_index() -> None:
+    """Else MongoDB refuses to shard the collection."""
+    indexes = {
+        **{SHARED_NAMES[name]: found for name, found in SHARED_INDEXES.items()},  # type: ignore[index]
+        **{DERIVED_NAMES[name]: found for name, found in DERIVED_INDEXES.items()},  # type: ignore[index]
+    }
+    for name, key in sharded().items():
+        assert key[0] == "workspace"
+        for index in indexes.get(name, []):
+            if index.document.get("unique"):
+                assert list(index.document["key"])[: len(key)] == key, name
+
+
+def test_there_is_a_place_for_the_capacity_table() -> None:
+    """It is filled from the simulation of growth."""
+    assert "<!-- capacity -->" in TEXT
