@@ -1,0 +1,273 @@
+"""How the embedded service grows: `/suggest` from 10 k to 1 M executions, nightly, rebuild.
+
+    python bench/scale.py [--small DIR --large DIR] [--quick] [--write]
+
+Fills a small and a large data folder with the history of `bench/history.py` through a real
+`aftercall serve` (the large one takes a quarter of an hour), unless folders that are filled are
+named: those are copied and stay as they are. Then
+
+- both are served at once, and asked in turns about the same failures, so that what else the
+  machine does meets both: the ratio of the medians is the figure;
+- `aftercall nightly` runs over the large one, in a process of its own whose memory is watched;
+- `aftercall rebuild` runs over a store of many distinct documents, and the embedder is timed over
+  the very texts that it had to embed, by itself, in the same run.
+
+`--write` puts `scale.md` and `scale.json` into `docs/figures/`.
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
+
+from bench import history  # noqa: E402  # needs the line above
+from bench.processes import run_watched  # noqa: E402  # as above
+from bench.service import Service, ask, load, percentiles, say, serving  # noqa: E402  # as above
+from embeddings.factory import open_embedder  # noqa: E402  # as above
+from embeddings.model_files import default_cache_dir  # noqa: E402  # as above
+from mongo.sqlite import open_sqlite_store  # noqa: E402  # as above
+from retrieval.documents import Document  # noqa: E402  # as above
+
+SMALL, LARGE = 10_000, 1_000_000
+ROUNDS, QUESTIONS, WARM_UP = 8, 50, 20
+EMBED_BATCH = 64
+"""As `ingest.indexer`."""
+
+FIGURES = ROOT / "docs" / "figures"
+
+Json = dict[str, Any]
+
+
+def filled(folder: Path, executions: int, given: Path | None) -> Path:
+    """A data folder with so many learned executions: a copy of a given one, or a new one."""
+    data = folder / f"data-{executions}"
+    if given is not None:
+        say(f"copying {given}")
+        shutil.copytree(given, data)
+        return data
+    say(f"recording {executions:,} executions")
+    with serving(data, folder / "fill.log") as service:
+        load(service, executions)
+        service.stop()
+    return data
+
+
+def growth(small: Path, large: Path, folder: Path, rounds: int) -> Json:
+    """Milliseconds of `/suggest` on both, asked in turns."""
+    count = rounds * QUESTIONS + WARM_UP
+    kinds = {
+        "new": list(history.new_failures(count)),
+        "repeated": list(history.repeated_failures(count)),
+    }
+    with ExitStack() as stack:
+        services: dict[str, Service] = {
+            name: stack.enter_context(serving(data, folder / f"{name}.log"))
+            for name, data in (("small", small), ("large", large))
+        }
+        found: Json = {"executions": {}, "documents": {}, "ms": {}, "ratios": {}}
+        for name, service in services.items():
+            status = service.status()
+            found["executions"][name] = status["executions"]
+            found["documents"][name] = status["documents"]
+        for kind, failures in kinds.items():
+            times: dict[str, list[float]] = {name: [] for name in services}
+            for service in services.values():
+                ask(service, failures[:WARM_UP], 0)
+            for number in range(rounds):
+                start = WARM_UP + number * QUESTIONS
+                for name, service in services.items():
+                    times[name] += ask(service, failures[start : start + QUESTIONS], 0)
+            found["ms"][kind] = {name: percentiles(each) for name, each in times.items()}
+            found["ratios"][kind] = statistics.median(times["large"]) / statistics.median(
+                times["small"]
+            )
+        found["memoryMiB"] = {name: service.rss_mib() for name, service in services.items()}
+        for service in services.values():
+            service.stop()
+    return found
+
+
+def nightly(large: Path, executions: int) -> Json:
+    """One nightly run over the whole log, from the beginning."""
+    say("running the nightly ingest")
+    done = run_watched("nightly", "--json", "--data-dir", str(large))
+    return {
+        "executions": executions,
+        "seconds": done.seconds,
+        "perSecond": executions / done.seconds,
+        "peakMiB": done.peak_mib,
+        "report": json.loads(done.output),
+    }
+
+
+def many_documents(folder: Path, documents: int) -> Path:
+    """A data folder of executions that share as little as executions can."""
+    data = folder / "data-documents"
+    say(f"recording executions of about {documents:,} distinct documents")
+    with serving(data, folder / "documents.log") as service:
+        connection = service.connect()
+        for batch in _batches(_distinct(documents // 2), 500):
+            connection.request(
+                "POST", "/executions", json.dumps(batch), {"content-type": "application/json"}
+            )
+            response = connection.getresponse()
+            receipt = json.loads(response.read())
+            if receipt.get("accepted") != len(batch):
+                raise RuntimeError(str(receipt)[:500])
+        connection.close()
+        while service.status()["pendingIndexing"]:
+            time.sleep(0.5)
+        service.stop()
+    return data
+
+
+def rebuilding(data: Path) -> Json:
+    """Documents a second of a whole rebuild, and of the embedder alone on their texts."""
+    say("rebuilding")
+    done = run_watched("rebuild", "--yes", "--data-dir", str(data))
+    texts, executions = asyncio.run(_texts(data))
+    say(f"embedding {len(texts):,} texts by themselves")
+    alone = asyncio.run(_embedding_alone(texts))
+    return {
+        "executions": executions,
+        "documents": len(texts),
+        "seconds": done.seconds,
+        "perSecond": len(texts) / done.seconds,
+        "executionsPerSecond": executions / done.seconds,
+        "peakMiB": done.peak_mib,
+        "embedderPerSecond": alone,
+        "share": len(texts) / done.seconds / alone,
+    }
+
+
+async def _texts(data: Path) -> tuple[list[str], int]:
+    async with await open_sqlite_store(data) as store:
+        texts: list[str] = []
+        after = ""
+        while rows := await store.scan_documents("default", after, 1_000):
+            texts += [Document.model_validate_json(row.data).text for row in rows]
+            after = rows[-1].document_id
+        return texts, (await store.counts()).executions
+
+
+async def _embedding_alone(texts: list[str]) -> float:
+    """Texts a second, in the batches of the indexer, over a sample of them."""
+    embedder = await open_embedder(
+        "all-MiniLM-L6-v2", cache_dir=default_cache_dir(), cache_size=0, threads=2
+    )
+    sample = texts[:: max(1, len(texts) // 4_000)]
+    await embedder.embed(sample[:EMBED_BATCH], "document")
+    started = time.perf_counter()
+    for start in range(0, len(sample), EMBED_BATCH):
+        await embedder.embed(sample[start : start + EMBED_BATCH], "document")
+    seconds = time.perf_counter() - started
+    await embedder.close()
+    return len(sample) / seconds
+
+
+def _distinct(count: int) -> Iterator[Json]:
+    """Executions of the history, each of a tool of its own: nothing is shared but the words."""
+    for number, execution in enumerate(history.executions(count, seed=23)):
+        yield execution | {"toolName": f"{execution['toolName']}_{number}"}
+
+
+def _batches(records: Iterator[Json], size: int) -> Iterator[list[Json]]:
+    batch: list[Json] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def page(figures: Json) -> str:
+    """The Markdown page: asked and measured."""
+    grown, night, again = figures["growth"], figures["nightly"], figures["rebuild"]
+    ms = grown["ms"]
+
+    def both(kind: str) -> str:
+        small, large = ms[kind]["small"]["p50"], ms[kind]["large"]["p50"]
+        return f"{grown['ratios'][kind]:.2f} ({small:.1f} ms to {large:.1f} ms)"
+
+    small, large = grown["executions"]["small"], grown["executions"]["large"]
+    limit = min(3_000.0, again["embedderPerSecond"])
+    rows = [
+        (f"`/suggest`, new failure: p50 at {large:,} to {small:,} executions", "at most 1.5",
+         both("new")),
+        ("`/suggest`, repeated failure: the same", "at most 1.5", both("repeated")),
+        (f"nightly over {night['executions']:,} executions", "under 10 min",
+         f"{night['seconds'] / 60:.1f} min ({night['perSecond']:,.0f} executions/s)"),
+        ("  its memory, largest seen", "under 1.5 GiB", f"{night['peakMiB'] / 1024:.2f} GiB"),
+        (f"rebuild of {again['documents']:,} distinct documents from {again['executions']:,} "
+         "executions", f"{limit:,.0f}/s (3,000 or the embedder's limit)",
+         f"{again['perSecond']:,.0f}/s ({again['share']:.0%} of the embedder alone)"),
+    ]  # fmt: skip
+    steps = night["report"].get("steps", [])
+    lines = [
+        "# Scale",
+        "",
+        f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, 2 shared cores, Python "
+        f"{platform.python_version()}, embedded stores. Made by `python bench/scale.py --write`; "
+        "everything measured is in `scale.json`.",
+        f"The history of `bench/history.py`: {grown['documents']['small']:,} distinct documents at "
+        f"{small:,} executions, {grown['documents']['large']:,} at {large:,}.",
+        "",
+        "| figure | asked | measured |",
+        "|---|---|---|",
+        *(f"| {what} | {asked} | {measured} |" for what, asked, measured in rows),
+        "",
+        f"Memory of the service that was asked: {grown['memoryMiB']['small']:,.0f} MiB with "
+        f"{small:,} executions, {grown['memoryMiB']['large']:,.0f} MiB with {large:,}.",
+        "",
+    ]
+    if steps:
+        lines += ["| step of the nightly run | seconds |", "|---|---|"]
+        lines += [f"| {step['name']} | {step['seconds']:.1f} |" for step in steps]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print, and write when told to."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--small", type=Path, help=f"a data folder with {SMALL:,} executions")
+    parser.add_argument("--large", type=Path, help=f"a data folder with {LARGE:,} executions")
+    parser.add_argument("--quick", action="store_true", help="a fiftieth, for trying it out")
+    parser.add_argument("--write", action="store_true", help="write docs/figures/scale.*")
+    args = parser.parse_args()
+    scale = 50 if args.quick else 1
+    with tempfile.TemporaryDirectory(prefix="aftercall-scale-") as name:
+        folder = Path(name)
+        small = filled(folder, SMALL // scale, args.small)
+        large = filled(folder, LARGE // scale, args.large)
+        say("asking both in turns")
+        grown = growth(small, large, folder, ROUNDS // (4 if args.quick else 1))
+        figures = {
+            "growth": grown,
+            "nightly": nightly(large, grown["executions"]["large"]),
+            "rebuild": rebuilding(many_documents(folder, 20_000 // scale)),
+        }
+    text = page(figures)
+    print(text)
+    if args.write:
+        (FIGURES / "scale.md").write_text(text, encoding="utf-8")
+        (FIGURES / "scale.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
