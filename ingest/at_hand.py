@@ -24,6 +24,8 @@ class AtHand:
     knowledge: Mapping[ToolKey, ToolKnowledge] = field(default_factory=dict)
     fitness: FitnessAtHand = field(default_factory=FitnessAtHand)
     health: HealthAtHand = field(default_factory=HealthAtHand)
+    learned_to: int | None = None
+    """A position above which nothing was learned from; None where nobody knows."""
 
     def share(self) -> float:
         """How much of what may be kept it takes, 0 to 1."""

@@ -6,7 +6,7 @@ Loading is I/O; learning is pure and runs in a thread beside the event loop.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aftercall.wire import Execution
@@ -40,7 +40,11 @@ from retrieval.recovery import workspace_wide
 from retrieval.standing import ANYBODY
 
 _SESSION_CALLS = 50
-"""Calls of one tool in one session, before the batch's own, that mining looks back on."""
+"""Calls of one tool in one session, learned before the batch's own, that mining looks back on."""
+
+_LATE = 10_000
+"""Positions by which what was learned may be ahead of a batch, where it is not known how far it is:
+a store that several processes write to gives out positions before a record is there."""
 
 log = logging.getLogger("aftercall.indexer")
 
@@ -78,10 +82,17 @@ async def load_batch(
     store: LogStore,
     memory: Memory,
     at_hand: Mapping[ToolKey, ToolKnowledge],
+    learned_to: int | None = None,
 ) -> BatchMaterial:
     """Read what is known about the tools, sessions and documents of a batch.
 
-    `at_hand` is knowledge that is known to equal the store's; it is learned into in place.
+    Args:
+        executions: in the order of their positions.
+        outcomes: of suggestions.
+        store: is read.
+        memory: has the registered tools.
+        at_hand: knowledge that is known to equal the store's; it is learned into in place.
+        learned_to: as `learned_to` said after the batch before; None where nobody knows.
     """
     issued = [(each, await _issued(store, each)) for each in outcomes]
     known_issued = [(outcome, suggestion) for outcome, suggestion in issued if suggestion]
@@ -92,7 +103,7 @@ async def load_batch(
         knowledge[tool] = at_hand.get(tool) or await _knowledge(tool, store)
         registered = await memory.tool(tool)
         schema_hashes[tool] = registered.tool.schema_hash if registered else None
-    sessions = await _sessions(executions, store)
+    sessions = await _sessions(executions, store, learned_to)
     learning = {tool for tool, _ in sessions} | {issued.tool for _, issued in known_issued}
     for everywhere in {workspace_wide(tool.workspace) for tool in learning}:
         knowledge[everywhere] = at_hand.get(everywhere) or await _knowledge(everywhere, store)
@@ -107,6 +118,14 @@ async def load_batch(
         sessions=sessions,
         documents=await _documents(executions, readings, store),
     )
+
+
+def learned_to(executions: Sequence[StoredExecution], before: int | None) -> int | None:
+    """A position above which nothing was learned from, after these executions have been."""
+    if not executions:
+        return before
+    last = executions[-1].position
+    return last + _LATE if before is None else max(before, last)
 
 
 def learn_batch(material: BatchMaterial) -> LearnedBatch:
@@ -160,7 +179,10 @@ def _learn_one(material: BatchMaterial, stored: StoredExecution) -> Document:
 
 
 def _learn_repairs(material: BatchMaterial) -> Iterable[RepairRow]:
-    """Repairs whose later-arrived half is in this batch: so each is counted exactly once."""
+    """Repairs of which a half is in this batch, where all else was learned from before.
+
+    So each is counted exactly once: with the half that is learned from last, whichever came first.
+    """
     in_batch = {each.position for each in material.executions}
     for (tool, session), calls in material.sessions.items():
         stored = {each.execution.execution_id: each for each in calls}
@@ -171,7 +193,7 @@ def _learn_repairs(material: BatchMaterial) -> Iterable[RepairRow]:
             continue
         for repair in repairs:
             pair = (repair.failed.execution_id, repair.mended.execution_id)
-            if max(stored[each].position for each in pair) in in_batch:
+            if any(stored[each].position in in_batch for each in pair):
                 mended = stored[repair.mended.execution_id]
                 schema_hash = mended.schema_hash or material.schema_hashes[tool]
                 everywhere = material.knowledge[workspace_wide(tool.workspace)]
@@ -215,11 +237,12 @@ async def _knowledge(tool: ToolKey, store: LogStore) -> ToolKnowledge:
 
 
 async def _sessions(
-    executions: list[StoredExecution], store: LogStore
+    executions: list[StoredExecution], store: LogStore, known_to: int | None
 ) -> dict[tuple[ToolKey, str], list[StoredExecution]]:
-    """The batch's calls by tool and session, with the latest ones before; later ones are not ours.
+    """The batch's calls by tool and session, with the latest ones that were learned from.
 
-    The batch brings its own, however many: in a backlog the store's latest are not yet ours.
+    Those are before the batch, but for a batch with a late arrival. The batch brings its own,
+    however many: in a backlog the store's latest are not yet ours.
     """
     own: dict[tuple[ToolKey, str], list[StoredExecution]] = defaultdict(list)
     for stored in executions:
@@ -227,11 +250,15 @@ async def _sessions(
             own[stored.tool_key, stored.execution.session_id].append(stored)
     if not own:
         return {}
+    first = executions[0].position
+    until = executions[-1].position + _LATE if known_to is None else known_to
     calls: dict[tuple[ToolKey, str], list[StoredExecution]] = defaultdict(list)
-    for call in await store.session_calls(list(own), _SESSION_CALLS, executions[0].position):
+    for call in await store.session_calls(
+        list(own), _SESSION_CALLS, max(first, until + 1), learned=True
+    ):
         calls[call.tool_key, str(call.execution.session_id)].append(call)
     for key, seen in own.items():
-        calls[key].extend(seen)
+        calls[key] = sorted([*calls[key], *seen], key=lambda call: call.position)
     return {
         key: seen
         for key, seen in calls.items()

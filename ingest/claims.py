@@ -174,7 +174,7 @@ class Claims:
             return
         now = self._clock()
         self._offered = {each: until for each, until in self._offered.items() if until > now}
-        is_rebuilding = await self._is_rebuilding()
+        is_rebuilding = bool(self._holds) and await self._is_rebuilding()
         for workspace, hold in list(self._holds.items()):
             is_idle = workspace not in waiting and now - hold.used_at >= IDLE_S
             if is_idle or is_rebuilding:

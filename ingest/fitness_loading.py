@@ -45,10 +45,7 @@ class FitnessAtHand:
 async def load_marked(
     marks: Sequence[FailureRecord], store: LogStore
 ) -> dict[Call, StoredExecution]:
-    """The executions that marks are about, where they are stored and of the marked tool.
-
-    To be read before the queue of executions, or what arrives between could count as learned from.
-    """
+    """The executions that marks are about, where they were learned from."""
     wanted: dict[str, set[str]] = defaultdict(set)
     for mark in marks:
         if mark.execution_id is not None:
@@ -56,7 +53,7 @@ async def load_marked(
     return {
         (stored.tool_key, stored.execution.execution_id): stored
         for workspace, ids in wanted.items()
-        for stored in await store.get_executions(workspace, sorted(ids))
+        for stored in await store.get_executions(workspace, sorted(ids), learned=True)
     }
 
 
@@ -72,7 +69,7 @@ async def load_fitness(
     """Read what is known of the tools, calls and scenarios of a batch.
 
     Args:
-        executions: the batch's, oldest first: all that wait up to the last of them.
+        executions: the batch's, oldest first.
         marks: the batch's.
         marked: of `load_marked`.
         health: of the same batch, before it is learned into: its corrections and readings.
@@ -114,20 +111,18 @@ async def _counted(
 
     What was corrected before is taken from the latest corrections that the tool's health remembers.
     """
-    first = executions[0].position if executions else None
+    own = {(each.tool_key, each.execution.execution_id) for each in executions}
     corrected = [each.stored for each in health.corrections]
     called = dict(marked) | {
         (each.tool_key, each.execution.execution_id): each for each in corrected
-    }
-    before = {
-        call: stored for call, stored in called.items() if first is None or stored.position < first
     }
     counted = {
         call: Counted(
             stored.execution.tool_version or NO_VERSION,
             "failure" if _was_corrected(call, health) else stored.execution.outcome,
         )
-        for call, stored in before.items()
+        for call, stored in called.items()
+        if call not in own
     }
     ids: dict[str, set[str]] = defaultdict(set)
     for each in [*executions, *corrected]:

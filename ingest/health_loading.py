@@ -61,17 +61,14 @@ class CorrectionsOfBatch:
 async def load_corrected(
     corrections: Sequence[CorrectionRecord], store: LogStore
 ) -> dict[ExecutionKey, StoredExecution]:
-    """The executions that corrections are about, where they are stored.
-
-    To be read before the queue of executions, or what arrives between could count as learned from.
-    """
+    """The executions that corrections are about, where they were learned from."""
     wanted: dict[str, set[str]] = defaultdict(set)
     for each in corrections:
         wanted[each.workspace].add(each.execution_id)
     return {
         (workspace, stored.execution.execution_id): stored
         for workspace, ids in wanted.items()
-        for stored in await store.get_executions(workspace, sorted(ids))
+        for stored in await store.get_executions(workspace, sorted(ids), learned=True)
     }
 
 
@@ -89,14 +86,11 @@ async def tie_corrections(
     Args:
         corrections: the batch's.
         corrected: of `load_corrected`.
-        executions: the batch's, oldest first: all that wait up to the last of them.
+        executions: the batch's.
         store: asked for earlier corrections of these executions.
     """
-    first = executions[0].position if executions else None
-    # What is stored behind the batch waits for its own one, and finds the correction untied.
-    known = {
-        key: stored for key, stored in corrected.items() if first is None or stored.position < first
-    }
+    # What is in no batch yet waits for its own one, and finds the correction untied.
+    known = dict(corrected)
     ids: dict[str, list[str]] = defaultdict(list)
     for stored in executions:
         known[stored.workspace, stored.execution.execution_id] = stored

@@ -18,13 +18,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-import numpy as np
-from numpy.typing import NDArray
-
 from embeddings.protocol import Embedder
-from embeddings.terms import terms_text
 from ingest.at_hand import MAX_TOOLS, AtHand, Conditions, Hands
-from ingest.batch import BatchMaterial, LearnedBatch, learn_batch, load_batch
+from ingest.batch import BatchMaterial, LearnedBatch, learn_batch, learned_to, load_batch
 from ingest.claims import Claims
 from ingest.derived import derive_documents
 from ingest.fitness import FitnessMaterial, LearnedFitness, learn_fitness
@@ -32,11 +28,11 @@ from ingest.fitness_loading import load_fitness, load_marked
 from ingest.health import HealthMaterial, LearnedHealth, learn_health
 from ingest.health_loading import load_corrected, load_health, tie_corrections
 from ingest.queue_worker import QueueWorker
+from ingest.vectors import VectorKeeper
 from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import LogStore
-from mongo.records import DocumentRow, IndexCommit, Lease
-from retrieval.documents import Document
-from retrieval.index.protocol import IndexPoint, VectorIndex
+from mongo.records import IndexCommit, Lease
+from retrieval.index.protocol import VectorIndex
 from retrieval.memory import Memory
 
 BATCH = 1000
@@ -45,12 +41,13 @@ REGISTERED_BATCH = 250
 """Changed tools, and promotions, per commit: they are large, and executions wait behind them."""
 CORRECTED_BATCH = 100
 """Corrections per commit: each brings its whole execution, which may be as large as a request."""
-EMBED_BATCH = 64
-"""Documents per round of the model: a fraction of a second, so that few wait for many."""
 SHARED_POLL_S = 0.25
-"""How often it is looked for what other processes stored."""
+"""How often it is looked for executions that other processes stored."""
 POLL_S = 1.0
 """The same where nobody else stores anything, but for what a nightly run queues."""
+_LOOK_S = 2.0
+"""How often the other queues are looked at where nobody wakes us: what others put into those is
+learned by themselves, unless we have the workspace."""
 _LEASE_S = 15.0
 _PAUSE_S = 0.1
 _SETTLED_S = 1.0
@@ -89,14 +86,13 @@ class Indexer:
     ) -> None:
         self._store = store
         self._memory = memory
-        self._index = index
-        self._embedder = embedder
         self._on_axes = on_axes
         self._own_claims = claims is None
         self._claims = claims or Claims(store, ttl=_LEASE_S, is_shared=False)
         self._hands = Hands()
-        self._generation: int | None = None
-        """That whose vectors the index has."""
+        self._vectors = VectorKeeper(
+            store=store, index=index, embedder=embedder, claims=self._claims
+        )
         self._committing: asyncio.Future[None] | None = None
         self._learner = QueueWorker(
             "learning",
@@ -104,20 +100,22 @@ class Indexer:
             step=self._learn,
             after=self._after_learning,
             poll=poll,
+            glance=store.has_arrivals,
+            look=_LOOK_S,
         )
-        self._vectors = QueueWorker(
-            "embedding", queued=store.queued_workspaces, step=self._embed, after=_nothing
+        self._embedding = QueueWorker(
+            "embedding", queued=store.queued_workspaces, step=self._vectors.step, after=_nothing
         )
 
     @property
     def problem(self) -> str | None:
         """Why indexing stands still; None while all is well."""
-        return self._learner.problem or self._vectors.problem
+        return self._learner.problem or self._embedding.problem
 
     def start(self) -> None:
         """Begin to work off the queues in the background."""
         self._learner.start()
-        self._vectors.start()
+        self._embedding.start()
 
     def wake(self) -> None:
         """Say that something new was stored."""
@@ -125,7 +123,7 @@ class Indexer:
 
     def switched(self, generation: int) -> None:
         """What was learned is another one's, and the index has the vectors of this generation."""
-        self._generation = generation
+        self._vectors.switched(generation)
         self._hands.drop()
         self._learner.wake()
 
@@ -135,7 +133,7 @@ class Indexer:
         if self._committing is not None:
             # It goes on when the learner is stopped in the middle; the store is closed after us.
             await asyncio.wait([self._committing])
-        await self._vectors.close()
+        await self._embedding.close()
         if self._own_claims:
             await self._claims.close()
 
@@ -186,7 +184,7 @@ class Indexer:
             StoreError, VectorIndexError, EmbeddingError: what went wrong in one of them; it can be
                 done again.
         """
-        return await self._vectors.round()
+        return await self._embedding.round()
 
     async def _is_kept_waiting(self) -> bool:
         """Whether somebody has a workspace with work of whom it is not known yet that it lives."""
@@ -233,8 +231,9 @@ class Indexer:
         # Taken out while it is changed: when anything fails, it is read anew from the store.
         at_hand = self._hands.take(workspace, conditions)
         material = await load_batch(
-            executions, outcomes, store=store, memory=self._memory, at_hand=at_hand.knowledge
-        )
+            executions, outcomes, store=store, memory=self._memory, at_hand=at_hand.knowledge,
+            learned_to=at_hand.learned_to,
+        )  # fmt: skip
         said = await tie_corrections(corrections, corrected, executions, store)
         health = await load_health(
             executions, said.tied, material.readings, [tool for tool, _ in marked],
@@ -271,6 +270,7 @@ class Indexer:
             dict(islice(knowledge, MAX_TOOLS)),
             at_hand.fitness.after(fitness, fared.removed),
             at_hand.health.after(health),
+            learned_to(executions, at_hand.learned_to),
         )
         self._hands.put(workspace, conditions, kept)
         for named in felt.named_axes:
@@ -285,69 +285,15 @@ class Indexer:
         changed = [(row.workspace, row.document_id) for row in commit.documents]
         self._memory.forget_documents([*changed, *commit.removed])
         if commit.removed or any(row.is_new for row in commit.documents):
-            self._vectors.wake()
+            self._embedding.wake()
 
     async def _after_learning(self, queued: Sequence[str]) -> None:
         if queued:
-            self._vectors.wake()  # what another process learned may be left to us to embed
+            self._embedding.wake()  # what another process learned may be left to us to embed
         try:
             await self._claims.tend(queued)
         except StoreError as error:
             log.warning("workspaces were not given back yet: %s", error)
-
-    async def _embed(self, workspace: str) -> int:
-        async with self._claims.using(workspace) as lease:
-            if lease is None or not await self._is_index_current():
-                return 0
-            gone = await self._store.removed_documents(workspace, BATCH)
-            if gone:
-                removed = [each.document_id for each in gone]
-                await self._index.delete(removed)
-                await self._mend(workspace, lease, dict.fromkeys(removed))
-                await self._store.mark_removed(gone)
-            rows = await self._store.pending_vectors(workspace, EMBED_BATCH)
-            if rows:
-                await self._upsert(rows)
-                await self._mend(workspace, lease, {row.document_id: row.data for row in rows})
-                await self._store.mark_embedded(rows)
-            return len(rows) + len(gone)
-
-    async def _is_index_current(self) -> bool:
-        """Whether the index has the vectors of what is stored; not before a switch was noticed."""
-        generation = await self._store.generation()
-        if self._generation is None:
-            self._generation = generation
-        return generation == self._generation
-
-    async def _upsert(self, rows: Sequence[DocumentRow]) -> None:
-        documents = [Document.model_validate_json(row.data) for row in rows]
-        vectors = await self._embedder.embed([each.text for each in documents], "document")
-        points = [
-            _point(row, document, vector)
-            for row, document, vector in zip(rows, documents, vectors, strict=True)
-        ]
-        await self._index.upsert(points)
-
-    async def _mend(self, workspace: str, lease: Lease, written: dict[str, bytes | None]) -> None:
-        """Undo what was written into the index too late, after another process had gone on.
-
-        The index knows no leases. Whoever was stopped in the middle may have put an old text in the
-        place of a newer one; it sees so afterwards, and writes what is stored now, until it is so.
-        """
-        while written and not self._claims.is_held(lease):
-            stored = {
-                row.document_id: row
-                for row in await self._store.get_documents(workspace, list(written))
-            }
-            changed = {
-                each: stored.get(each) for each, data in written.items()
-                if data != (stored[each].data if each in stored else None)
-            }  # fmt: skip
-            await self._index.delete([each for each, row in changed.items() if row is None])
-            there = [row for row in changed.values() if row is not None]
-            if there:
-                await self._upsert(there)
-            written = {each: row.data if row else None for each, row in changed.items()}
 
 
 class _Since:
@@ -374,16 +320,3 @@ def _learn(
     material: BatchMaterial, fitness: FitnessMaterial, health: HealthMaterial
 ) -> tuple[LearnedBatch, LearnedFitness, LearnedHealth]:
     return learn_batch(material), learn_fitness(fitness), learn_health(health)
-
-
-def _point(row: DocumentRow, document: Document, vector: NDArray[np.float32]) -> IndexPoint:
-    return IndexPoint(
-        document_id=document.document_id,
-        workspace=row.workspace,
-        kind=document.kind,
-        server_name=document.server_name,
-        tool_name=document.tool_name,
-        vector=vector,
-        terms=terms_text(document.text) if document.terms is None else document.terms,
-        version=document.version,
-    )

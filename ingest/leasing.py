@@ -203,11 +203,15 @@ class LeaseKeeper:
             return False
         asked = self._clock()
         beaten = await self._store.beat_lease(held)
-        if self._lease is not held:  # given back or taken anew meanwhile
+        now = self._lease
+        if now is None or now.token != held.token:  # given back or taken anew meanwhile
             return self.is_held
-        self._lease = beaten
-        if beaten is not None:
-            self._confirmed = asked
+        if beaten is None:
+            self._lease = None
+        else:
+            # Answers may come in another order than they were asked for.
+            self._lease = max(now, beaten, key=lambda each: each.beat)
+            self._confirmed = max(self._confirmed, asked)
         return self.is_held
 
     async def give_back(self) -> None:
@@ -232,21 +236,46 @@ class LeaseKeeper:
                 retire(self._holder)
 
     async def _beat(self) -> None:
-        pause = self._ttl / _BEATS
-        while True:
-            await asyncio.sleep(pause)
-            if not self.is_held:
-                why = f"no sign of life came through for {self._ttl:g} s"
-                break
-            try:
-                if not await self.beat():
-                    why = "another process has it"
+        """Beat as long as it is held.
+
+        A beat that gets no answer does not hold up the next one: where the store is slow, or a
+        connection hangs, it is the later one that keeps the lease.
+        """
+        period = self._ttl / _BEATS
+        pause = period
+        under_way: set[asyncio.Task[bool]] = set()
+        try:
+            while True:
+                await asyncio.sleep(pause)
+                if not self.is_held:
                     break
-                pause = self._ttl / _BEATS
-            except StoreError as error:
-                log.warning("the lease %s could not be kept alive yet: %s", self.name, error)
-                pause = self._ttl / (4 * _BEATS)
+                began = time.monotonic()
+                beat = asyncio.create_task(self._try_beat(), name=f"beat of {self.name}")
+                under_way.add(beat)
+                beat.add_done_callback(under_way.discard)
+                await asyncio.wait([beat], timeout=period)
+                is_failed = beat.done() and not beat.result()
+                spent = time.monotonic() - began
+                pause = period / 4 if is_failed else max(0.0, period - spent)
+        finally:
+            for beat in under_way:
+                beat.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+        why = (
+            "another process has it"
+            if self._lease is None
+            else f"no sign of life came through for {self._ttl:g} s"
+        )
         log.warning("the lease %s is lost: %s", self.name, why)
+
+    async def _try_beat(self) -> bool:
+        """Beat once; whether the store answered."""
+        try:
+            await self.beat()
+        except StoreError as error:
+            log.warning("the lease %s could not be kept alive yet: %s", self.name, error)
+            return False
+        return True
 
     async def _stop_beating(self) -> None:
         task, self._beating = self._beating, None

@@ -27,6 +27,9 @@ class QueueWorker:
         step: works off one batch of a workspace's durable queue; returns how many items that were.
         after: called after each round with the workspaces that it had; is not to raise.
         poll: seconds after which it is looked again without being woken; None for never.
+        glance: tells cheaply whether most of what can be queued is. Where it is given it is polled,
+            and the queues themselves only when it says so, or each `look` seconds.
+        look: seconds.
     """
 
     def __init__(
@@ -37,12 +40,16 @@ class QueueWorker:
         step: Callable[[str], Awaitable[int]],
         after: Callable[[Sequence[str]], Awaitable[None]],
         poll: float | None = None,
+        glance: Callable[[], Awaitable[bool]] | None = None,
+        look: float = 0.0,
     ) -> None:
         self._name = name
         self._queued = queued
         self._step = step
         self._after = after
         self._poll = poll
+        self._glance = glance
+        self._look = look
         self._work = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._problems: dict[str | None, str] = {}
@@ -120,12 +127,25 @@ class QueueWorker:
         return done, failed
 
     async def _wait(self) -> None:
+        """Until it is worth to look at the queues again."""
+        look_at = time.monotonic() + self._look
+        while not await self._is_woken():
+            if self._rest or self._glance is None or time.monotonic() >= look_at:
+                return
+            try:
+                if await self._glance():
+                    return
+            except Exception:  # noqa: BLE001  # looking at the queues says what is wrong
+                return
+
+    async def _is_woken(self) -> bool:
+        """Whether it was, before the next poll was due."""
         waits = [each for each in (self._poll, _RETRY_S if self._rest else None) if each]
         try:
             async with asyncio.timeout(min(waits, default=None)):
-                await self._work.wait()
+                return await self._work.wait()
         except TimeoutError:
-            return
+            return False
 
     def _tell(self, failed: dict[str, Exception]) -> None:
         """One line for each thing that went wrong, however many workspaces it stops."""

@@ -2,7 +2,8 @@
 
 Whoever answers goes on meanwhile, with what it had. Nobody else learns: the rebuild holds the
 leases of all workspaces, and everything that arrives is learned by it, or right after it. Killed at
-any point it leaves a shadow and half an index that nobody looks at; the next one removes them.
+any point it leaves a shadow and half an index that nobody looks at; the next one, or a service that
+starts, removes them.
 """
 
 import asyncio

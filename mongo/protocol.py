@@ -21,6 +21,7 @@ from mongo.records import (
     IssuedSuggestion,
     JudgedSuggestion,
     KnowledgeRow,
+    Lease,
     NewExecution,
     PatternRow,
     PromotionEvent,
@@ -67,9 +68,12 @@ class LogStore(Upkeep, Protocol):
         ...
 
     async def get_executions(
-        self, workspace: str, execution_ids: Sequence[str]
+        self, workspace: str, execution_ids: Sequence[str], *, learned: bool = False
     ) -> list[StoredExecution]:
-        """Those of the executions that exist, in the order of the ids; without input schemas."""
+        """Those of the executions that exist, in the order of the ids; without input schemas.
+
+        With `learned`, only those learned from.
+        """
         ...
 
     async def latest_call(
@@ -93,11 +97,16 @@ class LogStore(Upkeep, Protocol):
         ...
 
     async def session_calls(
-        self, sessions: Sequence[tuple[ToolKey, str]], limit: int, before: int = MAX_INTEGER
+        self,
+        sessions: Sequence[tuple[ToolKey, str]],
+        limit: int,
+        before: int = MAX_INTEGER,
+        *,
+        learned: bool = False,
     ) -> list[StoredExecution]:
         """The latest `limit` calls of each tool in each session, oldest arrival first.
 
-        Only those of a position below `before`.
+        Only those of a position below `before`; with `learned`, only those learned from.
         """
         ...
 
@@ -108,6 +117,10 @@ class LogStore(Upkeep, Protocol):
 
         A store may leave out one whose queue has been filled within the last half second.
         """
+        ...
+
+    async def has_arrivals(self) -> bool:
+        """Whether an execution waits in any workspace: cheap enough to be asked all the time."""
         ...
 
     async def pending(self, workspace: str, limit: int) -> list[StoredExecution]:
@@ -350,8 +363,13 @@ class LogStore(Upkeep, Protocol):
         """The usage of these tools on these days, in their order; the unknown are left out."""
         ...
 
-    async def put_usage(self, rows: Sequence[UsageRow]) -> None:
-        """Keep the usage of tools on days, in the place of what was known of the same day."""
+    async def put_usage(self, rows: Sequence[UsageRow], lease: Lease | None = None) -> None:
+        """Keep the usage of tools on days, in the place of what was known of the same day.
+
+        Raises:
+            StoreFencedError: the lease, where one is given, is held no more, and somebody who took
+                it since may have written the same days; nothing of theirs was changed.
+        """
         ...
 
     async def scan_usage(
@@ -365,9 +383,17 @@ class LogStore(Upkeep, Protocol):
         ...
 
     async def put_patterns(
-        self, workspace: str, rows: Sequence[PatternRow], removed: Sequence[str] = ()
+        self,
+        workspace: str,
+        rows: Sequence[PatternRow],
+        removed: Sequence[str] = (),
+        lease: Lease | None = None,
     ) -> None:
-        """Keep patterns in the place of those of the same id, and drop the removed; at once."""
+        """Keep patterns in the place of those of the same id, and drop the removed; at once.
+
+        Raises:
+            StoreFencedError: the lease, where one is given, is held no more.
+        """
         ...
 
     async def list_patterns(self, workspace: str, limit: int) -> list[PatternRow]:
@@ -380,6 +406,10 @@ class LogStore(Upkeep, Protocol):
         """A fact about the store as a whole."""
         ...
 
-    async def put_fact(self, name: str, value: str) -> None:
-        """Set a fact about the store as a whole."""
+    async def put_fact(self, name: str, value: str, lease: Lease | None = None) -> None:
+        """Set a fact about the store as a whole.
+
+        Raises:
+            StoreFencedError: the lease, where one is given, is held no more.
+        """
         ...

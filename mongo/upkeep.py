@@ -5,6 +5,7 @@ next one (`open_shadow`) while the present one answers, and then switches (`adop
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, Self
@@ -134,6 +135,13 @@ class Upkeep(Protocol):
         ...
 
     # Archives
+
+    def still(self) -> AbstractAsyncContextManager[Self]:
+        """The store as it is at this moment, to be read until the block ends, where it can do that.
+
+        Else itself, which may change while it is read.
+        """
+        ...
 
     async def scan_archive(
         self, kind: str, after: JsonObject | None, limit: int

@@ -52,12 +52,12 @@ def _sentence(edit: Edit) -> str:
     if isinstance(edit, Clamp):
         return _bounds(place, edit)
     fields = {
-        name: _shown(value) if name in _AS_JSON else str(value) for name, value in edit if value
+        name: shown(value) if name in _AS_JSON else str(value) for name, value in edit if value
     }
     match edit:
         case Add() | Replace():
-            fields |= {"value": _shown(edit.value)}
-            fields |= {"before": _shown(edit.before)} if isinstance(edit, Replace) else {}
+            fields |= {"value": shown(edit.value)}
+            fields |= {"before": shown(edit.before)} if isinstance(edit, Replace) else {}
         case Respell():
             fields["style"] = _STYLES[edit.style]
         case Reformat():
@@ -89,7 +89,8 @@ def spoken(path: Path) -> str:
     return words
 
 
-def _shown(value: JsonValue) -> str:
+def shown(value: JsonValue) -> str:
+    """A value as JSON, cut."""
     if isinstance(value, str):
         value = value[: _MAX_VALUE + 1]
     text = canonical_json(value)

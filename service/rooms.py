@@ -18,10 +18,12 @@ from mongo.records import WITHOUT_STATISTICS
 from mongo.upkeep import ChangeFeed
 from retrieval.index.current import CurrentIndex
 from retrieval.index.opening import INDEX_FACT, index_name, open_index
+from retrieval.index.patience import Patience
 from retrieval.index.protocol import VectorIndex, VectorIndexError
 from retrieval.memory import Memory
 from retrieval.seedbook import SeedBook
 from service.config.settings import Settings
+from service.leftovers import remove_leftovers
 from service.logs import log_event
 from service.moving.unfinished import refuse_half_imported
 from service.stores import index_place, is_remote, open_store, where_index_is, where_store_is
@@ -144,6 +146,9 @@ async def open_rooms(
                 on_phase=on_phase,
                 patience_s=patience_s if is_remote(settings) else 0,
             )
+            await remove_leftovers(
+                store, index_place(settings), index.opened, settings.indexing.lease_s
+            )
             yield Rooms(
                 store=store,
                 embedder=embedder,
@@ -182,7 +187,9 @@ async def current_index_name(store: LogStore) -> str:
 
 async def _open_current(settings: Settings, store: LogStore, embedder: Embedder) -> CurrentIndex:
     name = await current_index_name(store)
-    return CurrentIndex(await open_named(settings, name, embedder), name)
+    # An embedded one is slow only where the machine is busy, and then no answer is soon enough.
+    patience = None if settings.qdrant.url is None else Patience()
+    return CurrentIndex(await open_named(settings, name, embedder), name, patience=patience)
 
 
 async def _prepare(

@@ -5,7 +5,6 @@ workspaces by leases; one that ends or is killed is followed by the others.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from service.garbage import settle_memory
 from service.learning import open_learning
 from service.logs import log_event
 from service.rooms import Rooms, open_rooms
-from service.stopping import first, stopped_by_signals
+from service.stopping import done_or_stopped, stopped_by_signals
 from service.waiting import COMMAND_PATIENCE_S, OnPhase
 
 logger = logging.getLogger(__name__)
@@ -57,11 +56,7 @@ async def work(settings: Settings, on_ready: Callable[[Rooms], None]) -> None:
             await asyncio.Event().wait()
 
     with stopped_by_signals() as stopping:
-        task = asyncio.create_task(learn(), name="worker")
-        await first(stopping, task)
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await done_or_stopped(stopping, learn())
     log_event(logger, "stopped")
 
 

@@ -1,17 +1,20 @@
 """What every step of a night is given: the store, the model when it is needed, who still holds it.
 
-Steps call `check` before they write: whoever has lost the lease must not go on, for another one
-does.
+Steps write through it: whoever has lost the lease must not go on, for another one does. The store
+looks again in the step that writes, since a process may be stopped between a look and its write.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from aftercall.errors import AftercallError
 from embeddings.protocol import Embedder
+from mongo.errors import StoreFencedError
 from mongo.protocol import LogStore
+from mongo.records import Lease, PatternRow, UsageRow
 from retrieval.memory import Memory
 
 
@@ -25,6 +28,11 @@ class Keeper(Protocol):
     @property
     def is_held(self) -> bool:
         """Whether it is, for sure."""
+        ...
+
+    @property
+    def lease(self) -> Lease | None:
+        """What the store checks of it; None while it is not held."""
         ...
 
 
@@ -80,10 +88,7 @@ class Night:
             NightlyLostError: the lease is lost.
         """
         if not self.keeper.is_held:
-            raise NightlyLostError(
-                "another process took over the nightly ingest, as this one gave no sign of life "
-                "for too long; what it did holds, and the other one goes on from there"
-            )
+            raise _lost()
 
     async def put_fact(self, name: str, value: str) -> None:
         """Set a fact, if this is still ours to do.
@@ -92,5 +97,32 @@ class Night:
             NightlyLostError: the lease is lost; nothing was written.
             StoreError: the store does not take it.
         """
+        with self._writing() as lease:
+            await self.store.put_fact(name, value, lease)
+
+    async def put_usage(self, rows: Sequence[UsageRow]) -> None:
+        """As `LogStore.put_usage`; raises as `put_fact`."""
+        with self._writing() as lease:
+            await self.store.put_usage(rows, lease)
+
+    async def put_patterns(
+        self, workspace: str, rows: Sequence[PatternRow], removed: Sequence[str]
+    ) -> None:
+        """As `LogStore.put_patterns`; raises as `put_fact`."""
+        with self._writing() as lease:
+            await self.store.put_patterns(workspace, rows, removed, lease)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Lease | None]:
         self.check()
-        await self.store.put_fact(name, value)
+        try:
+            yield self.keeper.lease
+        except StoreFencedError as error:
+            raise _lost() from error
+
+
+def _lost() -> NightlyLostError:
+    return NightlyLostError(
+        "another process took over the nightly ingest, as this one gave no sign of life for too "
+        "long; what it did holds, and the other one goes on from there"
+    )

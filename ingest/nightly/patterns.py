@@ -147,8 +147,7 @@ class _Consolidating:
 
     async def _put(self, rows: Sequence[PatternRow], removed: Sequence[str]) -> None:
         if rows or removed:
-            self._night.check()
-            await self._night.store.put_patterns(self._workspace, rows, removed)
+            await self._night.put_patterns(self._workspace, rows, removed)
             self._done["removed"] += len(removed)
 
 

@@ -102,8 +102,7 @@ class _Counting:
 
     async def _write(self) -> None:
         for chunk in _chunks(self._rows.items(), _ROWS_AT_ONCE):
-            self._night.check()
-            await self._store.put_usage(
+            await self._night.put_usage(
                 [UsageRow(tool, day, encoded(usage)) for (tool, day), usage in chunk]
             )
         self._done["days"] += len(self._rows)

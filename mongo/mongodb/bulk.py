@@ -6,8 +6,9 @@ from typing import TypeAlias
 from pymongo import DeleteOne, UpdateOne
 from pymongo.errors import BulkWriteError
 
-from mongo.mongodb import faults
+from mongo.mongodb import faults, leases
 from mongo.mongodb.collections import Collection, Record
+from mongo.records import Lease
 
 Operation: TypeAlias = UpdateOne | DeleteOne
 
@@ -58,6 +59,28 @@ async def put(collection: Collection, records: Sequence[Record]) -> None:
             }
         else:
             return
+
+
+async def put_fenced(collection: Collection, records: Sequence[Record], lease: Lease) -> None:
+    """Set all fields of records, new or not, unless a later holder of the lease has set one.
+
+    Raises:
+        StoreFencedError: one was set by a later holder; that one is as it was.
+    """
+    unfenced: Record = {"$or": [{"fence": None}, {"fence": {"$lte": lease.token}}]}
+    operations = []
+    for record in records:
+        named: Record = {name: record[name] for name in ("_id", "workspace") if name in record}
+        fields = {name: value for name, value in record.items() if name not in named}
+        fields["fence"] = lease.token
+        operations.append(UpdateOne({**named, **unfenced}, {"$set": fields}, upsert=True))
+    if not operations:
+        return
+    try:
+        await collection.bulk_write(operations, ordered=False)
+    except BulkWriteError as error:
+        _taken(error)
+        raise leases.lost(lease) from error
 
 
 def _setting(record: Record) -> UpdateOne:

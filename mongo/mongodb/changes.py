@@ -26,6 +26,9 @@ way while it begins. Old holes among them make it forget what it has at hand onc
 
 _AT_ONCE = 1_000
 
+_MOST_AWAITED = 10_000
+"""Holes that are waited for, the latest; older ones are told at once as lost."""
+
 _MOST_NAMES = 10_000
 """Names in one change; where there are more, it says everything."""
 
@@ -35,13 +38,10 @@ async def reserve(db: Collections, count: int = 1) -> int:
     return await positions.reserve(db, "", "changes", count)
 
 
-async def tell(db: Collections, number: int, change: Change, source: str) -> None:
-    """Let others know what was done under a number; telling it again does nothing.
-
-    `source` names the store that did it, which need not be told by its own feeds; '' for none.
-    """
+async def tell(db: Collections, told: Record) -> None:
+    """Let others know what was done: a `record`. Telling it again does nothing."""
     try:
-        await db.changes.insert_one(record(number, change, source))
+        await db.changes.insert_one({**told, "at": datetime.now(UTC)})
     except DuplicateKeyError:
         return
 
@@ -60,11 +60,14 @@ async def announced(db: Collections, change: Change) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await tell(db, number, change, "")
+        await tell(db, record(number, change, ""))
 
 
 def record(number: int, change: Change, source: str) -> Record:
-    """The record of a change."""
+    """The record of a change.
+
+    `source` names the store that made it, which need not be told by its own feeds; '' for none.
+    """
     fields: Record = {
         "_id": number,
         "workspace": change.workspace,
@@ -104,6 +107,17 @@ def _change(row: Record) -> Change:
     )
 
 
+def _wait_for(awaited: dict[int, float], first: int, end: int, now: float) -> bool:
+    """Wait for numbers from `first` to before `end`; whether it gives some of all up for that."""
+    begin = max(first, end - _MOST_AWAITED)
+    awaited.update(dict.fromkeys(range(begin, end), now))
+    if len(awaited) > _MOST_AWAITED:
+        for number in sorted(awaited)[:-_MOST_AWAITED]:
+            del awaited[number]
+        return True
+    return begin > first
+
+
 class Feed:
     """What was told since this was made; see `begin`.
 
@@ -137,29 +151,30 @@ class Feed:
 
         What is read is taken as told only when all of it was read.
         """
+        counter = await self._db.counters.find_one({"_id": key("", "changes"), "workspace": ""})
+        reserved = 0 if counter is None else int(counter["last"])
         last, awaited = self._last, dict(self._awaited)
         changes: list[Change] = []
-        while True:
+        lost = False
+        now = self._clock()
+        while reserved > last or awaited:
             rows = await self._rows(last, awaited)
-            now = self._clock()
             for row in rows:
                 number = row["_id"]
                 awaited.pop(number, None)
                 if number > last:
-                    awaited.update(dict.fromkeys(range(last + 1, number), now))
+                    lost |= _wait_for(awaited, last + 1, number, now)
                     last = number
                 if not self._source or row["source"] != self._source:
                     changes.append(_change(row))
             if len(rows) < _AT_ONCE:
                 break
         # What was reserved behind the last that is there is a hole as well.
-        counter = await self._db.counters.find_one({"_id": key("", "changes"), "workspace": ""})
-        reserved = last if counter is None else int(counter["last"])
-        awaited.update(dict.fromkeys(range(last + 1, reserved + 1), now))
+        lost |= _wait_for(awaited, last + 1, reserved + 1, now)
         last = max(last, reserved)
-        lost = [number for number, since in awaited.items() if now - since >= HOLE_S]
-        for number in lost:
+        for number in [number for number, since in awaited.items() if now - since >= HOLE_S]:
             del awaited[number]
+            lost = True
         state = await layout.read_state(self._db)
         if lost:
             # Nobody can tell which workspace it was about; '' is the store as a whole.

@@ -54,9 +54,7 @@ async def commit_index(
     entry: Entry = {
         "id": uuid4().hex,
         "generation": commit.generation,
-        "change": number,
         "told": changes.record(number, _change(commit), source),
-        "source": source,
         "chunks": 0,
         "parts": parts,
     }

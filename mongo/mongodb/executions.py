@@ -189,13 +189,13 @@ async def get(db: Collections, workspace: str, execution_id: str) -> Execution |
 
 
 async def get_several(
-    db: Collections, workspace: str, execution_ids: Sequence[str]
+    db: Collections, workspace: str, execution_ids: Sequence[str], *, learned: bool
 ) -> list[StoredExecution]:
-    """Those that exist, in the order of the ids."""
+    """Those that exist, in the order of the ids; with `learned`, that were learned from."""
     distinct = list(dict.fromkeys(execution_ids))
     if not distinct:
         return []
-    rows = _by_ids(db.executions, workspace, distinct, _STORED)
+    rows = _by_ids(db.executions, workspace, distinct, _STORED, _of(db, learned=learned))
     found = {stored.execution.execution_id: stored async for stored in _each(rows)}
     return [found[execution_id] for execution_id in distinct if execution_id in found]
 
@@ -231,11 +231,17 @@ def _moment(stored: StoredExecution) -> tuple[datetime, bool, int, int]:
 
 
 async def session_calls(
-    db: Collections, sessions: Sequence[tuple[ToolKey, str]], limit: int, before: int
+    db: Collections,
+    sessions: Sequence[tuple[ToolKey, str]],
+    limit: int,
+    before: int,
+    *,
+    learned: bool,
 ) -> list[StoredExecution]:
     """The latest `limit` below position `before`, by tool and session, oldest arrival first."""
     if limit < 1:
         return []
+    of = _of(db, learned=learned)
     gate = asyncio.Semaphore(_SESSIONS_AT_ONCE)
 
     async def calls_of(tool: ToolKey, session_id: str) -> list[StoredExecution]:
@@ -246,6 +252,7 @@ async def session_calls(
                 "server_name": tool.server_name or "",
                 "tool_name": tool.tool_name,
                 "position": {"$lt": before},
+                **of,
             },
             _STORED,
         )
@@ -355,11 +362,20 @@ async def _oldest(executions: Collection, which: Record, limit: int) -> list[Sto
     return found
 
 
+def _of(db: Collections, *, learned: bool) -> Record:
+    """The further condition on those that are wanted."""
+    return {"queued": db.learned} if learned else {}
+
+
 def _by_ids(
-    executions: Collection, workspace: str, execution_ids: Iterable[str], fields: dict[str, int]
+    executions: Collection,
+    workspace: str,
+    execution_ids: Iterable[str],
+    fields: dict[str, int],
+    of: Record | None = None,
 ) -> AsyncCursor[Record]:
     wanted = [key(workspace, execution_id) for execution_id in execution_ids]
-    return executions.find({"_id": {"$in": wanted}, "workspace": workspace}, fields)
+    return executions.find({"_id": {"$in": wanted}, "workspace": workspace, **(of or {})}, fields)
 
 
 async def _each(rows: AsyncCursor[Record]) -> AsyncIterator[StoredExecution]:

@@ -8,7 +8,9 @@ import asyncio
 
 from pymongo.errors import DuplicateKeyError
 
+from mongo.mongodb import bulk
 from mongo.mongodb.collections import STORE_ID, Collections, Record
+from mongo.records import Lease
 
 _SWITCHED = "facts"
 
@@ -31,13 +33,20 @@ async def get(db: Collections, name: str) -> str | None:
     return value
 
 
-async def put(db: Collections, name: str, value: str) -> None:
-    """Set a fact."""
+async def put(db: Collections, name: str, value: str, lease: Lease | None = None) -> None:
+    """Set a fact.
+
+    Raises:
+        StoreFencedError: a later holder of the lease has set it.
+    """
     field = switched_field(name)
     result = await db.store.update_one(
         {"_id": STORE_ID, field: {"$exists": True}}, {"$set": {field: value}}
     )
     if result.matched_count:
+        return
+    if lease is not None:
+        await bulk.put_fenced(db.facts, [{"_id": name, "value": value}], lease)
         return
     try:
         await _put(db, name, value)

@@ -7,21 +7,24 @@ are numbered one after the other, so a write that comes late finds a higher fenc
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
 
 from pymongo import UpdateMany, UpdateOne
 from pymongo.errors import BulkWriteError
 
+from mongo import codec
 from mongo.mongodb import changes, faults, layout, leases, queues
 from mongo.mongodb.collections import Collection, Collections, Record, key, within
-from mongo.records import Change
 
 INLINE_BYTES = 256 << 10
 """A journal up to this size travels in the record of the lease: one round trip less."""
 
 CHUNK_BYTES = 12 << 20
 """About how large a chunk of a larger one is: below the 16 MiB of a document."""
+
+_UNNAMED = timedelta(hours=1)
+"""Age from which a chunk is thrown away that no lease names: its writer was killed before that."""
 
 _ROW_BYTES = 200
 """About what a row's names and ids take beside its data."""
@@ -52,10 +55,8 @@ class Entry(TypedDict):
 
     id: str
     generation: int
-    change: int
-    """The number of the change that is told to others."""
     told: Record
-    source: str
+    """The change that is told to others (`mongo.mongodb.changes.record`)."""
     chunks: int
     """Chunks in JOURNAL; 0 when `parts` has it all."""
     parts: list[Part]
@@ -108,6 +109,7 @@ async def write_chunks(
             {
                 "_id": key(workspace, entry_id, f"{number:06d}"),
                 "workspace": workspace,
+                "written_us": codec.to_microseconds(datetime.now(UTC)),
                 "parts": parts,
             }
         )
@@ -138,25 +140,25 @@ async def finish(db: Collections, name: str, entry: Entry, fence: int, state: la
                 await apply(of, workspace, chunk["parts"], fence, state.shadow, at)
         else:
             await apply(of, workspace, entry["parts"], fence, state.shadow, at)
-    await all_of(_tell(db, entry), _clear(db, name, entry["id"]))
+    await all_of(changes.tell(db, entry["told"]), _clear(db, name, entry["id"]))
     if entry["chunks"]:
         await clear_chunks(db, workspace, entry["id"])
+
+
+async def clear_unnamed(db: Collections, workspace: str) -> None:
+    """Throw away old chunks that were never named; to be called by who has settled the lease."""
+    which = {
+        "workspace": workspace,
+        "_id": within(workspace),
+        "written_us": {"$lt": codec.to_microseconds(datetime.now(UTC) - _UNNAMED)},
+    }
+    await db.journal.delete_many(which)
 
 
 async def clear_chunks(db: Collections, workspace: str, entry_id: str) -> None:
     """Throw away the chunks of a journal that was applied, or never named."""
     which = {"workspace": workspace, "_id": within(workspace, entry_id)}
     await db.journal.delete_many(which)
-
-
-async def _tell(db: Collections, entry: Entry) -> None:
-    told = entry["told"]
-    change = Change(
-        told["workspace"],
-        learned=tuple(changes.tool(told["workspace"], each) for each in told["learned"]),
-        documents=tuple(told["documents"]),
-    )
-    await changes.tell(db, entry["change"], change, entry["source"])
 
 
 async def _clear(db: Collections, name: str, entry_id: str) -> None:

@@ -115,7 +115,7 @@ DERIVED_INDEXES: dict[str, list[IndexModel]] = {
     ],
     "documents": [
         _index("waits", "workspace", "queued_at", only="waits"),
-        _index("workspace", "gone", only="gone"),
+        _index("gone", "workspace", only="gone"),
         _expiring("gone_since", _TOMBSTONES_S),
     ],
     "repairs": [_index("workspace", "position"), _index(*_BY_TOOL, "position")],

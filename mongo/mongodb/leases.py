@@ -7,6 +7,7 @@ The record of a `learning:` lease is also the place where commits of its workspa
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
+from mongo.errors import StoreFencedError
 from mongo.mongodb.collections import STORE_ID, Collections, Record
 from mongo.records import Lease
 
@@ -79,6 +80,18 @@ async def bind(db: Collections, lease: Lease, epoch: int) -> bool:
     """
     bound = await db.leases.update_one(holding(lease), {"$set": {"switching": epoch}})
     return bound.matched_count > 0
+
+
+async def is_held(db: Collections, lease: Lease) -> bool:
+    """Whether it is still the holder's."""
+    return await db.leases.find_one(holding(lease), ["_id"]) is not None
+
+
+def lost(lease: Lease) -> StoreFencedError:
+    """It is held no more."""
+    return StoreFencedError(
+        f"the lease {lease.name} is held no more: take it again, read anew and do it again"
+    )
 
 
 def holding(lease: Lease) -> Record:

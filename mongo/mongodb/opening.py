@@ -50,7 +50,7 @@ class MongoOptions:
     connect_timeout_s: float = 5.0
     """Seconds until a server counts as away."""
     timeout_s: float = 20.0
-    """Seconds that one operation may take, with all that it waits for."""
+    """Seconds that a server which was reached may take for one operation."""
     analytics: ReadPreference = "secondaryPreferred"
     """For what streams over the log."""
     retention_days: float = 90.0
@@ -113,7 +113,10 @@ def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
             maxPoolSize=options.pool_size,
             serverSelectionTimeoutMS=round(options.connect_timeout_s * 1000),
             connectTimeoutMS=round(options.connect_timeout_s * 1000),
-            timeoutMS=round(options.timeout_s * 1000),
+            # Not the driver's `timeoutMS`: with it, one that is away would be waited for as long as
+            # one that is slow.
+            socketTimeoutMS=round(options.timeout_s * 1000),
+            waitQueueTimeoutMS=round(options.timeout_s * 1000),
             retryWrites=True,
             retryReads=True,
             **extra,

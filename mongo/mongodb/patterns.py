@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from mongo import codec
-from mongo.mongodb import positions, together
+from mongo.mongodb import leases, positions, together
 from mongo.mongodb.collections import Collections, Record, key
 from mongo.mongodb.together import Step
-from mongo.records import PatternRow
+from mongo.records import Lease, PatternRow
 
 
 async def get(db: Collections, workspace: str, pattern_ids: Sequence[str]) -> list[PatternRow]:
@@ -20,11 +20,21 @@ async def get(db: Collections, workspace: str, pattern_ids: Sequence[str]) -> li
 
 
 async def put(
-    db: Collections, workspace: str, rows: Sequence[PatternRow], removed: Sequence[str]
+    db: Collections,
+    workspace: str,
+    rows: Sequence[PatternRow],
+    removed: Sequence[str],
+    lease: Lease | None = None,
 ) -> None:
-    """Keep patterns in the place of those of the same id, and drop the removed; at once."""
+    """Keep patterns in the place of those of the same id, and drop the removed; at once.
+
+    Raises:
+        StoreFencedError: the lease is held no more.
+    """
     if not rows and not removed:
         return
+    if lease is not None and not await leases.is_held(db, lease):
+        raise leases.lost(lease)
     # One position for all: it only says which call was later.
     position = await positions.reserve(db, workspace, "patterns")
     dropped: dict[str, Record | None] = {key(workspace, each): None for each in removed}

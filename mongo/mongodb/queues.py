@@ -46,7 +46,9 @@ def done(
         off["$set"] = {"learned_since": at}
     if generation == shadow:
         return [
-            UpdateMany({**which, "queued": NEW}, {"$set": {"queued": -generation}}),
+            UpdateMany(
+                {**which, "queued": NEW}, {"$set": {"queued": -generation, **off.get("$set", {})}}
+            ),
             UpdateMany({**which, "queued": generation}, {"$unset": {"queued": ""}}),
         ]
     if shadow is None:
@@ -108,16 +110,23 @@ async def _nth_position(records: Collection, which: Record) -> int | None:
 
 async def workspaces(db: Collections) -> list[str]:
     """Workspaces in which anything waits to be learned from, or for its vector, in order."""
+    waiting = await asyncio.gather(*(has_waiting(db, queue) for queue in QUEUES))
     # One value at a time: the server steps from workspace to workspace in the index.
     names = await asyncio.gather(
         *(
             collection(db, queue).distinct("workspace", {"queued": value})
-            for queue in QUEUES
+            for queue, has_any in zip(QUEUES, waiting, strict=True)
+            if has_any
             for value in db.waiting
         ),
         db.documents.distinct("workspace", {"waits": {"$gte": vectors.FOR_VECTOR}}),
     )
     return sorted({name for each in names for name in each})
+
+
+async def has_waiting(db: Collections, queue: str) -> bool:
+    """Whether anything waits in a queue, in any workspace."""
+    return await collection(db, queue).find_one({"queued": db.pending}, {"_id": 1}) is not None
 
 
 def taken(positions: Sequence[int], workspace: str) -> Record:

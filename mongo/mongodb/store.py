@@ -1,8 +1,8 @@
 """The log store on MongoDB: the protocol over one module per kind of record."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date, datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -182,10 +182,12 @@ class MongoLogStore:
         return await self._run(execution_log.get(self._db, workspace, execution_id))
 
     async def get_executions(
-        self, workspace: str, execution_ids: Sequence[str]
+        self, workspace: str, execution_ids: Sequence[str], *, learned: bool = False
     ) -> list[StoredExecution]:
         """Those of the executions that exist, in the order of the ids; without input schemas."""
-        return await self._run(execution_log.get_several(self._db, workspace, execution_ids))
+        return await self._run(
+            execution_log.get_several(self._db, workspace, execution_ids, learned=learned)
+        )
 
     async def latest_call(
         self,
@@ -201,16 +203,27 @@ class MongoLogStore:
         )
 
     async def session_calls(
-        self, sessions: Sequence[tuple[ToolKey, str]], limit: int, before: int = MAX_INTEGER
+        self,
+        sessions: Sequence[tuple[ToolKey, str]],
+        limit: int,
+        before: int = MAX_INTEGER,
+        *,
+        learned: bool = False,
     ) -> list[StoredExecution]:
         """The latest `limit` calls of each tool in each session, oldest arrival first."""
-        return await self._run(execution_log.session_calls(self._db, sessions, limit, before))
+        return await self._run(
+            execution_log.session_calls(self._db, sessions, limit, before, learned=learned)
+        )
 
     # The indexing queues
 
     async def queued_workspaces(self) -> list[str]:
         """Workspaces with anything in one of the queues below, in order."""
         return await self._run_settled(self._unsettled, queues.workspaces(self._db))
+
+    async def has_arrivals(self) -> bool:
+        """Whether an execution waits in any workspace."""
+        return await self._run_settled(self._unsettled, queues.has_waiting(self._db, "executions"))
 
     async def pending(self, workspace: str, limit: int) -> list[StoredExecution]:
         """The oldest executions that are not indexed yet, oldest first.
@@ -463,9 +476,13 @@ class MongoLogStore:
         """The usage of these tools on these days, in their order; the unknown are left out."""
         return await self._run(usage.get(self._db, workspace, tools))
 
-    async def put_usage(self, rows: Sequence[UsageRow]) -> None:
-        """Keep the usage of tools on days, in the place of what was known of the same day."""
-        await self._run(usage.put(self._db, tuple(rows)))
+    async def put_usage(self, rows: Sequence[UsageRow], lease: Lease | None = None) -> None:
+        """Keep the usage of tools on days, in the place of what was known of the same day.
+
+        Each day is fenced by the lease's token, so that what a former holder still writes changes
+        none that a later one has written.
+        """
+        await self._run(usage.put(self._db, tuple(rows), lease))
 
     async def scan_usage(
         self, workspace: str, since: date, after: tuple[date, ToolKey] | None, limit: int
@@ -478,10 +495,17 @@ class MongoLogStore:
         return await self._run(patterns.get(self._db, workspace, pattern_ids))
 
     async def put_patterns(
-        self, workspace: str, rows: Sequence[PatternRow], removed: Sequence[str] = ()
+        self,
+        workspace: str,
+        rows: Sequence[PatternRow],
+        removed: Sequence[str] = (),
+        lease: Lease | None = None,
     ) -> None:
-        """Keep patterns in the place of those of the same id, and drop the removed; at once."""
-        await self._run(patterns.put(self._db, workspace, tuple(rows), tuple(removed)))
+        """Keep patterns in the place of those of the same id, and drop the removed; at once.
+
+        The lease is looked at just before: they are made anew from all failures each night.
+        """
+        await self._run(patterns.put(self._db, workspace, tuple(rows), tuple(removed), lease))
 
     async def list_patterns(self, workspace: str, limit: int) -> list[PatternRow]:
         """The patterns of most failures, most first; of equals the latest seen, then by id."""
@@ -493,9 +517,10 @@ class MongoLogStore:
         """A fact about the store as a whole."""
         return await self._run(facts.get(self._db, name))
 
-    async def put_fact(self, name: str, value: str) -> None:
-        """Set a fact about the store as a whole."""
-        await self._run_announced([Change("", facts=(name,))], facts.put(self._db, name, value))
+    async def put_fact(self, name: str, value: str, lease: Lease | None = None) -> None:
+        """Set a fact about the store as a whole; fenced by the lease's token, as usage is."""
+        put = facts.put(self._db, name, value, lease)
+        await self._run_announced([Change("", facts=(name,))], put)
 
     # Leases
 
@@ -518,6 +543,8 @@ class MongoLogStore:
                 journal.settle(self._db, name),
                 together.complete(self._db, workspace or None),
             )
+            if name.startswith(leases.LEARNING):
+                await journal.clear_unnamed(self._db, workspace)
             self._unsettled.discard(workspace)
         return lease
 
@@ -601,6 +628,11 @@ class MongoLogStore:
         await self._run(generations.drop_shadow(self._db))
 
     # Archives
+
+    @asynccontextmanager
+    async def still(self) -> AsyncIterator["MongoLogStore"]:
+        """Itself: a snapshot needs a replica set, which keeps one for minutes only."""
+        yield self
 
     async def scan_archive(
         self, kind: str, after: JsonObject | None, limit: int

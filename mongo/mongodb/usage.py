@@ -7,7 +7,7 @@ from datetime import date
 from mongo import codec
 from mongo.mongodb import bulk, by_tool
 from mongo.mongodb.collections import Collections, Record, key, within
-from mongo.records import ToolKey, UsageRow
+from mongo.records import Lease, ToolKey, UsageRow
 
 
 def record_id(tool: ToolKey, day: date) -> str:
@@ -28,8 +28,12 @@ async def get(
     return [_row(found[name]) for name in wanted if name in found]
 
 
-async def put(db: Collections, rows: Sequence[UsageRow]) -> None:
-    """Keep usage in the place of what was known of the same tool and day."""
+async def put(db: Collections, rows: Sequence[UsageRow], lease: Lease | None = None) -> None:
+    """Keep usage in the place of what was known of the same tool and day.
+
+    Raises:
+        StoreFencedError: a later holder of the lease has written one of the days.
+    """
     by_workspace: dict[str, list[Record]] = {}
     for row in rows:
         record = {
@@ -39,7 +43,11 @@ async def put(db: Collections, rows: Sequence[UsageRow]) -> None:
             "data": row.data,
         }
         by_workspace.setdefault(row.tool.workspace, []).append(record)
-    await asyncio.gather(*(bulk.put(db.usage, each) for each in by_workspace.values()))
+    if lease is None:
+        await asyncio.gather(*(bulk.put(db.usage, each) for each in by_workspace.values()))
+        return
+    for records in by_workspace.values():
+        await bulk.put_fenced(db.usage, records, lease)
 
 
 async def scan(

@@ -47,6 +47,7 @@ SELECT json_group_array(
 )
 FROM json_each(?) AS wanted
 CROSS JOIN executions AS e ON e.workspace = ? AND e.execution_id = wanted.value
+WHERE ? OR e.position NOT IN (SELECT position FROM pending)
 """
 
 _SESSIONS = """
@@ -61,6 +62,7 @@ CROSS JOIN executions AS e ON e.id IN (
     AND server_name = json_extract(wanted.value, '$[2]')
     AND tool_name = json_extract(wanted.value, '$[3]')
     AND position < ?
+    AND (? OR position NOT IN (SELECT position FROM pending))
     ORDER BY position DESC LIMIT ?
 )
 """
@@ -169,13 +171,17 @@ def get(connection: sqlite3.Connection, workspace: str, execution_id: str) -> Ex
 
 
 def get_several(
-    connection: sqlite3.Connection, workspace: str, execution_ids: Sequence[str]
+    connection: sqlite3.Connection,
+    workspace: str,
+    execution_ids: Sequence[str],
+    *,
+    learned: bool,
 ) -> list[StoredExecution]:
-    """Those that exist, in the order of the ids."""
+    """Those that exist, in the order of the ids; with `learned`, that were learned from."""
     distinct = dict.fromkeys(execution_ids)
     found = {
         stored.execution.execution_id: stored
-        for stored in _fetch(connection, _SEVERAL, (bulk.values(distinct), workspace))
+        for stored in _fetch(connection, _SEVERAL, (bulk.values(distinct), workspace, not learned))
     }
     return [found[execution_id] for execution_id in distinct if execution_id in found]
 
@@ -185,13 +191,15 @@ def session_calls(
     sessions: Sequence[tuple[ToolKey, str]],
     limit: int,
     before: int,
+    *,
+    learned: bool,
 ) -> list[StoredExecution]:
     """The latest `limit` below position `before`, by tool and session, oldest arrival first."""
     wanted = [
         (tool.workspace, session_id, codec.server_column(tool.server_name), tool.tool_name)
         for tool, session_id in dict.fromkeys(sessions)
     ]
-    return _fetch(connection, _SESSIONS, (bulk.values(wanted), before, max(limit, 0)))
+    return _fetch(connection, _SESSIONS, (bulk.values(wanted), before, not learned, max(limit, 0)))
 
 
 def pending(connection: sqlite3.Connection, workspace: str, limit: int) -> list[StoredExecution]:

@@ -69,6 +69,12 @@ def queued_workspaces(connection: sqlite3.Connection) -> list[str]:
     return [workspace for (workspace,) in rows.fetchall()]
 
 
+def has_arrivals(connection: sqlite3.Connection) -> bool:
+    """Whether an execution waits in its queue."""
+    (found,) = connection.execute("SELECT EXISTS (SELECT 1 FROM pending)").fetchone()
+    return bool(found)
+
+
 def workspaces(connection: sqlite3.Connection) -> list[str]:
     """Workspaces that have anything in the log, or a tool, in order."""
     rows = connection.execute(_WORKSPACES)

@@ -1,9 +1,9 @@
 """What SQLite and the file system say, in the store's own errors, each with its cure."""
 
 import errno
-import os
 import shutil
 import sqlite3
+import tempfile
 from pathlib import Path
 
 from mongo.errors import (
@@ -94,6 +94,15 @@ def full_when_opening(where: Path) -> StoreFullError:
     )
 
 
+def read_only_when_opening(where: Path) -> StoreReadOnlyError:
+    """The store takes no writes, so it cannot be opened; nobody's call was lost."""
+    return StoreReadOnlyError(
+        f"{where} cannot be written: the store cannot be opened; what it holds is as it was. Mount "
+        "its volume for writing and give this user read and write permission on the folder and the "
+        f"files in it, {_ANOTHER_FOLDER}"
+    )
+
+
 def damaged(path: Path, what: str) -> StoreDamagedError:
     """Not ours, or corrupt; the file was left as it is."""
     return StoreDamagedError(
@@ -108,10 +117,12 @@ def closed() -> StoreUnavailableError:
 
 
 def _is_read_only(folder: Path) -> bool:
+    # Tried, since ext4 that has met a failing disk refuses writes and is not marked read-only.
     try:
-        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
-    except OSError:
-        return False
+        with tempfile.TemporaryFile(dir=folder):
+            return False
+    except OSError as error:
+        return error.errno == errno.EROFS
 
 
 def _is_full(folder: Path) -> bool:

@@ -1,9 +1,13 @@
 """Statements about leases: who may do a thing at the moment, over all processes."""
 
 import sqlite3
+from collections.abc import Callable
+from typing import TypeVar
 
 from mongo.errors import StoreFencedError
 from mongo.records import Lease
+
+Result = TypeVar("Result")
 
 _GET = "SELECT name, holder, token, beat, held FROM leases WHERE name = ?"
 
@@ -67,3 +71,17 @@ def check(connection: sqlite3.Connection, lease: Lease) -> None:
         raise StoreFencedError(
             f"the lease {lease.name} is held no more: take it again, read anew and do it again"
         )
+
+
+def fenced(
+    lease: Lease | None, operation: Callable[[sqlite3.Connection], Result]
+) -> Callable[[sqlite3.Connection], Result]:
+    """An operation that is done only while a lease is held; always, where none is given."""
+    if lease is None:
+        return operation
+
+    def checked(connection: sqlite3.Connection) -> Result:
+        check(connection, lease)
+        return operation(connection)
+
+    return checked

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from mongo.errors import StoreFullError
+from mongo.errors import StoreFullError, StoreReadOnlyError
 from mongo.sqlite import faults, files
 from mongo.sqlite.connection import connect_writer
 from mongo.sqlite.lock import FolderLock
@@ -37,6 +37,8 @@ async def open_sqlite_store(
         StoreTooNewError: the file was written by a newer version; it was not changed.
         StoreDamagedError: the file is not a store, or is corrupt; it was not changed.
         StoreFullError: no space to open it.
+        StoreReadOnlyError: its volume or its files take no writes, without which SQLite cannot
+            open it.
         StoreError: the folder or the file cannot be written.
     """
     try:
@@ -46,6 +48,8 @@ async def open_sqlite_store(
     except StoreFullError as error:
         # Raised below in the words for a call that was not stored; here there was none.
         raise faults.full_when_opening(data_dir) from error
+    except StoreReadOnlyError as error:
+        raise faults.read_only_when_opening(data_dir) from error
 
 
 def _open(data_dir: Path, migrations: Sequence[Migration]) -> SqliteLogStore:

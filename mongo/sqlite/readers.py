@@ -22,6 +22,9 @@ MAX_READERS = 4
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
     """Several queries of a reader see the same moment inside."""
+    if connection.in_transaction:  # it stands still already
+        yield
+        return
     connection.execute("BEGIN")
     try:
         yield
@@ -29,20 +32,34 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
+def connect_still_reader(path: Path) -> sqlite3.Connection:
+    """A connection that sees the moment at which it was made, and no later commit.
+
+    Raises:
+        sqlite3.Error: when SQLite cannot open the file.
+    """
+    connection = connect_reader(path)
+    connection.execute("BEGIN")
+    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # the moment is now
+    return connection
+
+
 class ReadPool:
     """Runs queries off the event loop; each sees all that was committed before it began.
 
-    `connect` makes a thread's connection to `path`.
+    `connect` makes a thread's connection to `path`; `threads` is how many queries run at once.
     """
 
     def __init__(
         self,
         path: Path,
         connect: Callable[[Path], sqlite3.Connection] = connect_reader,
+        *,
+        threads: int = MAX_READERS,
     ) -> None:
         self._path = path
         self._connect = connect
-        self._threads = ThreadPoolExecutor(MAX_READERS, thread_name_prefix="aftercall-reader")
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="aftercall-reader")
         self._own = threading.local()
         self._connections: list[sqlite3.Connection] = []
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from datetime import date
 from functools import partial
 from types import TracebackType
@@ -58,6 +59,8 @@ from mongo.sqlite import (
 )
 from mongo.sqlite import executions as execution_log
 from mongo.sqlite import suggestions as suggestion_log
+from mongo.sqlite.leases import fenced
+from mongo.sqlite.readers import ReadPool, connect_still_reader
 from mongo.sqlite.shadow import Shadow
 from mongo.sqlite.upkeep import SqliteUpkeep
 
@@ -79,6 +82,20 @@ class SqliteLogStore(SqliteUpkeep):
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    @asynccontextmanager
+    async def still(self) -> AsyncIterator["SqliteLogStore"]:
+        """The store as it is at this moment, to be read until the block ends.
+
+        Writers go on; the log file beside the store grows by what they write meanwhile.
+        """
+        readers = ReadPool(self._path, connect_still_reader, threads=1)
+        try:
+            yield SqliteLogStore(
+                self._path, self._writer, readers, resources=ExitStack(), is_beside=self._is_beside
+            )
+        finally:
+            await asyncio.to_thread(readers.close)
 
     # Switching
 
@@ -117,12 +134,15 @@ class SqliteLogStore(SqliteUpkeep):
         )
 
     async def get_executions(
-        self, workspace: str, execution_ids: Sequence[str]
+        self, workspace: str, execution_ids: Sequence[str], *, learned: bool = False
     ) -> list[StoredExecution]:
         """Those of the executions that exist, in the order of the ids; without input schemas."""
         return await self._readers.run(
             partial(
-                execution_log.get_several, workspace=workspace, execution_ids=tuple(execution_ids)
+                execution_log.get_several,
+                workspace=workspace,
+                execution_ids=tuple(execution_ids),
+                learned=learned,
             )
         )
 
@@ -146,12 +166,21 @@ class SqliteLogStore(SqliteUpkeep):
         )
 
     async def session_calls(
-        self, sessions: Sequence[tuple[ToolKey, str]], limit: int, before: int = MAX_INTEGER
+        self,
+        sessions: Sequence[tuple[ToolKey, str]],
+        limit: int,
+        before: int = MAX_INTEGER,
+        *,
+        learned: bool = False,
     ) -> list[StoredExecution]:
         """The latest `limit` calls of each tool in each session, oldest arrival first."""
         return await self._readers.run(
             partial(
-                execution_log.session_calls, sessions=tuple(sessions), limit=limit, before=before
+                execution_log.session_calls,
+                sessions=tuple(sessions),
+                limit=limit,
+                before=before,
+                learned=learned,
             )
         )
 
@@ -161,6 +190,11 @@ class SqliteLogStore(SqliteUpkeep):
         """Workspaces with anything in one of the queues below, in order."""
         await self._catch_up()
         return await self._readers.run(facts.queued_workspaces)
+
+    async def has_arrivals(self) -> bool:
+        """Whether an execution waits in any workspace."""
+        await self._catch_up()
+        return await self._readers.run(facts.has_arrivals)
 
     async def pending(self, workspace: str, limit: int) -> list[StoredExecution]:
         """The oldest executions that are not indexed yet, oldest first.
@@ -427,10 +461,10 @@ class SqliteLogStore(SqliteUpkeep):
         """The usage of these tools on these days, in their order; the unknown are left out."""
         return await self._readers.run(partial(usage.get, workspace=workspace, tools=tuple(tools)))
 
-    async def put_usage(self, rows: Sequence[UsageRow]) -> None:
+    async def put_usage(self, rows: Sequence[UsageRow], lease: Lease | None = None) -> None:
         """Keep the usage of tools on days, in the place of what was known of the same day."""
         if rows:
-            await self._writer.run(partial(usage.put, rows=tuple(rows)))
+            await self._writer.run(fenced(lease, partial(usage.put, rows=tuple(rows))))
 
     async def scan_usage(
         self, workspace: str, since: date, after: tuple[date, ToolKey] | None, limit: int
@@ -447,12 +481,15 @@ class SqliteLogStore(SqliteUpkeep):
         )
 
     async def put_patterns(
-        self, workspace: str, rows: Sequence[PatternRow], removed: Sequence[str] = ()
+        self,
+        workspace: str,
+        rows: Sequence[PatternRow],
+        removed: Sequence[str] = (),
+        lease: Lease | None = None,
     ) -> None:
         """Keep patterns in the place of those of the same id, and drop the removed; at once."""
-        await self._writer.run(
-            partial(patterns.put, workspace=workspace, rows=tuple(rows), removed=tuple(removed))
-        )
+        put = partial(patterns.put, workspace=workspace, rows=tuple(rows), removed=tuple(removed))
+        await self._writer.run(fenced(lease, put))
 
     async def list_patterns(self, workspace: str, limit: int) -> list[PatternRow]:
         """The patterns of most failures, most first; of equals the latest seen, then by id."""
@@ -466,14 +503,14 @@ class SqliteLogStore(SqliteUpkeep):
         """A fact about the store as a whole."""
         return await self._readers.run(partial(facts.get, name=name))
 
-    async def put_fact(self, name: str, value: str) -> None:
+    async def put_fact(self, name: str, value: str, lease: Lease | None = None) -> None:
         """Set a fact about the store as a whole."""
 
         def put(connection: sqlite3.Connection) -> None:
             facts.put(connection, name, value)
             changes.tell(connection, [Change("", facts=(name,))])
 
-        await self._writer.run(put)
+        await self._writer.run(fenced(lease, put))
 
     async def _queued(
         self,

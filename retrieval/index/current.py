@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from retrieval.index.opening import FIRST_INDEX
+from retrieval.index.patience import Patience
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, VectorIndex, VectorIndexError
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -15,10 +19,18 @@ class CurrentIndex:
     """`VectorIndex` that delegates to another, which can be replaced while calls are under way.
 
     A call that began with an index ends with it. The index belongs to this from now on.
+
+    Args:
+        index: The present one.
+        opened: The name that it was opened by.
+        patience: With searches and counts, where the index is a server that may hang.
     """
 
-    def __init__(self, index: VectorIndex, opened: str = FIRST_INDEX) -> None:
+    def __init__(
+        self, index: VectorIndex, opened: str = FIRST_INDEX, *, patience: Patience | None = None
+    ) -> None:
         self._use = _Use(index, opened)
+        self._patience = patience
         self._leaving: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -45,12 +57,12 @@ class CurrentIndex:
     async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
         """See `VectorIndex.search`."""
         with self._present() as index:
-            return await index.search(queries)
+            return await self._in_time(lambda: index.search(queries))
 
     async def count(self) -> int:
         """See `VectorIndex.count`."""
         with self._present() as index:
-            return await index.count()
+            return await self._in_time(index.count)
 
     async def switch(self, index: VectorIndex, opened: str = FIRST_INDEX) -> None:
         """Put another index in the place of the present one, which is closed.
@@ -87,6 +99,9 @@ class CurrentIndex:
             await self._use.index.close()
         finally:
             await asyncio.gather(*self._leaving)
+
+    async def _in_time(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await (call() if self._patience is None else self._patience.wait_for(call))
 
     @contextmanager
     def _present(self) -> Iterator[VectorIndex]:

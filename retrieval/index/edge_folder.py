@@ -11,6 +11,7 @@ import os
 import shutil
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -106,10 +107,13 @@ class IndexFolder:
                 shutil.rmtree(path, ignore_errors=True)
 
     def remove_all(self) -> None:
-        """Remove the index, record first, so that a crash leaves no record without a shard."""
+        """Remove the index with its folder, record first: no crash leaves one without a shard."""
         (self.path / RECORD).unlink(missing_ok=True)
         _sync(self.path)
         self.remove_leftovers(None)
+        (self.path / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # something else is in it
+            self.path.rmdir()
 
     def require_space(self, further_bytes: int = 0) -> None:
         """Raises `VectorIndexError` when the disk is nearly full."""
@@ -164,25 +168,36 @@ def _copy_file(source: str, target: str) -> str:
 
 
 def _acquire(path: Path) -> IO[str]:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        file = (path / LOCK).open("a")
-    except OSError as error:
-        raise VectorIndexError(f"cannot use {path} for vectors: {error}") from error
     deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
     while True:
+        file = _lock_file(path, deadline)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
+            file.close()
             if time.monotonic() > deadline:
-                file.close()
                 raise IndexInUseError(
                     f"another process has the vectors in {path} open: stop it first, "
                     "or give this one another --data-dir"
                 ) from error
             time.sleep(0.05)
-        else:
-            return file
+            continue
+        # Whoever removed the folder meanwhile had this file locked, and it is no one's lock now.
+        with suppress(FileNotFoundError):
+            if os.path.samestat((path / LOCK).stat(), os.fstat(file.fileno())):
+                return file
+        file.close()
+
+
+def _lock_file(path: Path, deadline: float) -> IO[str]:
+    while True:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            return (path / LOCK).open("a")
+        except OSError as error:
+            was_removed = isinstance(error, FileNotFoundError | FileExistsError)
+            if not was_removed or path.is_file() or time.monotonic() > deadline:
+                raise VectorIndexError(f"cannot use {path} for vectors: {error}") from error
 
 
 def _sync_tree(folder: Path) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from retrieval.index.edge import EdgeIndex
-from retrieval.index.edge_folder import RECORD
 from retrieval.index.protocol import VectorIndex, VectorIndexError
 
 INDEX_FACT = "index"
@@ -133,7 +132,8 @@ async def list_indexes(place: IndexPlace) -> list[str]:
 
 
 def _names_in(folder: Path) -> list[str]:
-    return [path.parent.name for path in folder.glob(f"*/{RECORD}")]
+    # Also one without a record: of an index that was half made, or half removed, when a kill came.
+    return [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
 
 
 @contextmanager

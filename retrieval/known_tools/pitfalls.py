@@ -73,7 +73,7 @@ def _pitfall(
     if not ranked:
         return Pitfall(error, known.category, known.count, per_week)
     confidence, rule = ranked[0]
-    edits = [_concrete(record, edit) for edit in rule.edits]
+    edits = [concrete(record, edit) if isinstance(edit, Clamp) else edit for edit in rule.edits]
     return Pitfall(
         error,
         known.category,
@@ -93,9 +93,9 @@ def _told(record: ToolRecord, known: SignatureKnowledge) -> Iterator[tuple[float
                 yield confidence, rule
 
 
-def _concrete(record: ToolRecord, edit: Edit) -> Edit:
+def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
     """A bound that each error states anew, as what the schema or the calls say that it is."""
-    if not isinstance(edit, Clamp) or edit.inside or (edit.minimum, edit.maximum) != (None, None):
+    if edit.inside or (edit.minimum, edit.maximum) != (None, None):
         return edit
     view = record.schema_view()
     stated = view.parameters.get(edit.name) if view is not None else None

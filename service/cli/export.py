@@ -67,12 +67,15 @@ async def _export(settings: "Settings", name: str) -> "Exported":
     from service.waiting import COMMAND_PATIENCE_S
 
     progress = Progress(say)
-    async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
+    async with (
+        opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store,
+        store.still() as view,
+    ):
         with written(name) as stream:
             return await export_store(
-                store,
+                view,
                 stream,
-                embedder=await store.get_fact(INDEX_MODEL_FACT),
+                embedder=await view.get_fact(INDEX_MODEL_FACT),
                 on_records=progress.records("written"),
             )
 

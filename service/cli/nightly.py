@@ -5,7 +5,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from service.cli.options import add_data_dir, add_logging, say, settings_from
@@ -24,9 +24,11 @@ _JITTER = 0.05
 """Share of the wait by which it is drawn out, so that machines started together do not meet."""
 
 _EPILOG = (
-    "exit codes: 0 all steps done; 1 a step failed, or the store could not be used (the report and "
+    "What arrived within the last two minutes is counted by the next run. "
+    "Exit codes: 0 all steps done; 1 a step failed, or the store could not be used (the report and "
     "the log say why; the other steps were run, and running it again is safe); 75 another process "
-    "runs it at the moment, nothing was done. With --every it runs until it is stopped."
+    "runs it at the moment, nothing was done; 130 or 143 it was stopped by a signal, and the next "
+    "run does the rest. With --every it runs until it is stopped, and ends with 0."
 )
 
 
@@ -64,12 +66,15 @@ class NightlyCommand:
         configure_logging(settings.log)
         if args.background and hasattr(os, "nice"):  # not on Windows
             os.nice(_NICENESS)
+        import asyncio  # heavy imports wait: `aftercall --help` loads this module
+
         if args.every is None:
-            return _night(settings, as_json=args.json, is_quiet=args.background)
+            return asyncio.run(_once(settings, as_json=args.json, is_quiet=args.background))
         from service.alive import showing_life
 
         with showing_life(settings.data.dir, self.name):
-            return _nights(args.every, lambda: _again(settings, as_json=args.json))
+            asyncio.run(_nights(args.every, lambda: _again(settings, as_json=args.json)))
+        return DONE
 
 
 def interval_s(text: str) -> float:
@@ -85,10 +90,22 @@ def interval_s(text: str) -> float:
     return seconds
 
 
-def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False) -> int:
-    """One run; the exit code."""
-    import asyncio
+async def _once(settings: "Settings", *, as_json: bool, is_quiet: bool) -> int:
+    """One run, to its end or to a signal; the exit code."""
+    from service.stopping import done_or_stopped, stopped_by_signals
 
+    with stopped_by_signals() as stopping:
+        status = await done_or_stopped(
+            stopping, _night(settings, as_json=as_json, is_quiet=is_quiet)
+        )
+    if status is None:
+        say("stopped; what was done holds, and the next run does the rest")
+        return stopping.status
+    return status
+
+
+async def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False) -> int:
+    """One run; the exit code."""
     from ingest.nightly.run import NightlyBusyError
     from service.one_night import one_night
     from service.startup import one_line
@@ -96,7 +113,7 @@ def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False) -> in
     progress = _Progress(_say_nothing if is_quiet else say)
     try:
         with one_line(settings.data.dir):
-            report = asyncio.run(one_night(settings, say, progress.told))
+            report = await one_night(settings, say, progress.told)
     except NightlyBusyError as error:
         say(str(error))
         return BUSY
@@ -104,23 +121,31 @@ def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False) -> in
     return FAILED if report.failed else DONE
 
 
-def _again(settings: "Settings", *, as_json: bool) -> int:
+async def _again(settings: "Settings", *, as_json: bool) -> int:
     """One run of many: whatever keeps it from being done may be over by the next."""
     from aftercall.errors import AftercallError
 
     try:
-        return _night(settings, as_json=as_json)
+        return await _night(settings, as_json=as_json)
     except AftercallError as error:
         say(f"{error}; it is tried again at the next time")
         return FAILED
 
 
-def _nights(every_s: float, night: Callable[[], int]) -> int:
+async def _nights(every_s: float, night: Callable[[], Awaitable[int]]) -> None:
+    """Runs one after the other, until a signal; the one at hand is given up then."""
+    import asyncio
+    import contextlib
     import random
 
-    while True:
-        night()
-        time.sleep(every_s * random.uniform(1, 1 + _JITTER))  # noqa: S311 - no secret
+    from service.stopping import done_or_stopped, stopped_by_signals
+
+    with stopped_by_signals() as stopping:
+        while not stopping.is_set():
+            await done_or_stopped(stopping, night())
+            pause = every_s * random.uniform(1, 1 + _JITTER)  # noqa: S311 - no secret
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), pause)
 
 
 class _Progress:
@@ -136,7 +161,7 @@ class _Progress:
         if step != self._step:
             self._step, self._began, self._said = step, now, now
             self._say(f"nightly: {step}")
-        elif now - self._said >= _SAY_EVERY_S:
+        elif done and now - self._said >= _SAY_EVERY_S:
             self._said = now
             self._say(
                 f"nightly: {step}: {done:,} done ({done / (now - self._began):,.0f} a second)"

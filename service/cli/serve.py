@@ -29,6 +29,7 @@ class ServeCommand:
         started = time.perf_counter()
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
+        from service.config.combinations import check_serving, harmful
         from service.container import Services
         from service.http.host_guard import is_loopback
         from service.logs import configure_logging
@@ -41,6 +42,9 @@ class ServeCommand:
         # 5 ms, appends beside a busy loop were ten times slower (bench/log_store.py).
         sys.setswitchinterval(0.0005)
         settings = settings_from(args)
+        check_serving(settings)
+        for warning in harmful(settings):
+            say(f"warning: {warning}")
         configure_logging(settings.log)
         listener = bind(settings.server.host, settings.server.port)
         if not is_loopback(settings.server.host):

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import NoDecode
 
 _MIB = 1024 * 1024
@@ -111,10 +120,13 @@ class MongoSettings(Section):
         default=32, ge=1, le=10_000, description="Most connections of one process to one server."
     )
     connect_timeout_s: float = Field(
-        default=5.0, gt=0, le=600, description="Seconds until a server counts as away."
+        default=5.0, gt=0, le=600, description="Seconds until a server counts as away (503)."
     )
     timeout_s: float = Field(
-        default=20.0, gt=0, le=3600, description="Seconds that one operation may take."
+        default=20.0,
+        gt=0,
+        le=3600,
+        description="Seconds that a server which was reached may take for one operation.",
     )
     analytics: Literal[
         "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"
@@ -143,11 +155,26 @@ class QdrantSettings(Section):
     shards: int = Field(default=1, ge=1, le=1024, description="Shards of a new collection.")
     replicas: int = Field(default=1, ge=1, le=64, description="Copies of each of its shards.")
     write_consistency: int = Field(
-        default=1, ge=1, le=64, description="Copies that must have taken a write before it counts."
+        default=1,
+        ge=1,
+        le=64,
+        description="Copies that must have taken a write before it counts; at most as many as "
+        "there are.",
     )
     timeout_s: float = Field(
         default=20.0, gt=0, le=3600, description="Seconds that one operation may take."
     )
+
+    @field_validator("write_consistency")
+    @classmethod
+    def _can_be_reached(cls, value: int, info: ValidationInfo) -> int:
+        replicas = info.data.get("replicas", value)  # absent when it is itself refused
+        if value > replicas:
+            raise ValueError(
+                f"{value} copies are to take each write, and AFTERCALL_QDRANT_REPLICAS makes "
+                f"{replicas}: no write would ever count; raise that, or lower this"
+            )
+        return value
 
 
 class IndexingSettings(Section):
@@ -173,9 +200,19 @@ class RetentionSettings(Section):
         default=90.0,
         ge=0,
         le=36500,
-        description="Days until an execution that was learned from is deleted; 0 for never. What "
-        "was learned stays.",
+        description="Days until an execution that was learned from is deleted, at least 1; 0 for "
+        "never. What was learned stays.",
     )
+
+    @field_validator("days")
+    @classmethod
+    def _outlasts_a_night(cls, value: float) -> float:
+        if 0 < value < 1:
+            raise ValueError(
+                "must be 0, to keep every execution, or at least 1: the nightly run counts a day "
+                "before it goes"
+            )
+        return value
 
 
 class SamplingSettings(Section):
@@ -188,7 +225,10 @@ class SamplingSettings(Section):
         description="Successes of one tool in a minute that are all kept; 0 keeps every one.",
     )
     kept_share: float = Field(
-        default=0.1, gt=0, le=1, description="Share that is kept of those beyond that."
+        default=0.1,
+        gt=0,
+        le=1,
+        description="Share that is kept of the successes beyond that; each stands for the others.",
     )
 
 

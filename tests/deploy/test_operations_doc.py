@@ -10,7 +10,7 @@ import pytest
 from aftercall.cli.frame import discover
 from mongo.mongodb.collections import DERIVED_NAMES, SHARED_NAMES
 from mongo.mongodb.layout import DERIVED_INDEXES, SHARED_INDEXES
-from service.config.environment import PREFIX, list_settings, read_settings
+from service.config.environment import OTHER_VARIABLES, PREFIX, list_settings, read_settings
 from tests.deploy.compose_file import ROOT, variables
 
 TEXT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ FAULTS = (
     "database away at start", "database away in the middle", "database slow", "database full",
     "nightly run killed", "two nightly runs", "clock steps back", "index that disagrees",
     "worker killed", "zombie worker", "rebuild killed", "export killed", "import killed",
-    "Qdrant away", "read-only",
+    "Qdrant away", "read-only", "two processes learn", "stores changed",
 )  # fmt: skip
 """What the matrix must have a row for."""
 
@@ -79,9 +79,10 @@ def test_the_commands_exist() -> None:
 
 
 def test_the_settings_exist() -> None:
-    """Every variable that it names is one of the settings, or of the compose file."""
+    """Every variable that it names is a setting, of the compose file, or of the tests."""
     named = set(re.findall(r"\bAFTERCALL_[A-Z_]+[A-Z]\b", TEXT))
     known = {row.variable for row in list_settings(read_settings())} | set(variables())
+    known |= OTHER_VARIABLES
     assert named <= known
     # `_KEPT_SHARE` behind the name of another of the same section.
     for row in TEXT.splitlines():
@@ -125,5 +126,10 @@ def test_the_shard_keys_are_in_front_of_every_unique_index() -> None:
 
 
 def test_there_is_a_place_for_the_capacity_table() -> None:
-    """It is filled from the simulation of growth."""
-    assert "<!-- capacity -->" in TEXT
+    """The one that the simulation of growth writes between, each mark on a line of its own."""
+    marks = [line for line in TEXT.splitlines() if "capacity -->" in line]
+    assert marks == ["<!-- capacity -->", "<!-- /capacity -->"]
+    growth = (ROOT / "bench" / "growth.py").read_text(encoding="utf-8")
+    written = re.search(r'marked = re\.compile\(r"(.+)", re\.DOTALL\)', growth)
+    assert written is not None
+    assert len(re.findall(written[1], TEXT, re.DOTALL)) == 1

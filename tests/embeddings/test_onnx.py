@@ -1,6 +1,7 @@
 """The exported model: that it is the model, intact, and needs nothing to run."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from embeddings.model_files import (
 from embeddings.onnx import OnnxEmbedder
 from embeddings.protocol import EmbeddingError
 from tests.embeddings.tool_errors import GROUPS
+
+ROOT = Path(__file__).parents[2]
 
 TEXTS = [text for group in GROUPS for text in group]
 
@@ -145,3 +148,14 @@ def test_a_record_of_another_format_is_refused(tmp_path):
     (folder / RECORD_FILE).write_text(json.dumps({"format": 2}))
     with pytest.raises(EmbeddingError, match="damaged"):
         load_record(folder)
+
+
+def test_the_runtime_reports_nothing_to_its_maker(tmp_path: Path) -> None:
+    """Its own telemetry would leave an identity and a queue in the user's cache."""
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("ORT_")}
+    subprocess.run(
+        [sys.executable, "-c", "import embeddings.onnx"],
+        env=environ | dict.fromkeys(("HOME", "XDG_CACHE_HOME"), str(tmp_path)),
+        cwd=ROOT, check=True, timeout=60,
+    )  # fmt: skip
+    assert list(tmp_path.rglob("*")) == []

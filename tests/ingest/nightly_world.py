@@ -18,7 +18,7 @@ from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.nightly.night import Night
 from mongo.protocol import LogStore
-from mongo.records import DocumentRow, IndexCommit
+from mongo.records import DocumentRow, IndexCommit, Lease
 from mongo.sqlite import FILE_NAME, open_sqlite_store
 from retrieval.documents import Document
 from retrieval.index.edge import EdgeIndex
@@ -48,6 +48,8 @@ _MESSAGES = (
 
 class Held:
     """A lease that is held until it is told otherwise."""
+
+    lease: Lease | None = None
 
     def __init__(self) -> None:
         self.is_held = True

@@ -151,6 +151,49 @@ async def test_the_background_beats_and_outlives_a_short_absence_of_the_store() 
     assert not store.rows["thing"].held
 
 
+async def test_a_beat_without_an_answer_does_not_hold_up_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A connection that hangs costs one beat, not the lease."""
+    store = Leases()
+    answers = store.beat_lease
+    asked = 0
+
+    async def beat_lease(lease: Lease) -> Lease | None:
+        nonlocal asked
+        asked += 1
+        if asked % 2:
+            await asyncio.Event().wait()
+        return await answers(lease)
+
+    monkeypatch.setattr(store, "beat_lease", beat_lease)
+    one = LeaseKeeper(cast("Upkeep", store), "thing", ttl=0.9, holder=f"{ELSEWHERE}1")
+    assert await one.try_take()
+    async with asyncio.timeout(20):
+        while store.rows["thing"].beat < 3:  # noqa: ASYNC110  # the store does not tell
+            await asyncio.sleep(0.01)
+    assert one.is_held
+    await one.close()
+    assert not store.rows["thing"].held
+
+
+async def test_beats_go_on_while_a_thread_is_busy() -> None:
+    """Learning is a thread that never waits for anything; the lease outlives it."""
+    store = Leases()
+    one = LeaseKeeper(cast("Upkeep", store), "thing", ttl=1.5, holder=f"{ELSEWHERE}1")
+    assert await one.try_take()
+
+    def learn() -> None:
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until:
+            sum(range(1_000))
+
+    await asyncio.to_thread(learn)
+    assert one.is_held
+    assert store.rows["thing"].beat >= 3
+    await one.close()
+
+
 async def test_closing_frees_it_also_when_the_store_is_away() -> None:
     """Others of this host need not wait for who is no more."""
     store, clock = Leases(), Clock()

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -196,6 +196,47 @@ async def test_who_lost_the_lease_writes_nothing_more(tmp_path: Path) -> None:
     await store.close()
     found = contents(tmp_path)
     assert (found["usage"], found["patterns"]) == ([], [])
+
+
+@pytest.mark.parametrize("write", ["put_usage", "put_fact"])
+async def test_a_night_that_slept_through_the_loss_of_its_lease_takes_no_count_back(
+    tmp_path: Path, write: str
+) -> None:
+    """Stopped between its look and its write, it wakes when another one has counted more."""
+    await fill(tmp_path)
+    store = await open_sqlite_store(tmp_path)
+    sleeper = await take_night(store, ttl=60.0)
+
+    class Asleep:
+        """Its first such write comes when another night is over."""
+
+        slept = False
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(store, name)
+            if name != write or self.slept:
+                return found
+            self.slept = True
+
+            async def late(*args: Any) -> Any:
+                seen = await store.read_lease("nightly")
+                other = await store.take_lease("nightly", "another/1/x", seen)
+                assert other is not None
+                await store.append(WORKSPACE, [new(execution(1_000 + n)) for n in range(40)])
+                keeper = Held()
+                keeper.lease = other
+                await count_usage(a_night(store, keeper))
+                return await found(*args)
+
+            return late
+
+    with pytest.raises(NightlyLostError):
+        await count_usage(a_night(cast("LogStore", Asleep()), cast("Held", sleeper)))
+    await count_usage(a_night(store))
+    totals = (await windows(store)).windows["30d"].totals
+    assert totals.successes + totals.failures == COUNT + 40
+    await sleeper.close()
+    await store.close()
 
 
 async def test_two_at_once_are_one(tmp_path: Path) -> None:

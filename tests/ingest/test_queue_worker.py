@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -36,9 +37,9 @@ class Queues:
         self.rounds.append(queued)
 
 
-def worker(queues: Queues, poll: float | None = None) -> QueueWorker:
+def worker(queues: Queues, poll: float | None = None, **fields: Any) -> QueueWorker:
     return QueueWorker(
-        "work", queued=queues.queued, step=queues.step, after=queues.after, poll=poll
+        "work", queued=queues.queued, step=queues.step, after=queues.after, poll=poll, **fields
     )
 
 
@@ -112,3 +113,46 @@ async def test_what_others_queue_is_found_by_looking_again() -> None:
     alone.wake()
     await until(lambda: not queues.items["a"])
     await alone.close()
+
+
+async def test_a_glance_is_enough_while_nothing_is_there() -> None:
+    """The queues are looked at when it says so, or when somebody wakes it, and now and then."""
+    queues = Queues(a=0)
+    glances = 0
+
+    async def glance() -> bool:
+        nonlocal glances
+        glances += 1
+        return bool(queues.items["a"])
+
+    work = worker(queues, poll=0.01, glance=glance, look=1e9)
+    work.start()
+    await until(lambda: glances > 5)
+    assert len(queues.rounds) == 1
+    queues.items["a"] = 1
+    await until(lambda: not queues.items["a"])
+    queues.items["b"] = 1
+    work.wake()
+    await until(lambda: not queues.items["b"])
+    await work.close()
+    slow = worker(queues, poll=0.01, glance=glance, look=0.05)
+    slow.start()
+    queues.items["b"] = 1
+    await until(lambda: not queues.items["b"])
+    await slow.close()
+
+
+async def test_a_glance_that_fails_is_followed_by_a_look() -> None:
+    """That tells what is wrong, and the worker lives."""
+    queues = Queues(a=0)
+
+    async def glance() -> bool:
+        raise StoreUnavailableError("away")
+
+    work = worker(queues, poll=0.01, glance=glance, look=1e9)
+    work.start()
+    await until(lambda: len(queues.rounds) > 2)
+    queues.is_away = True
+    await until(lambda: work.problem)
+    assert work.problem == "away"
+    await work.close()

@@ -177,6 +177,26 @@ async def test_session_calls_are_the_latest_of_one_tool_in_one_session(log_store
     assert {each.tool_key for each in both} == {SEARCH, NO_SERVER}
 
 
+async def test_only_what_was_learned_from_is_asked_for(log_store: LogStore) -> None:
+    """Calls that wait in the queue stay out, wherever they are; by id, and by session."""
+    await log_store.append(WORKSPACE, make_executions(4))
+    waiting = await log_store.pending(WORKSPACE, 10)
+    await log_store.commit_index(
+        IndexCommit(WORKSPACE, generation=1, positions=[waiting[1].position, waiting[3].position])
+    )
+    ids = [make_id(number) for number in range(4)]
+    found = await log_store.get_executions(WORKSPACE, ids, learned=True)
+    assert [each.execution.sequence for each in found] == [1, 3]
+    calls = await log_store.session_calls([(SEARCH, "s-1")], 10, learned=True)
+    assert [each.execution.sequence for each in calls] == [1, 3]
+    [latest] = await log_store.session_calls([(SEARCH, "s-1")], 1, learned=True)
+    assert latest.execution.sequence == 3
+    [earlier] = await log_store.session_calls(
+        [(SEARCH, "s-1")], 10, waiting[3].position, learned=True
+    )
+    assert earlier.execution.sequence == 1
+
+
 async def test_pending_is_oldest_first_in_its_workspace(log_store: LogStore) -> None:
     """Arrival orders the queue, not the client's clock, and positions grow with it."""
     await log_store.append("b", [make_execution(2)])

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from mongo.errors import StoreError, StoreFencedError
-from mongo.mongodb import MongoLogStore, MongoOptions, journal, leases, open_mongo_store
+from mongo.mongodb import MongoLogStore, MongoOptions, changes, journal, leases, open_mongo_store
 from mongo.mongodb.collections import DERIVED_NAMES, SHARED_NAMES, Record
 from mongo.records import (
     DocumentRow,
@@ -365,6 +366,42 @@ async def test_a_large_commit_is_written_down_in_pieces(
     await store.commit_index(IndexCommit(SEARCH.workspace, 1, knowledge=rows))
     assert len(kept) > 2
     assert await store.get_knowledge(rows[-1].tool) == rows[-1]
+
+
+async def test_a_commit_of_very_many_names_is_told_as_everything(
+    store: MongoLogStore, other: MongoLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is done with: the next one finds its way free."""
+    monkeypatch.setattr(changes, "_MOST_NAMES", 5)
+    feed = await other.follow()
+    removed = [("w", f"d-{number}") for number in range(6)]
+    await store.commit_index(IndexCommit("w", 1, removed=removed))
+    assert [change.everything for change in (await feed.poll()).changes] == [True]
+    tool = SEARCH._replace(workspace="w")
+    await store.commit_index(IndexCommit("w", 1, knowledge=[KnowledgeRow(tool, b"k")]))
+    assert [change.learned for change in (await feed.poll()).changes] == [(tool,)]
+
+
+async def test_what_was_written_down_and_never_named_is_thrown_away(
+    store: MongoLogStore,
+    client: AsyncMongoClient[Record],
+    options: MongoOptions,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By whoever takes the lease, once it is old."""
+    monkeypatch.setattr(journal, "INLINE_BYTES", 0)
+    kept = client[options.database]["JOURNAL"]
+    commit = await fill(store, "w")
+    assert commit.lease is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mongo.mongodb.commit._name_journal", _killed)
+        with pytest.raises(KilledError):
+            await store.commit_index(commit)
+    lease = await succeed(store, commit.lease)
+    assert await kept.count_documents({}) == 1
+    monkeypatch.setattr(journal, "_UNNAMED", timedelta(0))
+    await succeed(store, lease)
+    assert await kept.count_documents({}) == 0
 
 
 async def test_many_commits_at_once_are_all_applied(store: MongoLogStore) -> None:

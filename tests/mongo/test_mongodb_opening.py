@@ -159,6 +159,10 @@ def test_every_fault_of_the_server_has_its_own_error() -> None:
         (8, "No space left on device", StoreFullError),
         (8, "attempt to write a readonly database", StoreReadOnlyError),
         (10107, "", StoreReadOnlyError),
+        (13435, "", StoreReadOnlyError),
+        (91, "", StoreUnavailableError),
+        (133, "", StoreUnavailableError),
+        (189, "", StoreUnavailableError),
         (18, "", StoreError),
         (13, "", StoreError),
         (11600, "", StoreUnavailableError),
@@ -177,3 +181,6 @@ def test_every_fault_of_the_server_has_its_own_error() -> None:
             assert SECRET not in str(found)
     stepped_down = faults.from_driver(NotPrimaryError("x", {"code": 10107}), "host:1/db")
     assert type(stepped_down) is StoreReadOnlyError
+    for code in (91, 189, 11600, 11602):
+        stepping = faults.from_driver(NotPrimaryError("x", {"code": code}), "host:1/db")
+        assert type(stepping) is StoreUnavailableError

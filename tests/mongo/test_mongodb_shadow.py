@@ -118,6 +118,21 @@ async def test_an_adopted_shadow_is_the_store_for_everybody(
         assert await other.get_fact("index") == "vectors-g3"
 
 
+async def test_what_only_a_shadow_had_learned_from_expires_too(
+    store: MongoLogStore, options: MongoOptions
+) -> None:
+    """Its time runs from then; else the server would keep it for ever."""
+    await fill(store)
+    shadow = await store.open_shadow()
+    await learn(shadow, 6, b"new")
+    await store.adopt(shadow, {})
+    async with AsyncMongoClient[Record](options.uri) as client:
+        log = client[options.database]["TOOL_EXECUTION_LOG"]
+        rows = await log.find({"workspace": WORKSPACE}).to_list()
+    assert len(rows) == 6
+    assert all("learned_since" in row and "queued" not in row for row in rows)
+
+
 async def test_learning_for_a_generation_that_has_passed_is_refused(
     store: MongoLogStore, other: MongoLogStore
 ) -> None:

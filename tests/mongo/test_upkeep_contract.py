@@ -92,6 +92,16 @@ async def test_workspaces_with_work_are_told(log_store: LogStore) -> None:
     assert await queued_workspaces(log_store, left) == left
 
 
+async def test_arrivals_are_told_at_once(log_store: LogStore) -> None:
+    """In whatever workspace, until they are learned from; other queues are not asked about."""
+    await log_store.add_mark(make_mark(1))
+    assert not await log_store.has_arrivals()
+    await log_store.append("e", [make_execution(1)])
+    assert await log_store.has_arrivals()
+    await learn_executions(log_store, "e")
+    assert not await log_store.has_arrivals()
+
+
 async def queued_workspaces(store: LogStore, wanted: list[str]) -> list[str]:
     """What the store tells, once it tells this: it may take half a second."""
     told: list[str] = []
@@ -319,6 +329,31 @@ async def test_patterns_are_replaced_and_removed_at_once(log_store: LogStore) ->
     merged = make_pattern(1, 6, data=b"merged")
     await log_store.put_patterns(WORKSPACE, [merged], removed=["p-2", "p-3", "unknown"])
     assert await log_store.list_patterns(WORKSPACE, 10) == [merged, make_pattern(0, 0)]
+
+
+async def test_what_a_former_holder_still_writes_changes_nothing(log_store: LogStore) -> None:
+    """A night that was stopped between a look at its lease and its write finds a newer one."""
+    former = await taken(log_store, "nightly", "host/1/a")
+    older, newer = make_usage(0, data=b"older"), make_usage(0, data=b"newer")
+    await log_store.put_usage([older], former)
+    await log_store.put_fact("counted", "1", former)
+    await log_store.put_patterns(WORKSPACE, [make_pattern(1, 1)], lease=former)
+    later = await taken(log_store, "nightly", "host/2/b")
+    await log_store.put_usage([newer], later)
+    await log_store.put_fact("counted", "2", later)
+    await log_store.put_patterns(WORKSPACE, [make_pattern(1, 2)], lease=later)
+    with pytest.raises(StoreFencedError):
+        await log_store.put_usage([older, make_usage(1)], former)
+    with pytest.raises(StoreFencedError):
+        await log_store.put_fact("counted", "1", former)
+    with pytest.raises(StoreFencedError):
+        await log_store.put_patterns(WORKSPACE, [make_pattern(1, 1)], ["p-1"], former)
+    assert await log_store.get_usage(WORKSPACE, [(SEARCH, DAY)]) == [newer]
+    assert await log_store.get_fact("counted") == "2"
+    assert await log_store.list_patterns(WORKSPACE, 9) == [make_pattern(1, 2)]
+    await log_store.put_usage([make_usage(0, data=b"again")], later)
+    await log_store.put_fact("counted", "3", later)
+    assert await log_store.get_fact("counted") == "3"
 
 
 # Streams

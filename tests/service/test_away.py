@@ -1,5 +1,8 @@
 """A database that is away when the service starts, or goes away in the middle."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +14,14 @@ import httpx2
 import pytest
 
 from tests.mongo.mongo_server import MongoServer, executable
-from tests.service.running_service import aftercall, eventually, execution, failure, free_port
+from tests.service.running_service import (
+    ROOT,
+    aftercall,
+    eventually,
+    execution,
+    failure,
+    free_port,
+)
 
 pytestmark = [
     pytest.mark.real,
@@ -135,14 +145,43 @@ def test_a_database_that_goes_away_comes_back_by_itself(tmp_path: Path) -> None:
             assert found.status_code == 200
 
 
-def test_a_command_waits_for_half_a_minute_and_then_says_so(tmp_path: Path) -> None:
-    """In one line, for whoever schedules it."""
-    process = aftercall(
-        "rebuild", "--data-dir", str(tmp_path), "--log-level", "error",
-        environ=PATIENCE | {"AFTERCALL_MONGO_URI": f"mongodb://127.0.0.1:{free_port()}"},
+IMPATIENT = """
+import sys
+import service.waiting
+from aftercall.cli.frame import main
+
+assert service.waiting.COMMAND_PATIENCE_S == 30
+service.waiting.COMMAND_PATIENCE_S = 1.0
+sys.exit(main())
+"""
+"""`aftercall`, whose commands wait for a second where they wait for half a minute."""
+
+
+@pytest.mark.parametrize("command", [["rebuild"], ["nightly"], ["export", "-"]])
+def test_a_command_waits_for_half_a_minute_and_then_says_so(
+    tmp_path: Path, command: list[str]
+) -> None:
+    """In one line, for whoever schedules it; the half minute is a second here."""
+    port = free_port()
+    patience = {"AFTERCALL_MONGO_CONNECT_TIMEOUT_S": "0.2", "AFTERCALL_MONGO_TIMEOUT_S": "0.2"}
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-c", IMPATIENT, *command),
+            *("--data-dir", str(tmp_path), "--log-level", "error"),
+        ],
+        env={
+            **{name: value for name, value in os.environ.items() if "AFTERCALL" not in name},
+            **patience,
+            "AFTERCALL_EMBEDDING_MODEL": "hashing",
+            "AFTERCALL_MONGO_URI": f"mongodb://ann:opensesame@127.0.0.1:{port}",
+            "PYTHONPATH": str(ROOT),
+        },
+        check=False, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, out) == (1, "")
-    [line] = err.splitlines()
+    assert (ended.returncode, ended.stdout) == (1, "")
+    *waited, line = ended.stderr.splitlines()
+    assert all("waiting for the log store" in each for each in waited)
     assert line.startswith("aftercall: ")
-    assert "127.0.0.1" in line
+    assert f"127.0.0.1:{port}" in line
+    assert "does not answer" in line
+    assert "opensesame" not in ended.stderr

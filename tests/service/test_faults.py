@@ -3,7 +3,10 @@
 import asyncio
 import json
 import logging
+import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -161,3 +164,25 @@ def test_a_caller_who_goes_away_disturbs_nobody(own_service: RunningService) -> 
 
     asyncio.run(go_away())
     assert own_service.record(execution()).json()["accepted"] == 1
+
+
+def test_while_another_process_switches_the_store_recording_waits_and_the_rest_goes_on(
+    own_service: RunningService,
+) -> None:
+    """A rebuild that switches holds the embedded store for seconds: nobody is refused."""
+    service, stored, late = own_service, execution(), execution()
+    assert service.record(stored).status_code == 202
+    path = service.services.store._path  # type: ignore[attr-defined]  # the one place to reach it
+    with closing(sqlite3.connect(path, isolation_level=None)) as switching:
+        switching.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(1) as caller:
+            recording = caller.submit(service.record, late)
+            for _ in range(20):
+                assert service.is_stored(stored)
+                asked = service.client.post("/suggest", json={"execution": failure()})
+                assert asked.status_code == 200
+                assert service.client.get("/readyz").status_code == 200
+            assert not recording.done()
+            switching.execute("COMMIT")
+            assert recording.result(timeout=30).status_code == 202
+    assert service.is_stored(late)

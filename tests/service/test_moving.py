@@ -13,6 +13,7 @@ import pytest
 
 from mongo.archive import KINDS, LOCAL_FACTS
 from mongo.protocol import LogStore
+from mongo.records import IndexCommit, StatisticsRow
 from mongo.sqlite import open_sqlite_store
 from service.moving.checksum import Tally
 from service.moving.exporting import Exported, export_store
@@ -237,6 +238,36 @@ class _Receiving:
         self._number += 1
         await self._store.append("default", [make_execution(self._number)])
         return await self._store.scan_archive(*given)  # type: ignore[arg-type]
+
+
+async def test_a_view_of_one_moment_is_exported_while_others_learn(tmp_path: Path) -> None:
+    """What is learned and recorded between two pages is not in it, so nothing counts twice."""
+    await filled(tmp_path / "origin")
+    async with opened(tmp_path / "origin") as origin, opened(tmp_path / "target") as target:
+        before = await exported(origin, tmp_path / "before.gz")
+        waiting = await origin.pending("default", 100)
+        learned = IndexCommit(
+            workspace="default",
+            generation=await origin.generation(),
+            positions=[each.position for each in waiting],
+            statistics=[StatisticsRow(each.tool_key, b"anew") for each in waiting],
+        )
+
+        class Learning(_Receiving):
+            async def scan_archive(self, *given: object) -> object:
+                await origin.commit_index(learned)
+                await origin.append("default", [make_execution(1_000)])
+                await origin.put_fact("model", "another")
+                return await self._store.scan_archive(*given)  # type: ignore[arg-type]
+
+        async with origin.still() as view:
+            found = await exported(Learning(view), tmp_path / "a.gz")  # type: ignore[arg-type]
+        assert waiting
+        assert found.is_still
+        assert found.tallies == before.tallies
+        assert (await imported(target, tmp_path / "a.gz")).differing == []
+        assert await target.pending("default", 100) == waiting
+        assert await origin.get_fact("model") == "another"
 
 
 async def test_a_switch_in_the_middle_ends_the_export(tmp_path: Path) -> None:

@@ -123,8 +123,9 @@ def test_a_folder_without_a_store_is_a_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_again_and_again_until_it_is_stopped(tmp_path: Path) -> None:
-    """Also when the store is away at first."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_again_and_again_until_it_is_stopped(tmp_path: Path, number: signal.Signals) -> None:
+    """Also when the store is away at first; a signal in the pause ends it at once and well."""
     data = tmp_path / "data"
     process = aftercall("nightly", "--every", "1s", "--json", "--data-dir", str(data))
     try:
@@ -135,9 +136,40 @@ def test_again_and_again_until_it_is_stopped(tmp_path: Path) -> None:
         for _ in range(2):
             NightlyReport.model_validate_json(process.stdout.readline())
     finally:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == 0
+    assert not (data / "nightly.alive").exists()
+
+
+@pytest.mark.real
+async def test_a_run_that_is_told_to_stop_ends_at_once(tmp_path: Path) -> None:
+    """Also while it watches whether a holder on another machine lives."""
+    data = await asyncio.to_thread(filled, tmp_path)
+    store = await open_sqlite_store(data)
+    # A holder on another machine: it has to be watched for its whole life.
+    assert await store.take_lease("nightly", "elsewhere/1/x", None) is not None
+    process = aftercall(
+        "nightly", "--data-dir", str(data), environ={"AFTERCALL_INDEXING_LEASE_S": "600"}
+    )
+    try:
+        await asyncio.to_thread(eventually, lambda: listens_to_signals(process.pid))
+        process.terminate()
+        _, err = await asyncio.to_thread(process.communicate, timeout=10)
+    finally:
+        process.kill()
+        await store.close()
+    assert process.returncode == 143
+    assert err.splitlines()[-1] == (
+        "aftercall: stopped; what was done holds, and the next run does the rest"
+    )
+
+
+def listens_to_signals(pid: int) -> bool:
+    """Whether a process has a handler for SIGTERM."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) & 1 << (signal.SIGTERM - 1))
 
 
 def test_the_help_names_the_exit_codes() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from aftercall.errors import ConfigurationError
+from service.config.combinations import harmful
 from service.config.environment import (
     default_data_dir,
     list_settings,
@@ -12,7 +13,7 @@ from service.config.environment import (
     unknown_variables,
 )
 from service.config.settings import Settings
-from tests.service.running_service import ROOT, finished
+from tests.service.running_service import ROOT, finished, hashing_settings
 
 
 @pytest.fixture(autouse=True)
@@ -187,3 +188,51 @@ def test_settings_are_plain_data_once_made(monkeypatch: pytest.MonkeyPatch, tmp_
     )
     assert settings.server.port == 8799
     assert settings.with_values(server={"port": 1, "host": None}).server.port == 1
+
+
+def test_more_copies_of_a_write_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No write would ever count; as many as there are is fine."""
+    monkeypatch.setenv("AFTERCALL_QDRANT_WRITE_CONSISTENCY", "2")
+    with pytest.raises(ConfigurationError) as refused:
+        read_settings()
+    assert "AFTERCALL_QDRANT_WRITE_CONSISTENCY: " in str(refused.value)
+    assert "AFTERCALL_QDRANT_REPLICAS makes 1" in str(refused.value)
+    monkeypatch.setenv("AFTERCALL_QDRANT_REPLICAS", "2")
+    assert read_settings().qdrant.write_consistency == 2
+
+
+@pytest.mark.parametrize("days", ["0.01", "0.99"])
+def test_a_retention_under_a_day_is_refused(monkeypatch: pytest.MonkeyPatch, days: str) -> None:
+    """What goes before a nightly run has counted it is lost; 0 keeps everything."""
+    monkeypatch.setenv("AFTERCALL_RETENTION_DAYS", days)
+    with pytest.raises(ConfigurationError, match=r"AFTERCALL_RETENTION_DAYS.* 0, to keep every"):
+        read_settings()
+    monkeypatch.setenv("AFTERCALL_RETENTION_DAYS", "0")
+    assert read_settings().retention.days == 0
+
+
+@pytest.mark.parametrize(
+    "environ", [{}, {"AFTERCALL_MONGO_URI": "mongodb://db"}, {"AFTERCALL_QDRANT_URL": "http://q"}]
+)
+def test_a_service_that_nobody_could_learn_for_is_refused(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    """Workers need both servers; nothing is opened or made."""
+    status, out, err = finished(
+        "serve", "--port", "0", "--data-dir", str(tmp_path / "data"),
+        environ=environ | {"AFTERCALL_INDEXING_HERE": "false"},
+    )  # fmt: skip
+    assert (status, out) == (1, "")
+    assert err.startswith("aftercall: AFTERCALL_INDEXING_HERE is false")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_retention_that_ends_before_the_night_is_told(tmp_path: Path) -> None:
+    """Two intervals of the nightly run are enough, and without either there is nothing to say."""
+    chosen = hashing_settings(tmp_path)
+    assert list(harmful(chosen)) == []
+    [told] = harmful(chosen.with_values(retention={"days": 1}))
+    assert "AFTERCALL_RETENTION_DAYS" in told
+    assert list(harmful(chosen.with_values(retention={"days": 2}))) == []
+    assert list(harmful(chosen.with_values(retention={"days": 0}))) == []
+    assert list(harmful(chosen.with_values(retention={"days": 1}, nightly={"every_h": 0}))) == []

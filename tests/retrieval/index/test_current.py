@@ -7,7 +7,14 @@ import pytest
 
 from retrieval.index.current import CurrentIndex
 from retrieval.index.opening import EdgePlace, next_index_name, open_index
-from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, VectorIndexError
+from retrieval.index.patience import Patience
+from retrieval.index.protocol import (
+    Hit,
+    IndexPoint,
+    IndexQuery,
+    VectorIndexError,
+    VectorIndexUnavailableError,
+)
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 
 
@@ -194,3 +201,27 @@ async def test_no_question_fails_while_real_indexes_are_switched(tmp_path):
     assert hit.version == "3"
     assert {1, 2} <= set(versions) <= {1, 2, 3}
     await current.close()
+
+
+async def test_an_index_that_hangs_costs_one_wait_and_then_none() -> None:
+    """Only one call at a time looks whether it is over; when it is, all are let through."""
+    now = 0.0
+    hanging = SlowIndex("hangs", held=True)
+    current = CurrentIndex(hanging, patience=Patience(0.01, clock=lambda: now))
+    with pytest.raises(VectorIndexUnavailableError):
+        await current.search([question("a")])
+    hanging.asked.clear()
+    for call in (lambda: current.search([question("a")]), current.count):
+        with pytest.raises(VectorIndexUnavailableError):
+            await call()
+    assert not hanging.asked.is_set()
+    now = 2.0
+    looks = asyncio.gather(
+        *(current.search([question("a")]) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(each) for each in await looks] == [VectorIndexUnavailableError] * 3
+    now = 4.0
+    hanging.let_go()
+    for _ in range(2):
+        ((hit,),) = await current.search([question("a")])
+        assert hit.document_id == "hangs"

@@ -12,7 +12,7 @@ import qdrant_edge
 
 from retrieval.index import edge_folder, edge_shard
 from retrieval.index.edge import EdgeIndex
-from retrieval.index.edge_folder import copy_sparse, size_on_disk
+from retrieval.index.edge_folder import IndexFolder, copy_sparse, size_on_disk
 from retrieval.index.edge_shard import WRITE_AHEAD_LOG, Shard
 from retrieval.index.protocol import IndexInUseError, IndexModelMismatchError, VectorIndexError
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
@@ -204,14 +204,28 @@ async def test_leftovers_of_a_killed_compaction_are_removed(tmp_path):
     await index.close()
 
 
-async def test_destroy_leaves_an_empty_folder_to_begin_in(tmp_path):
+async def test_who_waited_for_a_folder_that_was_removed_holds_the_new_one(tmp_path, monkeypatch):
+    """The file that it waited for is gone with the folder: two must not hold one index."""
+    folder = tmp_path / "vectors"
+    held = IndexFolder(folder)
+    waiting = asyncio.create_task(asyncio.to_thread(IndexFolder, folder))
+    held.remove_all()
+    held.close()
+    second = await waiting
+    monkeypatch.setattr(edge_folder, "LOCK_PATIENCE_SECONDS", 0.0)
+    with pytest.raises(IndexInUseError):
+        await asyncio.to_thread(IndexFolder, folder)
+    second.close()
+
+
+async def test_destroy_leaves_nothing_and_a_new_one_may_begin(tmp_path):
     """A rebuild with another model begins by this; where nothing is, nothing happens."""
     await EdgeIndex.destroy(tmp_path / "new")
     index = await _open(tmp_path)
     await index.upsert([point("a")])
     await index.close()
     await EdgeIndex.destroy(tmp_path)
-    assert _shards(tmp_path) == []
+    assert not tmp_path.exists()
     index = await EdgeIndex.open(tmp_path, dimension=7, fingerprint="other@1")
     assert await index.count() == 0
     await index.close()

@@ -1,0 +1,109 @@
+"""A Qdrant server that hangs or is away: answers come from rules, soon, and in full afterwards."""
+
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from retrieval.index.current import CurrentIndex
+from retrieval.index.protocol import VectorIndex
+from retrieval.index.qdrant import QdrantIndex
+from retrieval.index.qdrant_connection import connect
+from service.rooms import open_named
+from tests.service.running_service import (
+    RunningService,
+    eventually,
+    execution,
+    failure,
+    free_port,
+    hashing_settings,
+    on_loop,
+    running,
+)
+
+pytestmark = pytest.mark.real
+
+TIMEOUT_S = 20.0
+"""Of a call to the server, as the settings have it; no answer may take anything like it."""
+
+
+class Wavering:
+    """The way to an index that may lead to another one, which never answers."""
+
+    def __init__(self, index: VectorIndex, away: VectorIndex) -> None:
+        self._index = index
+        self._away = away
+        self.is_away = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._away if self.is_away else self._index, name)
+
+    async def close(self) -> None:
+        await self._away.close()
+        await self._index.close()
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """Takes connections, and answers nothing: a machine that hangs."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def suggest(service: RunningService) -> list[str]:
+    """The actions of what is suggested for a failure that was mended before."""
+    response = service.client.post("/suggest", json={"execution": failure()}, timeout=TIMEOUT_S)
+    assert response.status_code == 200
+    return [each["action"] for each in response.json()["suggestions"]]
+
+
+def problem(service: RunningService) -> str | None:
+    """What `/status` says is wrong."""
+    found: str | None = service.client.get("/status", timeout=TIMEOUT_S).json().get("problem")
+    return found
+
+
+@pytest.mark.parametrize("fault", ["hangs", "refuses"])
+def test_suggestions_come_from_rules_while_the_index_is_away(
+    tmp_path: Path, silent_port: int, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty at once do not wait for it, `/status` says it, and it is used when it is back."""
+    monkeypatch.setattr("service.consistency._KEPT_S", 0.0)  # no page of a moment ago
+    settings = hashing_settings(tmp_path, qdrant={"url": f"local:{tmp_path / 'qdrant'}"})
+    port = silent_port if fault == "hangs" else free_port()
+    with running(settings) as service:
+        for number in range(3):
+            session = {"sessionId": f"s-{number}"}
+            records = [failure(**session), execution(**session)]
+            assert service.record(records).status_code == 202
+        eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+        known = suggest(service)
+        assert known
+
+        async def waver() -> Wavering:
+            current = cast("CurrentIndex", service.services.index)
+            connection = connect(f"http://127.0.0.1:{port}", grpc_port=port, timeout_s=TIMEOUT_S)
+            away = QdrantIndex(connection, "vectors", dimension=384, shards=1)
+            same = await open_named(settings, current.opened, service.services.embedder)
+            wavering = Wavering(same, away)
+            await current.switch(cast("VectorIndex", wavering), current.opened)
+            return wavering
+
+        wavering = on_loop(service, waver())
+        assert suggest(service) == known
+        wavering.is_away = True
+        began = time.monotonic()
+        with ThreadPoolExecutor(20) as callers:
+            answers = list(callers.map(lambda _: suggest(service), range(20)))
+        answers += [suggest(service) for _ in range(20)]
+        assert time.monotonic() - began < TIMEOUT_S / 2
+        assert all(answers)
+        eventually(lambda: "does not answer" in (problem(service) or ""), 20)
+        assert service.client.get("/readyz").status_code == 200
+        wavering.is_away = False
+        eventually(lambda: problem(service) is None, 20)
+        assert suggest(service) == known
