@@ -156,10 +156,12 @@ class Indexer:
                 done, worked = done + learned, worked + learned + embedded
                 if on_progress:
                     on_progress(done)
+                is_idle = not learned and not embedded and not await self._is_kept_waiting()
+                if worked < there and not is_idle:
+                    continue  # counting takes a while on some stores, and cannot end it yet
                 left = (await self._store.counts()).pending
                 if caught_up.lasts(worked >= there and left < _TRICKLE):
                     return done
-                is_idle = not learned and not embedded and not await self._is_kept_waiting()
                 if settled.lasts(is_idle) or (is_idle and not left):
                     return done
                 if is_idle:

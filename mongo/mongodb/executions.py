@@ -24,9 +24,9 @@ _LATEST_ARRIVALS = 50
 """Arrivals among which the latest call is looked for: a recorder sends in about the order of the
 calls, and each of these is read, however large it is."""
 
-_SESSIONS_AT_ONCE = 16
-"""Sessions that are asked for side by side: enough to hide the way to the server, and few enough
-to leave connections to others."""
+_MAX_CALLS = 20_000
+"""Calls of all sessions of a batch that are looked through at once, the latest: their names only.
+"""
 
 _STORED = {
     "workspace": 1, "position": 1, "data": 1, "schema_hash": 1, "received_us": 1, "stands_for": 1,
@@ -238,31 +238,70 @@ async def session_calls(
     *,
     learned: bool,
 ) -> list[StoredExecution]:
-    """The latest `limit` below position `before`, by tool and session, oldest arrival first."""
+    """The latest `limit` below position `before`, by tool and session, oldest arrival first.
+
+    Two queries a workspace; a tool in a session of very many calls may take one of its own.
+    """
     if limit < 1:
         return []
     of = _of(db, learned=learned)
-    gate = asyncio.Semaphore(_SESSIONS_AT_ONCE)
-
-    async def calls_of(tool: ToolKey, session_id: str) -> list[StoredExecution]:
+    by_workspace: dict[str, list[tuple[ToolKey, str]]] = {}
+    for tool, session_id in dict.fromkeys(sessions):
+        by_workspace.setdefault(tool.workspace, []).append((tool, session_id))
+    found: list[StoredExecution] = []
+    for workspace, pairs in by_workspace.items():
+        positions = await _latest_positions(db, workspace, pairs, limit, {"$lt": before}, of)
         rows = db.executions.find(
-            {
-                "workspace": tool.workspace,
-                "session_id": session_id,
-                "server_name": tool.server_name or "",
-                "tool_name": tool.tool_name,
-                "position": {"$lt": before},
-                **of,
-            },
-            _STORED,
+            {"workspace": workspace, "position": {"$in": sorted(positions)}}, _STORED
         )
-        async with gate:
-            return [stored async for stored in _each(rows.sort("position", -1).limit(limit))]
+        found += [stored async for stored in _each(rows)]
+    return sorted(found, key=lambda stored: stored.position)
 
-    found = await asyncio.gather(*(calls_of(*each) for each in dict.fromkeys(sessions)))
-    return sorted(
-        (stored for calls in found for stored in calls), key=lambda stored: stored.position
+
+async def _latest_positions(
+    db: Collections,
+    workspace: str,
+    pairs: Sequence[tuple[ToolKey, str]],
+    limit: int,
+    position: Record,
+    of: Record,
+) -> list[int]:
+    """Positions of the latest `limit` calls of each tool in each session."""
+    latest: dict[tuple[ToolKey, str], list[int]] = {pair: [] for pair in pairs}
+    rows = db.executions.find(
+        {
+            "workspace": workspace,
+            "session_id": {"$in": sorted({session_id for _, session_id in pairs})},
+            "position": position,
+            **of,
+        },
+        {"_id": 0, "position": 1, "session_id": 1, "server_name": 1, "tool_name": 1},
     )
+    seen = 0
+    async for row in rows.sort("position", -1).limit(_MAX_CALLS):
+        seen += 1
+        tool = ToolKey(workspace, codec.server_name(row["server_name"]), row["tool_name"])
+        calls = latest.get((tool, row["session_id"]))
+        if calls is not None and len(calls) < limit:
+            calls.append(row["position"])
+    if seen == _MAX_CALLS:  # older ones were not seen
+        for (tool, session_id), calls in latest.items():
+            if len(calls) < limit:
+                alone = db.executions.find(
+                    {
+                        "workspace": workspace,
+                        "session_id": session_id,
+                        "server_name": codec.server_column(tool.server_name),
+                        "tool_name": tool.tool_name,
+                        "position": position,
+                        **of,
+                    },
+                    {"_id": 0, "position": 1},
+                )
+                calls[:] = [
+                    row["position"] async for row in alone.sort("position", -1).limit(limit)
+                ]
+    return [each for calls in latest.values() for each in calls]
 
 
 async def pending(db: Collections, workspace: str, limit: int) -> list[StoredExecution]:

@@ -17,6 +17,7 @@ from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.nightly.night import Night
+from mongo.codec import to_microseconds
 from mongo.protocol import LogStore
 from mongo.records import DocumentRow, IndexCommit, Lease
 from mongo.sqlite import FILE_NAME, open_sqlite_store
@@ -119,10 +120,12 @@ async def fill(folder: Path, count: int = 60) -> None:
     await indexer.close()
     await index.close()
     await store.close()
+    arrived = to_microseconds(NOW - timedelta(minutes=30))
     age = (RETENTION + timedelta(days=1)) // timedelta(microseconds=1)
     with sqlite3.connect(folder / FILE_NAME) as connection:
         connection.execute(
-            "UPDATE executions SET received_at = received_at - ? WHERE position <= ?", (age, OLD)
+            "UPDATE executions SET received_at = ? + position - (position <= ?) * ?",
+            (arrived, OLD, age),
         )
     connection.close()
 

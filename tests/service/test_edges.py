@@ -73,7 +73,9 @@ def lines(settings: LogSettings) -> list[str]:
     """What an event and an exception look like."""
     stream = io.StringIO()
     root = logging.getLogger()
-    before = (root.handlers[:], root.level)
+    before = root.handlers[:]
+    loggers = [root, *(each for each in root.manager.loggerDict.values() if hasattr(each, "level"))]
+    levels = [(each, each.level) for each in loggers]
     try:
         configure_logging(settings, stream)
         logger = logging.getLogger("service.test")
@@ -88,8 +90,9 @@ def lines(settings: LogSettings) -> list[str]:
             log_event(logger, "request failed", level="error", error=error)
         logging.getLogger("somewhere.else").info("a library speaks")
     finally:
-        root.handlers[:] = before[0]
-        root.setLevel(before[1])
+        root.handlers[:] = before
+        for each, level in levels:
+            each.setLevel(level)
     return stream.getvalue().splitlines()
 
 
