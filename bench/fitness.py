@@ -240,7 +240,7 @@ async def _embed(store: LogStore, index: VectorIndex, embedder: Embedder) -> Non
     about = phrases(PHRASES)
     vectors = dict(zip(about, await embedder.embed(about, "document"), strict=True))
     noise = np.random.default_rng(17)
-    while rows := await store.pending_vectors(1_000):
+    while rows := await store.pending_vectors("default", 1_000):
         documents = [Document.model_validate_json(row.data) for row in rows]
         others = [each for each in documents if each.kind != "scenario"]
         embedded = (
