@@ -12,10 +12,11 @@ from typing import Any
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.wire import Execution, Tool
+from mongo import codec
 from mongo.archive import KINDS, LOCAL_FACTS, ArchiveKind
 from mongo.errors import StoreError
 from mongo.records import Change, DocumentRow
-from mongo.sqlite import bulk, changes, codec, vectors
+from mongo.sqlite import bulk, changes, vectors
 from mongo.sqlite.upkeep_tables import LOG_QUEUES
 from mongo.upkeep import ArchiveRow
 

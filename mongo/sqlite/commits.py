@@ -2,11 +2,11 @@
 
 import sqlite3
 
+from mongo import codec
 from mongo.errors import StoreFencedError
 from mongo.records import IndexCommit, ToolKey
 from mongo.sqlite import (
     bulk,
-    codec,
     corrections,
     health,
     leases,

@@ -5,8 +5,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from mongo import codec
 from mongo.records import CorrectionRecord, ToolKey
-from mongo.sqlite import bulk, codec
+from mongo.sqlite import bulk
 
 _ADD = """
 INSERT INTO corrections (

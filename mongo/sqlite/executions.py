@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 from aftercall.json_values import MAX_INTEGER, JsonObject
 from aftercall.wire import Execution
+from mongo import codec
 from mongo.records import Appended, NewExecution, StoredExecution, ToolKey
-from mongo.sqlite import bulk, codec
+from mongo.sqlite import bulk
 from mongo.sqlite.readers import snapshot
 
 MAX_PENDING_BYTES = 32 << 20

@@ -4,8 +4,9 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
+from mongo import codec
 from mongo.records import HealthRow, ToolKey
-from mongo.sqlite import bulk, codec
+from mongo.sqlite import bulk
 
 _INTO = "health (workspace, server_name, tool_name, data, used_at, troubled_at)"
 

@@ -3,8 +3,9 @@
 import sqlite3
 from collections.abc import Sequence
 
+from mongo import codec
 from mongo.records import DocumentRow, KnowledgeRow, RepairRow, StatisticsRow, ToolKey
-from mongo.sqlite import bulk, codec
+from mongo.sqlite import bulk
 
 _GET_KNOWLEDGE = """
 SELECT data FROM knowledge WHERE workspace = ? AND server_name = ? AND tool_name = ?

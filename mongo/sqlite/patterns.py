@@ -3,8 +3,9 @@
 import sqlite3
 from collections.abc import Sequence
 
+from mongo import codec
 from mongo.records import PatternRow
-from mongo.sqlite import bulk, codec
+from mongo.sqlite import bulk
 
 _REPLACE = """
 ON CONFLICT (workspace, pattern_id) DO UPDATE SET

@@ -4,8 +4,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from aftercall.wire import Promotion
+from mongo import codec
 from mongo.records import PromotionEvent, QueuedPromotion, StoredPromotion
-from mongo.sqlite import bulk, codec
+from mongo.sqlite import bulk
 
 _PUT = """
 INSERT INTO promotions (workspace, namespace, inherited_quality, data) VALUES (?, ?, ?, ?)

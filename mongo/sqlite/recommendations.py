@@ -2,8 +2,9 @@
 
 import sqlite3
 
+from mongo import codec
 from mongo.records import StoredRecommendation
-from mongo.sqlite import bulk, codec
+from mongo.sqlite import bulk
 
 _PUT = """
 INSERT INTO recommendations (

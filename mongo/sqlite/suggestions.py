@@ -4,8 +4,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from aftercall.wire import Suggestion
+from mongo import codec
 from mongo.records import IssuedSuggestion, JudgedSuggestion, SuggestionOutcome, ToolKey
-from mongo.sqlite import bulk, codec
+from mongo.sqlite import bulk
 
 _INTO_SUGGESTIONS = """
 suggestions (

@@ -4,8 +4,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from aftercall.wire import Tool
+from mongo import codec
 from mongo.records import ChangedTool, StoredTool, ToolKey
-from mongo.sqlite import bulk, codec, executions
+from mongo.sqlite import bulk, executions
 
 _INSERT = """
 INSERT INTO tools (workspace, tool_id, server_name, tool_name, data) VALUES (?, ?, ?, ?, ?)

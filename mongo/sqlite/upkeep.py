@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from aftercall.json_values import JsonObject
+from mongo import codec
 from mongo.errors import StoreError
 from mongo.records import DocumentRow, Lease, StoredExecution
 from mongo.sqlite import (
     adoption,
     archiving,
     changes,
-    codec,
     commits,
     expiry,
     facts,

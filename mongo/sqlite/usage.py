@@ -4,8 +4,9 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import date
 
+from mongo import codec
 from mongo.records import ToolKey, UsageRow
-from mongo.sqlite import bulk, codec
+from mongo.sqlite import bulk
 
 _REPLACE = """
 ON CONFLICT (workspace, day, server_name, tool_name) DO UPDATE SET data = excluded.data
