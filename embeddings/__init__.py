@@ -2,6 +2,6 @@
 
 import os
 
-# From 1.31 on, ONNX Runtime reports its use to its maker as soon as it is imported, and keeps what
-# is to be sent in the user's cache. Whoever wants that sets the variable to 0.
+# ONNX Runtime 1.31 has its telemetry on as soon as it is imported, and keeps an identifier in the
+# user's cache. Whoever wants that sets the variable to 0.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
