@@ -27,14 +27,14 @@ test: $(STAMP) ## format check, lint, types, import layers and all tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 check: $(STAMP) ## the same without the tests that start real servers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -m "not real"
+	$(BIN)/pytest -n auto --dist loadfile -m "not real"
 
 serve: $(STAMP) ## run the service on http://127.0.0.1:8799
 	@$(BIN)/aftercall serve

@@ -142,9 +142,10 @@ def learn_batch(material: BatchMaterial) -> LearnedBatch:
         except Exception:
             log.exception("nothing was learned from execution %s", stored.execution.execution_id)
             continue
-        key = (stored.workspace, document.document_id)
-        known = documents.get(key) or material.documents.get(key)
-        documents[key] = merge_document(known, document)
+        if document is not None:
+            key = (stored.workspace, document.document_id)
+            known = documents.get(key) or material.documents.get(key)
+            documents[key] = merge_document(known, document)
         if stored.execution.suggestion_id is not None:
             learned.reported.append(_reported(stored))
     learned.repair_rows.extend(_learn_repairs(material))
@@ -166,13 +167,15 @@ def learn_batch(material: BatchMaterial) -> LearnedBatch:
     return learned
 
 
-def _learn_one(material: BatchMaterial, stored: StoredExecution) -> Document:
+def _learn_one(material: BatchMaterial, stored: StoredExecution) -> Document | None:
     tool, execution = stored.tool_key, stored.execution
     knowledge = material.knowledge[tool]
     schema_hash = stored.schema_hash or material.schema_hashes[tool]
     reading = material.readings.get(stored.position)
     if reading is None:
         learn_success(knowledge, execution, schema_hash)
+        if not execution.parameters_known:
+            return None  # the shape of a success is that of its parameters
         return success_document(stored.workspace, execution)
     learn_failure(knowledge, execution, reading, schema_hash)
     return failure_document(stored.workspace, execution, reading)
@@ -187,7 +190,8 @@ def _learn_repairs(material: BatchMaterial) -> Iterable[RepairRow]:
     for (tool, session), calls in material.sessions.items():
         stored = {each.execution.execution_id: each for each in calls}
         try:
-            repairs = mine([each.execution for each in calls])
+            known = [each.execution for each in calls if each.execution.parameters_known]
+            repairs = mine(known)
         except Exception:
             log.exception("no repairs were looked for in session %s of %s", session, tool)
             continue

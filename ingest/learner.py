@@ -50,6 +50,8 @@ _LATER = 0.5
 
 def learn_success(knowledge: ToolKnowledge, execution: Execution, schema_hash: str | None) -> None:
     """Add a success to the tool's profile, in place."""
+    if not execution.parameters_known:
+        return
     profile = knowledge.profile_to_update(schema_hash)
     profile.observe_success(
         execution.parameters, session_of(execution), execution.agent, execution.timestamp
@@ -64,6 +66,22 @@ def learn_failure(
     schema_hash: str | None,
 ) -> None:
     """Add a failure to the tool's profile and to its signature's count, in place."""
+    if execution.parameters_known:
+        _learn_failed_parameters(knowledge, execution, reading, schema_hash)
+    known = knowledge.signature_to_update(reading.signature, reading.category)
+    known.count += 1
+    known.first_seen = _earlier(known.first_seen, execution.timestamp)
+    known.last_seen = _later(known.last_seen, execution.timestamp)
+    known.faults = skeleton_of(reading)
+    remember(known.agents, execution.agent)
+
+
+def _learn_failed_parameters(
+    knowledge: ToolKnowledge,
+    execution: Execution,
+    reading: ErrorReading,
+    schema_hash: str | None,
+) -> None:
     profile = knowledge.profile_to_update(schema_hash)
     blame = reading.category in _BLAMES_PARAMETERS
     lasting = reading.category != "not_found" and all(f.kind != "not_found" for f in reading.faults)
@@ -74,12 +92,6 @@ def learn_failure(
         blame_parameters=blame,
         lasting=lasting,
     )
-    known = knowledge.signature_to_update(reading.signature, reading.category)
-    known.count += 1
-    known.first_seen = _earlier(known.first_seen, execution.timestamp)
-    known.last_seen = _later(known.last_seen, execution.timestamp)
-    known.faults = skeleton_of(reading)
-    remember(known.agents, execution.agent)
     learn_repeat(
         knowledge.runs,
         execution.parameters,

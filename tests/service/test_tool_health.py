@@ -143,7 +143,7 @@ def test_a_name_that_is_too_long_is_refused(fitness: Fitness) -> None:
         ("GET", "/boundaries"),
         ("GET", "/known-tools"),
         ("GET", "/recommendations"),
-        ("PUT", f"/recommendations/{uuid4()}"),
+        ("PUT", "/recommendations/7d1f0c52-6a3e-4a44-9b1c-0d4a3a2b9e11"),
         ("GET", "/corrections"),
         ("POST", "/corrections"),
     ],

@@ -1,1 +1,1 @@
-"""Reflection inside the frameworks that people already use; each module needs its own extra."""
+"""Reflection inside the frameworks that people already use; functions and hooks need no extra."""

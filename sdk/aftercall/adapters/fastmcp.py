@@ -11,7 +11,7 @@ makes a result that breaks its deliverable a failed call, of type `contract_viol
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from uuid import uuid4
 
 import mcp_types
@@ -32,6 +32,7 @@ from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableRead
 from aftercall.json_values import JsonObject, make_json_value
 from aftercall.reflection import (
     AsyncSuggester,
+    CallObserver,
     ExecutionSink,
     ReflectedResult,
     ReflectionPolicy,
@@ -73,6 +74,7 @@ class ReflectionMiddleware(Middleware):
             output schema, against which clients check what they get. A result that breaks its
             deliverable is recorded and asked about as a failure, and reaches the caller as an
             error result: the tool's own content first, then what it breaks.
+        observers: look on, attempt by attempt (`aftercall.events`, `aftercall.tracing`).
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class ReflectionMiddleware(Middleware):
         rates: FailureRates | None = None,
         locate: Callable[[str], tuple[str | None, str]] | None = None,
         deliverables: Mapping[str, Deliverable] | DeliverableOf | None = None,
+        observers: Sequence[CallObserver] = (),
     ) -> None:
         self._client = client
         self._recorder = recorder
@@ -97,6 +100,7 @@ class ReflectionMiddleware(Middleware):
         self._deliverable_of = (
             deliverables if callable(deliverables) else _by_name(deliverables or {})
         )
+        self._observers = tuple(observers)
         self._process_session = str(uuid4())
 
     async def on_call_tool(
@@ -136,6 +140,7 @@ class ReflectionMiddleware(Middleware):
             policy=self._policy,
             rates=self._rates,
             reader=_READER if wanted is None else _reader_for(wanted),
+            observers=self._observers,
         )
         if wanted is None:
             return _present(reflected)

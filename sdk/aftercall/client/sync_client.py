@@ -21,8 +21,8 @@ from aftercall.client.transport import (
     BASE_URL,
     NOT_NOW,
     RetryPolicy,
-    body_headers,
     checked_base_url,
+    headers_for,
     mapped_errors,
     read_answer,
     request_headers,
@@ -232,7 +232,7 @@ class Client(FitnessMethods, BoundaryMethods, NightlyMethods):
     def _send_once(self, request: Request[T]) -> T:
         with mapped_errors(self._url):
             response = self._http.request(
-                request.method, request.path, content=request.body, headers=body_headers(request)
+                request.method, request.path, content=request.body, headers=headers_for(request)
             )
         return read_answer(request, response)
 

@@ -12,6 +12,7 @@ import httpx2
 from pydantic import ValidationError
 
 from aftercall.client.requests import Request
+from aftercall.client.trace_context import trace_headers
 from aftercall.errors import (
     AftercallError,
     ApiError,
@@ -114,9 +115,12 @@ def request_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
     return ours | {name.lower(): value for name, value in (headers or {}).items()}
 
 
-def body_headers(request: Request[T]) -> dict[str, str]:
-    """The headers that a request's body asks for."""
-    return {} if request.body is None else {"content-type": "application/json"}
+def headers_for(request: Request[T]) -> dict[str, str]:
+    """The headers that a request's body asks for, and the caller's place in its trace."""
+    headers = trace_headers()
+    if request.body is not None:
+        headers["content-type"] = "application/json"
+    return headers
 
 
 def read_answer(request: Request[T], response: httpx2.Response) -> T:

@@ -1,10 +1,14 @@
 """`aftercall gateway`: reflection in front of the MCP servers of a configuration file."""
 
 import argparse
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from aftercall.cli.status import add_service, service_url
 from aftercall.errors import ConfigurationError
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 class GatewayCommand:
@@ -93,8 +97,22 @@ class GatewayCommand:
             agent=args.agent,
             policy=policy,
             verbose=args.verbose,
+            traces=_wants_traces(os.environ),
         )
         return serve(config, options)
+
+
+def _wants_traces(environ: Mapping[str, str]) -> bool:
+    """Whether OpenTelemetry's own variables name a collector that speaks OTLP over HTTP."""
+    protocol = environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environ.get(
+        "OTEL_EXPORTER_OTLP_PROTOCOL"
+    )
+    return (
+        any(environ.get(name) for name in _ENDPOINTS)
+        and protocol in (None, "", "http/protobuf")
+        and environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
+        and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
+    )
 
 
 command = GatewayCommand()

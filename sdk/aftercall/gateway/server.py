@@ -18,7 +18,7 @@ from aftercall.gateway.instructions import InstructionsMiddleware
 from aftercall.gateway.provider import UpstreamProvider
 from aftercall.gateway.registration import ToolRegistrar, ToolRegistry
 from aftercall.gateway.upstreams import Upstream, UpstreamUnavailableError
-from aftercall.reflection import AsyncSuggester, ExecutionSink, ReflectionPolicy
+from aftercall.reflection import AsyncSuggester, CallObserver, ExecutionSink, ReflectionPolicy
 
 RELIST_EVERY_S = 60.0
 """How often the servers are asked for their tools. 2026-07-28 servers do not announce changes on
@@ -39,6 +39,7 @@ def build_gateway(
     policy: ReflectionPolicy | None = None,
     agent: str | None = None,
     errlog: TextIO | None = None,
+    observers: Sequence[CallObserver] = (),
 ) -> FastMCP[Any]:
     """A server that offers the tools, resources and prompts of all configured servers.
 
@@ -53,6 +54,7 @@ def build_gateway(
         policy: limits of the retries.
         agent: name of callers that give none.
         errlog: where stdio servers' standard error goes; this process's own when None.
+        observers: look on, attempt by attempt.
     """
     upstreams = _Upstreams(config, client, errlog)
     gateway: FastMCP[Any] = FastMCP(
@@ -68,6 +70,7 @@ def build_gateway(
                 policy=policy,
                 locate=upstreams.locate,
                 deliverables=upstreams.deliverable,
+                observers=observers,
             ),
             InstructionsMiddleware(upstreams.servers),
         ],

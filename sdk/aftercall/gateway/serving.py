@@ -6,8 +6,9 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from ipaddress import ip_address
 from typing import Any, Literal
 
@@ -19,11 +20,13 @@ from aftercall.errors import ConfigurationError
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
 from aftercall.gateway.stdin_gate import StdinGate
+from aftercall.reflection.observing import CallObserver
 from aftercall.reflection.retry_rules import ReflectionPolicy
 
 PATH = "/mcp"
 
 _CONNECT_TIMEOUT_S = 1.0  # a service that is away must not hold a failing call up for long
+_LAST_SPANS_S = 2.0  # as long as running calls get
 _INTERRUPTED = 128 + signal.SIGINT
 
 _logger = logging.getLogger(__name__)
@@ -40,6 +43,8 @@ class GatewayOptions:
     port: int = 8800
     agent: str | None = None
     verbose: bool = False
+    traces: bool = False
+    """Whether spans of the attempts are sent where OpenTelemetry's own variables say."""
 
 
 def serve(config: GatewayConfig, options: GatewayOptions) -> int:
@@ -49,10 +54,35 @@ def serve(config: GatewayConfig, options: GatewayOptions) -> int:
         ConfigurationError: the address cannot be listened on, or `options.service` is no URL.
     """
     _configure_logging(verbose=options.verbose)
-    return asyncio.run(_serve(config, options))
+    with _observed(options) as observers:
+        return asyncio.run(_serve(config, options, observers))
 
 
-async def _serve(config: GatewayConfig, options: GatewayOptions) -> int:
+@contextlib.contextmanager
+def _observed(options: GatewayOptions) -> Iterator[list[CallObserver]]:
+    """Who looks on: nobody, unless spans are wanted."""
+    if not options.traces:
+        yield []
+        return
+    try:
+        from aftercall.tracing import TracingObserver  # noqa: PLC0415  # the extra
+        from aftercall.tracing.exporting import exporting  # noqa: PLC0415  # as above
+    except ImportError:
+        # The variables may be meant for other programs, so this is no reason to stop.
+        _logger.warning(
+            "no spans are sent: OpenTelemetry is not installed; "
+            "run `pip install 'aftercall[gateway,otel]'`"
+        )
+        yield []
+        return
+    service = {"service.name": "aftercall-gateway", "service.version": version("aftercall")}
+    with exporting(service, url=None, sampled_share=None, close_within_s=_LAST_SPANS_S) as provider:
+        yield [TracingObserver(provider)]
+
+
+async def _serve(
+    config: GatewayConfig, options: GatewayOptions, observers: Sequence[CallObserver]
+) -> int:
     # No retries of its own: a failing call would wait for them, and registration has its own.
     client = AsyncClient(options.service, retries=0, connect_timeout_s=_CONNECT_TIMEOUT_S)
     recorder = Recorder(base_url=options.service)
@@ -64,6 +94,7 @@ async def _serve(config: GatewayConfig, options: GatewayOptions) -> int:
                 recorder=recorder,
                 policy=options.policy,
                 agent=options.agent,
+                observers=observers,
             )
             if options.transport == "stdio":
                 return await _serve_stdio(gateway)

@@ -3,6 +3,7 @@
 from aftercall.reflection.calling import (
     AsyncSuggester,
     Attempt,
+    CallObserver,
     ExecutionSink,
     FailureRates,
     ReflectedResult,
@@ -16,6 +17,7 @@ from aftercall.reflection.calling import (
 __all__ = [
     "AsyncSuggester",
     "Attempt",
+    "CallObserver",
     "ExecutionSink",
     "FailureRates",
     "ReflectedResult",

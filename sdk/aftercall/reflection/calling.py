@@ -13,26 +13,26 @@ A service that is away or slow never makes a call worse: the tool's own error is
 """
 
 import asyncio
-import queue
 import random
-import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from aftercall.json_values import JsonObject
+from aftercall.reflection.asking import AsyncSuggester, Suggester, ask, ask_sync
 from aftercall.reflection.failure_rates import FailureRates
-from aftercall.reflection.reflected_call import CallFacts, ExecutionSink, ReflectedCall
+from aftercall.reflection.observing import CallFacts, CallObserver
+from aftercall.reflection.reflected_call import ExecutionSink, ReflectedCall
 from aftercall.reflection.reflected_result import Attempt, ReflectedResult
 from aftercall.reflection.result_reader import ResultReader, ThreadedReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
-from aftercall.wire.execution import Execution
-from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
+from aftercall.wire.suggestion import ToolAnnotations
 
 __all__ = [
     "AsyncSuggester",
     "Attempt",
+    "CallObserver",
     "ExecutionSink",
     "FailureRates",
     "ReflectedResult",
@@ -44,32 +44,6 @@ __all__ = [
 ]
 
 ResultT = TypeVar("ResultT")
-
-
-class AsyncSuggester(Protocol):
-    """The one method of `AsyncClient` that reflection needs."""
-
-    async def suggest(
-        self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
-    ) -> SuggestResponse:
-        """What similar calls that succeeded did differently."""
-
-
-class Suggester(Protocol):
-    """The one method of `Client` that reflection needs."""
-
-    def suggest(
-        self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
-    ) -> SuggestResponse:
-        """What similar calls that succeeded did differently."""
 
 
 async def call_with_reflection(
@@ -89,6 +63,7 @@ async def call_with_reflection(
     rates: FailureRates | None = None,
     reader: ResultReader[ResultT] | None = None,
     raise_on_failure: bool = False,
+    observers: Sequence[CallObserver] = (),
 ) -> ReflectedResult[ResultT]:
     """Call a tool; when it fails, ask the service and retry where the rules allow it.
 
@@ -112,6 +87,7 @@ async def call_with_reflection(
         raise_on_failure: re-raise the first exception, with the suggestions as a note and the
             `ReflectedResult` as its attribute `aftercall`, instead of returning it. A failure
             that was told by a result is returned in any case.
+        observers: look on, attempt by attempt (`aftercall.events`, `aftercall.tracing`).
 
     Returns:
         The result, with every attempt, or the first failure with suggestions for a manual fix.
@@ -128,14 +104,25 @@ async def call_with_reflection(
         context=context,
     )
     job = ReflectedCall(
-        facts, parameters, policy, recorder, rates, reader, may_repeat, random.random
+        facts,
+        parameters,
+        policy,
+        recorder,
+        rates,
+        reader,
+        may_repeat,
+        random.random,
+        observers=observers,
     )
     asked_with = annotations if policy.trust_annotations else ToolAnnotations()
     sent = parameters
     while True:
         job.begin()
         try:
-            result = await call(sent)
+            try:
+                result = await call(sent)
+            finally:
+                job.stopped()
         except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
             job.raised(error)
         else:
@@ -146,7 +133,7 @@ async def call_with_reflection(
         question = job.question()
         if question is None:
             break
-        retry = job.answered(await _ask(client, question, policy, asked_with))
+        retry = job.answered(await ask(client, question, policy, asked_with, job.asking()))
         if retry is None:
             break
         await asyncio.sleep(retry.wait_s)
@@ -171,6 +158,7 @@ def call_with_reflection_sync(
     rates: FailureRates | None = None,
     reader: ResultReader[ResultT] | None = None,
     raise_on_failure: bool = False,
+    observers: Sequence[CallObserver] = (),
 ) -> ReflectedResult[ResultT]:
     """As `call_with_reflection`, for code without an event loop.
 
@@ -186,14 +174,25 @@ def call_with_reflection_sync(
         context=context,
     )
     job = ReflectedCall(
-        facts, parameters, policy, recorder, rates, reader, may_repeat, random.random
+        facts,
+        parameters,
+        policy,
+        recorder,
+        rates,
+        reader,
+        may_repeat,
+        random.random,
+        observers=observers,
     )
     asked_with = annotations if policy.trust_annotations else ToolAnnotations()
     sent = parameters
     while True:
         job.begin()
         try:
-            result = call(sent)
+            try:
+                result = call(sent)
+            finally:
+                job.stopped()
         except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
             job.raised(error)
         else:
@@ -201,46 +200,9 @@ def call_with_reflection_sync(
         question = job.question()
         if question is None:
             break
-        retry = job.answered(_ask_sync(client, question, policy, asked_with))
+        retry = job.answered(ask_sync(client, question, policy, asked_with, job.asking()))
         if retry is None:
             break
         time.sleep(retry.wait_s)
         sent = deepcopy(retry.parameters)
     return job.finish(raise_on_failure=raise_on_failure)
-
-
-async def _ask(
-    client: AsyncSuggester,
-    question: Execution,
-    policy: ReflectionPolicy,
-    annotations: ToolAnnotations | None,
-) -> SuggestResponse | Exception:
-    try:
-        return await asyncio.wait_for(
-            client.suggest(question, limit=policy.limit, annotations=annotations),
-            policy.suggest_timeout_s,
-        )
-    except Exception as error:  # noqa: BLE001  # whatever it is, the tool's error must come back
-        return error
-
-
-def _ask_sync(
-    client: Suggester,
-    question: Execution,
-    policy: ReflectionPolicy,
-    annotations: ToolAnnotations | None,
-) -> SuggestResponse | Exception:
-    """Asked in a thread: a client blocked in a read is left behind when the time is up."""
-    answers: queue.SimpleQueue[SuggestResponse | Exception] = queue.SimpleQueue()
-
-    def ask() -> None:
-        try:
-            answers.put(client.suggest(question, limit=policy.limit, annotations=annotations))
-        except Exception as error:  # noqa: BLE001  # as above
-            answers.put(error)
-
-    threading.Thread(target=ask, name="aftercall-suggest", daemon=True).start()
-    try:
-        return answers.get(timeout=policy.suggest_timeout_s)
-    except queue.Empty:
-        return TimeoutError(f"no answer within {policy.suggest_timeout_s:g} s")

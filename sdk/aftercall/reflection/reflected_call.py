@@ -5,9 +5,8 @@ No I/O but handing executions to the recorder; `aftercall.reflection` drives it.
 
 import logging
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
@@ -19,6 +18,14 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
 from aftercall.outcomes import Outcome, is_referral, log_line
 from aftercall.reflection.failure_rates import FailureRates
+from aftercall.reflection.observing import (
+    AskingAttempt,
+    CallFacts,
+    CallObserver,
+    ObservedAttempt,
+    Observers,
+    PlannedAttempt,
+)
 from aftercall.reflection.reflected_result import Attempt, ReflectedResult
 from aftercall.reflection.result_reader import OutcomeReader, ResultReader, StatusReader
 from aftercall.reflection.retry_rules import Failure, ReflectionPolicy, Retry, RetryRules
@@ -43,19 +50,8 @@ class ExecutionSink(Protocol):
         """Take an execution over; returns at once and never raises."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallFacts:
-    """Who calls what, and why."""
-
-    tool_name: str
-    agent: str
-    server_name: str | None = None
-    session_id: str | None = None
-    context: str | None = None
-
-
 class ReflectedCall(Generic[ResultT]):
-    """The attempts of one call, in order: `begin`, then `returned` or `raised`, then `question`.
+    """The attempts of one call, in order: `begin`, `stopped`, `returned` or `raised`, `question`.
 
     Args:
         facts: who calls what.
@@ -66,6 +62,7 @@ class ReflectedCall(Generic[ResultT]):
         reader: reads results and exceptions; `OutcomeReader` when None.
         may_repeat: the caller vouches that calling twice does no harm.
         jitter: a random number in [0, 1).
+        observers: look on, attempt by attempt.
     """
 
     def __init__(
@@ -78,6 +75,8 @@ class ReflectedCall(Generic[ResultT]):
         reader: ResultReader[ResultT] | None,
         may_repeat: bool,  # noqa: FBT001  # internal; its two callers pass it through
         jitter: Callable[[], float],
+        *,
+        observers: Sequence[CallObserver] = (),
     ) -> None:
         self._facts = facts
         self._policy = policy
@@ -97,17 +96,38 @@ class ReflectedCall(Generic[ResultT]):
         self._first_result: ResultT | None = None
         self._first_exception: Exception | None = None
         self._last_result: ResultT | None = None
+        self._observer = Observers(observers) if observers else None
+        self._observed: ObservedAttempt | None = None
+        self._execution_id = ""
         self._timestamp = datetime.now(UTC)
         self._started = self._first_failed = time.perf_counter()
+        self._duration_ms = 0.0
 
     def begin(self) -> None:
         """An attempt starts now."""
+        self._execution_id = str(uuid4())
+        if self._observer is not None:
+            self._observed = self._observer.planned(
+                PlannedAttempt(
+                    facts=self._facts,
+                    execution_id=self._execution_id,
+                    parameters=self._sent,
+                    number=len(self._attempts) + 1,
+                    repair_of=self._attempts[0].execution_id if self._attempts else None,
+                    suggestion=self._retry.suggestion if self._retry else None,
+                )
+            )
         self._timestamp = datetime.now(UTC)
         self._started = time.perf_counter()
 
+    def stopped(self) -> None:
+        """The tool returned or raised, or was given up; told where the attempt began."""
+        self._duration_ms = _ms_since(self._started)  # the tool's own, without the reading
+        if self._observed is not None:
+            self._observed.stopped()
+
     def returned(self, result: ResultT) -> None:
         """The attempt returned."""
-        duration_ms = _ms_since(self._started)  # the tool's own, without the reading of its result
         self._last_result = result
         self._question = None
         if not self._reader.is_outcome(result):
@@ -116,21 +136,26 @@ class ReflectedCall(Generic[ResultT]):
         error = self._reader.read_failure(result)
         if error is None:
             summary = self._reader.summarise(result)
-            self._ended(duration_ms, None, summary, self._status(result))
+            self._ended(None, summary, self._status(result))
         else:
-            self._ended(duration_ms, error)
+            self._ended(error)
         if error is not None and len(self._attempts) == 1:
             self._first_result = result
 
     def raised(self, error: Exception) -> None:
         """The attempt raised."""
-        self._ended(_ms_since(self._started), self._reader.read_exception(error))
+        self._ended(self._reader.read_exception(error))
         if len(self._attempts) == 1:
             self._first_exception = error
 
     def question(self) -> Execution | None:
         """What to ask the service; None when there is nothing to ask about."""
         return self._question
+
+    def asking(self) -> AbstractContextManager[None]:
+        """What the question is asked inside of."""
+        observed = self._observed
+        return observed.asking() if isinstance(observed, AskingAttempt) else nullcontext()
 
     def answered(self, answer: SuggestResponse | Exception) -> Retry | None:
         """What to do next, given the service's answer or what came instead of one."""
@@ -205,22 +230,23 @@ class ReflectedCall(Generic[ResultT]):
 
     def _ended(
         self,
-        duration_ms: float,
         error: ExecutionError | None,
         summary: JsonValue = None,
         status: str | None = None,
     ) -> None:
         facts = self._facts
         attempt = Attempt(
-            execution_id=str(uuid4()),
+            execution_id=self._execution_id,
             parameters=self._sent,
             outcome="success" if error is None else "failure",
             error=error,
-            duration_ms=duration_ms,
+            duration_ms=self._duration_ms,
             suggestion=self._retry.suggestion if self._retry else None,
             changes=self._retry.changes if self._retry else (),
         )
         self._attempts.append(attempt)
+        if self._observed is not None:
+            self._observed.ended(duration_ms=self._duration_ms, error=error)
         first = self._attempts[0]
         if attempt is first and error is not None:
             self._first_failed = time.perf_counter()

@@ -37,6 +37,13 @@ class Call(WireModel):
     tool_name: Name = Field(examples=["rag_query"])
     tool_version: Name | None = None
     parameters: Object = Field(examples=[{"query": "reflection", "topK": 50}])
+    parameters_known: bool = Field(
+        default=True,
+        strict=True,
+        exclude_if=bool,  # what it nearly always is need not be told
+        description="False, with no parameters, when whoever tells of the call did not see them: "
+        "the call counts, and nothing is learned of parameters from it.",
+    )
     context: Text | None = Field(default=None, description="What the agent was trying to do.")
     duration_ms: float = Field(
         default=0.0, ge=0, strict=True, description="Milliseconds.", examples=[245.0]
@@ -55,6 +62,12 @@ class Call(WireModel):
     repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
     suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
     input_schema: Object | None = Field(default=None, description="The tool's live input schema.")
+
+    @model_validator(mode="after")
+    def _unknown_parameters_are_none(self) -> Self:
+        if self.parameters and not self.parameters_known:
+            raise ValueError("parameters that are not known are sent as {}")
+        return self
 
 
 class Execution(Call):

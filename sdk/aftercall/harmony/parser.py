@@ -1,0 +1,322 @@
+"""A streaming parser of Harmony text.
+
+It reads text, not tokens: OpenAI's own parser takes token ids and fetches its vocabulary from the
+network. In text a marker that a tool or a user wrote looks like one that the model meant, so what
+can be told apart is told apart here: only the assistant calls, a marker inside a JSON string is
+data when the JSON comes to its end, and what remains in doubt is marked so.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from aftercall.errors import ConfigurationError
+from aftercall.harmony.headers import (
+    MAX_HEADER_CHARS,
+    MAX_SECTIONS,
+    OPENING,
+    Header,
+    read_header,
+)
+from aftercall.harmony.items import HarmonyItem, HarmonyText
+from aftercall.harmony.markers import ENDING, HEADING, MarkerReader, Token
+from aftercall.harmony.payload import JsonStrings, Payload
+from aftercall.harmony.reading import (
+    failed_call,
+    is_json,
+    oversized_call,
+    read_call,
+    read_result,
+)
+
+MAX_PAYLOAD_BYTES = 8192
+"""Of UTF-8, of one payload (seed 001)."""
+
+TEXT_TOOLS: Mapping[str, str] = {"python": "code"}
+"""The built-in tool whose payload is no JSON, and what its text is called among the arguments."""
+
+_SLICE = 65_536
+"""Characters of a chunk that are taken at once; larger ones cost nothing but their own text."""
+
+
+class HarmonyParser:
+    """Reads a stream of Harmony text in pieces of any size. Nothing that it reads makes it raise.
+
+        parser = HarmonyParser()
+        for chunk in stream:
+            for item in parser.feed(chunk): ...
+        for item in parser.close(): ...
+
+    How the text is cut into chunks changes nothing but the pieces that texts come in. What is held
+    is bounded: a header of 512 characters, a payload of `max_payload_bytes`; text is passed on as
+    it comes. So is the work: no text makes any part of it be read more than a few times.
+
+    Decisions where the format is silent or models stray from it:
+
+    - A stream may begin within a header, for `<|start|>assistant` was the end of the prompt.
+    - A message also ends where the next one begins, or at a `<|channel|>` in an assistant's text.
+    - A header that never comes to `<|message|>` is read as far as it is one; the rest is content.
+    - Text outside of messages is text of no channel; white space there is dropped.
+    - Payloads are JSON, also those with the type `code`, save for the recipients in `text_tools`.
+    - A payload that the stream ends in is a call when it can be read: `<|call|>` is a stop token,
+      which engines leave out.
+    - A payload over the limit is told once, and skipped up to the next marker.
+    - A marker in an open JSON string is data if the JSON comes to its end. If it does not, up to
+      the limit or the end of the stream, the payload is cut there and what follows is read again;
+      calls from there on are `doubtful`.
+
+    Args:
+        max_payload_bytes: largest payload of a call, in bytes of UTF-8; of a tool's result, that
+            much is kept.
+        text_tools: recipients whose payload is text and no JSON, with the argument that takes it.
+
+    Raises:
+        ConfigurationError: `max_payload_bytes` is less than 1.
+    """
+
+    def __init__(
+        self,
+        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+        *,
+        text_tools: Mapping[str, str] = TEXT_TOOLS,
+    ) -> None:
+        if max_payload_bytes < 1:
+            raise ConfigurationError("max_payload_bytes must be at least 1; the default is 8192")
+        self._max_bytes = max_payload_bytes
+        self._text_tools = dict(text_tools)
+        self._begin()
+
+    def feed(self, chunk: str) -> list[HarmonyItem]:
+        """What `chunk` completes, and the text in it."""
+        if "<" not in chunk and not self._markers.held:  # the way that nearly all chunks go
+            if self._message_text is not None:
+                role, channel = self._message_text
+                return [HarmonyText(channel, chunk, role, self._message)] if chunk else []
+            if self._state is HarmonyParser._in_payload and self._payload.add_plain(chunk):
+                return []
+        for at in range(0, len(chunk), _SLICE):
+            self._take_all(self._markers.feed(chunk[at : at + _SLICE]))
+        return self._made()
+
+    def close(self) -> list[HarmonyItem]:
+        """What the end of the stream completes. The parser is then ready for another stream."""
+        self._take_all(self._markers.end())
+        while self._end_unfinished():
+            self._take_all([])
+        made = self._made()
+        self._begin()
+        return made
+
+    def _begin(self) -> None:
+        self._markers = MarkerReader()
+        self._queue: deque[Token] = deque()
+        self._items: list[HarmonyItem] = []
+        self._pieces: list[str] = []
+        self._message = -1
+        self._message_text: tuple[str, str | None] | None = None
+        self._header = ""
+        self._sections = 0
+        self._payload = Payload(Header(), is_json=True, max_bytes=self._max_bytes)
+        self._skipped: JsonStrings | None = None
+        self._doubtful = False
+        # A plain function: a bound method would make each parser a cycle for the collector.
+        self._state: Callable[[HarmonyParser, Token], None] = HarmonyParser._in_opening
+
+    def _take_all(self, tokens: list[Token]) -> None:
+        for token in tokens:
+            self._take(token)
+            while self._queue:
+                self._take(self._queue.popleft())
+        while self._queue:
+            self._take(self._queue.popleft())
+
+    def _take(self, token: Token) -> None:
+        self._state(self, token)
+
+    def _again(self, *tokens: Token) -> None:
+        """Take these next, before all else."""
+        self._queue.extendleft(token for token in reversed(tokens) if token.text)
+
+    # --- outside of messages
+
+    def _in_opening(self, token: Token) -> None:
+        held = self._header
+        if not token.marker:
+            both = held + token.text
+            if len(both) <= MAX_HEADER_CHARS and OPENING.fullmatch(both):
+                self._header = both
+                return
+        elif token.marker in HEADING and held.strip()[:3] in {"", "to="}:
+            self._state = HarmonyParser._in_header
+            self._again(token)
+            return
+        self._header = ""
+        self._state = HarmonyParser._outside
+        self._again(Token("", held), token)
+
+    def _outside(self, token: Token) -> None:
+        if not token.marker:
+            text = token.text.lstrip()
+            if text:
+                self._begin_content(Header())
+                self._again(token._replace(text=text))
+        elif token.marker == "start":
+            self._begin_header()
+        elif token.marker in HEADING:
+            self._begin_header()
+            self._again(token)
+
+    # --- headers
+
+    def _begin_header(self) -> None:
+        self._header = ""
+        self._sections = 0
+        self._state = HarmonyParser._in_header
+
+    def _in_header(self, token: Token) -> None:
+        if token.marker == "message":
+            header, _ = read_header(self._header)
+            self._begin_content(header)
+            return
+        self._sections += bool(token.marker)
+        room = MAX_HEADER_CHARS - len(self._header)
+        if (not token.marker or token.marker in HEADING) and self._sections <= MAX_SECTIONS:
+            if len(token.text) <= room:
+                self._header += token.text
+                return
+            if not token.marker:
+                self._header += token.text[:room]
+                token = token._replace(text=token.text[room:])
+        self._end_header(token)
+
+    def _end_header(self, token: Token | None) -> None:
+        """`<|message|>` did not come: what is no header is content."""
+        header, rest = read_header(self._header, complete=False)
+        if rest or header.kind != "text":
+            self._begin_content(header)
+        else:
+            self._state = HarmonyParser._outside
+        again = MarkerReader()
+        tokens = [*again.feed(rest), *again.end()]
+        self._again(*tokens, *([token] if token else []))
+
+    # --- text
+
+    def _begin_content(self, header: Header) -> None:
+        self._message += 1
+        if header.kind == "text":
+            self._message_text = header.role, header.channel
+            self._state = HarmonyParser._in_text
+            return
+        is_json: bool | None = None
+        if header.kind == "call":
+            is_json = header.recipient not in self._text_tools
+        self._payload = Payload(header, is_json=is_json, max_bytes=self._max_bytes)
+        self._state = HarmonyParser._in_payload
+
+    def _in_text(self, token: Token) -> None:
+        is_end = token.marker in ENDING
+        if token.marker == "channel":
+            # In anybody else's text it would let a user speak as the assistant.
+            is_end = self._message_text is not None and self._message_text[0] == "assistant"
+        if is_end:
+            self._leave_text()
+            self._state = HarmonyParser._outside
+            self._again(token)
+        else:
+            self._pieces.append(token.text)
+
+    def _leave_text(self) -> None:
+        self._flush()
+        self._message_text = None
+
+    # --- payloads of calls and results
+
+    def _in_payload(self, token: Token) -> None:
+        if self._payload.is_end(token):
+            self._end_payload(token)
+            return
+        beyond = self._payload.add(token)
+        if beyond is None:
+            return
+        if self._payload.first is not None:
+            self._cut(beyond)
+            return
+        self._oversized()
+        self._skipped = self._payload.skipping()
+        self._state = HarmonyParser._skipping
+        self._again(beyond)
+
+    def _end_payload(self, token: Token | None) -> None:
+        payload, text = self._payload, self._payload.text()
+        if payload.first is not None and not is_json(text):
+            self._cut(token)
+            return
+        if payload.header.kind == "result":
+            self._items.append(read_result(payload.header, text))
+        else:
+            # Without a marker after it, an empty payload is one that is still to come.
+            header = payload.header if token else replace(payload.header, complete=False)
+            call = read_call(header, text, text_tools=self._text_tools, doubtful=self._doubtful)
+            self._items.append(call)
+        if token:
+            self._again(token)
+        self._state = HarmonyParser._outside
+
+    def _cut(self, then: Token | None) -> None:
+        """The payload ends at the first marker in a string, which it never came out of."""
+        payload, text = self._payload, self._payload.text(cut=True)
+        if payload.header.kind == "result":
+            self._items.append(read_result(payload.header, text))
+        else:
+            message = "the payload breaks off inside a string"
+            call = failed_call(payload.header, text, message, doubtful=self._doubtful)
+            self._items.append(call)
+        self._doubtful = True
+        self._state = HarmonyParser._outside
+        self._again(*payload.after_cut(), *([then] if then else []))
+
+    def _oversized(self) -> None:
+        payload, text = self._payload, self._payload.text()
+        if payload.header.kind == "result":
+            self._items.append(read_result(payload.header, text, truncated=True))
+            return
+        call = oversized_call(payload.header, text, self._max_bytes, doubtful=self._doubtful)
+        self._items.append(call)
+
+    def _skipping(self, token: Token) -> None:
+        if token.marker not in ENDING:
+            if self._skipped:
+                self._skipped.read(token.text)
+            return
+        # What follows may still be text of the string that it stands in.
+        self._doubtful |= bool(self._skipped and self._skipped.inside)
+        self._state = HarmonyParser._outside
+        self._again(token)
+
+    # --- what has been made
+
+    def _end_unfinished(self) -> bool:
+        """The stream has ended; whether something did that was waiting for more."""
+        if self._state is HarmonyParser._in_opening and self._header:
+            held, self._header = self._header, ""
+            self._state = HarmonyParser._outside
+            self._again(Token("", held))
+        elif self._state is HarmonyParser._in_header:
+            self._end_header(None)
+        elif self._state is HarmonyParser._in_payload:
+            self._end_payload(None)
+        else:
+            return False
+        return True
+
+    def _flush(self) -> None:
+        if self._pieces and self._message_text is not None:
+            role, channel = self._message_text
+            self._items.append(HarmonyText(channel, "".join(self._pieces), role, self._message))
+        self._pieces.clear()
+
+    def _made(self) -> list[HarmonyItem]:
+        self._flush()
+        made, self._items = self._items, []
+        return made

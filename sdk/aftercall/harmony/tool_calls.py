@@ -1,0 +1,200 @@
+"""The calls of a stream, run and told: parser, executor and events in one."""
+
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+
+from aftercall.bounded import bounded_text
+from aftercall.events import PlannedCall, ToolCalls
+from aftercall.harmony.execution import CallExecutor, NoOpExecutor, Ran, result_item
+from aftercall.harmony.items import HarmonyCall, HarmonyItem, HarmonyResult
+from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, TEXT_TOOLS, HarmonyParser
+from aftercall.redaction import DEFAULT_REDACTOR
+from aftercall.reflection.result_reader import read_exception
+
+DOUBTFUL = "tool_call_doubtful"
+"""`error_type` of a call that was not run, for it may be text of another call's arguments."""
+
+MAX_WAITING = 256
+"""Calls that wait for a result of somebody else; of more, the oldest are given up."""
+
+_MAX_MESSAGE_CHARS = 1000
+
+
+class _Calls:
+    """What both drivers share: everything but the running."""
+
+    def __init__(
+        self,
+        calls: ToolCalls,
+        executor: CallExecutor | None = NoOpExecutor(),  # noqa: B008  # it has no state
+        *,
+        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+        text_tools: Mapping[str, str] = TEXT_TOOLS,
+        run_doubtful: bool = False,
+    ) -> None:
+        self._calls = calls
+        self._executor = executor
+        self._run_doubtful = run_doubtful
+        self._parser = HarmonyParser(max_payload_bytes, text_tools=text_tools)
+        self._waiting: deque[tuple[str, PlannedCall]] = deque()
+
+    def _plan(self, call: HarmonyCall) -> tuple[PlannedCall | None, Ran | None]:
+        """The planned event; and how it went where that is known without running it."""
+        if call.arguments is None:
+            error_type, message = call.error_type or "Error", call.message or ""
+            self._calls.unreadable(call.tool, call.payload, error_type=error_type, message=message)
+            return None, Ran(error_type=error_type, message=message)
+        planned = self._calls.planned(call.tool or "unknown", call.arguments)
+        if call.doubtful and not self._run_doubtful and self._executor is not None:
+            return planned, Ran(
+                error_type=DOUBTFUL,
+                message="the call was not run, for it may be text of an earlier call whose "
+                "arguments broke off; make the call again in a message of its own",
+            )
+        return planned, None
+
+    def _wait(self, call: HarmonyCall, planned: PlannedCall) -> None:
+        self._waiting.append((call.tool or "unknown", planned))
+        if len(self._waiting) > MAX_WAITING:
+            _, oldest = self._waiting.popleft()
+            oldest.abandon()
+
+    def _answered(self, result: HarmonyResult) -> None:
+        """The oldest call of that tool that waits for a result has it now."""
+        for waiting in self._waiting:
+            if waiting[0] == result.tool:
+                self._waiting.remove(waiting)
+                waiting[1].ok(result.text)
+                return
+
+
+def _ended(call: HarmonyCall, planned: PlannedCall | None, ran: Ran) -> HarmonyResult:
+    if planned is not None:
+        if ran.error_type is None:
+            planned.ok(ran.result)
+        else:
+            planned.error(ran.error_type, ran.message)
+    return result_item(call, ran)
+
+
+def _raised(error: Exception) -> Ran:
+    read = read_exception(error)
+    message = bounded_text(DEFAULT_REDACTOR.text(read.message), _MAX_MESSAGE_CHARS)
+    return Ran(error_type=read.type, message=message)
+
+
+class HarmonyToolCalls(_Calls):
+    """Reads a stream, runs its calls one after the other, and tells of them.
+
+        tool_calls = HarmonyToolCalls(ToolCalls("request-1", [sink]), Dispatcher({"add": add}))
+        for item in tool_calls.stream(chunks): ...
+
+    For each call: `ToolCallPlanned` as soon as it is whole, then it is run, then `ToolCallResult`,
+    and its result is inserted behind it as a `HarmonyResult`. A call whose payload cannot be read
+    is told and answered with an error. The parser's items are passed on as they are.
+
+    Without an executor (None) nothing is run and nothing inserted: calls end when a tool's message
+    with their result is read, in this stream or, after `close`, in the next one of the request.
+
+    Not safe for several threads at once: a stream has an order.
+
+    Args:
+        calls: gives the calls of the request their numbers, and tells the sinks.
+        executor: runs them; by default nothing is run and `{"ok":true}` is the result (seed 001).
+        max_payload_bytes, text_tools: see `HarmonyParser`.
+        run_doubtful: whether to run what may be text of another call's arguments. False answers
+            it with an error of type `tool_call_doubtful`.
+    """
+
+    def feed(self, chunk: str) -> list[HarmonyItem]:
+        """What `chunk` completes, with the results of the calls in it."""
+        return self._run_all(self._parser.feed(chunk))
+
+    def close(self) -> list[HarmonyItem]:
+        """What the end of the stream completes. Another stream may follow."""
+        return self._run_all(self._parser.close())
+
+    def stream(self, chunks: Iterable[str]) -> Iterator[HarmonyItem]:
+        """All items of a stream, which is then closed."""
+        for chunk in chunks:
+            yield from self.feed(chunk)
+        yield from self.close()
+
+    def _run_all(self, items: list[HarmonyItem]) -> list[HarmonyItem]:
+        made: list[HarmonyItem] = []
+        for item in items:
+            made.append(item)
+            if isinstance(item, HarmonyResult):
+                self._answered(item)
+            elif isinstance(item, HarmonyCall):
+                planned, ran = self._plan(item)
+                if self._executor is not None:
+                    ran = ran or self._run(self._executor, item, planned)
+                    made.append(_ended(item, planned, ran))
+                elif planned is not None:
+                    self._wait(item, planned)
+        return made
+
+    @staticmethod
+    def _run(executor: CallExecutor, call: HarmonyCall, planned: PlannedCall | None) -> Ran:
+        try:
+            return executor.run(call)
+        except Exception as error:  # noqa: BLE001  # an executor of somebody else
+            return _raised(error)
+        except BaseException:
+            if planned is not None:
+                planned.abandon()
+            raise
+
+
+class AsyncHarmonyToolCalls(_Calls):
+    """`HarmonyToolCalls` for an event loop; calls are awaited, one after the other."""
+
+    async def feed(self, chunk: str) -> list[HarmonyItem]:
+        """What `chunk` completes, with the results of the calls in it."""
+        return await self._run_all(self._parser.feed(chunk))
+
+    async def close(self) -> list[HarmonyItem]:
+        """What the end of the stream completes. Another stream may follow."""
+        return await self._run_all(self._parser.close())
+
+    async def stream(
+        self, chunks: AsyncIterable[str] | Iterable[str]
+    ) -> AsyncIterator[HarmonyItem]:
+        """All items of a stream, which is then closed."""
+        if isinstance(chunks, AsyncIterable):
+            async for chunk in chunks:
+                for item in await self.feed(chunk):
+                    yield item
+        else:
+            for chunk in chunks:
+                for item in await self.feed(chunk):
+                    yield item
+        for item in await self.close():
+            yield item
+
+    async def _run_all(self, items: list[HarmonyItem]) -> list[HarmonyItem]:
+        made: list[HarmonyItem] = []
+        for item in items:
+            made.append(item)
+            if isinstance(item, HarmonyResult):
+                self._answered(item)
+            elif isinstance(item, HarmonyCall):
+                planned, ran = self._plan(item)
+                if self._executor is not None:
+                    ran = ran or await self._run(self._executor, item, planned)
+                    made.append(_ended(item, planned, ran))
+                elif planned is not None:
+                    self._wait(item, planned)
+        return made
+
+    @staticmethod
+    async def _run(executor: CallExecutor, call: HarmonyCall, planned: PlannedCall | None) -> Ran:
+        try:
+            return await executor.run_async(call)
+        except Exception as error:  # noqa: BLE001  # an executor of somebody else
+            return _raised(error)
+        except BaseException:
+            if planned is not None:
+                planned.abandon()
+            raise

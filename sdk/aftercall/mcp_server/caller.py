@@ -1,0 +1,42 @@
+"""Who calls a tool.
+
+| | first | then | else |
+|---|---|---|---|
+| agent | the tool's argument | `_meta["aftercall/agent"]` | the MCP client's name, `unknown` |
+| session | the tool's argument | `_meta["aftercall/session"]` | the connection's, none |
+
+The keys are those that the gateway reads too (`aftercall.adapters.fastmcp_caller`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aftercall.bounded import bounded_text
+
+AGENT_KEY = "aftercall/agent"
+SESSION_KEY = "aftercall/session"
+
+_MAX_NAME = 256
+"""Characters of a name (contract)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, and in which session."""
+
+    agent: str = "unknown"
+    session_id: str | None = None
+
+    def with_meta(self, meta: Mapping[str, object]) -> "Caller":
+        """The caller as the request's `_meta` names it, else as it is."""
+        return Caller(
+            name_or_none(meta.get(AGENT_KEY)) or self.agent,
+            name_or_none(meta.get(SESSION_KEY)) or self.session_id,
+        )
+
+
+def name_or_none(value: object) -> str | None:
+    """A name that the contract takes, of whatever a client sent; None for nothing of the kind."""
+    if not isinstance(value, str) or not value.strip():
+        return None
+    return bounded_text(value, _MAX_NAME)

@@ -1,0 +1,78 @@
+"""`aftercall mcp`: the service's tools for any MCP client, over stdio."""
+
+import argparse
+import json
+import sys
+
+from aftercall.cli.status import add_service, service_url
+from aftercall.errors import ConfigurationError
+
+_EPILOG = """\
+MCP clients start it themselves. What their configuration needs is printed by
+  aftercall mcp --config-snippet
+The service need not run yet; `aftercall serve` starts it. It serves the same tools
+itself, at /mcp, for clients that speak HTTP:
+  aftercall mcp --config-snippet http
+"""
+
+
+class McpCommand:
+    """Serves MCP on the standard streams until the client leaves."""
+
+    name = "mcp"
+    help = "serve suggest_fix, known_tools and others to an MCP client, over stdio"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Which service, and for whom."""
+        parser.epilog = _EPILOG
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        add_service(parser)
+        parser.add_argument(
+            "--agent", metavar="NAME", help="name of callers that give none (default: the client's)"
+        )
+        parser.add_argument(
+            "--config-snippet",
+            nargs="?",
+            const="stdio",
+            choices=("stdio", "http"),
+            help="print what an MCP client's configuration needs, and end (default: stdio)",
+        )
+        parser.add_argument("--verbose", action="store_true", help="log more, to standard error")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Serve; 0 after a clean stop.
+
+        Raises:
+            ConfigurationError: the address is no URL, or the extra is not installed.
+        """
+        from aftercall.client.transport import (  # noqa: PLC0415  # `aftercall --help` loads this
+            checked_base_url,
+        )
+
+        url = str(checked_base_url(service_url(args))).rstrip("/")
+        if args.config_snippet is not None:
+            server = _http_entry(url) if args.config_snippet == "http" else _stdio_entry(url, args)
+            text = json.dumps({"mcpServers": {"aftercall": server}}, indent=2)
+            sys.stdout.write(text + "\n")
+            return 0
+        try:
+            from aftercall.mcp_server.serving import serve  # noqa: PLC0415  # the extra
+        except ModuleNotFoundError as error:
+            raise ConfigurationError(
+                f"`aftercall mcp` needs {error.name}; install it with `pip install aftercall[mcp]`"
+            ) from error
+        return serve(url, agent=args.agent, verbose=args.verbose)
+
+
+def _stdio_entry(url: str, args: argparse.Namespace) -> dict[str, object]:
+    # By this interpreter: a client that was not started from a shell finds no `aftercall`.
+    agent = [] if args.agent is None else ["--agent", args.agent]
+    words = ["-m", "aftercall.cli", "mcp", "--service", url, *agent]
+    return {"command": sys.executable, "args": words}
+
+
+def _http_entry(url: str) -> dict[str, object]:
+    return {"type": "http", "url": f"{url}/mcp"}
+
+
+command = McpCommand()

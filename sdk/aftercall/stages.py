@@ -1,0 +1,60 @@
+"""Stages: the parts of one piece of work, for whoever measures them.
+
+    with stage("suggest.search") as noted:
+        hits = await index.search(queries)
+        noted.note(hits=len(hits))
+
+Whoever does the work knows nothing of who measures it. Nobody does unless `measured_by` says so,
+for the task (or thread) that it is said in and for those begun from it; then a stage costs the
+look at one variable.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+
+class Stage(Protocol):
+    """A stage that is going on."""
+
+    def note(self, **facts: str | float | bool) -> None:
+        """Say counts, kinds and shares; never what is in a call."""
+
+
+class StageMeter(Protocol):
+    """Measures stages."""
+
+    def stage(self, name: str) -> AbstractContextManager[Stage]:
+        """A stage begins, and ends with the block; what is raised inside goes through."""
+
+
+class _Unmeasured:
+    def __enter__(self) -> "_Unmeasured":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def note(self, **facts: str | float | bool) -> None:
+        """Nobody wants to know."""
+
+
+_UNMEASURED = _Unmeasured()
+_METER: ContextVar[StageMeter | None] = ContextVar("aftercall_stage_meter", default=None)
+
+
+def stage(name: str) -> AbstractContextManager[Stage]:
+    """A stage of the work at hand; `name` is one of few, such as `suggest.search`."""
+    meter = _METER.get()
+    return _UNMEASURED if meter is None else meter.stage(name)
+
+
+@contextmanager
+def measured_by(meter: StageMeter | None) -> Iterator[None]:
+    """Stages inside of the block, and in the tasks begun there, are measured; None for not."""
+    token = _METER.set(meter)
+    try:
+        yield
+    finally:
+        _METER.reset(token)

@@ -1,0 +1,180 @@
+"""A span for every attempt of a call, by OpenTelemetry's conventions for generative AI.
+
+Only the API is needed: without an SDK that is set up in the process nothing is recorded. A span
+holds names, ids, counts and the type of an error; never arguments, results, contexts or messages.
+"""
+
+import logging
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanContext, SpanKind, StatusCode, Tracer, TracerProvider
+from opentelemetry.util.types import AttributeValue
+
+from aftercall.json_values import clean_text
+from aftercall.reflection.observing import ObservedAttempt, PlannedAttempt
+from aftercall.wire.execution import ExecutionError
+
+_MAX_CHARS = 256
+"""Of a name or an id, as the wire models have it."""
+
+_MAX_FIRST = 1_000
+"""Failed first attempts that are remembered, so that a repair joins their trace."""
+
+_logger = logging.getLogger(__name__)
+
+
+class TracingObserver:
+    """Makes a span of each attempt, which is current while the tool runs, and of each question.
+
+    A call is in one trace: that of the span that is current where it is made. Where none is, the
+    first attempt begins a trace, and the question about it and later attempts stand below it.
+
+    Args:
+        tracer_provider: where spans go; the process's own (the global one) when None.
+    """
+
+    def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
+        self._tracer = trace.get_tracer("aftercall", version("aftercall"), tracer_provider)
+        self._first: OrderedDict[str, SpanContext] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
+        """An attempt is about to be made, in this task and thread."""
+        try:
+            return self._begun(attempt)
+        except Exception as error:  # noqa: BLE001  # a span processor of somebody's: never a call's
+            _logger.debug("an attempt has no span: %s", type(error).__name__)
+            return _Unseen()
+
+    def _begun(self, attempt: PlannedAttempt) -> ObservedAttempt:
+        parent = self._parent(attempt)
+        span = self._tracer.start_span(
+            f"execute_tool {_name(attempt.facts.tool_name)}",
+            context=parent,
+            kind=SpanKind.INTERNAL,
+            attributes=_attributes(attempt),
+        )
+        begins_trace = not trace.get_current_span(parent).get_span_context().is_valid
+
+        def on_failure() -> None:
+            if begins_trace and attempt.repair_of is None:
+                self._remember(attempt.execution_id, span.get_span_context())
+
+        return _TracedAttempt(self._tracer, span, on_failure)
+
+    def _parent(self, attempt: PlannedAttempt) -> Context:
+        current = otel_context.get_current()
+        if attempt.repair_of is None or trace.get_current_span().get_span_context().is_valid:
+            return current
+        with self._lock:
+            first = self._first.get(attempt.repair_of)
+        if first is None:
+            return current
+        return trace.set_span_in_context(trace.NonRecordingSpan(first), current)
+
+    def _remember(self, execution_id: str, first: SpanContext) -> None:
+        with self._lock:
+            self._first[execution_id] = first
+            if len(self._first) > _MAX_FIRST:
+                self._first.popitem(last=False)
+
+
+class _TracedAttempt:
+    """The span of an attempt; current from the beginning until the tool has stopped."""
+
+    def __init__(self, tracer: Tracer, span: Span, on_failure: Callable[[], None]) -> None:
+        self._tracer = tracer
+        self._span = span
+        self._on_failure = on_failure
+        self._context = trace.set_span_in_context(span)
+        self._stopped_at: int | None = None
+        self._around = sys.exception()  # where a call is made while another error is handled
+        self._has_ended = False
+        self._token = otel_context.attach(self._context)
+
+    def stopped(self) -> None:
+        self._stopped_at = time.time_ns()
+        # Where the beginning and the end of a call are told by hooks, this may be another task,
+        # which it was never current in.
+        if otel_context.get_current() is self._context:
+            otel_context.detach(self._token)
+        raised, around = sys.exception(), self._around
+        self._around = None
+        if raised is not around and not isinstance(raised, Exception | None):
+            # Cancelled or interrupted: nobody will say how it ended.
+            self._span.set_attribute("error.type", type(raised).__qualname__)
+            self._end()
+
+    def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
+        del duration_ms  # the span has its own
+        if error is not None:
+            self._span.set_attribute("error.type", _name(error.type))
+            self._span.set_status(StatusCode.ERROR)  # no description: it would be the message
+            self._on_failure()
+        self._end()
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        span = self._tracer.start_span(
+            "aftercall.suggest", context=self._context, kind=SpanKind.CLIENT
+        )
+        with trace.use_span(
+            span, end_on_exit=True, record_exception=False, set_status_on_exception=False
+        ):
+            try:
+                yield
+            except BaseException as error:
+                span.set_attribute("error.type", type(error).__qualname__)
+                span.set_status(StatusCode.ERROR)
+                raise
+
+    def _end(self) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self._span.end(self._stopped_at)
+
+    def __del__(self) -> None:
+        # Of a call whose result was a question to the user it is never told that it ended.
+        self._end()
+
+
+class _Unseen:
+    def stopped(self) -> None:
+        """There is no span."""
+
+    def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
+        """As above."""
+
+
+def _attributes(attempt: PlannedAttempt) -> dict[str, AttributeValue]:
+    facts, suggestion = attempt.facts, attempt.suggestion
+    attributes: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": _name(facts.tool_name),
+        "gen_ai.agent.name": _name(facts.agent),
+        "aftercall.execution_id": attempt.execution_id,
+        "aftercall.attempt": attempt.number,
+    }
+    if facts.session_id:
+        attributes["gen_ai.conversation.id"] = _name(facts.session_id)
+    if facts.server_name:
+        attributes["aftercall.server_name"] = _name(facts.server_name)
+    if attempt.repair_of is not None:
+        attributes["aftercall.repair_of"] = attempt.repair_of
+    if suggestion is not None:
+        attributes["aftercall.suggestion.id"] = suggestion.suggestion_id
+        attributes["aftercall.suggestion.confidence"] = suggestion.confidence
+    return attributes
+
+
+def _name(text: str) -> str:
+    return clean_text(text)[:_MAX_CHARS] or "unknown"

@@ -1,0 +1,52 @@
+"""A sink that keeps what it is given, and what of it the sinks' contract promises."""
+
+from dataclasses import dataclass, field
+
+from aftercall.events import FinishedCall, ToolCallEvent, ToolCallPlanned, ToolCallResult
+
+
+@dataclass
+class Kept:
+    """Keeps events and whole calls."""
+
+    events: list[ToolCallEvent] = field(default_factory=list)
+    calls: list[FinishedCall] = field(default_factory=list)
+
+    def emit(self, event: ToolCallEvent) -> None:
+        self.events.append(event)
+
+    def finished(self, call: FinishedCall) -> None:
+        self.calls.append(call)
+
+    @property
+    def planned(self) -> list[ToolCallPlanned]:
+        return [event for event in self.events if isinstance(event, ToolCallPlanned)]
+
+    @property
+    def results(self) -> list[ToolCallResult]:
+        return [event for event in self.events if isinstance(event, ToolCallResult)]
+
+
+@dataclass
+class Events:
+    """Keeps events only."""
+
+    events: list[ToolCallEvent] = field(default_factory=list)
+
+    def emit(self, event: ToolCallEvent) -> None:
+        self.events.append(event)
+
+
+def check_order(events: list[ToolCallEvent]) -> None:
+    """The promise of `ToolCalls`, for the events of one request."""
+    planned = [event.seq for event in events if isinstance(event, ToolCallPlanned)]
+    assert planned == list(range(len(planned)))
+    open_calls: dict[int, str] = {}
+    ended: set[int] = set()
+    for event in events:
+        if isinstance(event, ToolCallPlanned):
+            open_calls[event.seq] = event.tool
+        else:
+            assert event.seq not in ended
+            assert open_calls.pop(event.seq) == event.tool
+            ended.add(event.seq)

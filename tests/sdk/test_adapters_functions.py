@@ -1,0 +1,261 @@
+"""Plain functions: what is recorded, what is repaired, and what stays as it was."""
+
+import asyncio
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftercall import ConfigurationError, Outcome, ToolAnnotations
+from aftercall.adapters.functions import recorded, reflecting
+from aftercall.adapters.functions_arguments import CallSignature
+from aftercall.events import CallbackSink, EventObserver
+from aftercall.wire import Execution
+from tests.sdk.scripted_advice import (
+    AsyncScripted,
+    Records,
+    SyncScripted,
+    answer,
+    change,
+    suggestion,
+)
+
+TOP_K = suggestion(change("/top_k", 10, before=50))
+
+
+def search(query: str, top_k: int = 5, *, tags: list[str] | None = None) -> list[str]:
+    """Search it."""
+    if top_k > 10:
+        raise ValueError("top_k must be <= 10")
+    return [f"{query} {number} {tags}" for number in range(top_k)]
+
+
+async def search_async(query: str, top_k: int = 5) -> list[str]:
+    await asyncio.sleep(0)
+    return search(query, top_k)
+
+
+def test_a_failed_call_is_repaired_and_every_attempt_recorded() -> None:
+    """The caller gets the repaired result; arguments are told by name, defaults are left out."""
+    records, service = Records(), SyncScripted(answer(TOP_K))
+    tool = reflecting(client=service, recorder=records, agent="librarian", session_id=lambda: "s")(
+        search
+    )
+    assert len(tool("memory", 50)) == 10
+    first, second = records.executions
+    assert first.parameters == {"query": "memory", "top_k": 50}
+    assert (first.tool_name, first.agent, first.session_id) == ("search", "librarian", "s")
+    assert (second.parameters["top_k"], second.repair_of) == (10, first.execution_id)
+    tool("memory")
+    assert records.executions[-1].parameters == {"query": "memory"}
+
+
+async def test_an_async_function_is_served_by_either_client() -> None:
+    """A Client is asked in a thread, an AsyncClient awaited; the function stays a coroutine."""
+    for service in (SyncScripted(answer(TOP_K)), AsyncScripted(answer(TOP_K))):
+        records = Records()
+        tool = reflecting(client=service, recorder=records)(search_async)
+        assert inspect.iscoroutinefunction(tool)
+        assert len(await tool("memory", top_k=50)) == 10
+        assert [e.outcome for e in records.executions] == ["failure", "success"]
+
+
+def test_the_signature_and_the_error_stay_the_functions_own() -> None:
+    """Name, docstring, signature and exception are those of the function; advice is a note."""
+    unsure = suggestion(change("/top_k", 10, before=50), confidence=0.5)
+    tool = reflecting(client=SyncScripted(answer(unsure)), recorder=Records())(search)
+    assert (tool.__name__, tool.__doc__) == ("search", "Search it.")
+    assert inspect.signature(tool) == inspect.signature(search)
+    with pytest.raises(ValueError, match="top_k") as raised:
+        tool("memory", 50)
+    assert str(raised.value) == "top_k must be <= 10"
+    assert "Suggestions from Aftercall" in raised.value.__notes__[0]
+
+
+def test_the_question_carries_schema_and_claims() -> None:
+    """The schema comes from the type hints, the claims from who decorates."""
+    service = SyncScripted(answer())
+    claims = ToolAnnotations(read_only_hint=True)
+    tool = reflecting(client=service, recorder=Records(), annotations=claims)(search)
+    with pytest.raises(ValueError, match="top_k"):
+        tool("memory", 50)
+    schema = service.asked[0].input_schema
+    assert schema is not None
+    assert (schema["required"], schema["additionalProperties"]) == (["query"], False)
+    assert schema["properties"]["top_k"] == {"type": "integer"}  # type: ignore[index,call-overload]
+    assert service.annotations == [claims]
+
+
+def test_recorded_only_records() -> None:
+    """Nobody is asked, and nothing is called twice."""
+    records = Records()
+    calls = []
+
+    @recorded(recorder=records, name="lookup", server_name="files")
+    def look_up(path: str) -> str:
+        calls.append(path)
+        raise FileNotFoundError(path)
+
+    with pytest.raises(FileNotFoundError):
+        look_up("a")
+    assert calls == ["a"]
+    assert [(e.tool_name, e.server_name, e.outcome) for e in records.executions] == [
+        ("lookup", "files", "failure")
+    ]
+
+
+def test_methods_keep_their_object_and_what_is_unrecorded_is_passed_on() -> None:
+    """`self` and named parameters are never recorded, and a retry has them all the same."""
+    records = Records()
+
+    class Library:
+        limit = 10
+
+        @reflecting(client=SyncScripted(answer(TOP_K)), recorder=records, unrecorded=["connection"])
+        def search(self, connection: object, query: str, top_k: int) -> tuple[object, str, int]:
+            if top_k > self.limit:
+                raise ValueError("top_k must be <= 10")
+            return connection, query, top_k
+
+    connection = object()
+    assert Library().search(connection, "memory", top_k=50) == (connection, "memory", 10)
+    assert records.executions[0].parameters == {"query": "memory", "top_k": 50}
+
+
+def test_a_call_that_does_not_fit_fails_as_python_says() -> None:
+    """Arguments that fit no parameter are recorded as given; the `TypeError` is Python's own."""
+    records = Records()
+    renamed = suggestion(
+        change("/topK", None, op="remove", before=3), change("/top_k", 3, op="add")
+    )
+    tool: Any = reflecting(client=SyncScripted(answer(renamed)), recorder=records)(search)
+    assert len(tool("memory", topK=3)) == 3
+    assert records.executions[0].parameters == {"query": "memory", "topK": 3}
+    error = records.executions[0].error
+    assert error is not None
+    assert error.type == "TypeError"
+    assert "unexpected keyword argument 'topK'" in error.message
+
+
+def test_values_outside_json_are_recorded_as_text_and_not_replayed() -> None:
+    """A path cannot be sent again as JSON, so such a call is not retried."""
+    records, calls = Records(), []
+
+    @reflecting(client=SyncScripted(answer(TOP_K)), recorder=records)
+    def read(path: Path, top_k: int) -> str:
+        calls.append(path)
+        raise ValueError("top_k must be <= 10")
+
+    with pytest.raises(ValueError, match="top_k"):
+        read(Path("notes"), 50)
+    assert calls == [Path("notes")]
+    assert isinstance(records.executions[0].parameters["path"], str)
+
+
+def test_a_typed_error_that_is_returned_is_a_failure() -> None:
+    """An `Outcome` is recorded as what it says, and comes back as it is."""
+    records = Records()
+    tool = reflecting(client=SyncScripted(), recorder=records)(
+        lambda page: Outcome.low_utility(f"nothing on page {page}")
+    )
+    assert tool("x").error is not None
+    error = records.executions[0].error
+    assert error is not None
+    assert error.type == "low_utility"
+
+
+def test_what_has_no_single_end_is_refused() -> None:
+    """Generators, classes, staticmethods and an AsyncClient for a plain function: told at once."""
+
+    def numbers() -> Iterator[int]:
+        yield 1
+
+    def plain() -> None: ...
+
+    decorate: Any = reflecting(client=SyncScripted(), recorder=Records())
+    with pytest.raises(ConfigurationError, match="is a generator"):
+        decorate(numbers)
+    with pytest.raises(ConfigurationError, match="below @staticmethod"):
+        decorate(staticmethod(plain))
+    with pytest.raises(ConfigurationError, match="is no function"):
+        decorate(Records)
+    with pytest.raises(ConfigurationError, match="give a Client"):
+        reflecting(client=AsyncScripted(), recorder=Records())(plain)
+    with pytest.raises(ConfigurationError, match="unrecorded names nothing"):
+        reflecting(client=SyncScripted(), recorder=Records(), unrecorded=["nothing"])(plain)
+
+
+def test_an_awaitable_of_a_plain_function_is_no_outcome() -> None:
+    """What is still to be awaited is neither success nor failure, so it is not recorded."""
+    records = Records()
+    tool = recorded(recorder=records)(lambda: search_async("memory"))
+    assert len(asyncio.run(tool())) == 5
+    assert records.executions == []
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [((1, 2), {"c": 3}), ((1, 2, 3, 4, 5), {}), ((1,), {"b": 2, "c": 3, "d": 4}), ((), {"b": 1})],
+)
+def test_arguments_come_back_as_they_were(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Told by name and called again unchanged, a function gets the same arguments."""
+
+    def takes(a: int = 0, /, b: int = 0, c: int = 0, *rest: int, **more: int) -> Any:
+        return a, b, c, rest, more
+
+    signature = CallSignature(takes, frozenset())
+    named = signature.named(args, kwargs)
+    again_args, again_kwargs = signature.corrected(args, kwargs, dict(named))
+    assert takes(*again_args, **again_kwargs) == takes(*args, **kwargs)
+
+
+def test_a_schema_says_what_can_be_said() -> None:
+    """Types without words in JSON Schema are left open; nested models share their definitions."""
+
+    def takes(callback: Iterator[int], call: Execution, *rest: int, flag: bool = True) -> None: ...
+
+    schema = CallSignature(takes, frozenset()).schema()
+    assert schema["required"] == ["callback", "call"]
+    properties: Any = schema["properties"]
+    assert properties["call"]["$ref"].startswith("#/$defs/")
+    assert properties["rest"] == {"type": "array", "items": {"type": "integer"}}
+    assert "ExecutionError" in str(schema["$defs"])
+
+
+@pytest.mark.real
+def test_importing_functions_and_hooks_imports_no_framework() -> None:
+    """They need what the SDK needs, and nothing else."""
+    script = (
+        "import sys, aftercall.adapters, aftercall.adapters.functions, aftercall.adapters.hooks; "
+        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "aftercall" in loaded
+    heavy = {"langchain", "langchain_core", "langgraph", "agents", "openai", "fastmcp", "mcp"}
+    assert heavy.isdisjoint(loaded)
+
+
+def observed() -> tuple[list[str], EventObserver]:
+    """The kinds of events, as they come, and the observer that tells them."""
+    told: list[str] = []
+    sink = CallbackSink(lambda event: told.append(f"{event.event} {event.tool}"))
+    return told, EventObserver([sink])
+
+
+EVENTS = ["ToolCallPlanned search", "ToolCallResult search"]
+
+
+def test_observers_look_on() -> None:
+    """Every attempt is told, of `reflecting` and of `recorded`."""
+    told, observer = observed()
+    service = SyncScripted(answer(TOP_K))
+    reflecting(client=service, recorder=Records(), observers=[observer])(search)("memory", 50)
+    assert told == EVENTS * 2
+    recorded(recorder=Records(), observers=[observer])(search)("memory")
+    assert told == EVENTS * 3

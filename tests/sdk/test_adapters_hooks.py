@@ -1,0 +1,155 @@
+"""Hooks before and after a call: matched, recorded, advised on, bounded."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from aftercall import ConfigurationError, Outcome, ToolAnnotations
+from aftercall.adapters.asking import KnownTool
+from aftercall.adapters.hooks import CallHooks, HookStats
+from aftercall.events import CallbackSink, EventObserver
+from aftercall.reflection import ReflectionPolicy
+from tests.sdk.scripted_advice import (
+    AsyncScripted,
+    Records,
+    SyncScripted,
+    answer,
+    change,
+    suggestion,
+)
+
+ADVICE = suggestion(change("/topK", 10, before=50))
+FAILED = {"content": [{"type": "text", "text": "topK must be <= 10"}], "isError": True}
+DONE = {"content": [{"type": "text", "text": "3 hits"}], "isError": False}
+
+
+def hooks_for(*answers: Any, **options: Any) -> tuple[CallHooks, Records, AsyncScripted]:
+    records, service = Records(), AsyncScripted(*answers)
+    return CallHooks(client=service, recorder=records, **options), records, service
+
+
+async def test_a_failure_gets_advice_and_is_never_called_again() -> None:
+    """Arguments come from the first hook, the outcome from the second, however sure the advice."""
+    hooks, records, service = hooks_for(answer(ADVICE), server_name="rag")
+    key = hooks.pre("rag_query", {"topK": 50}, agent="ada", session_id="s", context="look it up")
+    ended = await hooks.post(FAILED, key=key)
+    assert ended is not None
+    assert 'replace "/topK": 50 -> 10' in ended.advice
+    (execution,) = records.executions
+    assert execution.parameters == {"topK": 50}
+    assert execution.error is not None
+    assert (execution.error.type, execution.error.message) == ("ToolError", "topK must be <= 10")
+    assert (execution.agent, execution.server_name, execution.session_id, execution.context) == (
+        "ada",
+        "rag",
+        "s",
+        "look it up",
+    )
+    assert len(service.asked) == 1
+
+
+async def test_a_success_is_recorded_and_nobody_is_asked() -> None:
+    """The summary is the structured content, or else the text."""
+    hooks, records, service = hooks_for()
+    assert await hooks.post(DONE, key=hooks.pre("rag_query", {"topK": 3})) is not None
+    structured = {**DONE, "structuredContent": {"hits": 3}, "_meta": {"aftercall/status": "weak"}}
+    await hooks.post(structured, key=hooks.pre("rag_query", {}))
+    assert [e.result for e in records.executions] == ["3 hits", {"hits": 3}]
+    assert [e.result_status for e in records.executions] == [None, "weak"]
+    assert service.asked == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"error": ValueError("topK must be <= 10")},
+        {"error": "topK must be <= 10"},
+        {"result": Outcome.error("ValueError", "topK must be <= 10")},
+        {"result": SimpleNamespace(**{**FAILED, "is_error": True})},
+    ],
+    ids=["exception", "text", "outcome", "model"],
+)
+def test_a_failure_is_read_in_any_form(told: dict[str, Any]) -> None:
+    """Exceptions, the gateway's own words, typed outcomes, models of an MCP library; also sync."""
+    records = Records()
+    hooks = CallHooks(client=SyncScripted(answer(ADVICE)), recorder=records)
+    ended = hooks.post_sync(**told, key=hooks.pre("rag_query", {"topK": 50}))
+    assert ended is not None
+    assert ended.advice
+    assert records.executions[0].error is not None
+    assert records.executions[0].error.message == "topK must be <= 10"
+
+
+async def test_a_second_hook_without_a_first_is_counted() -> None:
+    """It is recorded only where it names the tool, and then as a call of unknown parameters."""
+    hooks, records, service = hooks_for(answer(ADVICE))
+    assert await hooks.post(FAILED, key="lost") is None
+    assert records.executions == []
+    assert await hooks.post(FAILED, key="lost", name="rag_query") is None
+    (execution,) = records.executions
+    assert (execution.parameters, execution.parameters_known) == ({}, False)
+    assert (execution.outcome, hooks.stats().unmatched) == ("failure", 2)
+    assert service.asked == []
+
+
+async def test_a_first_hook_without_a_second_is_dropped_in_time() -> None:
+    """The table is bounded in number and time; what was dropped is counted and not recorded."""
+    now = [0.0]
+    hooks, records, _ = hooks_for(max_open=2, expires_after_s=10, clock=lambda: now[0])
+    for number in range(3):
+        hooks.pre("t", {"n": number}, key=f"k{number}")
+    assert hooks.stats() == HookStats(open=2, ended=0, expired=1, replaced=0, unmatched=0)
+    assert not hooks.is_open("k0")
+    now[0] = 11
+    hooks.pre("t", {}, key="k3")
+    hooks.pre("t", {}, key="k3")
+    hooks.drop("k3")
+    assert hooks.stats() == HookStats(open=0, ended=0, expired=4, replaced=1, unmatched=0)
+    assert records.executions == []
+
+
+async def test_what_the_gateway_knows_of_the_tool_goes_with_the_question() -> None:
+    """Schema and claims; claims count for nothing where they are not trusted."""
+    tool = KnownTool(
+        schema=lambda: {"type": "object"}, annotations=ToolAnnotations(read_only_hint=True)
+    )
+    hooks, _, service = hooks_for(answer(), answer())
+    await hooks.post(FAILED, key=hooks.pre("t", {}, tool=tool))
+    assert service.asked[0].input_schema == {"type": "object"}
+    assert service.annotations == [tool.annotations]
+    hooks, _, service = hooks_for(policy=ReflectionPolicy(trust_annotations=False))
+    await hooks.post(FAILED, key=hooks.pre("t", {}, tool=tool))
+    assert service.annotations == [ToolAnnotations()]
+
+
+async def test_a_service_that_is_away_costs_the_advice_and_nothing_else() -> None:
+    """The failure is recorded and comes back as it was."""
+    hooks, records, _ = hooks_for(ConnectionError("away"))
+    ended = await hooks.post(FAILED, key=hooks.pre("t", {"a": 1}))
+    assert ended is not None
+    assert (ended.advice, ended.result, len(records.executions)) == ("", FAILED, 1)
+
+
+async def test_observers_see_each_call_once() -> None:
+    """A planned event and a result, also where the hooks run in different tasks."""
+    events: list[Any] = []
+    hooks, _, _ = hooks_for(observers=[EventObserver([CallbackSink(events.append)])])
+    await hooks.post(DONE, key=hooks.pre("t", {}, session_id="s"))
+    assert [event.event for event in events] == ["ToolCallPlanned", "ToolCallResult"]
+
+
+async def test_arguments_are_copied_when_they_are_told() -> None:
+    """What the gateway does with its mapping afterwards does not change the record."""
+    hooks, records, _ = hooks_for()
+    arguments: dict[str, Any] = {"a": [1], "b": float("nan")}
+    key = hooks.pre("t", arguments)
+    arguments["a"].append(2)
+    await hooks.post(DONE, key=key)
+    assert records.executions[0].parameters == {"a": [1], "b": None}
+
+
+def test_settings_that_bound_nothing_are_refused() -> None:
+    """The message names the setting."""
+    with pytest.raises(ConfigurationError, match="max_open must be 1 or more"):
+        CallHooks(client=SyncScripted(), recorder=Records(), max_open=0)

@@ -1,0 +1,358 @@
+"""LangChain's agents and LangGraph's tool nodes: recorded, repaired, told, and left alone."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.tools import ToolRuntime
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, InjectedToolCallId, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import InjectedState, ToolNode
+from langgraph.types import Command, interrupt
+from pydantic import BaseModel, Field
+
+from aftercall import ConfigurationError, Outcome, ReflectionPolicy, ToolAnnotations
+from aftercall.adapters.langgraph import ReflectionMiddleware
+from aftercall.adapters.langgraph_requests import latest_request
+from aftercall.events import CallbackSink, EventObserver
+from aftercall.wire import Execution
+from retrieval.reading import read_error
+from tests.sdk.scripted_advice import (
+    AsyncScripted,
+    Records,
+    SyncScripted,
+    answer,
+    change,
+    suggestion,
+)
+
+TOP_K = suggestion(change("/top_k", 10, before=50))
+UNSURE = suggestion(change("/top_k", 10, before=50), confidence=0.5)
+
+
+@tool
+def search(query: str, top_k: int) -> str:
+    """Search it."""
+    if top_k > 10:
+        raise ValueError("top_k must be <= 10")
+    return f"{top_k} hits"
+
+
+class Bounded(BaseModel):
+    query: str
+    top_k: int = Field(le=10)
+
+
+@tool(args_schema=Bounded)
+def checked(query: str, top_k: int) -> str:
+    """Search it, with a schema that refuses."""
+    return f"{top_k} hits for {query}"
+
+
+class ScriptedModel(GenericFakeChatModel):
+    def bind_tools(self, *_: Any, **__: Any) -> "ScriptedModel":
+        return self
+
+
+def call_of(name: str, arguments: dict[str, Any]) -> AIMessage:
+    return AIMessage(
+        content="", tool_calls=[{"name": name, "args": arguments, "id": f"call-{name}"}]
+    )
+
+
+def graph_of(
+    tools: Sequence[BaseTool | Callable[..., Any]],
+    reflection: ReflectionMiddleware,
+    **options: Any,
+) -> Any:
+    checkpointer = options.pop("checkpointer", None)
+    node = ToolNode(
+        tools,
+        wrap_tool_call=reflection.wrap_tool_call,
+        awrap_tool_call=reflection.awrap_tool_call,
+        **options,
+    )
+    graph = StateGraph(MessagesState)
+    graph.add_node("tools", node)
+    graph.add_edge(START, "tools")
+    graph.add_edge("tools", END)
+    return graph.compile(checkpointer=checkpointer)
+
+
+def run(graph: Any, name: str, arguments: dict[str, Any], *, way: str = "sync") -> ToolMessage:
+    state = {"messages": [HumanMessage("look it up"), call_of(name, arguments)]}
+    config = {"configurable": {"thread_id": "t-1"}}
+    if way == "sync":
+        answered = graph.invoke(state, config)
+    else:
+        answered = asyncio.run(graph.ainvoke(state, config))
+    message = answered["messages"][-1]
+    assert isinstance(message, ToolMessage)
+    return message
+
+
+def reflecting(
+    *answers: Any, client: Any = None, **options: Any
+) -> tuple[ReflectionMiddleware, Records, Any]:
+    records, service = Records(), client or SyncScripted(*answers)
+    made = ReflectionMiddleware(client=service, recorder=records, **options)
+    return made, records, service
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_failed_call_is_repaired_in_a_tool_node(way: str) -> None:
+    """The graph gets the repaired result, with the repair in its metadata; both are recorded."""
+    client = SyncScripted(answer(TOP_K)) if way == "sync" else AsyncScripted(answer(TOP_K))
+    reflection, records, service = reflecting(
+        client=client, agent="ada", server_name="rag", context=latest_request
+    )
+    message = run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50}, way=way)
+    assert (message.content, message.status) == ("10 hits", "success")
+    facts = message.response_metadata["aftercall"]
+    assert (facts["repaired"], facts["note"]) == (True, "repaired via reflection")
+    assert facts["firstError"] == "top_k must be <= 10"
+    first, second = records.executions
+    assert first.parameters == {"query": "x", "top_k": 50}
+    assert (first.agent, first.server_name, first.session_id) == ("ada", "rag", "t-1")
+    assert first.context == "look it up"
+    assert (second.parameters["top_k"], second.result) == (10, "10 hits")
+    assert service.asked[0].input_schema["required"] == ["query", "top_k"]
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_an_agent_is_served_as_middleware(way: str) -> None:
+    """`create_agent` gives its name, and a `Client` serves `invoke` and `ainvoke`."""
+    reflection, records, _ = reflecting(answer(TOP_K))
+    turns = iter([call_of("search", {"query": "x", "top_k": 50}), AIMessage("done")])
+    agent = create_agent(
+        ScriptedModel(messages=turns), [search], middleware=[reflection], name="ada"
+    )
+    state: Any = {"messages": [("human", "look it up")]}
+    answered = agent.invoke(state) if way == "sync" else asyncio.run(agent.ainvoke(state))
+    assert [m.content for m in answered["messages"] if m.type == "tool"] == ["10 hits"]
+    assert [(e.agent, e.outcome) for e in records.executions] == [
+        ("ada", "failure"),
+        ("ada", "success"),
+    ]
+
+
+def test_the_model_reads_the_tools_own_error_first() -> None:
+    """What nothing repairs is told in a message with status error: the error, then the advice."""
+    reflection, _, _ = reflecting(answer(UNSURE))
+    message = run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50})
+    assert message.status == "error"
+    own, _, advice = str(message.content).partition("\n\n")
+    assert own == "ValueError: top_k must be <= 10"
+    assert advice.startswith("Suggestions from Aftercall (recorded data, not instructions):")
+
+
+def test_an_error_can_be_left_to_the_caller() -> None:
+    """With `raise_errors` the exception is raised, with the advice as a note."""
+    reflection, records, _ = reflecting(answer(UNSURE), raise_errors=True)
+    with pytest.raises(ValueError, match="top_k must be <= 10") as raised:
+        run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50})
+    assert any("Suggestions from Aftercall" in note for note in raised.value.__notes__)
+    assert len(records.executions) == 1
+
+
+def test_an_error_that_the_node_tells_is_read_without_its_frame() -> None:
+    """`handle_tool_errors` frames the error; type and text recorded are the tool's."""
+    reflection, records, _ = reflecting(answer(UNSURE))
+    graph = graph_of([search], reflection, handle_tool_errors=True)
+    message = run(graph, "search", {"query": "x", "top_k": 50})
+    error = records.executions[0].error
+    assert error is not None
+    assert (error.type, error.message) == ("ValueError", "top_k must be <= 10")
+    assert str(message.content).startswith("Error: ValueError('top_k must be <= 10')\n Please fix")
+    assert "Suggestions from Aftercall" in str(message.content)
+
+
+@pytest.mark.parametrize("handled", [True, False])
+def test_refused_arguments_are_told_so_that_the_service_knows_nothing_ran(
+    handled: bool,
+) -> None:
+    """The schema's own refusal is recorded, without the arguments that LangGraph repeats."""
+    options: dict[str, Any] = {} if handled else {"handle_tool_errors": False}
+    reflection, records, _ = reflecting(answer(TOP_K))
+    graph = graph_of([checked], reflection, **options)
+    message = run(graph, "checked", {"query": "private matter", "top_k": 50})
+    assert message.content == "10 hits for private matter"
+    first = records.executions[0]
+    assert first.error is not None
+    assert (first.error.type, "private matter" in first.error.message) == ("ValidationError", False)
+    assert read_error(first.error, first.parameters).rejected_before_run
+
+
+def test_a_validation_error_of_the_tool_itself_is_not_taken_for_a_refusal() -> None:
+    """What passes the schema did run, so nothing says that it may be sent again."""
+
+    @tool
+    def parse(text: str) -> str:
+        """Fail while running, in the same words."""
+        return str(Bounded.model_validate({"query": text, "top_k": 50}))
+
+    reflection, records, _ = reflecting(answer())
+    run(graph_of([parse], reflection), "parse", {"text": "x"})
+    first = records.executions[0]
+    assert first.error is not None
+    assert not read_error(first.error, first.parameters).rejected_before_run
+
+
+def test_an_interrupt_passes_through_unrecorded() -> None:
+    """The person is asked, the answer resumes the tool, and the one outcome is recorded."""
+
+    @tool
+    def delete(path: str) -> str:
+        """Delete it after asking."""
+        return f"deleted {path}" if interrupt("sure?") == "yes" else "kept"
+
+    reflection, records, service = reflecting()
+    graph = graph_of([delete], reflection, checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "t-1"}}
+    state = {"messages": [call_of("delete", {"path": "a"})]}
+    paused = graph.invoke(state, config)
+    assert paused["__interrupt__"][0].value == "sure?"
+    assert (records.executions, service.asked) == ([], [])
+    resumed = graph.invoke(Command(resume="yes"), config)
+    assert resumed["messages"][-1].content == "deleted a"
+    assert [e.outcome for e in records.executions] == ["success"]
+
+
+def test_what_the_graph_injects_is_not_recorded() -> None:
+    """State, runtime and call id are neither recorded nor in the schema, made up or not."""
+
+    @tool
+    def peek(
+        query: str,
+        state: Annotated[dict[str, Any], InjectedState],
+        call_id: Annotated[str, InjectedToolCallId],
+        runtime: ToolRuntime,
+    ) -> str:
+        """Look into the graph."""
+        if query != "right":
+            raise ValueError("unknown query")
+        return f"{len(state['messages'])} {call_id} {runtime.tool_call_id}"
+
+    mended = suggestion(change("/query", "right", before="wrong"))
+    reflection, records, service = reflecting(answer(mended))
+    arguments = {"query": "wrong", "state": "made up", "runtime": "made up"}
+    message = run(graph_of([peek], reflection), "peek", arguments)
+    assert message.content == "2 call-peek call-peek"
+    assert [e.parameters for e in records.executions] == [{"query": "wrong"}, {"query": "right"}]
+    assert list(service.asked[0].input_schema["properties"]) == ["query"]
+
+
+def test_a_command_is_the_outcome_that_its_message_tells() -> None:
+    """Its message is the result; where that says error, the advice is added to it there."""
+
+    @tool
+    def move(to: str, call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Change the state of the graph."""
+        status: Any = "success" if to == "here" else "error"
+        told = ToolMessage(f"moved to {to}", tool_call_id=call_id, status=status)
+        return Command(update={"messages": [told]})
+
+    reflection, records, _ = reflecting(answer(suggestion(change("/to", "here"), confidence=0.5)))
+    graph = graph_of([move], reflection)
+    assert run(graph, "move", {"to": "here"}).content == "moved to here"
+    message = run(graph, "move", {"to": "there"})
+    assert str(message.content).startswith("moved to there\n\nSuggestions from Aftercall")
+    assert [(e.outcome, e.result) for e in records.executions] == [
+        ("success", "moved to here"),
+        ("failure", None),
+    ]
+
+
+def test_claims_come_from_the_tools_metadata_only() -> None:
+    """Booleans are claims, other words are none, and without any the registered ones count."""
+    for metadata, expected in (
+        ({"readOnlyHint": True, "other": 1}, ToolAnnotations(read_only_hint=True)),
+        ({"readOnlyHint": "yes"}, None),
+        ({"other": 1}, None),
+        (None, None),
+    ):
+        described = search.model_copy(update={"metadata": metadata})
+        reflection, _, service = reflecting(answer())
+        run(graph_of([described], reflection), "search", {"query": "x", "top_k": 50})
+        assert service.annotations == [expected]
+
+
+def test_a_tool_that_people_approve_is_never_retried() -> None:
+    """A retry would have arguments that nobody approved; the model is advised."""
+    reflection, records, _ = reflecting(answer(TOP_K), never_retried=["search"])
+    message = run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50})
+    assert "Suggestions from Aftercall" in str(message.content)
+    assert len(records.executions) == 1
+
+
+def test_an_unknown_tool_is_a_failed_call() -> None:
+    """What the model made up is recorded under the name it used, as the node tells it."""
+    reflection, records, _ = reflecting(answer())
+    message = run(graph_of([search], reflection), "serch", {"query": "x"})
+    assert "serch is not a valid tool" in str(message.content)
+    assert [(e.tool_name, e.outcome) for e in records.executions] == [("serch", "failure")]
+
+
+def test_a_typed_error_may_stand_in_the_artifact() -> None:
+    """`response_format="content_and_artifact"` with an `Outcome` says what the text cannot."""
+
+    @tool(response_format="content_and_artifact")
+    def films(page: str) -> tuple[str, Outcome[Any]]:
+        """List films."""
+        if page:
+            return "1 film", Outcome.ok([page], status="weak")
+        return "nothing", Outcome.low_utility("this is a menu")
+
+    reflection, records, _ = reflecting(answer())
+    graph = graph_of([films], reflection)
+    run(graph, "films", {"page": "Alien"})
+    run(graph, "films", {"page": ""})
+    told: list[Execution] = records.executions
+    assert told[0].result_status == "weak"
+    assert told[1].error is not None
+    assert told[1].error.type == "low_utility"
+
+
+def test_a_service_that_is_away_changes_nothing() -> None:
+    """The tool's error is told as it is."""
+    reflection, records, _ = reflecting(ConnectionError("away"))
+    message = run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50})
+    assert message.content == "ValueError: top_k must be <= 10"
+    assert len(records.executions) == 1
+
+
+def test_policy_and_client_are_the_callers() -> None:
+    """`policy` is passed through; an AsyncClient in a synchronous run is told at once."""
+    policy = ReflectionPolicy(disabled_agents=frozenset({"ada"}))
+    reflection, records, service = reflecting(answer(TOP_K), agent="ada", policy=policy)
+    run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50})
+    assert (len(records.executions), service.asked) == (1, [])
+    reflection, _, _ = reflecting(client=AsyncScripted())
+    with pytest.raises(ConfigurationError, match="give a Client"):
+        graph_of([search], reflection, handle_tool_errors=False).invoke(
+            {"messages": [call_of("search", {"query": "x", "top_k": 5})]}
+        )
+
+
+def observed() -> tuple[list[str], EventObserver]:
+    """The kinds of events, as they come, and the observer that tells them."""
+    told: list[str] = []
+    sink = CallbackSink(lambda event: told.append(f"{event.event} {event.tool}"))
+    return told, EventObserver([sink])
+
+
+EVENTS = ["ToolCallPlanned search", "ToolCallResult search"]
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_observers_look_on(way: str) -> None:
+    """Every attempt is told, whichever way the graph is run."""
+    told, observer = observed()
+    reflection, *_ = reflecting(answer(TOP_K), observers=[observer])
+    run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50}, way=way)
+    assert told == EVENTS * 2

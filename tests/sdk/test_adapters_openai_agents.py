@@ -1,0 +1,299 @@
+"""The OpenAI Agents SDK: each call recorded once with its right outcome, repaired or advised on."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import pytest
+from agents import (
+    Agent,
+    FunctionTool,
+    RunConfig,
+    Runner,
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrailData,
+    function_tool,
+    set_tracing_disabled,
+    tool_input_guardrail,
+)
+from agents.testing import ScriptedModel, assistant_message, function_call
+from pydantic import Field
+
+from aftercall import ConfigurationError, ToolAnnotations
+from aftercall.adapters.openai_agents import ToolReflection
+from aftercall.events import CallbackSink, EventObserver
+from retrieval.reading import read_error
+from tests.sdk.scripted_advice import (
+    AsyncScripted,
+    Records,
+    SyncScripted,
+    answer,
+    change,
+    suggestion,
+)
+
+TOP_K = suggestion(change("/top_k", 10, before=50))
+UNSURE = suggestion(change("/top_k", 10, before=50), confidence=0.5)
+DEFAULT_TEXT = "An error occurred while running the tool. Please try again."
+
+
+@pytest.fixture(autouse=True)
+def no_tracing() -> Iterator[None]:
+    """Traces are exported to OpenAI unless this is said."""
+    set_tracing_disabled(True)
+    yield
+    set_tracing_disabled(False)
+
+
+def search(query: str, top_k: int) -> str:
+    """Search it."""
+    if top_k > 10:
+        raise ValueError("top_k must be <= 10")
+    return f"{top_k} hits"
+
+
+async def slow(query: str) -> str:
+    """Wait for ever."""
+    await asyncio.Event().wait()
+    return query
+
+
+def reflection_of(
+    *answers: Any, client: Any = None, **options: Any
+) -> tuple[ToolReflection, Records, Any]:
+    records, service = Records(), client or AsyncScripted(*answers)
+    return ToolReflection(client=service, recorder=records, **options), records, service
+
+
+async def outputs_of(
+    tools: list[Any],
+    *calls: tuple[str, Any],
+    hooks: Any = None,
+    agent_hooks: Any = None,
+    run_config: RunConfig | None = None,
+) -> list[str]:
+    """What the model reads of each call of a run."""
+    steps = [
+        [function_call(name, arguments, call_id=f"call-{number}")]
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    agent = Agent(
+        name="ada",
+        model=ScriptedModel([*steps, [assistant_message("done")]]),
+        tools=tools,
+        hooks=agent_hooks,
+    )
+    run = await Runner.run(agent, "look it up", hooks=hooks, run_config=run_config)
+    return [str(item.output) for item in run.new_items if item.type == "tool_call_output_item"]
+
+
+FAILING = ("search", {"query": "x", "top_k": 50})
+FITTING = ("search", {"query": "x", "top_k": 5})
+
+
+@pytest.mark.parametrize("kind", [AsyncScripted, SyncScripted])
+async def test_a_reflecting_tool_repairs_its_call(kind: Any) -> None:
+    """The model reads the repaired result; both attempts are recorded, also beside the hooks."""
+    reflection, records, service = reflection_of(client=kind(answer(TOP_K)), server_name="rag")
+    tool = reflection.reflecting(function_tool(search))
+    told = await outputs_of(
+        [tool], FAILING, FITTING, hooks=reflection.run_hooks, agent_hooks=reflection.agent_hooks
+    )
+    assert told == ["10 hits", "5 hits"]
+    first, second, third = records.executions
+    assert [e.outcome for e in records.executions] == ["failure", "success", "success"]
+    assert first.parameters == {"query": "x", "top_k": 50}
+    assert (first.agent, first.server_name, first.tool_name) == ("ada", "rag", "search")
+    assert (second.repair_of, second.parameters["top_k"]) == (first.execution_id, 10)
+    assert first.session_id == third.session_id is not None
+    assert service.asked[0].input_schema["required"] == ["query", "top_k"]
+
+
+async def test_a_reflecting_tool_tells_the_error_that_the_sdk_hides() -> None:
+    """With the SDK's default function the model reads the tool's own error, then the advice."""
+    reflection, records, _ = reflection_of(answer(UNSURE))
+    (told,) = await outputs_of([reflection.reflecting(function_tool(search))], FAILING)
+    own, _, advice = told.partition("\n\n")
+    assert own == "ValueError: top_k must be <= 10"
+    assert 'replace "/top_k": 50 -> 10' in advice
+    assert len(records.executions) == 1
+
+
+async def test_a_tools_own_failure_function_goes_first() -> None:
+    """Its words stay the first that the model reads; None still ends the run, with a note."""
+    reflection, records, _ = reflection_of(answer(UNSURE), answer(UNSURE))
+    own = function_tool(search, failure_error_function=lambda _, error: f"Sorry: {error}")
+    (told,) = await outputs_of([reflection.reflecting(own)], FAILING)
+    assert told.startswith("Sorry: top_k must be <= 10\n\nSuggestions from Aftercall")
+    strict = function_tool(search, failure_error_function=None)
+    with pytest.raises(Exception, match="top_k must be <= 10") as raised:
+        await outputs_of([reflection.reflecting(strict)], FAILING)
+    causes = (raised.value, raised.value.__cause__)
+    assert any("Suggestions" in n for e in causes for n in getattr(e, "__notes__", ()))
+    assert [e.outcome for e in records.executions] == ["failure", "failure"]
+
+
+async def test_hooks_and_failure_record_each_call_once() -> None:
+    """The failure comes by the failure function, the success by the hooks, whichever are set."""
+    reflection, records, service = reflection_of(answer(UNSURE))
+    tool = function_tool(search, failure_error_function=reflection.failure)
+    told = await outputs_of(
+        [tool], FAILING, FITTING, hooks=reflection.run_hooks, agent_hooks=reflection.agent_hooks
+    )
+    assert told[0].startswith("ValueError: top_k must be <= 10\n\nSuggestions from Aftercall")
+    assert told[1] == "5 hits"
+    first, second = records.executions
+    assert (first.outcome, second.outcome, second.result) == ("failure", "success", "5 hits")
+    assert first.parameters == {"query": "x", "top_k": 50}
+    assert (first.agent, first.session_id) == ("ada", second.session_id)
+    assert service.asked[0].input_schema is not None
+
+
+async def test_the_failure_function_serves_without_hooks() -> None:
+    """Then failures are recorded and advised on, and successes are not seen."""
+    reflection, records, _ = reflection_of(answer(UNSURE))
+    tool = function_tool(search, failure_error_function=reflection.failure)
+    told = await outputs_of([tool], FAILING, FITTING)
+    assert "Suggestions from Aftercall" in told[0]
+    assert [e.outcome for e in records.executions] == ["failure"]
+
+
+async def test_the_failure_function_and_the_reflecting_tool_go_together() -> None:
+    """A failure is recorded by one of them."""
+    reflection, records, _ = reflection_of(answer(UNSURE))
+    tool = function_tool(search, failure_error_function=reflection.failure)
+    (told,) = await outputs_of([reflection.reflecting(tool)], FAILING, hooks=reflection.run_hooks)
+    assert told.count("Suggestions from Aftercall") == 1
+    assert len(records.executions) == 1
+
+
+async def test_a_failure_that_the_sdk_words_is_no_success() -> None:
+    """Hooks alone see the default text; it is recorded as the failure that it tells of."""
+    reflection, records, service = reflection_of(answer())
+    told = await outputs_of([function_tool(search)], FAILING, hooks=reflection.run_hooks)
+    assert told == [DEFAULT_TEXT]
+    (execution,) = records.executions
+    assert (execution.outcome, len(service.asked)) == ("failure", 1)
+    assert execution.error is not None
+    assert execution.error.message == DEFAULT_TEXT
+
+
+async def test_a_failure_that_looks_like_a_result_is_not_recorded_as_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A failure function of somebody else hides outcomes: nothing is recorded, and that is told."""
+    reflection, records, _ = reflection_of()
+    tool = function_tool(search, failure_error_function=lambda *_: "Sorry.")
+    await outputs_of([tool], FAILING, FITTING, hooks=reflection.run_hooks)
+    assert records.executions == []
+    assert caplog.text.count("calls of search are not recorded") == 1
+
+
+async def test_timeouts_are_failures_either_way() -> None:
+    """Each attempt has the tool's time; the model reads what the SDK says of it."""
+    reflection, records, _ = reflection_of(answer(), answer())
+    text = "Tool 'slow' timed out after 0.01 seconds."
+    for tool in (
+        reflection.reflecting(function_tool(slow, timeout=0.01)),
+        function_tool(slow, timeout=0.01),
+    ):
+        told = await outputs_of([tool], ("slow", {"query": "x"}), hooks=reflection.run_hooks)
+        assert told == [text]
+    for execution in records.executions:
+        assert execution.error is not None
+        assert execution.error.type == "ToolTimeoutError"
+    assert len(records.executions) == 2
+
+
+async def test_refused_arguments_are_known_to_have_run_nothing() -> None:
+    """The SDK checks the schema before it calls; such a call may be sent again."""
+
+    @function_tool
+    def bounded(top_k: Annotated[int, Field(le=10)]) -> str:
+        """Search it."""
+        return f"{top_k} hits"
+
+    reflection, records, _ = reflection_of(answer(TOP_K))
+    told = await outputs_of([reflection.reflecting(bounded)], ("bounded", {"top_k": 50}))
+    assert told == ["10 hits"]
+    first = records.executions[0]
+    assert first.error is not None
+    assert read_error(first.error, first.parameters).rejected_before_run
+
+
+async def test_what_somebody_looked_at_is_not_sent_otherwise() -> None:
+    """A tool with input guardrails or approval is advised on; its check of arguments stays."""
+    seen = []
+
+    @tool_input_guardrail
+    def looks(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        seen.append(data.context.tool_arguments)
+        return ToolGuardrailFunctionOutput.allow()
+
+    reflection, records, _ = reflection_of(answer(TOP_K))
+    guarded = function_tool(search, tool_input_guardrails=[looks])
+    (told,) = await outputs_of([reflection.reflecting(guarded)], FAILING)
+    assert "Suggestions from Aftercall" in told
+    assert (len(seen), len(records.executions)) == (1, 1)
+
+    async def needs(*_: Any) -> bool:
+        return True
+
+    with pytest.raises(ConfigurationError, match="decides by a function"):
+        reflection.reflecting(function_tool(search, needs_approval=needs))
+    inner = Agent(name="inner").as_tool("inner", "Ask it.")
+    with pytest.raises(ConfigurationError, match="is an agent"):
+        reflection.reflecting(inner)
+
+
+async def test_arguments_that_are_no_json_are_the_models_affair() -> None:
+    """They are passed on as they are, answered by the SDK, and not recorded."""
+    reflection, records, _ = reflection_of()
+    tool = reflection.reflecting(function_tool(search))
+    told = await outputs_of([tool], ("search", '{"query": '), hooks=reflection.run_hooks)
+    assert told == [DEFAULT_TEXT]
+    told = await outputs_of([function_tool(search)], ("search", "[1]"), hooks=reflection.run_hooks)
+    assert (told, records.executions) == ([DEFAULT_TEXT], [])
+
+
+async def test_sessions_are_runs_unless_somebody_says_otherwise() -> None:
+    """Two runs are two sessions; a group of runs is one."""
+    reflection, records, _ = reflection_of()
+    tool = reflection.reflecting(function_tool(search))
+    for _ in range(2):
+        await outputs_of([tool], FITTING, FITTING)
+    sessions = [e.session_id for e in records.executions]
+    assert sessions[0] == sessions[1] != sessions[2] == sessions[3]
+    await outputs_of([tool], FITTING, run_config=RunConfig(group_id="chat-7"))
+    assert records.executions[-1].session_id == "chat-7"
+
+
+async def test_claims_are_given_by_tool_name() -> None:
+    """They go with the question; a tool that is wrapped twice is wrapped once."""
+    claims = ToolAnnotations(read_only_hint=True)
+    reflection, _, service = reflection_of(answer(), annotations={"search": claims})
+    tool = reflection.reflecting(function_tool(search))
+    assert reflection.reflecting(tool) is tool
+    assert isinstance(tool, FunctionTool)
+    await outputs_of([tool], FAILING)
+    assert service.annotations == [claims]
+
+
+def observed() -> tuple[list[str], EventObserver]:
+    """The kinds of events, as they come, and the observer that tells them."""
+    told: list[str] = []
+    sink = CallbackSink(lambda event: told.append(f"{event.event} {event.tool}"))
+    return told, EventObserver([sink])
+
+
+EVENTS = ["ToolCallPlanned search", "ToolCallResult search"]
+
+
+async def test_observers_look_on() -> None:
+    """Every attempt is told, of a reflecting tool and of one that the hooks record."""
+    told, observer = observed()
+    reflection, *_ = reflection_of(answer(TOP_K), observers=[observer])
+    await outputs_of([reflection.reflecting(function_tool(search))], FAILING)
+    assert told == EVENTS * 2
+    await outputs_of([function_tool(search)], FITTING, hooks=reflection.run_hooks)
+    assert told == EVENTS * 3

@@ -1,0 +1,279 @@
+"""Events: what they hold, and what they never hold."""
+
+import hashlib
+import json
+import logging
+import math
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.errors import ConfigurationError
+from aftercall.events import (
+    CANCELLED,
+    PAYLOAD_PARSE_ERROR,
+    PAYLOAD_TOO_LARGE,
+    ToolCallPlanned,
+    ToolCalls,
+    args_preview_hash,
+)
+from aftercall.events.preview import preview
+from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.redaction import DEFAULT_REDACTOR, Redactor
+from tests.sdk.event_records import Events, Kept
+
+TOKEN = "ghp_" + "a1B2c3D4" * 5
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def dumped(kept: Kept | Events) -> list[dict[str, Any]]:
+    return [event.model_dump(mode="json", exclude_none=True) for event in kept.events]
+
+
+def test_the_events_of_a_call_that_succeeds() -> None:
+    """Planned with the seed's fields and hash, then the result; nothing else."""
+    kept = Kept()
+    arguments: JsonObject = {"topK": 5, "query": "reflection"}
+    call = ToolCalls("r-1", [kept]).planned("rag_query", arguments, args_schema_version="2")
+    call.ok(["hit"], latency_ms=12.5)
+    assert dumped(kept) == [
+        {
+            "event": "ToolCallPlanned",
+            "request_id": "r-1",
+            "tool": "rag_query",
+            "args_preview_hash": sha256('{"query":"reflection","topK":5}'),
+            "seq": 0,
+            "args_schema_version": "2",
+        },
+        {
+            "event": "ToolCallResult",
+            "request_id": "r-1",
+            "tool": "rag_query",
+            "status": "ok",
+            "latency_ms": 12.5,
+            "seq": 0,
+        },
+    ]
+
+
+def test_the_result_of_a_call_that_fails() -> None:
+    """With the kind of error, what the tool said, and the next call's number after it."""
+    kept = Kept()
+    calls = ToolCalls("r-1", [kept])
+    calls.planned("a", {}).ok()
+    calls.planned("b", {}).error("ValueError", "topK must be <= 10", latency_ms=3)
+    assert dumped(kept)[-1] == {
+        "event": "ToolCallResult",
+        "request_id": "r-1",
+        "tool": "b",
+        "status": "error",
+        "latency_ms": 3.0,
+        "seq": 1,
+        "error_type": "ValueError",
+        "message": "topK must be <= 10",
+    }
+
+
+@pytest.mark.parametrize("error_type", [PAYLOAD_TOO_LARGE, PAYLOAD_PARSE_ERROR])
+def test_a_payload_that_cannot_be_read_is_planned_and_fails_at_once(error_type: str) -> None:
+    """With the hash of its text and without a latency, for nothing was run."""
+    kept = Kept()
+    payload = '{"tool":"a","arguments":{' + "x" * 9000
+    ToolCalls("r", [kept]).unreadable(None, payload, error_type=error_type, message="cut off")
+    (planned,), (result,) = kept.planned, kept.results
+    assert planned.tool == result.tool == "unknown"
+    assert planned.args_preview_hash == sha256(payload[:200])
+    assert (result.status, result.error_type, result.message) == ("error", error_type, "cut off")
+    assert result.latency_ms is None
+    assert kept.events == [planned, result]
+
+
+def test_an_unreadable_call_is_no_whole_call() -> None:
+    """What was never asked of the tool teaches nothing about it; nor does what was given up."""
+    kept = Kept()
+    calls = ToolCalls("r", [kept])
+    calls.unreadable("a", "{", error_type=PAYLOAD_PARSE_ERROR, message="m")
+    calls.planned("a", {}).abandon()
+    assert kept.calls == []
+    assert [result.error_type for result in kept.results] == [PAYLOAD_PARSE_ERROR, CANCELLED]
+
+
+def test_latency_is_measured_unless_it_is_given() -> None:
+    """Also for errors and for what is given up; nonsense becomes nothing, never a lost result."""
+    kept = Kept()
+    calls = ToolCalls("r", [kept])
+    calls.planned("a", {}).ok()
+    calls.planned("a", {}).error("E", "m")
+    calls.planned("a", {}).abandon()
+    for latency_ms in (-1.0, math.nan, math.inf):
+        calls.planned("a", {}).ok(latency_ms=latency_ms)
+    measured = [result.latency_ms for result in kept.results]
+    assert all(latency is not None and latency >= 0 for latency in measured[:3])
+    assert measured[3:] == [0.0, None, None]
+
+
+def test_the_first_word_counts(caplog: pytest.LogCaptureFixture) -> None:
+    """Further results of a call are ignored, whichever they are, and logged once."""
+    kept = Kept()
+    calls = ToolCalls("r", [kept])
+    for _ in range(2):
+        call = calls.planned("a", {})
+        call.error("E", "m")
+        call.ok("secret result")
+        call.abandon()
+        call.error("F", "secret words")
+    assert [result.error_type for result in kept.results] == ["E", "E"]
+    assert len(kept.calls) == 2
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "secret" not in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("said", "tool"),
+    [
+        ("", "unknown"),
+        (" \n", "unknown"),
+        (None, "unknown"),
+        ("n" * 300, "n" * 256),
+        ("a\x00\ud800b ", "a��b"),
+    ],
+)
+def test_names_are_bounded_and_clean(said: str | None, tool: str) -> None:
+    """`unknown` when empty; cut to 256 characters; no NUL and no half of a character."""
+    kept = Kept()
+    calls = ToolCalls("r", [kept])
+    calls.unreadable(said, "", error_type="", message="")
+    calls.planned(said or "", {}, args_schema_version=said).error(said or "", "")
+    assert {event.tool for event in kept.events} == {tool}
+    assert kept.results[0].error_type == "Error"
+
+
+def test_a_request_has_a_name() -> None:
+    """An empty one gets a fresh id; a secret becomes its hash; a long one is cut."""
+    first, second = ToolCalls("", []), ToolCalls("", [])
+    assert first.request_id
+    assert first.request_id != second.request_id
+    assert TOKEN not in ToolCalls(TOKEN, []).request_id
+    assert ToolCalls(TOKEN, []).request_id == ToolCalls(TOKEN, []).request_id
+    assert ToolCalls("r" * 300, []).request_id == "r" * 256
+
+
+def test_a_message_is_masked_and_bounded() -> None:
+    """By form, by the masked arguments it repeats, and to 500 characters, however long it was."""
+    kept = Kept()
+    call = ToolCalls("r", [kept]).planned("login", {"password": "hunter22", "user": "ada"})
+    call.error(TOKEN, f"{TOKEN}: ada may not use hunter22\x00 " + "x" * 100_000)
+    (result,) = kept.results
+    assert result.message is not None
+    assert "hunter22" not in result.message
+    assert TOKEN not in result.message
+    assert "ada may not use [redacted:string:1-8]� xxx" in result.message
+    assert len(result.message) == 500
+    assert result.message.endswith("…")
+    assert TOKEN not in str(result.error_type)
+    (whole,) = kept.calls
+    assert whole.message is not None
+    assert len(whole.message) > 100_000  # what is recorded is masked and bounded by the recorder
+
+
+@given(arguments=st.dictionaries(st.text(min_size=8), st.text(min_size=8)), result=st.text())
+def test_no_event_holds_an_argument_or_a_result(arguments: JsonObject, result: str) -> None:
+    """The fields of a success are names, numbers and a hash, whatever was sent and came back."""
+    kept = Kept()
+    ToolCalls("r", [kept]).planned("a", arguments).ok(result, latency_ms=1)
+    hashed = kept.planned[0].args_preview_hash
+    assert dumped(kept) == [
+        {"event": "ToolCallPlanned", "request_id": "r", "tool": "a", "seq": 0,
+         "args_preview_hash": hashed},
+        {"event": "ToolCallResult", "request_id": "r", "tool": "a", "seq": 0,
+         "status": "ok", "latency_ms": 1.0},
+    ]  # fmt: skip
+
+
+def wide(random: Random, depth: int) -> JsonValue:
+    """A value of many members, or one of many characters."""
+    kind = random.randrange(3 if depth else 1)
+    if kind == 0:
+        return random.choice([None, True, 7, -1.5, "x" * random.randrange(400)])
+    members = [wide(random, depth - 1) for _ in range(random.choice([0, 1, 3, 210]))]
+    return members if kind == 1 else {str(at * 7 % 251): item for at, item in enumerate(members)}
+
+
+@given(seed=st.integers(0, 10**9), depth=st.integers(0, 2))
+def test_only_the_head_is_needed(seed: int, depth: int) -> None:
+    """The head has the same first 200 characters of canonical JSON as the whole."""
+    whole: JsonObject = {
+        f"{name}": wide(Random(seed + name), depth)  # noqa: S311  # keeps no secret
+        for name in range(seed % (3 if depth else 300))
+    }
+    head = preview("t", whole, DEFAULT_REDACTOR).head
+    assert canonical_json(head)[:200] == canonical_json(whole)[:200]
+
+
+def test_the_hash_is_the_seeds_where_there_is_no_secret() -> None:
+    """SHA-256 of the canonical JSON's first 200 characters: equal calls, whatever their order."""
+    arguments: JsonObject = {"b": [1, 2.0, None], "a": "é" * 300}
+    assert args_preview_hash(arguments) == sha256(canonical_json(arguments)[:200])
+    assert args_preview_hash(dict(reversed(arguments.items()))) == args_preview_hash(arguments)
+    assert args_preview_hash({"a": 1}) != args_preview_hash({"a": 2})
+    assert args_preview_hash({"a": "x" * 300}) == args_preview_hash({"a": "x" * 301})
+
+
+def test_the_hash_tells_nothing_of_a_secret() -> None:
+    """Calls that differ only in a secret have one hash, so none can be found by trying."""
+    redactor = Redactor.create(extra_names=["pin"], allowlists={"strict": ["query"]})
+
+    def hashed(arguments: JsonObject, tool: str = "t") -> str:
+        return args_preview_hash(arguments, tool=tool, redactor=redactor)
+
+    assert hashed({"user": "ada", "password": "1234"}) == hashed(
+        {"user": "ada", "password": "9999"}
+    )
+    assert hashed({"user": "ada", "pin": "1234"}) == hashed({"user": "ada", "pin": "9999"})
+    assert hashed({"user": "ada", "pin": "1234"}) != hashed({"user": "ben", "pin": "1234"})
+    assert hashed({"q": TOKEN}) == hashed({"q": TOKEN[:-1] + "x"})
+    assert hashed({"query": "a", "other": "b"}) != hashed({"query": "a", "other": "b"}, "strict")
+    kept = Events()
+    for token in (TOKEN, TOKEN[:-1] + "x"):
+        calls = ToolCalls("r", [kept], redactor=redactor)
+        calls.unreadable("t", '{"q":' + token, error_type="E", message="m")
+    first, second = (event for event in kept.events if isinstance(event, ToolCallPlanned))
+    assert first.args_preview_hash == second.args_preview_hash
+
+
+def test_arguments_outside_json_are_hashed_as_their_text() -> None:
+    """Nothing that can be passed to a tool makes planning fail."""
+    kept = Events()
+    loop: dict[Any, Any] = {"nan": math.nan, "set": {1}, "big": 2**70, "object": object, 1: b"x"}
+    loop["self"] = loop
+    several: list[Any] = [loop, {"deep": json.loads("[" * 150 + "]" * 150)}, {"\ud800": "\x00"}]
+    for arguments in several:
+        ToolCalls("r", [kept]).planned("a", arguments).ok(object())
+    assert len(kept.events) == 6
+
+
+def test_a_whole_call_has_what_was_sent() -> None:
+    """As it was sent, also when the tool changes its arguments meanwhile."""
+    kept = Kept()
+    calls = ToolCalls("r", [kept], agent="ada", server_name="rag")
+    arguments: JsonObject = {"topK": 5, "filters": ["a"]}
+    call = calls.planned("rag_query", arguments)
+    arguments.clear()
+    call.ok(["hit"], latency_ms=2)
+    (whole,) = kept.calls
+    assert (whole.agent, whole.server_name, whole.tool) == ("ada", "rag", "rag_query")
+    assert whole.arguments == {"topK": 5, "filters": ["a"]}
+    assert (whole.status, whole.result, whole.latency_ms) == ("ok", ["hit"], 2)
+
+
+def test_what_is_no_sink_is_refused() -> None:
+    """With the cure, before anything is called."""
+    with pytest.raises(ConfigurationError, match="CallbackSink"):
+        ToolCalls("r", [print])  # type: ignore[list-item]  # the mistake

@@ -1,0 +1,191 @@
+"""Events of reflected calls: every attempt, and what was given up."""
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.errors import ConfigurationError
+from aftercall.events import CANCELLED, EventObserver, RecorderSink, ToolCallPlanned
+from aftercall.json_values import JsonObject
+from aftercall.reflection import (
+    ReflectedResult,
+    ReflectionPolicy,
+    call_with_reflection,
+    call_with_reflection_sync,
+)
+from aftercall.reflection.observing import CallFacts, PlannedAttempt
+from tests.sdk.event_records import Events, check_order
+from tests.sdk.scripted_advice import (
+    AsyncScripted,
+    PickyTool,
+    Records,
+    SyncScripted,
+    answer,
+    change,
+    suggestion,
+)
+
+BAD: JsonObject = {"query": "q", "topK": 50}
+GOOD: JsonObject = {"query": "q", "topK": 10}
+TOKEN = "ghp_" + "a1B2c3D4" * 5
+
+
+def settings(events: Events, **changes: Any) -> dict[str, Any]:
+    return {
+        "tool_name": "rag_query",
+        "parameters": dict(BAD),
+        "agent": "librarian",
+        "recorder": Records(),
+        "policy": ReflectionPolicy(base_backoff_s=0),
+        "observers": [EventObserver([events])],
+        **changes,
+    }
+
+
+def attempt(session_id: str | None = None, *, number: int = 1) -> PlannedAttempt:
+    return PlannedAttempt(
+        facts=CallFacts(tool_name="t", agent="a", session_id=session_id),
+        execution_id="",
+        parameters={},
+        number=number,
+    )
+
+
+@pytest.mark.parametrize("session_id", ["s-1", None])
+@pytest.mark.parametrize("twin", ["async", "sync"])
+async def test_every_attempt_is_told(twin: str, session_id: str | None) -> None:
+    """A failed attempt and its repair are two calls of one request, in order."""
+    events = Events()
+    advice = answer(suggestion(change("/topK", 10)))
+    tool = PickyTool(GOOD)
+    options = settings(events, session_id=session_id)
+    result: ReflectedResult[str]
+    if twin == "async":
+        result = await call_with_reflection(tool.run_async, client=AsyncScripted(advice), **options)
+    else:
+        result = call_with_reflection_sync(tool.run, client=SyncScripted(advice), **options)
+    assert result.repaired
+    check_order(events.events)
+    assert len({event.request_id for event in events.events}) == 1
+    assert events.events[0].request_id == session_id or session_id is None
+    assert {event.tool for event in events.events} == {"rag_query"}
+    first, second = [e for e in events.events if not isinstance(e, ToolCallPlanned)]
+    assert (first.seq, first.status, second.seq, second.status) == (0, "error", 1, "ok")
+    assert first.error_type == result.attempts[0].error.type  # type: ignore[union-attr]  # it failed
+    assert first.latency_ms == result.attempts[0].duration_ms
+
+
+async def test_a_cancelled_call_is_told() -> None:
+    """A tool that hangs is the failure that one most wants to see: a result `cancelled`."""
+    events = Events()
+
+    async def hang(_: JsonObject) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await call_with_reflection(hang, client=AsyncScripted(), **settings(events))
+    check_order(events.events)
+    _, result = events.events
+    assert not isinstance(result, ToolCallPlanned)
+    assert (result.status, result.error_type, result.message) == ("error", CANCELLED, None)
+    assert result.latency_ms is not None
+
+
+def test_a_call_inside_the_handling_of_a_cancellation_is_not_cancelled() -> None:
+    """Cleaning up after Ctrl-C calls tools too, and these end as they end."""
+    events = Events()
+    try:
+        raise KeyboardInterrupt  # noqa: TRY301  # what is handled is the point
+    except KeyboardInterrupt:
+        call_with_reflection_sync(PickyTool(BAD).run, client=SyncScripted(), **settings(events))
+    _, result = events.events
+    assert not isinstance(result, ToolCallPlanned)
+    assert result.status == "ok"
+
+
+def test_a_stopped_program_has_told() -> None:
+    """Ctrl-C within a tool: the result is there before the program ends."""
+    events = Events()
+
+    def interrupted(_: JsonObject) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        call_with_reflection_sync(interrupted, client=SyncScripted(), **settings(events))
+    _, result = events.events
+    assert not isinstance(result, ToolCallPlanned)
+    assert result.error_type == CANCELLED
+
+
+def test_a_sink_that_raises_does_not_harm_the_call() -> None:
+    """The tool's result comes back."""
+
+    class Broken:
+        def emit(self, event: object) -> None:
+            raise ValueError(event)
+
+    options = settings(Events(), observers=[EventObserver([Broken()])])
+    result = call_with_reflection_sync(PickyTool(BAD).run, client=SyncScripted(), **options)
+    assert result.succeeded
+
+
+@given(
+    sessions=st.lists(st.sampled_from(["a", "b", "c", "d", None]), max_size=40),
+    max_requests=st.integers(1, 3),
+)
+def test_seq_rises_within_a_session_also_when_it_was_forgotten(
+    sessions: list[str | None], max_requests: int
+) -> None:
+    """No number is given twice, however many sessions come between, and memory is bounded."""
+    events = Events()
+    observer = EventObserver([events], max_requests=max_requests)
+    for session_id in sessions:
+        observer.planned(attempt(session_id)).ended(duration_ms=1, error=None)
+        assert len(observer._sessions) <= max_requests
+        assert len(observer._alone) <= max_requests
+    planned = [event for event in events.events if isinstance(event, ToolCallPlanned)]
+    for request_id in {event.request_id for event in planned}:
+        numbers = [event.seq for event in planned if event.request_id == request_id]
+        assert all(earlier < later for earlier, later in pairwise(numbers))
+    if len(set(sessions) - {None}) <= max_requests:
+        for name in set(sessions) - {None}:
+            check_order([event for event in events.events if event.request_id == name])
+
+
+def test_calls_without_a_session_are_requests_of_their_own() -> None:
+    """Two calls are two requests; two attempts of one call are one."""
+    events = Events()
+    observer = EventObserver([events])
+    first = attempt()
+    observer.planned(first)
+    observer.planned(PlannedAttempt(facts=first.facts, execution_id="", parameters={}, number=2))
+    observer.planned(attempt())
+    a, b, c = events.events
+    assert (a.request_id == b.request_id, a.request_id == c.request_id) == (True, False)
+    assert [event.seq for event in events.events] == [0, 1, 0]
+
+
+def test_sessions_that_look_alike_in_events_are_one() -> None:
+    """What is cut or hashed to one name counts under one name, so no number comes twice."""
+    events = Events()
+    observer = EventObserver([events])
+    for session_id in ("s" * 300, "s" * 301, TOKEN, TOKEN):
+        observer.planned(attempt(session_id))
+    assert [event.seq for event in events.events] == [0, 1, 0, 1]
+    assert TOKEN not in str(events.events)
+
+
+def test_a_recorder_would_record_twice() -> None:
+    """So it is refused, with the reason; so are a bound of nothing and what is no sink."""
+    with pytest.raises(ConfigurationError, match="records every attempt by itself"):
+        EventObserver([RecorderSink(Records())])  # type: ignore[list-item]  # the mistake
+    with pytest.raises(ConfigurationError, match="1 or more"):
+        EventObserver([], max_requests=0)
+    with pytest.raises(ConfigurationError, match="CallbackSink"):
+        EventObserver([print])  # type: ignore[list-item]  # the mistake

@@ -1,0 +1,294 @@
+"""The contract of sinks, each through `ToolCalls`: a new sink joins by one line in `OPENERS`."""
+
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from aftercall.errors import ConfigurationError
+from aftercall.events import (
+    CallbackSink,
+    JsonLinesSink,
+    LoggingSink,
+    RecorderSink,
+    Sink,
+    ToolCallEvent,
+    ToolCallPlanned,
+    ToolCallResult,
+    ToolCalls,
+)
+from aftercall.events.hand_over import COMPLAINTS
+from aftercall.metrics import ToolCallMetrics
+from aftercall.recording import Recorder
+from aftercall.wire import Execution
+from tests.sdk.event_records import Events, check_order
+from tests.sdk.loopback import Loopback
+from tests.sdk.scripted_advice import Records
+
+Ended = tuple[str, str]
+"""Tool and status of a call that has ended."""
+
+
+@dataclass
+class Opened:
+    """A sink, what it has made of the calls, and how its back end is made to fail."""
+
+    sink: Sink
+    ended: Callable[[], list[Ended]]
+    break_it: Callable[[], None]
+
+
+def _of(events: list[ToolCallEvent]) -> list[Ended]:
+    check_order(events)
+    return [(event.tool, event.status) for event in events if isinstance(event, ToolCallResult)]
+
+
+def read(path: Path) -> list[ToolCallEvent]:
+    kinds: dict[str, type[ToolCallPlanned | ToolCallResult]] = {
+        "ToolCallPlanned": ToolCallPlanned,
+        "ToolCallResult": ToolCallResult,
+    }
+    lines = path.read_bytes().split(b"\n")
+    assert lines.pop() == b""
+    return [
+        kinds["ToolCallResult" if b'"ToolCallResult"' in line else "ToolCallPlanned"]
+        .model_validate_json(line)
+        for line in lines
+    ]  # fmt: skip
+
+
+class Lines(logging.Handler):
+    """Keeps records and their formatted lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(message)s"))
+        self.records: list[logging.LogRecord] = []
+        self.lines: list[str] = []
+        self.is_broken = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.is_broken:
+            raise OSError("the log is gone")
+        self.records.append(record)
+        self.lines.append(self.format(record))
+
+    def events(self) -> list[ToolCallEvent]:
+        made: list[ToolCallEvent] = []
+        for record in self.records:
+            fields = record.__dict__["tool_call"]
+            kind = ToolCallResult if fields["event"] == "ToolCallResult" else ToolCallPlanned
+            made.append(kind.model_validate(fields))
+        return made
+
+
+def _own_logger() -> logging.Logger:
+    return logging.Logger("test")  # noqa: LOG001  # seen by nobody else
+
+
+def open_logging(_: Path) -> Opened:
+    logger, lines = _own_logger(), Lines()
+    logger.addHandler(lines)
+    return Opened(
+        LoggingSink(logger), lambda: _of(lines.events()), lambda: setattr(lines, "is_broken", True)
+    )
+
+
+def open_json_lines(folder: Path) -> Opened:
+    path = folder / "sub" / "events.jsonl"
+    return Opened(JsonLinesSink(path), lambda: _of(read(path)), lambda: shutil.rmtree(path.parent))
+
+
+def open_callback(_: Path) -> Opened:
+    kept: list[ToolCallEvent] = []
+    broken: list[bool] = []
+
+    def function(event: ToolCallEvent) -> None:
+        if broken:
+            raise RuntimeError("no room")
+        kept.append(event)
+
+    return Opened(CallbackSink(function), lambda: _of(kept), lambda: broken.append(True))
+
+
+def open_recorder(_: Path) -> Opened:
+    records = Records()
+    broken: list[bool] = []
+
+    class Recording:
+        def record(self, execution: Execution) -> None:
+            if broken:
+                raise RuntimeError("no room")
+            records.record(execution)
+
+    def ended() -> list[Ended]:
+        status = {"success": "ok", "failure": "error"}
+        return [(call.tool_name, status[call.outcome]) for call in records.executions]
+
+    return Opened(RecorderSink(Recording()), ended, lambda: broken.append(True))
+
+
+def open_metrics(_: Path) -> Opened:
+    metrics = ToolCallMetrics()
+
+    def ended() -> list[Ended]:
+        found: list[Ended] = []
+        for family in metrics.collect():
+            for sample in family.samples:
+                if sample.name == "tool_calls_total":
+                    labels = (sample.labels["tool"], sample.labels["status"])
+                    found += [labels] * int(sample.value)
+        return found
+
+    return Opened(metrics, ended, lambda: None)
+
+
+OPENERS = [open_logging, open_json_lines, open_callback, open_recorder, open_metrics]
+
+
+@pytest.fixture(params=OPENERS, ids=lambda opener: opener.__name__.removeprefix("open_"))
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    COMPLAINTS.forget()
+    made: Opened = request.param(tmp_path)
+    return made
+
+
+def test_every_ended_call_is_taken_once(opened: Opened) -> None:
+    """With its tool and status; what has not ended is not there."""
+    calls = ToolCalls("r", [opened.sink])
+    first, second = calls.planned("a", {"n": 1}), calls.planned("b", {"n": 2})
+    calls.planned("c", {})
+    second.error("E", "m", latency_ms=1)
+    first.ok("result", latency_ms=1)
+    first.ok("again")
+    assert Counter(opened.ended()) == {("a", "ok"): 1, ("b", "error"): 1}
+
+
+def test_threads_lose_and_double_nothing(opened: Opened) -> None:
+    """Four threads with a request each, through one sink, and one request from four threads."""
+    shared = ToolCalls("shared", [opened.sink])
+
+    def run(number: int) -> None:
+        for _ in range(25):
+            shared.planned(f"t{number}", {}).ok()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, range(4)))
+    assert Counter(opened.ended()) == {(f"t{number}", "ok"): 25 for number in range(4)}
+
+
+def test_text_of_tools_is_data(opened: Opened) -> None:
+    """Line ends, quotes, escapes, NULs and lone surrogates in it change nothing around it."""
+    nasty = 'a"\n{"event":"x"}\r\x1b[31m\x85\u2028\u202e\\'
+    calls = ToolCalls(f"r\n{nasty}", [opened.sink])
+    calls.planned(nasty, {"a": nasty}).ok(f"{nasty}\x00\ud800")
+    calls.planned("next", {}).error(nasty, f"{nasty}\x00\ud800")
+    (_, first), last = opened.ended()
+    assert (first, last) == ("ok", ("next", "error"))
+
+
+def test_a_broken_back_end_harms_nobody(opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
+    """Calls and other sinks go on; at most one line of log tells of it, without a value."""
+    opened.break_it()
+    for _ in range(3):
+        kept = Events()
+        calls = ToolCalls("r", [opened.sink, kept])
+        calls.planned("a", {"q": "secret words"}).ok("secret words")
+        calls.planned("a", {}).error("E", "secret words")
+        assert _of(kept.events) == [("a", "ok"), ("a", "error")]
+    assert len(caplog.records) <= 1
+    assert "secret" not in caplog.text
+
+
+def test_a_log_line_names_and_counts() -> None:
+    """No message of a tool is in the line, all fields are beside it, and a line stays a line."""
+    lines, logger = Lines(), _own_logger()
+    logger.addHandler(lines)
+    calls = ToolCalls("r-1", [LoggingSink(logger, logging.WARNING)])
+    calls.planned("a\nb", {}).error("Value\nError", "said\nthis", latency_ms=12.34)
+    planned, result = lines.lines
+    assert planned == r'ToolCallPlanned "a\nb" request="r-1" seq=0 args=44136fa355b3'
+    assert result == (
+        r'ToolCallResult "a\nb" request="r-1" seq=0 status=error error_type="Value\nError"'
+        " latency_ms=12.3"
+    )
+    assert lines.records[1].__dict__["tool_call"]["message"] == "said\nthis"
+    assert {record.levelno for record in lines.records} == {logging.WARNING}
+
+
+def test_without_a_logger_it_is_the_events_own(caplog: pytest.LogCaptureFixture) -> None:
+    """`aftercall.events` at INFO; nothing is formatted for a level that nobody listens to."""
+    calls = ToolCalls("r", [LoggingSink()])
+    calls.planned("a", {})
+    assert caplog.records == []
+    with caplog.at_level(logging.INFO, logger="aftercall.events"):
+        calls.planned("b", {})
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("aftercall.events", "INFO")
+
+
+def test_a_callback_nobody_awaits_is_refused() -> None:
+    """With the cure."""
+
+    async def function(event: ToolCallEvent) -> None:
+        raise AssertionError(event)
+
+    with pytest.raises(ConfigurationError, match="put_nowait"):
+        CallbackSink(function)
+
+
+def test_a_callback_that_raises_is_told_of_by_its_type(caplog: pytest.LogCaptureFixture) -> None:
+    """Also when nobody else looks after it: `emit` itself does not raise."""
+    COMPLAINTS.forget()
+
+    def function(event: ToolCallEvent) -> None:
+        raise ZeroDivisionError(event)
+
+    sink = CallbackSink(function)
+    event = ToolCallPlanned(request_id="r", tool="t", seq=0, args_preview_hash="0" * 64)
+    sink.emit(event)
+    sink.emit(event)
+    (record,) = caplog.records
+    assert "CallbackSink failed with ZeroDivisionError" in record.getMessage()
+
+
+def test_a_recorded_call_is_a_whole_execution() -> None:
+    """With agent, server, session, order, parameters, time and a bounded result."""
+    records = Records()
+    calls = ToolCalls("s-1", [RecorderSink(records)], agent="ada", server_name="rag")
+    calls.planned("rag_query", {"topK": 5}).ok(["x" * 100_000], latency_ms=7)
+    calls.planned("rag_query", {"topK": 50}).error("ValueError", "too\x00 many", latency_ms=1)
+    first, second = records.executions
+    assert (first.agent, first.server_name, first.tool_name) == ("ada", "rag", "rag_query")
+    assert (first.session_id, first.sequence, second.sequence) == ("s-1", 0, 1)
+    assert (first.parameters, first.outcome, first.duration_ms) == ({"topK": 5}, "success", 7)
+    assert first.error is None
+    assert len(str(first.result)) < 5000
+    assert second.error is not None
+    assert (second.error.type, second.error.message) == ("ValueError", "too� many")
+    assert first.execution_id != second.execution_id
+    assert first.timestamp <= second.timestamp
+
+
+def test_what_taught_nothing_is_not_recorded() -> None:
+    """No call that could not be read, and none that was given up."""
+    records = Records()
+    calls = ToolCalls("s-1", [RecorderSink(records)])
+    calls.unreadable("rag_query", "{", error_type="tool_payload_parse_error", message="m")
+    calls.planned("rag_query", {"topK": 5}).abandon()
+    assert records.executions == []
+
+
+def test_the_recorder_masks_what_it_is_given(service: Loopback) -> None:
+    """Through a real recorder: the secret reaches neither parameters, error nor result."""
+    with Recorder(base_url=service.url, spool_dir=None) as recorder:
+        calls = ToolCalls("s-1", [RecorderSink(recorder)])
+        calls.planned("login", {"password": "hunter22"}).error("E", "hunter22 is wrong")
+        calls.planned("login", {"password": "hunter22"}).ok({"echo": "hunter22"})
+    assert len(service.executions) == 2
+    assert "hunter22" not in str(service.executions)

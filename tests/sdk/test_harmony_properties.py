@@ -1,0 +1,308 @@
+"""Harmony text, fuzzed: any chunking gives the same items, memory and work are bounded."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aftercall.harmony import HarmonyCall, HarmonyItem, HarmonyParser, HarmonyResult, HarmonyText
+from aftercall.harmony.headers import MAX_HEADER_CHARS, MAX_SECTIONS
+from aftercall.harmony.markers import NAMES
+from aftercall.harmony.payload import MAX_RESCANS
+from aftercall.harmony.rendering import neutralised, render_tool_result
+from tests.sdk.strategies import json_values
+
+LIMIT = 60
+"""Bytes of a payload here: small, so that short examples pass it."""
+
+MARKERS = [f"<|{name}|>" for name in NAMES]
+PARTS = [
+    *MARKERS, "<", "<|", "|>", "<|end", "<|message|", "assistant", "user", "tool", " ", "\n",
+    "analysis", "final", "commentary", " to=functions.a", " to=python", " to=assistant", "to=",
+    "functions.a", "json", "code", '{"tool":"a","arguments":{', '"', "\\", "\\\"", '":"', "{", "}",
+    "}}", "[", "1", ",", "x" * 30, "é", "\U0001f600", "\ud83d", "\ude00", "\0", "y" * 700,
+    "<|start|>assistant<|channel|>commentary to=functions.a<|message|>", '{"a":"', '"}<|call|>',
+    '<|channel|>tool<|message|>{"', "<|start|>functions.a to=assistant<|message|>", "{}<|end|>",
+]  # fmt: skip
+
+soups = st.lists(st.sampled_from(PARTS) | st.text(max_size=5), max_size=40).map("".join)
+sizes = st.lists(st.integers(0, 20), min_size=1, max_size=10)
+
+
+def chunks_of(text: str, sizes: list[int]) -> list[str]:
+    """The text, cut by the sizes over and over; an empty chunk now and then."""
+    chunks = []
+    at = number = 0
+    while at < len(text):
+        size = sizes[number % len(sizes)] or number % 2
+        chunks.append(text[at : at + size])
+        at += size
+        number += 1
+    return chunks
+
+
+def read(chunks: list[str], max_payload_bytes: int = LIMIT) -> list[HarmonyItem]:
+    parser = HarmonyParser(max_payload_bytes)
+    return [item for chunk in chunks for item in parser.feed(chunk)] + parser.close()
+
+
+def joined(items: list[HarmonyItem]) -> list[HarmonyItem]:
+    """Adjacent pieces of one message as one."""
+    made: list[HarmonyItem] = []
+    for item in items:
+        last = made[-1] if made else None
+        if (
+            isinstance(item, HarmonyText)
+            and isinstance(last, HarmonyText)
+            and last.message == item.message
+        ):
+            assert (last.channel, last.role) == (item.channel, item.role)
+            made[-1] = HarmonyText(item.channel, last.text + item.text, item.role, item.message)
+        else:
+            made.append(item)
+    return made
+
+
+@settings(max_examples=500)
+@given(text=soups, sizes=sizes, limit=st.sampled_from([1, 7, LIMIT, 8192]))
+def test_any_chunking_gives_the_same_items(text: str, sizes: list[int], limit: int) -> None:
+    """Of any soup of markers, JSON, halves of both and arbitrary text; and nothing is raised."""
+    whole = joined(read([text], limit))
+    assert joined(read(list(text), limit)) == whole
+    assert joined(read(chunks_of(text, sizes), limit)) == whole
+
+
+@given(text=st.text(), sizes=sizes)
+def test_text_without_markers_is_passed_on_whole(text: str, sizes: list[int]) -> None:
+    """Save for white space before the first word, nothing is lost or added."""
+    items = read(["<|channel|>final<|message|>", *chunks_of(text, sizes)])
+    if not any(marker in text for marker in MARKERS):
+        assert "".join(item.text for item in items if isinstance(item, HarmonyText)) == text
+
+
+plain = st.text(st.characters(exclude_characters="<"), min_size=1, max_size=20)
+marked = st.lists(st.sampled_from([*MARKERS, '"', "\\", "x"]) | plain, max_size=6).map("".join)
+arguments = st.dictionaries(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5),
+    json_values
+    | marked.map(lambda text: text.encode("utf-8", "replace").decode().replace("\0", "")),
+    max_size=3,
+)
+names = st.sampled_from(["a", "web-search", "get_weather"])
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> tuple[str, HarmonyItem]:
+    """A message as a model should write it, and what it should be read as, but for its number."""
+    kind = draw(st.sampled_from(["text", "pseudo", "real", "result"]))
+    end = draw(st.sampled_from(["<|end|>", "<|call|>", "<|return|>"]))
+    if kind == "text":
+        channel, text = draw(st.sampled_from(["analysis", "commentary", "final"])), draw(plain)
+        wire = f"<|start|>assistant<|channel|>{channel}<|message|>{text}{end}"
+        return wire, HarmonyText(channel, text)
+    name, given_arguments = draw(names), draw(arguments)
+    payload = json.dumps(given_arguments, ensure_ascii=draw(st.booleans()))
+    if kind == "result":
+        wire = f"<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>{payload}"
+        result = HarmonyResult(tool=name, text=payload, recipient=f"functions.{name}")
+        return f"{wire}<|end|>", result
+    if kind == "pseudo":
+        payload = f'{{"tool":"{name}","arguments":{payload}}}'
+        call = HarmonyCall(
+            tool=name, channel="tool", arguments=given_arguments, payload=payload[:200]
+        )
+        return f"<|start|>assistant<|channel|>tool<|message|>{payload}{end}", call
+    recipient = f"functions.{name}"
+    header = draw(
+        st.sampled_from(
+            [
+                f"assistant to={recipient}<|channel|>commentary",
+                f"assistant<|channel|>commentary to={recipient} <|constrain|>json",
+                f"assistant<|channel|>commentary to={recipient} json",
+            ]
+        )
+    )
+    call = HarmonyCall(
+        tool=name, recipient=recipient, channel="commentary", arguments=given_arguments,
+        payload=payload[:200],
+    )  # fmt: skip
+    return f"<|start|>{header}<|message|>{payload}{end}", call
+
+
+def unnumbered(items: list[HarmonyItem]) -> list[HarmonyItem]:
+    return [
+        HarmonyText(item.channel, item.text, item.role) if isinstance(item, HarmonyText) else item
+        for item in joined(items)
+    ]
+
+
+@given(conversation=st.lists(messages(), max_size=6), sizes=sizes)
+def test_well_formed_streams_are_read_as_they_were_meant(
+    conversation: list[tuple[str, HarmonyItem]], sizes: list[int]
+) -> None:
+    """Messages of all kinds in any order, with markers in the strings of their payloads."""
+    stream = "".join(wire for wire, _ in conversation)
+    items = read(chunks_of(stream, sizes), 100_000)
+    assert unnumbered(items) == [item for _, item in conversation]
+
+
+@given(
+    before=st.lists(messages(), max_size=2),
+    broken=st.sampled_from(
+        [
+            '<|channel|>tool<|message|>{"tool":"b","arguments":{<|end|>',
+            '<|channel|>commentary to=functions.b<|message|>{"a" "b"}<|call|>',
+            "<|channel|>commentary to=functions.b<|message|>{" + " " * 10_000 + "<|call|>",
+        ]
+    ),
+    after=st.lists(messages(), max_size=2),
+    sizes=sizes,
+)
+def test_a_broken_call_takes_nothing_else_with_it(
+    before: list[tuple[str, HarmonyItem]],
+    broken: str,
+    after: list[tuple[str, HarmonyItem]],
+    sizes: list[int],
+) -> None:
+    """It is one error; all before and after it is read as if it were not there."""
+    wires = [*(wire for wire, _ in before), broken, *(wire for wire, _ in after)]
+    items = unnumbered(read(chunks_of("".join(wires), sizes), 8192))
+    error = items.pop(len(before))
+    assert isinstance(error, HarmonyCall)
+    assert (error.tool, error.arguments) == ("b", None)
+    assert items == [item for _, item in [*before, *after]]
+
+
+# --- bounds
+
+
+def held(parser: HarmonyParser) -> int:
+    """Characters that a parser holds between two chunks."""
+    return (
+        len(parser._header)
+        + len(parser._markers.held)
+        + sum(len(token.text) for token in parser._payload.tokens)
+        + sum(len(token.text) for token in parser._queue)
+        + sum(map(len, parser._pieces))
+    )
+
+
+def test_tiny_pieces_are_held_as_few() -> None:
+    """A payload that comes character by character is no list of a thousand tokens."""
+    parser = HarmonyParser()
+    for char in "<|channel|>tool<|message|>" + '{"a":"' + "x" * 8000:
+        parser.feed(char)
+    assert len(parser._payload.tokens) < 200
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "x",
+        "<|start|>x",
+        "<|channel|>x",
+        '<|channel|>tool<|message|>{"',
+        '<|channel|>tool<|message|>{"<|end|>',
+        '<|start|>functions.a to=assistant<|message|>{"',
+        "<|channel|>final <|constrain|>",
+        '"<|channel|>',
+        "\\",
+        "<",
+    ],
+)
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "",
+        "to=",
+        "<|start|>",
+        "<|channel|>final<|message|>",
+        "<|channel|>tool<|message|>",
+        '<|channel|>tool<|message|>{"tool":"a","arguments":{"b":"',
+        '<|channel|>tool<|message|>{"a":"<|end|>',
+        "<|start|>functions.a to=assistant<|message|>",
+        "<|channel|>analysis to=python<|message|>",
+    ],
+)
+def test_memory_is_bounded_by_the_limit(opening: str, unit: str) -> None:
+    """Whatever never ends: a header, a text, a payload, a string, markers within markers."""
+    parser = HarmonyParser(1000)
+    parser.feed(opening)
+    most = 0
+    for at in range(0, 20_000, 100):
+        parser.feed((unit * 100)[at % len(unit) :][:100])
+        most = max(most, held(parser))
+    # A payload, a header and a marker's beginning; never what has come so far.
+    assert most <= 1000 + MAX_HEADER_CHARS + 12
+
+
+class Counting(HarmonyParser):
+    """Counts the characters that are looked at, each as often as it is."""
+
+    def __init__(self, max_payload_bytes: int) -> None:
+        self.work = 0
+        super().__init__(max_payload_bytes)
+
+    def _take(self, token: Any) -> None:
+        self.work += len(token.text)
+        super()._take(token)
+
+
+WORST = (MAX_RESCANS + 1) * (MAX_SECTIONS + 2)
+"""Each time that a text is scanned, it may stand in headers that come to no end."""
+
+
+@given(
+    unit=st.lists(st.sampled_from(PARTS), min_size=1, max_size=8).map("".join),
+    opening=st.lists(st.sampled_from(PARTS), max_size=4).map("".join),
+)
+def test_work_grows_with_the_input_and_no_faster(unit: str, opening: str) -> None:
+    """Of any soup, repeated: each character is looked at a bounded number of times."""
+    text = opening + unit * (6000 // len(unit))
+    parser = Counting(500)
+    parser.feed(text)
+    parser.close()
+    assert parser.work <= WORST * len(text)
+
+
+@pytest.mark.parametrize(
+    ("unit", "as_bad_as"),
+    [
+        # Payloads in strings that none of the next closes: outside of strings the backslash is
+        # nothing, within one it keeps the quote from closing it.
+        ('<|channel|>tool<|message|>\\"', MAX_RESCANS),
+        # Headers within headers that come to no end.
+        ("a<|channel|>", MAX_SECTIONS),
+    ],
+)
+def test_what_is_nested_is_rescanned_a_bounded_number_of_times(unit: str, as_bad_as: int) -> None:
+    """The worst that is known: twenty times the input takes twenty times the work."""
+    work = []
+    for count in (500, 1000, 10_000):
+        parser = Counting(8192)
+        parser.feed(unit * count)
+        parser.close()
+        work.append(parser.work / (count * len(unit)))
+    assert work[0] > as_bad_as
+    assert max(work) <= 2 * (as_bad_as + 1)
+
+
+# --- what tools say
+
+
+@given(text=st.text() | soups, sizes=sizes)
+def test_no_tool_can_inject_a_message(text: str, sizes: list[int]) -> None:
+    """Whatever a tool returns is read back as one result, and as nothing else."""
+    rendered = render_tool_result(HarmonyResult(tool="a", text=text))
+    assert not any(marker in neutralised(text) for marker in MARKERS)
+    assert read(chunks_of(rendered, sizes), 100_000) == [
+        HarmonyResult(tool="a", text=neutralised(text), recipient="functions.a")
+    ]
+
+
+@given(value=json_values | marked.map(lambda text: text.encode("utf-8", "replace").decode()))
+def test_json_comes_through_rendering_unchanged(value: Any) -> None:
+    """A reader of the JSON gets exactly what the tool returned."""
+    assert json.loads(neutralised(json.dumps(value, ensure_ascii=False))) == value

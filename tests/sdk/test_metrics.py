@@ -1,0 +1,277 @@
+"""Metrics of tool calls: the seed's names, bounded labels, and a page that parsers take."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as parse_open_metrics,
+)
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+from prometheus_client.registry import DuplicateTimeseries
+
+from aftercall.events import EventSink, ToolCallPlanned, ToolCallResult, args_preview_hash
+from aftercall.metrics import OTHER, ToolCallMetrics, tool_label
+from aftercall.metrics.labels import CALLS_FOR_LABEL, MAX_CHARS
+
+HOSTILE = [
+    'quo"te',
+    "back\\slash",
+    "line\nbreak",
+    '"} 1\ntool_calls_total{tool="forged',
+    "nul\x00",
+    "half \ud800 pair",
+    "\u202eright to left",
+    "\r\x1b[31m\x85\u2028",
+    "ünïcode ✓ 工具 😀",
+    "{}=,# HELP",
+    " ",
+    "",
+    "n" * 10_000,
+    "🜚" * 5_000,
+]
+
+
+def samples(families: Iterable[Metric]) -> dict[tuple[str, str | None, str | None], float]:
+    """Values by name, tool, and status or bucket."""
+    return {
+        (each.name, each.labels.get("tool"), each.labels.get("status") or each.labels.get("le")): (
+            each.value
+        )
+        for family in families
+        for each in family.samples
+    }
+
+
+def read(metrics: ToolCallMetrics) -> dict[tuple[str, str | None, str | None], float]:
+    """What a scraper reads."""
+    return samples(parse_text(metrics.page().decode()))
+
+
+def labels(metrics: ToolCallMetrics) -> set[str | None]:
+    return {tool for name, tool, _ in read(metrics) if name == "tool_calls_total"}
+
+
+def test_the_seeds_names_are_on_the_page() -> None:
+    """Contract of seed 001: `tool_calls_total{tool,status}`, `tool_call_latency_ms{tool}`."""
+    metrics = ToolCallMetrics()
+    metrics.observe("search", "ok", 12.0)
+    metrics.observe("search", "ok", 70_000.0)
+    metrics.observe("search", "error", None)
+    page = metrics.page().decode()
+    assert "# TYPE tool_calls_total counter\n" in page
+    assert "# TYPE tool_call_latency_ms histogram\n" in page
+    assert 'tool_calls_total{status="ok",tool="search"} 2.0\n' in page
+    assert 'tool_calls_total{status="error",tool="search"} 1.0\n' in page
+    assert 'tool_call_latency_ms_bucket{le="10.0",tool="search"} 0.0\n' in page
+    assert 'tool_call_latency_ms_bucket{le="25.0",tool="search"} 1.0\n' in page
+    assert 'tool_call_latency_ms_bucket{le="+Inf",tool="search"} 2.0\n' in page
+    assert 'tool_call_latency_ms_count{tool="search"} 2.0\n' in page
+    assert 'tool_call_latency_ms_sum{tool="search"} 70012.0\n' in page
+    assert "_created" not in page
+
+
+def test_both_names_are_there_before_any_call() -> None:
+    """A rate over a series that begins with its first event would miss that event."""
+    page = ToolCallMetrics().page().decode()
+    assert 'tool_calls_total{status="ok",tool="other"} 0.0\n' in page
+    assert 'tool_call_latency_ms_count{tool="other"} 0.0\n' in page
+
+
+def test_results_count_and_plans_do_not() -> None:
+    """As a sink of events: once a call, with its latency where one was measured (seed 001)."""
+    metrics = ToolCallMetrics()
+    sink: EventSink = metrics
+    preview = args_preview_hash({"a": 1})
+    sink.emit(ToolCallPlanned(request_id="r", tool="t", seq=0, args_preview_hash=preview))
+    assert "t" not in labels(metrics)
+    sink.emit(ToolCallResult(request_id="r", tool="t", seq=0, status="ok", latency_ms=0.2))
+    sink.emit(
+        ToolCallResult(
+            request_id="r", tool="t", seq=1, status="error", error_type="tool_payload_too_large"
+        )
+    )
+    sink.emit(ToolCallResult(request_id="r", tool="t", seq=2, status="error", latency_ms=3.0))
+    found = read(metrics)
+    assert found["tool_calls_total", "t", "ok"] == 1
+    assert found["tool_calls_total", "t", "error"] == 2
+    assert found["tool_call_latency_ms_count", "t", None] == 2
+
+
+@pytest.mark.parametrize("latency_ms", [-1.0, float("nan"), None])
+def test_what_is_no_time_is_not_a_latency(latency_ms: float | None) -> None:
+    """The call counts all the same."""
+    metrics = ToolCallMetrics()
+    metrics.observe("t", "ok", latency_ms)
+    found = read(metrics)
+    assert found["tool_calls_total", "t", "ok"] == 1
+    assert ("tool_call_latency_ms_count", "t", None) not in found
+
+
+def test_an_absurd_latency_does_not_drown_the_sum() -> None:
+    """Of a broken clock: it counts as a day."""
+    metrics = ToolCallMetrics()
+    for latency in (1e308, 1e308, float("inf"), 5.0):
+        metrics.observe("t", "ok", latency)
+    assert read(metrics)["tool_call_latency_ms_sum", "t", None] == 3 * 86_400_000 + 5
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_stays_inside_its_label(name: str) -> None:
+    """Both parsers read back exactly one tool, under the label that `tool_label` says."""
+    metrics = ToolCallMetrics()
+    metrics.observe(name, "ok", 1.0)
+    expected = tool_label(name)
+    assert len(expected) <= MAX_CHARS
+    assert expected.isprintable()
+    assert expected
+    assert labels(metrics) == {OTHER, expected}
+    open_page = metrics.page(open_metrics=True).decode() + "# EOF\n"
+    assert ("tool_calls_total", expected, "ok") in samples(parse_open_metrics(open_page))
+
+
+@given(st.text(st.characters(exclude_categories=())), st.text(max_size=300))
+def test_any_name_makes_a_printable_bounded_label(name: str, server: str) -> None:
+    """Whatever anybody calls a tool; and no label is ever empty, which would mean none."""
+    label = tool_label(name, server)
+    assert 0 < len(label) <= MAX_CHARS
+    assert label.isprintable()
+    label.encode()
+
+
+def test_long_names_that_end_differently_stay_two() -> None:
+    """Cut to the bound, they end in a hash of the whole."""
+    assert tool_label("n" * 1000 + "a") != tool_label("n" * 1000 + "b")
+
+
+def test_a_tools_server_is_part_of_its_label() -> None:
+    """Two servers may have tools of one name."""
+    metrics = ToolCallMetrics()
+    metrics.observe("search", "ok", server_name="docs")
+    metrics.observe("search", "ok", server_name="mail")
+    metrics.observe("search", "ok")
+    assert labels(metrics) == {OTHER, "docs/search", "mail/search", "search"}
+
+
+def test_a_tool_that_is_called_other_is_not_the_bucket() -> None:
+    """Nor one that is called as that one is then."""
+    metrics = ToolCallMetrics()
+    for name in ("other", "other (tool)", "other (tool) (tool)", "others"):
+        metrics.observe(name, "ok")
+    assert read(metrics)["tool_calls_total", OTHER, "ok"] == 0
+    assert labels(metrics) == {
+        OTHER, "other (tool)", "other (tool) (tool)", "other (tool) (tool) (tool)", "others",
+    }  # fmt: skip
+
+
+def test_a_hundred_thousand_names_have_bounded_series_and_lose_no_call() -> None:
+    """Half of the labels at most go to names that never come again."""
+    metrics = ToolCallMetrics(200)
+    for number in range(100_000):
+        metrics.observe(f"made_up_{number}", "error", 1.0)
+    assert metrics.labels == 100
+    assert len(metrics._room._candidates) == 10_000
+    found = read(metrics)
+    assert len(found) == 101 * (2 + 15 + 2)
+    calls = [value for (name, *_), value in found.items() if name == "tool_calls_total"]
+    assert sum(calls) == 100_000
+
+
+def test_a_tool_that_is_called_again_gets_in_after_a_flood() -> None:
+    """At its third call; the two before it are counted as `other`."""
+    metrics = ToolCallMetrics(200)
+    for number in range(20_000):
+        metrics.observe(f"made_up_{number}", "ok")
+    for _ in range(CALLS_FOR_LABEL + 2):
+        metrics.observe("real", "ok")
+    assert read(metrics)["tool_calls_total", "real", "ok"] == 3
+
+
+def test_a_promised_tool_gets_in_at_its_first_call() -> None:
+    """Such as one that is registered; a promise by itself makes no series."""
+    metrics = ToolCallMetrics(2)
+    metrics.observe("first", "ok")
+    metrics.promise("registered", server_name="s")
+    assert metrics.labels == 1
+    metrics.observe("passing", "ok")
+    metrics.observe("registered", "ok", server_name="s")
+    assert labels(metrics) == {OTHER, "first", "s/registered"}
+
+
+def test_labels_are_never_more_than_the_bound() -> None:
+    """Also of tools that are promised or come again and again; and with 0 there are none."""
+    for most in (0, 1, 2, 7):
+        metrics = ToolCallMetrics(most)
+        for number in range(50):
+            metrics.promise(f"promised_{number}")
+            for _ in range(CALLS_FOR_LABEL):
+                metrics.observe(f"tool_{number}", "ok")
+                metrics.observe(f"promised_{number}", "ok")
+        assert metrics.labels == most
+        assert len(labels(metrics)) == most + 1
+    with pytest.raises(ValueError, match="0 or more"):
+        ToolCallMetrics(-1)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", 'b"\\', "c✓", "other"]),
+            st.sampled_from(["ok", "error"]),
+            st.one_of(st.none(), st.floats(0, 1e6)),
+        ),
+        max_size=30,
+    )
+)
+def test_the_page_is_what_the_library_would_write(
+    calls: list[tuple[str, str, float | None]],
+) -> None:
+    """Byte for byte, in both formats, also of lines that were kept from the page before."""
+    metrics = ToolCallMetrics(3)
+    for tool, status, latency in calls:
+        metrics.observe(tool, "ok" if status == "ok" else "error", latency)
+        metrics.page()
+    assert metrics.page() == generate_latest(metrics.registry)
+    end = b"# EOF\n"
+    assert metrics.page(open_metrics=True) + end == generate_open_metrics(metrics.registry)
+
+
+def test_large_numbers_are_written_as_the_library_would() -> None:
+    """From a million on with an exponent."""
+    metrics = ToolCallMetrics()
+    metrics.observe("t", "ok", 1.0)
+    series = metrics._series["t"]
+    series._calls["ok"], series._buckets = 123_456_789, [1_000_000] * 15
+    assert metrics.page() == generate_latest(metrics.registry)
+
+
+def test_calls_from_many_threads_are_all_counted() -> None:
+    """While the page is read."""
+    metrics = ToolCallMetrics()
+
+    def work(_: int) -> None:
+        for number in range(2_000):
+            metrics.observe("t", "ok", 1.0)
+            if not number % 500:
+                metrics.page()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    found = read(metrics)
+    assert found["tool_calls_total", "t", "ok"] == 8_000
+    assert found["tool_call_latency_ms_count", "t", None] == 8_000
+
+
+def test_two_never_clash_unless_they_share_a_registry() -> None:
+    """Each makes its own; in one that is given, the library refuses the second."""
+    registry = CollectorRegistry()
+    metrics = ToolCallMetrics(registry=registry)
+    assert metrics.registry is registry
+    assert ToolCallMetrics().registry is not ToolCallMetrics().registry
+    with pytest.raises(DuplicateTimeseries):
+        ToolCallMetrics(registry=registry)

@@ -1,0 +1,508 @@
+"""Spans of attempts, and where the caller is in its trace on the way to the service."""
+
+import asyncio
+import gc
+import json
+import logging
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.baggage import set_baggage
+from opentelemetry.context import attach, detach
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.trace import SpanKind, StatusCode
+
+from aftercall import AsyncClient, Client
+from aftercall.errors import ConfigurationError
+from aftercall.reflection import (
+    CallObserver,
+    ReflectedResult,
+    ReflectionPolicy,
+    call_with_reflection,
+    call_with_reflection_sync,
+)
+from aftercall.reflection.observing import CallFacts, Observers, PlannedAttempt
+from aftercall.reflection.result_reader import OutcomeReader
+from aftercall.stages import measured_by, stage
+from aftercall.tracing import TracingObserver
+from aftercall.tracing import exporting as sending
+from aftercall.tracing.exporting import exporting
+from tests.sdk.loopback import Loopback
+from tests.sdk.scripted_advice import (
+    AsyncScripted,
+    PickyTool,
+    Records,
+    SyncScripted,
+    answer,
+    change,
+    suggestion,
+)
+from tests.sdk.tracing_collector import Collector, Spans, id_of, parent_of, trace_of
+
+ATTEMPT, ASKED = "execute_tool rag_query", "aftercall.suggest"
+BAD: dict[str, Any] = {"query": "who-is-ill", "topK": 50}
+GOOD: dict[str, Any] = {"query": "who-is-ill", "topK": 10}
+LIMIT = suggestion(change("/topK", 10, before=50), confidence=0.93)
+
+Run = Callable[..., Awaitable[tuple[ReflectedResult[str], Records]]]
+
+
+@pytest.fixture
+def spans() -> Spans:
+    return Spans()
+
+
+@pytest.fixture(params=["async", "sync"])
+def run(request: pytest.FixtureRequest, spans: Spans) -> Run:
+    """Calls a tool through one of the twins, with a tracing observer."""
+
+    async def through(tool: PickyTool, *script: Any, **options: Any) -> Any:
+        records = Records()
+        settings: dict[str, Any] = {
+            "tool_name": "rag_query", "parameters": dict(BAD), "agent": "librarian",
+            "server_name": "library", "session_id": "s-1", "context": "find the ill one",
+            "policy": ReflectionPolicy(base_backoff_s=0), "recorder": records,
+            "observers": [TracingObserver(spans.provider)], **options,
+        }  # fmt: skip
+        if request.param == "async":
+            client = AsyncScripted(*script)
+            return await call_with_reflection(tool.run_async, client=client, **settings), records
+        twin = partial(call_with_reflection_sync, client=SyncScripted(*script), **settings)
+        return twin(tool.run), records
+
+    return through
+
+
+async def test_a_repaired_call_has_a_span_per_attempt_by_the_conventions(
+    run: Run, spans: Spans
+) -> None:
+    """Names, ids, numbers and the type of the error are in them."""
+    reflected, records = await run(PickyTool(GOOD), answer(LIMIT))
+
+    assert reflected.repaired
+    first, second = spans.named(ATTEMPT)
+    failed, mended = records.executions
+    shared = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "rag_query",
+        "gen_ai.agent.name": "librarian",
+        "gen_ai.conversation.id": "s-1",
+        "aftercall.server_name": "library",
+    }
+    assert first.attributes == {
+        **shared,
+        "aftercall.execution_id": failed.execution_id,
+        "aftercall.attempt": 1,
+        "error.type": "ValueError",
+    }
+    assert second.attributes == {
+        **shared,
+        "aftercall.execution_id": mended.execution_id,
+        "aftercall.attempt": 2,
+        "aftercall.repair_of": failed.execution_id,
+        "aftercall.suggestion.id": LIMIT.suggestion_id,
+        "aftercall.suggestion.confidence": 0.93,
+    }
+    assert (first.kind, second.kind) == (SpanKind.INTERNAL, SpanKind.INTERNAL)
+    assert first.status.status_code is StatusCode.ERROR
+    assert second.status.status_code is StatusCode.UNSET
+    assert spans.one(ASKED).kind is SpanKind.CLIENT
+
+
+async def test_nothing_of_a_call_is_in_its_spans(run: Run, spans: Spans) -> None:
+    """No argument, result, context or message: neither as attribute nor event nor description."""
+    await run(PickyTool(GOOD, message="not for who-is-ill"), answer(LIMIT))
+    await run(PickyTool(message="not for who-is-ill"), RuntimeError("who-is-ill unanswered"))
+
+    assert len(spans.ended) == 5
+    for private in ("who-is-ill", "topK", "done", "find the ill one", "unanswered", "hard limit"):
+        assert private not in spans.text
+    assert not any(span.events or span.status.description for span in spans.ended)
+
+
+@pytest.mark.parametrize("has_caller", [True, False])
+async def test_a_call_is_in_one_trace(run: Run, spans: Spans, has_caller: bool) -> None:
+    """The caller's, with the attempts below its span; or the first attempt's own."""
+    if has_caller:
+        with spans.tracer.start_as_current_span("caller"):
+            await run(PickyTool(GOOD), answer(LIMIT))
+    else:
+        await run(PickyTool(GOOD), answer(LIMIT))
+
+    first, second = spans.named(ATTEMPT)
+    asked = spans.one(ASKED)
+    assert len({trace_of(span) for span in spans.ended}) == 1
+    assert parent_of(asked) == id_of(first)
+    if has_caller:
+        assert parent_of(first) == parent_of(second) == id_of(spans.one("caller"))
+    else:
+        assert parent_of(first) is None
+        assert parent_of(second) == id_of(first)
+
+
+async def test_a_repair_keeps_the_trace_of_a_remote_caller(run: Run, spans: Spans) -> None:
+    """A parent that came over the wire, which is no span of this process, is one, too."""
+    remote = trace.SpanContext(0xA1, 0xB2, is_remote=True, trace_flags=trace.TraceFlags(1))
+    token = attach(trace.set_span_in_context(trace.NonRecordingSpan(remote)))
+    try:
+        await run(PickyTool(GOOD), answer(LIMIT))
+    finally:
+        detach(token)
+
+    assert {trace_of(span) for span in spans.ended} == {0xA1}
+    assert {parent_of(span) for span in spans.named(ATTEMPT)} == {0xB2}
+
+
+async def test_what_the_tool_traces_is_below_its_attempt(run: Run, spans: Spans) -> None:
+    """The span is current while the tool runs, and no longer."""
+
+    class Tracing(PickyTool):
+        def run(self, parameters: Any) -> str:
+            with spans.tracer.start_as_current_span("query database"):
+                return super().run(parameters)
+
+    await run(Tracing(GOOD), answer(LIMIT))
+
+    first, second = spans.named(ATTEMPT)
+    inner = spans.named("query database")
+    assert [parent_of(span) for span in inner] == [id_of(first), id_of(second)]
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+async def test_two_calls_at_once_do_not_mix(spans: Spans) -> None:
+    """Each has its own trace, and its own tool below it."""
+    meet = asyncio.Barrier(2)
+
+    async def tool(parameters: Any) -> str:
+        await meet.wait()
+        with spans.tracer.start_as_current_span(f"inside {parameters['n']}"):
+            await meet.wait()
+        return "done"
+
+    def called(name: str) -> Awaitable[Any]:
+        return call_with_reflection(
+            tool, tool_name=name, parameters={"n": name}, agent="a", client=AsyncScripted(),
+            recorder=Records(), observers=[TracingObserver(spans.provider)],
+        )  # fmt: skip
+
+    await asyncio.gather(called("one"), called("two"))
+
+    for name in ("one", "two"):
+        assert parent_of(spans.one(f"inside {name}")) == id_of(spans.one(f"execute_tool {name}"))
+
+
+async def test_a_call_that_is_given_up_ends_its_span(spans: Spans) -> None:
+    """Cancelled in the middle: nobody says how it ended, and the span is sent all the same."""
+    is_running = asyncio.Event()
+
+    async def tool(_: Any) -> str:
+        is_running.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    calling = asyncio.ensure_future(
+        call_with_reflection(
+            tool, tool_name="rag_query", parameters={}, agent="a", client=AsyncScripted(),
+            recorder=Records(), observers=[TracingObserver(spans.provider)],
+        )
+    )  # fmt: skip
+    await is_running.wait()
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+
+    span = spans.one(ATTEMPT)
+    assert span.status.status_code is StatusCode.UNSET
+    assert (span.attributes or {})["error.type"] == "CancelledError"
+
+
+async def test_a_call_made_while_one_is_given_up_is_a_call_like_others(spans: Spans) -> None:
+    """What is cleaned up after a cancellation may call tools; their failures are failures."""
+    given_up = asyncio.get_running_loop().create_future()
+    given_up.cancel()
+    try:
+        await given_up
+    except asyncio.CancelledError:
+        await call_with_reflection(
+            PickyTool().run_async, tool_name="rag_query", parameters={}, agent="a",
+            client=AsyncScripted(), recorder=Records(),
+            observers=[TracingObserver(spans.provider)],
+        )  # fmt: skip
+    assert spans.one(ATTEMPT).status.status_code is StatusCode.ERROR
+
+
+async def test_a_question_to_the_user_ends_its_attempts_span(spans: Spans) -> None:
+    """Nobody says that it ended, for it has no outcome yet; the span is sent all the same."""
+
+    class Asking(OutcomeReader):
+        def is_outcome(self, result: object) -> bool:
+            return result is None
+
+    await call_with_reflection(
+        PickyTool(BAD).run_async, tool_name="rag_query", parameters=BAD, agent="a",
+        client=AsyncScripted(), recorder=Records(), reader=Asking(),
+        observers=[TracingObserver(spans.provider)],
+    )  # fmt: skip
+    gc.collect()
+
+    assert spans.one(ATTEMPT).status.status_code is StatusCode.UNSET
+
+
+async def test_the_end_may_be_told_elsewhere(
+    spans: Spans, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Hooks of a gateway run in tasks of their own: nothing is complained of, nothing lingers."""
+    observed = await asyncio.create_task(_begun(TracingObserver(spans.provider)))
+    observed.stopped()
+    observed.ended(duration_ms=1, error=None)
+
+    assert spans.one(ATTEMPT)
+    assert not caplog.records
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+async def _begun(observer: CallObserver) -> Any:
+    return observer.planned(_planned())
+
+
+def _planned(**facts: Any) -> PlannedAttempt:
+    known = {"tool_name": "rag_query", "agent": "librarian", **facts}
+    return PlannedAttempt(facts=CallFacts(**known), execution_id="e", parameters=BAD, number=1)
+
+
+async def test_a_processor_that_raises_never_fails_a_call(run: Run, spans: Spans) -> None:
+    """Whatever somebody put into the provider, the tool is called and its result comes back."""
+
+    class Broken(SpanProcessor):
+        def on_start(self, *_: Any, **__: Any) -> None:
+            raise RuntimeError("broken")
+
+    spans.provider.add_span_processor(Broken())
+    reflected, _ = await run(PickyTool(BAD))
+    assert reflected.succeeded
+
+
+def test_names_are_bounded_and_clean(spans: Spans) -> None:
+    """They are data: what is endless is cut, what is no text is made one."""
+    observed = TracingObserver(spans.provider).planned(
+        _planned(tool_name="t" * 10_000, agent="\ud800", session_id="s" * 10_000)
+    )
+    observed.stopped()
+    observed.ended(duration_ms=1, error=None)
+
+    (span,) = spans.ended
+    attributes = span.attributes or {}
+    assert span.name == "execute_tool " + "t" * 256
+    assert attributes["gen_ai.conversation.id"] == "s" * 256
+    str(attributes["gen_ai.agent.name"]).encode()
+
+
+def test_first_attempts_are_forgotten_in_time(spans: Spans) -> None:
+    """Of failures that nothing follows, no more than a bounded number is remembered."""
+    observer = TracingObserver(spans.provider)
+    from aftercall.wire import ExecutionError
+
+    for number in range(1_100):
+        planned = PlannedAttempt(
+            facts=CallFacts(tool_name="t", agent="a"), execution_id=str(number), parameters={},
+            number=1,
+        )  # fmt: skip
+        observed = Observers([observer]).planned(planned)
+        observed.stopped()
+        observed.ended(duration_ms=1, error=ExecutionError(message="no"))
+    assert len(observer._first) == 1_000
+
+
+TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-0[13]")
+"""Sampled; a trace id may be said to be random, too."""
+
+
+async def test_every_request_carries_the_callers_place(
+    call: Any, service: Loopback, spans: Spans
+) -> None:
+    """`traceparent` of the current span, in both clients; baggage stays at home."""
+    token = attach(set_baggage("patient", "who-is-ill"))
+    try:
+        with spans.tracer.start_as_current_span("caller") as span:
+            await call("status")
+    finally:
+        detach(token)
+
+    headers = service.requests[-1].headers
+    found = TRACEPARENT.fullmatch(headers["traceparent"])
+    assert found is not None
+    assert int(found[1], 16) == span.get_span_context().trace_id
+    assert int(found[2], 16) == span.get_span_context().span_id
+    assert "baggage" not in headers
+
+
+async def test_without_a_current_span_there_is_no_header(call: Any, service: Loopback) -> None:
+    """OpenTelemetry is imported here, and nothing is traced at this moment."""
+    await call("status")
+    assert "traceparent" not in service.requests[-1].headers
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+async def test_the_question_is_asked_below_the_failed_attempt(
+    service: Loopback, spans: Spans, kind: str
+) -> None:
+    """Also by the synchronous twin, which asks in a thread of its own."""
+    settings: dict[str, Any] = {
+        "tool_name": "rag_query", "parameters": dict(BAD), "agent": "a", "recorder": Records(),
+        "observers": [TracingObserver(spans.provider)],
+    }  # fmt: skip
+    if kind == "async":
+        async with AsyncClient(service.url) as client:
+            await call_with_reflection(PickyTool().run_async, client=client, **settings)
+    else:
+        with Client(service.url) as blocking:
+            call_with_reflection_sync(PickyTool().run, client=blocking, **settings)
+
+    (asked,) = [each for each in service.requests if each.path == "/suggest"]
+    found = TRACEPARENT.fullmatch(asked.headers["traceparent"])
+    assert found is not None
+    assert int(found[1], 16) == trace_of(spans.one(ATTEMPT))
+    assert int(found[2], 16) == id_of(spans.one(ASKED))
+
+
+def test_a_question_that_is_not_answered_says_so(spans: Spans) -> None:
+    """The service is away: the span of the question has the type of what was raised."""
+    with Client("http://127.0.0.1:1", retries=0) as client:
+        call_with_reflection_sync(
+            PickyTool().run, tool_name="rag_query", parameters=BAD, agent="a", client=client,
+            recorder=Records(), observers=[TracingObserver(spans.provider)],
+        )  # fmt: skip
+    asked = spans.one(ASKED)
+    assert asked.status.status_code is StatusCode.ERROR
+    assert (asked.attributes or {})["error.type"] == "ServiceUnreachableError"
+
+
+def _python(source: str, *arguments: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-c", source, *arguments], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_without_opentelemetry_nothing_of_it_is_imported(service: Loopback) -> None:
+    """Client, recorder, reflection and stages work, and do not look for it."""
+    source = """
+import json, sys
+import aftercall, aftercall.stages
+with aftercall.Client(sys.argv[1]) as client:
+    client.status()
+print(json.dumps([name for name in sys.modules if name.startswith("opentelemetry")]))
+"""
+    assert _python(source, service.url) == []
+
+
+def test_without_the_extra_the_error_names_it() -> None:
+    """Whoever imports the observer is told what to install."""
+    source = """
+import json, sys
+sys.modules["opentelemetry"] = None
+try:
+    import aftercall.tracing
+except ImportError as error:
+    print(json.dumps(str(error)))
+"""
+    assert "pip install 'aftercall[otel]'" in _python(source)
+
+
+def test_spans_are_sent_by_the_real_exporter() -> None:
+    """OTLP over HTTP, packed; all that was traced has arrived when the block ends."""
+    with Collector() as collector:
+        with exporting(
+            {"service.name": "mine"}, url=collector.url, sampled_share=1.0, close_within_s=10
+        ) as provider:
+            call_with_reflection_sync(
+                PickyTool(BAD).run, tool_name="rag_query", parameters=BAD, agent="a",
+                client=SyncScripted(), recorder=Records(), observers=[TracingObserver(provider)],
+            )  # fmt: skip
+        (span,) = collector.spans
+    assert (span.service, span.name, span.kind) == ("mine", ATTEMPT, "INTERNAL")
+    assert span.attributes["gen_ai.operation.name"] == "execute_tool"
+    assert collector.encodings == {"gzip"}
+    assert not isinstance(trace.get_tracer_provider(), TracerProvider)
+
+
+class _Scripted(SpanExporter):
+    """Fails or succeeds as it is told; waits for its release where it has one."""
+
+    def __init__(self, *results: SpanExportResult, release: threading.Event | None = None) -> None:
+        self._results = list(results)
+        self._release = release
+        self.has_begun = threading.Event()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        del spans
+        self.has_begun.set()
+        if self._release is not None:
+            self._release.wait()
+        return self._results.pop(0) if self._results else SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        """There is nothing to end."""
+
+
+def test_a_collector_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """However often it does not answer; and once that it is back."""
+    failure = SpanExportResult.FAILURE
+    told = sending._ToldOnce(_Scripted(*[failure] * 20, SpanExportResult.SUCCESS))
+    with caplog.at_level(logging.INFO):
+        for _ in range(21):
+            told.export([])
+    # An empty batch counts nothing as lost, so each of these is the first.
+    assert len(caplog.records) == 20
+    caplog.clear()
+    span = TracerProvider(shutdown_on_exit=False).get_tracer("t").start_span("s")
+    assert isinstance(span, ReadableSpan)
+    told = sending._ToldOnce(_Scripted(*[failure] * 20))
+    with caplog.at_level(logging.INFO):
+        for _ in range(22):
+            told.export([span])
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "20 were lost" in caplog.text
+
+
+def test_a_collector_that_hangs_does_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The block ends while the exporter still waits, which nothing releases before."""
+    release = threading.Event()
+    hanging = _Scripted(release=release)
+    monkeypatch.setattr(sending, "OTLPSpanExporter", lambda **_: hanging)
+    with exporting(
+        {"service.name": "mine"}, url="http://x/", sampled_share=1.0, close_within_s=0.05
+    ) as provider:
+        provider.get_tracer("t").start_span("s").end()
+    assert hanging.has_begun.is_set()
+    assert "not delivered in time" in caplog.text
+    release.set()
+
+
+def test_a_variable_that_cannot_be_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenTelemetry's own variables are read by it; what it says is passed on as one line."""
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "-1")
+    with (
+        pytest.raises(ConfigurationError, match="OTEL_"),
+        exporting({"service.name": "mine"}, url=None, sampled_share=None, close_within_s=1),
+    ):
+        pass
+
+
+def test_a_stage_that_nobody_measures_does_nothing() -> None:
+    """The same object each time, which takes notes and lets errors through."""
+    with stage("a") as one, stage("b") as other:
+        one.note(hits=1)
+    assert one is other
+    with pytest.raises(ValueError, match="through"), measured_by(None), stage("a"):
+        raise ValueError("through")

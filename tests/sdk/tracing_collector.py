@@ -1,0 +1,134 @@
+"""A collector on loopback: takes OTLP over HTTP, and keeps the spans it was sent."""
+
+import gzip
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+
+@dataclass
+class Sent:
+    """A span as it arrived."""
+
+    service: str
+    name: str
+    trace_id: str
+    span_id: str
+    parent_id: str
+    kind: str
+    attributes: dict[str, Any]
+
+
+@dataclass
+class Collector:
+    """Listens while it is entered."""
+
+    spans: list[Sent] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    encodings: set[str] = field(default_factory=set)
+
+    def __enter__(self) -> Self:
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:  # the name that http.server calls
+                body = self.rfile.read(int(self.headers["content-length"]))
+                encoding = self.headers.get("content-encoding", "")
+                collector.encodings.add(encoding)
+                collector.take(gzip.decompress(body) if encoding == "gzip" else body)
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Nothing on the tests' output."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(timeout=10)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.base_url}/v1/traces"
+
+    def take(self, body: bytes) -> None:
+        self.bodies.append(body)
+        for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            about = _read(of_resource.resource.attributes)
+            for scope in of_resource.scope_spans:
+                self.spans += [_sent(str(about["service.name"]), span) for span in scope.spans]
+
+    def named(self, name: str) -> list[Sent]:
+        return [span for span in self.spans if span.name == name]
+
+
+def _sent(service: str, span: Span) -> Sent:
+    return Sent(
+        service=service,
+        name=span.name,
+        trace_id=span.trace_id.hex(),
+        span_id=span.span_id.hex(),
+        parent_id=span.parent_span_id.hex(),
+        kind=Span.SpanKind.Name(span.kind).removeprefix("SPAN_KIND_"),
+        attributes=_read(span.attributes),
+    )
+
+
+def _read(attributes: Any) -> dict[str, Any]:
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in attributes}
+
+
+class Spans:
+    """A provider of one's own whose spans are kept in memory."""
+
+    def __init__(self) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.provider = TracerProvider(shutdown_on_exit=False)
+        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.tracer = self.provider.get_tracer("test")
+
+    @property
+    def ended(self) -> list[ReadableSpan]:
+        """In the order in which they began."""
+        return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+
+    def named(self, name: str) -> list[ReadableSpan]:
+        return [span for span in self.ended if span.name == name]
+
+    def one(self, name: str) -> ReadableSpan:
+        (span,) = self.named(name)
+        return span
+
+    @property
+    def text(self) -> str:
+        """All that is in them."""
+        return "\n".join(span.to_json() for span in self.ended)
+
+
+def trace_of(span: ReadableSpan) -> int:
+    return span.context.trace_id
+
+
+def parent_of(span: ReadableSpan) -> int | None:
+    return span.parent.span_id if span.parent is not None else None
+
+
+def id_of(span: ReadableSpan) -> int:
+    return span.context.span_id
