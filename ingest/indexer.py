@@ -16,8 +16,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from itertools import islice
 
+from aftercall.stages import stage
 from embeddings.protocol import Embedder
 from ingest.at_hand import MAX_TOOLS, AtHand, Conditions, Hands
 from ingest.batch import BatchMaterial, LearnedBatch, learn_batch, learned_to, load_batch
@@ -202,7 +204,8 @@ class Indexer:
             if lease is None:
                 return 0
             try:
-                return await self._learn_batch(workspace, lease)
+                with ExitStack() as measured:
+                    return await self._learn_batch(workspace, lease, measured)
             except StoreFencedError as error:
                 log.info("workspace %s is read anew: %s", workspace, error)
                 self._claims.doubt(workspace)
@@ -213,7 +216,7 @@ class Indexer:
                 self._claims.doubt(workspace)
                 raise
 
-    async def _learn_batch(self, workspace: str, lease: Lease) -> int:
+    async def _learn_batch(self, workspace: str, lease: Lease, measured: ExitStack) -> int:
         store = self._store
         conditions = Conditions(await store.generation(), self._claims.held_since(workspace))
         marks = await store.pending_marks(workspace, BATCH)
@@ -230,6 +233,10 @@ class Indexer:
         records = sum(len(queue) for queue in queues)
         if not records:
             return 0
+        # From here on, for it is looked at the queues far more often than there is anything.
+        measured.enter_context(stage("indexer.learn")).note(
+            records=records, executions=len(executions)
+        )
         # Taken out while it is changed: when anything fails, it is read anew from the store.
         at_hand = self._hands.take(workspace, conditions)
         material = await load_batch(

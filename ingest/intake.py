@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from aftercall.json_values import content_hash
 from aftercall.redaction import Redactor
+from aftercall.stages import stage
 from aftercall.wire import Execution, RecordReceipt, Rejection
 from ingest.sampling import SuccessSampler
 from mongo.protocol import LogStore
@@ -33,6 +34,7 @@ class Intake:
         redactor: masks secrets before anything is written.
         on_stored: called after something new is durable, such as to wake the indexer.
         sampler: says which successes are left out; none unless it is given.
+        on_receipt: told the accepted executions, also those left out, and the receipt.
         clock: the time now, with a zone.
     """
 
@@ -41,6 +43,7 @@ class Intake:
     on_stored: Callable[[], None]
     sampler: SuccessSampler = field(default_factory=SuccessSampler)
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    on_receipt: Callable[[Sequence[Execution], RecordReceipt], None] = lambda *_: None
 
     async def accept(
         self, workspace: str, records: Sequence[Execution | Rejection]
@@ -54,6 +57,7 @@ class Intake:
         rejected = [record for record in records if isinstance(record, Rejection)]
         positions: list[int] = []
         prepared: list[NewExecution] = []
+        accepted: list[Execution] = []
         left_out = 0
         for position, record in enumerate(records):
             if isinstance(record, Rejection):
@@ -65,6 +69,7 @@ class Intake:
                 continue
             if new is None:
                 left_out += 1
+                accepted.append(record)
                 continue
             prepared.append(new)
             positions.append(position)
@@ -73,12 +78,16 @@ class Intake:
             if verdict == "conflict":
                 message = _conflict(new.execution.execution_id)
                 rejected.append(Rejection(index=position, message=message))
-        return RecordReceipt(
-            accepted=verdicts.count("accepted") + left_out,
+            elif verdict == "accepted":
+                accepted.append(new.execution)
+        receipt = RecordReceipt(
+            accepted=len(accepted),
             duplicates=verdicts.count("duplicate"),
             rejected=sorted(rejected, key=lambda rejection: rejection.index),
             left_out=left_out,
         )
+        self.on_receipt(accepted, receipt)
+        return receipt
 
     async def accept_one(self, workspace: str, execution: Execution) -> RecordReceipt:
         """Store one execution.
@@ -89,18 +98,26 @@ class Intake:
         """
         new = self._prepare(workspace, execution)
         if new is None:
-            return RecordReceipt(accepted=1, left_out=1)
+            receipt = RecordReceipt(accepted=1, left_out=1)
+            self.on_receipt([execution], receipt)
+            return receipt
         verdicts = await self._append(workspace, [new])
         if verdicts == ["conflict"]:
-            raise ConflictError(_conflict(execution.execution_id))
-        return RecordReceipt(
-            accepted=verdicts.count("accepted"), duplicates=verdicts.count("duplicate")
-        )
+            message = _conflict(execution.execution_id)
+            refused = RecordReceipt(accepted=0, rejected=[Rejection(index=0, message=message)])
+            self.on_receipt([], refused)
+            raise ConflictError(message)
+        accepted = [new.execution] if verdicts == ["accepted"] else []
+        receipt = RecordReceipt(accepted=len(accepted), duplicates=verdicts.count("duplicate"))
+        self.on_receipt(accepted, receipt)
+        return receipt
 
     async def _append(self, workspace: str, prepared: Sequence[NewExecution]) -> list[Appended]:
         stored: Sequence[Appended] = ()
         try:
-            stored = await self.store.append(workspace, prepared)
+            with stage("intake.append") as noted:
+                stored = await self.store.append(workspace, prepared)
+                noted.note(executions=len(prepared), accepted=stored.count("accepted"))
         finally:
             for place, new in enumerate(prepared):
                 if new.stands_for > 1 and (not stored or stored[place] != "accepted"):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from aftercall.stages import stage
 from embeddings.protocol import Embedder
 from embeddings.terms import terms_text
 from ingest.claims import Claims
@@ -64,7 +65,9 @@ class VectorKeeper:
                 await self._store.mark_removed(gone)
             rows = await self._store.pending_vectors(workspace, EMBED_BATCH)
             if rows:
-                await self._upsert(rows)
+                with stage("indexer.embed") as noted:
+                    noted.note(documents=len(rows))
+                    await self._upsert(rows)
                 await self._mend(workspace, lease, {row.document_id: row.data for row in rows})
                 await self._store.mark_embedded(rows)
             return len(rows) + len(gone)

@@ -15,6 +15,7 @@ import numpy as np
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, content_hash
 from aftercall.redaction import Redactor
+from aftercall.stages import stage
 from aftercall.wire import (
     FailedCall,
     Suggestion,
@@ -94,8 +95,10 @@ class Suggester:
         started = time.perf_counter()
         tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
         question = await self.examine(workspace, request)
-        found = answer(question, limit=request.limit)
-        found = self._without_secrets(tool.tool_name, found)
+        with stage("suggest.answer") as noted:
+            found = answer(question, limit=request.limit)
+            found = self._without_secrets(tool.tool_name, found)
+            noted.note(**_told(found.response))
         self._remember(tool, found)
         took = (time.perf_counter() - started) * 1000
         return found.response.model_copy(update={"took_ms": round(took, 3)})
@@ -105,11 +108,16 @@ class Suggester:
         call = self._redactor.call(request.execution)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
         reading = await self._classified(workspace, read_error(call.error, call.parameters), call)
-        knowledge = await self._memory.knowledge(tool)
-        registered = await self._memory.tool(tool)
+        with stage("suggest.read_tool"):
+            knowledge = await self._memory.knowledge(tool)
+            registered = await self._memory.tool(tool)
         annotations = _trusted(request, registered)
         hits, near_seeds, anywhere = await self._near(tool, call, reading)
-        found_documents = await self._memory.documents(workspace, [hit.document_id for hit in hits])
+        with stage("suggest.read_documents") as noted:
+            found_documents = await self._memory.documents(
+                workspace, [hit.document_id for hit in hits]
+            )
+            noted.note(documents=len(found_documents))
         # Without a server the index is asked for the name alone, which other servers may have too.
         documents = {
             each: document
@@ -122,11 +130,12 @@ class Suggester:
             _case(call, reading, knowledge, registered, annotations, hits, documents, seeds),
             any_tool=await self._memory.knowledge(workspace_wide(workspace)),
         )
-        situation = await situation_of(
-            tool, call, reading, knowledge=knowledge, registered=registered,
-            hits_anywhere=anywhere, memory=self._memory, redactor=self._redactor,
-            now=self._clock(),
-        )  # fmt: skip
+        with stage("suggest.read_situation"):
+            situation = await situation_of(
+                tool, call, reading, knowledge=knowledge, registered=registered,
+                hits_anywhere=anywhere, memory=self._memory, redactor=self._redactor,
+                now=self._clock(),
+            )  # fmt: skip
         shapes = {
             shape_of(document.example): document.count
             for document in documents.values()
@@ -186,25 +195,28 @@ class Suggester:
         """
         text = question_text(tool.tool_name, call.parameters, call.context, reading.signature)
         try:
-            vector = (await self._embedder.embed([text], "query"))[0].astype(np.float32, copy=False)
+            with stage("suggest.embed"):
+                [found] = await self._embedder.embed([text], "query")
+            vector = found.astype(np.float32, copy=False)
             anywhere = IndexQuery(
                 workspaces=(tool.workspace,), kind="success", vector=vector,
                 terms=terms_text(text), limit=NEAR_SUCCESSES,
             )  # fmt: skip
-            successes, seeds, *elsewhere = await self._index.search(
-                [
-                    IndexQuery(
-                        workspaces=(tool.workspace,), kind="success", vector=vector,
-                        terms=terms_text(text), limit=_SIMILAR, tool_name=tool.tool_name,
-                        server_name=tool.server_name,
-                    ),
-                    IndexQuery(
-                        workspaces=(SEED_WORKSPACE,), kind="reflection", vector=vector,
-                        terms="", limit=_NEAR_SEEDS,
-                    ),
-                    *([anywhere] if needs_like_calls(reading) else []),
-                ]
-            )  # fmt: skip
+            queries = [
+                IndexQuery(
+                    workspaces=(tool.workspace,), kind="success", vector=vector,
+                    terms=terms_text(text), limit=_SIMILAR, tool_name=tool.tool_name,
+                    server_name=tool.server_name,
+                ),
+                IndexQuery(
+                    workspaces=(SEED_WORKSPACE,), kind="reflection", vector=vector,
+                    terms="", limit=_NEAR_SEEDS,
+                ),
+                *([anywhere] if needs_like_calls(reading) else []),
+            ]  # fmt: skip
+            with stage("suggest.search") as noted:
+                successes, seeds, *elsewhere = await self._index.search(queries)
+                noted.note(hits=len(successes))
         except (EmbeddingError, VectorIndexError) as error:
             log.warning("answering without like calls: %s", error)
             return [], [], []
@@ -262,6 +274,18 @@ class Suggester:
                 return
             for issued in batch:
                 self._unsaved.pop(issued.suggestion.suggestion_id, None)
+
+
+def _told(response: SuggestResponse) -> dict[str, str | float | bool]:
+    """What may be told of an answer to whoever measures: nothing of the call itself."""
+    told: dict[str, str | float | bool] = {
+        "category": response.pattern.category,
+        "abstained": response.abstained,
+        "suggestions": len(response.suggestions),
+    }
+    if response.suggestions:
+        told["confidence"] = response.suggestions[0].confidence
+    return told
 
 
 def _redacted_words(suggestion: Suggestion, redactor: Redactor) -> Suggestion:

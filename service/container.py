@@ -29,6 +29,8 @@ from service.correcting import Corrections
 from service.known_tools import KnownTools
 from service.learning import Learning, open_learning
 from service.marking import FailureMarks
+from service.metrics.counted_index import CountedIndex
+from service.metrics.counting import ServiceMetrics
 from service.nightly import nightly
 from service.promoting import Promotions
 from service.recommending import Recommendations
@@ -67,6 +69,7 @@ class Services:
     learning: Learning
     vectors: VectorCheck
     store_watch: StoreWatch
+    metrics: ServiceMetrics
     indexes_here: bool
     """Whether this process learns, or leaves it to workers."""
     store_place: str
@@ -89,7 +92,9 @@ async def open_services(
     """
     async with AsyncExitStack() as stack:
         rooms = await stack.enter_async_context(open_rooms(settings, on_phase))
-        store, memory, index, embedder = rooms.store, rooms.memory, rooms.index, rooms.embedder
+        store, memory, embedder = rooms.store, rooms.memory, rooms.embedder
+        metrics = ServiceMetrics(settings.metrics.tools)
+        index = CountedIndex(rooms.index, lambda error: metrics.failed("vectors", error))
         redactor = Redactor.create(
             extra_names=settings.privacy.secret_names, allowlists=settings.privacy.allowlists
         )
@@ -116,9 +121,15 @@ async def open_services(
         yield Services(
             store=store,
             embedder=embedder,
-            index=index,
+            index=rooms.index,
             indexer=indexer,
-            intake=Intake(store, redactor, indexer.wake, _sampler(settings.sampling)),
+            intake=Intake(
+                store,
+                redactor,
+                indexer.wake,
+                _sampler(settings.sampling),
+                on_receipt=metrics.received,
+            ),
             suggester=suggester,
             chooser=ToolChooser(memory=memory, index=index, embedder=embedder, redactor=redactor),
             history=ToolHistory(
@@ -168,6 +179,7 @@ async def open_services(
             learning=learning,
             vectors=VectorCheck(store=store, index=index, seeds=len(rooms.seeds.entries)),
             store_watch=StoreWatch(store),
+            metrics=metrics,
             indexes_here=settings.indexing.here,
             store_place=where_store_is(settings),
             opened_at=time.monotonic(),

@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from aftercall.errors import AftercallError
 from service.config.settings import Settings
@@ -18,6 +19,7 @@ from service.http.malformed_http import ContractHttpProtocol
 from service.lifecycle import Lifecycle
 from service.logs import log_event
 from service.stopping import first, stopped_by_signals
+from service.tracing.opening import traced
 
 logger = logging.getLogger(__name__)
 
@@ -89,11 +91,25 @@ async def serve(
 
     Raises:
         StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
+        ConfigurationError: spans are to be sent, and the extra for it is missing.
     """
     lifecycle = Lifecycle()
+    with traced(settings) as with_spans:
+        app = with_spans(create_app(settings, lifecycle))
+        await _serve(settings, listener, on_ready, lifecycle, app)
+    log_event(logger, "stopped")
+
+
+async def _serve(
+    settings: Settings,
+    listener: socket.socket,
+    on_ready: Callable[[Services], None],
+    lifecycle: Lifecycle,
+    app: ASGIApp,
+) -> None:
     server = _Server(
         uvicorn.Config(
-            create_app(settings, lifecycle),
+            app,
             http=ContractHttpProtocol,
             ws="none",
             lifespan="off",
@@ -118,7 +134,6 @@ async def serve(
         finally:
             server.should_exit = True
             await serving
-    log_event(logger, "stopped")
 
 
 @contextlib.asynccontextmanager

@@ -16,6 +16,7 @@ from service.learning import open_learning
 from service.logs import log_event
 from service.rooms import Rooms, open_rooms
 from service.stopping import done_or_stopped, stopped_by_signals
+from service.tracing.opening import traced
 from service.waiting import COMMAND_PATIENCE_S, OnPhase
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ async def work(settings: Settings, on_ready: Callable[[Rooms], None]) -> None:
 
     Raises:
         StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
+        ConfigurationError: spans are to be sent, and the extra for it is missing.
     """
 
     async def learn() -> None:
@@ -55,7 +57,7 @@ async def work(settings: Settings, on_ready: Callable[[Rooms], None]) -> None:
             on_ready(rooms)
             await asyncio.Event().wait()
 
-    with stopped_by_signals() as stopping:
+    with traced(settings), stopped_by_signals() as stopping:
         await done_or_stopped(stopping, learn())
     log_event(logger, "stopped")
 

@@ -1,17 +1,20 @@
-"""`aftercall import FILE`: executions into a running service, or an archive into a store."""
+"""`aftercall import FILE`: calls into a running service, or an archive into a store."""
 
 import argparse
 import io
+import os
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from aftercall.cli.status import add_service, service_url
 from service.cli.options import add_data_dir, add_logging, say, settings_from
 
 if TYPE_CHECKING:
     from service.config.settings import Settings
-    from service.importing import ImportReport
+    from service.importing import Chosen, ImportReport, Rejections
     from service.moving.lines import Header
     from service.moving.restoring import Compared
 
@@ -20,32 +23,64 @@ _SAY_EVERY_S = 2.0
 _FIRST_LOOK = 4096
 """Bytes of the beginning that tell an archive from executions."""
 
-_LONG_HELP = """FILE is one of two things, which its first line tells. Executions, one JSON object
-a line, are recorded in the running service at --service, as if agents sent them. An archive made by
-`aftercall export` goes, whole, into the empty store that the settings name (--data-dir, or
-AFTERCALL_MONGO_URI), while no service runs on it; what was interrupted goes on when it is run
-again. Either may be packed by gzip or zstd."""
+_LONG_HELP = """FILE is told by how it begins, unless --format says what it is. Calls are recorded
+in the running service at --service, as if agents sent them: executions, one JSON object a line;
+OTLP traces as JSON; transcripts of OpenAI's APIs; logs of MCP Inspector, of taps and of desktop
+clients. An archive made by `aftercall export` goes, whole, into the empty store that the settings
+name (--data-dir, or AFTERCALL_MONGO_URI), while no service runs on it; what was interrupted goes on
+when it is run again. All may be packed by gzip or zstd. Importing a file twice records nothing
+twice."""
 
 
 class ImportCommand:
-    """Sends executions from a file to the service, or restores an archive."""
+    """Sends calls from a file to the service, or restores an archive."""
 
     name = "import"
-    help = "record executions from a file in a running service, or restore an `aftercall export`"
+    help = "record calls from a file in a running service, or restore an `aftercall export`"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """The file, the service and the store."""
         parser.description = _LONG_HELP
         parser.add_argument("file", metavar="FILE", help="what to import; - reads stdin")
+        parser.add_argument(
+            "--format",
+            choices=("auto", "executions", "otlp", "openai", "mcp"),
+            default="auto",
+            help="what FILE is; auto (the default) looks at how it begins",
+        )
         add_service(parser)
         parser.add_argument(
             "--dry-run", action="store_true", help="only check the file; nothing is sent or stored"
+        )
+        parser.add_argument(
+            "--report",
+            type=Path,
+            metavar="REPORT",
+            help="write all that could not be read there, as JSON lines with where and reason",
+        )
+        said = parser.add_argument_group("for transcripts and MCP logs")
+        said.add_argument("--agent", metavar="NAME", help="who made the calls, whatever FILE says")
+        said.add_argument(
+            "--at",
+            type=_moment,
+            metavar="TIME",
+            help="when calls were made that have no time in FILE, such as 2026-02-20T14:30:00Z; "
+            "if left out, when FILE was last changed",
+        )
+        said.add_argument(
+            "--error-prefix",
+            action="append",
+            default=[],
+            type=_prefix,
+            metavar="TEXT",
+            help="results in transcripts that begin so are failures, such as 'Error:'; may be "
+            "given several times. Without it only structured errors are",
         )
         add_data_dir(parser)
         add_logging(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        """Import the file; 0 when all was taken, 1 when a line was rejected.
+        """Import the file; 0 when all was taken, 1 when something was rejected.
 
         Raises:
             AftercallError: the file cannot be read, or the service or store does not take it.
@@ -54,39 +89,110 @@ class ImportCommand:
         from service.moving.packing import unpacked
 
         with unpacked(args.file) as stream:
-            if is_archive(stream.peek(_FIRST_LOOK)):
+            if args.format == "auto" and is_archive(stream.peek(_FIRST_LOOK)):
                 return _import_archive(args, stream)
-            return _import_executions(args, stream)
+            return _import_calls(args, stream)
 
 
-def _import_executions(args: argparse.Namespace, stream: io.BufferedReader) -> int:
+def _moment(text: str) -> datetime:
+    from ingest.formats.placed import moment
+
+    found = moment(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time, such as 2026-02-20T14:30:00Z")
+    return found
+
+
+def _prefix(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("every result begins with nothing: give a text")
+    return text.lstrip()
+
+
+def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     from aftercall.client import Client
     from aftercall.redaction import Redactor
-    from service.importing import Importer, ImportReport
+    from ingest.formats.placed import Given
+    from service.importing import Importer, ImportReport, Rejections, begun, choose, read
 
+    wanted = None if args.format == "auto" else args.format
+    beginning, whole = begun(stream, lambda head: choose(head, None).was_told)
+    chosen = choose(beginning, wanted)
+    if chosen.format != "executions":
+        say(f"reading {args.file} as {_TITLES[chosen.format]}")
+    if chosen.format == "openai" and not args.error_prefix:
+        say("transcripts have no flag for failures; say how those begin with --error-prefix")
+    given = Given(
+        at=args.at or _last_changed(args.file),
+        agent=args.agent or None,
+        error_prefixes=tuple(args.error_prefix),
+    )
     said = time.monotonic()
 
     def progress(report: "ImportReport") -> None:
         nonlocal said
         if (now := time.monotonic()) - said >= _SAY_EVERY_S:
             said = now
-            say(f"{report.lines:,} lines")
+            say(f"{report.calls:,} calls")
 
     report = ImportReport()
     with ExitStack() as stack:
         # Whatever happens, the last line says what was taken: importing again is harmless.
         stack.callback(_print, report, dry_run=args.dry_run)
+        rejections = Rejections(say, _opened(args.report, args.file, stack))
+        stack.callback(_finish, rejections, report, chosen)
         client = None
         if not args.dry_run:
             client = stack.enter_context(Client(service_url(args), retries=5))
         Importer(
             client=client,
             redactor=Redactor(),
-            report=report,
-            on_reject=lambda number, message: say(f"line {number}: {message}"),
+            rejections=rejections,
             on_progress=progress,
-        ).run(stream)
+            ids_by_content=chosen.ids_by_content,
+            report=report,
+        ).run(read(whole, chosen, given))
     return 1 if report.rejected else 0
+
+
+_TITLES = {
+    "otlp": "OTLP traces",
+    "openai": "transcripts of OpenAI's APIs",
+    "mcp": "a log of MCP messages",
+}
+
+
+def _last_changed(name: str) -> datetime:
+    from service.moving.packing import STDIO
+
+    if name == STDIO:
+        return datetime.now(UTC)
+    return datetime.fromtimestamp(Path(name).stat().st_mtime, UTC)
+
+
+def _opened(report: Path | None, read: str, stack: ExitStack) -> TextIO | None:
+    from aftercall.errors import AftercallError
+
+    if report is None:
+        return None
+    if report.exists() and Path(read).exists() and report.samefile(read):
+        raise AftercallError(f"{report} is what is imported: name another file for the report")
+    try:
+        descriptor = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise AftercallError(f"cannot write {report}: {error.strerror or error}") from error
+    return stack.enter_context(os.fdopen(descriptor, "w", encoding="utf-8"))
+
+
+def _finish(rejections: "Rejections", report: "ImportReport", chosen: "Chosen") -> None:
+    rejections.finish()
+    for line in report.by_tool():
+        say(line)
+    if report.rejected and not chosen.was_told and not report.accepted + report.duplicates:
+        say(
+            "nothing in the file could be read as executions: if it is something else, say so with "
+            "--format (see --help)"
+        )
 
 
 def _print(report: "ImportReport", *, dry_run: bool) -> None:

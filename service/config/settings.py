@@ -311,8 +311,41 @@ class LimitSettings(Section):
         ge=1024,
         description="Bytes of request bodies held at a time; beyond it callers are told to wait.",
     )
+    unpacked_bytes: int = Field(
+        default=32 * _MIB,
+        ge=1024,
+        le=1024 * _MIB,
+        description="Largest body after unpacking, where packed ones are taken (`/v1/traces`).",
+    )
     body_timeout_s: float = Field(
         default=30.0, gt=0, le=3600, description="Seconds in which a request body has to arrive."
+    )
+
+
+class MetricsSettings(Section):
+    """The page of `/metrics`."""
+
+    tools: int = Field(
+        default=200,
+        ge=0,
+        le=100_000,
+        description="Tools with a label of their own in the metrics; all further ones are `other`.",
+    )
+
+
+class TracingSettings(Section):
+    """The service's own spans, out (extra `otel`)."""
+
+    url: BaseUrl | None = Field(
+        default=None,
+        description="Where the service sends spans of its own work, by OTLP over HTTP, such as "
+        "`http://collector:4318/v1/traces`; none unless set.",
+    )
+    sampled_share: float = Field(
+        default=1.0,
+        ge=0.0,
+        le=1.0,
+        description="Share of the traces begun here that are sent; a caller's choice is followed.",
     )
 
 
@@ -345,6 +378,8 @@ class Settings(BaseModel):
     boundaries: BoundarySettings = Field(default_factory=BoundarySettings)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
+    metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    tracing: TracingSettings = Field(default_factory=TracingSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     def with_values(self, **sections: Mapping[str, object]) -> Self:

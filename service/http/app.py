@@ -8,7 +8,9 @@ from service.http.docs_page import render_docs
 from service.http.errors import install_error_handlers
 from service.http.host_guard import HostGuard, hosts_to_answer
 from service.http.limits import BodyLimits
+from service.http.mcp_endpoint import install_mcp
 from service.http.openapi import install_openapi
+from service.http.otlp_errors import OtlpErrors
 from service.http.path_guard import PathGuard
 from service.http.request_log import RequestLog
 from service.http.routes import (
@@ -18,6 +20,7 @@ from service.http.routes import (
     failures,
     finding,
     known_tools,
+    metrics,
     namespaces,
     patterns,
     promotions,
@@ -28,8 +31,11 @@ from service.http.routes import (
     suggest,
     tool_health,
     tools,
+    traces,
 )
 from service.lifecycle import Lifecycle
+from service.metrics.page import MetricsPage
+from service.metrics.requests import RequestMetrics
 from service.version import VERSION
 
 _DESCRIPTION = (
@@ -65,14 +71,18 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
         },
     )
     app.state.lifecycle = lifecycle
+    app.state.limits = settings.limits
+    requests = RequestMetrics()
+    app.state.metrics_page = MetricsPage(requests, lifecycle)
     install_error_handlers(app)
     # Ids and namespaces may hold slashes, so what is longer comes before what would take it whole.
     for room in (
         executions, suggest, similar, finding, failures, tool_health, tools, namespaces, promotions,
         status, corrections, recommendations, known_tools, boundaries,
-        patterns, stats,
+        patterns, stats, metrics, traces,
     ):  # fmt: skip
         app.include_router(room.router)
+    install_mcp(app, settings)
     install_openapi(app)
 
     @app.get("/docs", include_in_schema=False)
@@ -84,5 +94,6 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     app.add_middleware(BodyLimits, limits=settings.limits)
     hosts = hosts_to_answer(settings.server.host, settings.server.allowed_hosts)
     app.add_middleware(HostGuard, hosts=hosts)
-    app.add_middleware(RequestLog)
+    app.add_middleware(RequestLog, on_request=requests.observe)
+    app.add_middleware(OtlpErrors)
     return app

@@ -115,8 +115,11 @@ def _unavailable(
 ) -> Callable[[Request, Exception], ProblemError]:
     """The log gets the room's own words, which name files; the caller gets `message`."""
 
-    def to_problem(_: Request, error: Exception) -> ProblemError:
+    def to_problem(request: Request, error: Exception) -> ProblemError:
         log_event(logger, code, level="error", reason=str(error), error=error)
+        services = request.app.state.lifecycle.services
+        if services is not None and isinstance(error, StoreError):  # others count where they arise
+            services.metrics.failed("log", error)
         return UnavailableError(code, message, retry_after_s=retry_after_s)
 
     return to_problem

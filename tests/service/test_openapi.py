@@ -41,6 +41,8 @@ CONTRACT = {
     ("get", "/known-tools"),
     ("get", "/patterns"),
     ("get", "/stats/usage"),
+    ("get", "/metrics"),
+    ("post", "/v1/traces"),
     ("get", "/healthz"),
     ("get", "/readyz"),
 }

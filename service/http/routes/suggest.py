@@ -31,6 +31,7 @@ async def suggest(
     """
     question = await read_model(request, SuggestRequest, services.parsers)
     response = await services.suggester.suggest(workspace, question)
+    services.metrics.answered(response)
     count(request, suggestions=len(response.suggestions))
     return answer(response)
 
@@ -51,7 +52,7 @@ async def report_outcome(
 ) -> Response:
     """An execution recorded with `suggestionId` says the same; saying it twice changes nothing."""
     report = await read_model(request, OutcomeReport, services.parsers)
-    await record_outcome(
+    is_new = await record_outcome(
         workspace,
         suggestion_id,
         report,
@@ -59,4 +60,6 @@ async def report_outcome(
         suggester=services.suggester,
         on_stored=services.indexer.wake,
     )
+    if is_new:
+        services.metrics.reported(report.outcome)
     return Response(status_code=204)

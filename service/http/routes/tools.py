@@ -45,7 +45,9 @@ async def put_tool(
     `version` is up to three numbers, as in `1.2.0`. `evolvedFrom` must not lead back to the tool.
     """
     spec = await read_model(request, ToolSpec, services.parsers)
-    return answer(await services.tools.put(workspace, tool_id, spec))
+    tool = await services.tools.put(workspace, tool_id, spec)
+    services.metrics.tools.promise(tool.name, server_name=tool.server_name)
+    return answer(tool)
 
 
 @router.get(

@@ -1,0 +1,215 @@
+"""How long a scrape of `/metrics` takes once very many tools were seen, and what it costs.
+
+    python bench/metrics.py [--tools 10000] [--scrapes 100] [--json FILE]
+
+The real service in this process with a real server, asked over HTTP on loopback as Prometheus does:
+OpenMetrics, packed; and `plain`, for who scrapes without packing. Calls of so many tools are
+counted, each three times at first, with the default bound of labels and with one as large as the
+number of tools; `moving` calls every tool between two scrapes, so that no line can be kept from the
+page before. Also what counting a call costs, and the memory of the labels.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import logging
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psutil
+import uvicorn
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
+
+from bench.service import say  # noqa: E402  # needs the line above
+from service.config.settings import (  # noqa: E402  # as above
+    DataSettings,
+    EmbeddingSettings,
+    MetricsSettings,
+    Settings,
+)
+from service.container import Services, open_services  # noqa: E402  # as above
+from service.garbage import settle_memory  # noqa: E402  # as above
+from service.http.app import create_app  # noqa: E402  # as above
+from service.http.malformed_http import ContractHttpProtocol  # noqa: E402  # as above
+from service.lifecycle import Lifecycle  # noqa: E402  # as above
+from service.server import bind, loop_factory, url_of  # noqa: E402  # as above
+
+MOST_MS = 20.0
+CALLS_EACH = 3
+WARM_UP = 3
+_MIB = 1024 * 1024
+_PROMETHEUS = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8"
+
+Json = dict[str, Any]
+
+
+@contextmanager
+def serving(folder: Path, labels: int) -> Iterator[tuple[Services, str]]:
+    """A service with so many labels, and its address; it runs on a thread of its own."""
+    settings = Settings(
+        data=DataSettings(dir=folder / "data"),
+        embedding=EmbeddingSettings(model="hashing", cache_dir=folder / "models"),
+        metrics=MetricsSettings(tools=labels),
+    )
+    lifecycle, listener, opened = Lifecycle(), bind("127.0.0.1", 0), threading.Event()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(settings, lifecycle), http=ContractHttpProtocol, ws="none", lifespan="off",
+            access_log=False, log_config=None,
+        )
+    )  # fmt: skip
+
+    async def serve() -> None:
+        async with open_services(settings) as services:
+            lifecycle.services = services
+            settle_memory()  # as `aftercall serve` does
+            opened.set()
+            await server.serve(sockets=[listener])
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(serve())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        opened.wait(60)
+        assert lifecycle.services is not None
+        yield lifecycle.services, url_of(listener)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+def resident_mib() -> float:
+    """Memory of this process after a collection."""
+    gc.collect()
+    return float(psutil.Process().memory_info().rss / _MIB)
+
+
+def call_all(services: Services, tools: int, latency_ms: float = 12.5) -> float:
+    """Count a call of every tool; microseconds for each."""
+    started = time.perf_counter()
+    for number in range(tools):
+        services.metrics.tools.observe(
+            f"tool_{number}", "ok", latency_ms, server_name=f"server_{number % 40}"
+        )
+    return (time.perf_counter() - started) / tools * 1e6
+
+
+def scrape_ms(
+    client: httpx2.Client,
+    services: Services,
+    tools: int,
+    scrapes: int,
+    *,
+    packed: bool,
+    moving: bool,
+) -> Json:
+    """Median, 95th percentile and largest time of a scrape, to its last byte; and its size.
+
+    The bytes are read as they come: unpacking is the scraper's work.
+    """
+    headers = {"accept": _PROMETHEUS, "accept-encoding": "gzip" if packed else "identity"}
+    times, size = [], 0
+    for _ in range(scrapes + WARM_UP):
+        if moving:
+            call_all(services, tools)
+        started = time.perf_counter()
+        with client.stream("GET", "/metrics", headers=headers) as response:
+            size = sum(len(part) for part in response.iter_raw())
+        times.append((time.perf_counter() - started) * 1000)
+        assert response.status_code == 200
+    times = times[WARM_UP:]
+    return {
+        "median": statistics.median(times), "p95": statistics.quantiles(times, n=20)[-1],
+        "max": max(times), "bytes": size,
+    }  # fmt: skip
+
+
+def measure(folder: Path, tools: int, labels: int, scrapes: int) -> Json:
+    """All figures of one bound of labels."""
+    with (
+        serving(folder, labels) as (services, url),
+        httpx2.Client(base_url=url, timeout=60) as asks,
+    ):
+        before = resident_mib()
+        cost = [call_all(services, tools) for _ in range(CALLS_EACH)]
+        counted = resident_mib()
+        given = services.metrics.tools.labels
+        ways = {
+            f"{'moving' if moving else 'still'}, {'packed' if packed else 'plain'}": scrape_ms(
+                asks, services, tools, scrapes, packed=packed, moving=moving
+            )
+            for moving in (False, True)
+            for packed in (True, False)
+        }
+        after = resident_mib()
+    return {
+        "labels": labels, "given": given, "observe_us": statistics.median(cost),
+        "counted_mib": counted - before, "scraped_mib": after - before, "ms": ways,
+    }  # fmt: skip
+
+
+def run(tools: int, scrapes: int) -> Json:
+    """All figures; progress on stderr."""
+    logging.disable(logging.INFO)
+    figures: Json = {"tools": tools, "scrapes": scrapes, "bounds": []}
+    for labels in dict.fromkeys((MetricsSettings().tools, tools)):
+        say(f"{tools:,} tools, {labels:,} labels")
+        with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as name:
+            figures["bounds"].append(measure(Path(name), tools, labels, scrapes))
+    return figures
+
+
+def table(figures: Json) -> str:
+    """As Markdown."""
+    lines = [
+        f"{figures['tools']:,} tools seen; median of {figures['scrapes']} scrapes over HTTP, "
+        f"asked: under {MOST_MS:.0f} ms.",
+        "",
+        "| labels | given | page | median | p95 | size |",
+        "|---|---|---|---|---|---|",
+    ]
+    for bound in figures["bounds"]:
+        lines += [
+            f"| {bound['labels']:,} | {bound['given']:,} | {way} | {each['median']:.1f} ms | "
+            f"{each['p95']:.1f} ms | {each['bytes'] / 1000:,.0f} kB |"
+            for way, each in bound["ms"].items()
+        ]
+    lines.append("")
+    lines += [
+        f"{bound['labels']:,} labels: {bound['observe_us']:.1f} µs to count a call, "
+        f"{bound['counted_mib']:.1f} MiB once counted, {bound['scraped_mib']:.1f} MiB once scraped."
+        for bound in figures["bounds"]
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tools", type=int, default=10_000)
+    parser.add_argument("--scrapes", type=int, default=100)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    args = parser.parse_args()
+    figures = run(args.tools, args.scrapes)
+    print(table(figures))
+    if args.json:
+        args.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,328 @@
+"""Logs of MCP: requests `tools/call` and their responses, matched, as executions. Pure.
+
+Requests and responses belong together by their id, within one session of one server. What a session
+says of itself is kept: the server's name (`initialize`), the client's, the tools' input schemas
+(`tools/list`), which later calls carry. Results with `isError` and JSON-RPC errors are failures.
+
+- Calls without an answer are told of and not recorded: at the end, when their id is used again,
+  when the session begins anew, when they are cancelled, and when too many are open.
+- Notifications, progress and other requests are passed over.
+- The id of an execution is made of the call, its answer, and its session, which is the one that the
+  log names or else made of how it begins. So a log that has grown gives the same ids. Two sessions
+  without times that say exactly the same count once.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from aftercall.bounded import bounded_text
+from aftercall.json_values import InvalidJsonValueError, JsonObject, JsonValue, canonical_json
+from aftercall.json_values import check_json_object as checked
+from ingest.formats.answers import Answer, failure_in_rpc, mcp_answer
+from ingest.formats.mcp_messages_wrapped import Message
+from ingest.formats.placed import (
+    MAX_CONTEXT_CHARS,
+    Given,
+    Placed,
+    digest,
+    first_name,
+    name_of,
+    placed_execution,
+    stable_id,
+    unreadable,
+)
+
+_MAX_CHANNELS = 100
+_MAX_OPEN = 1000
+_MAX_OPEN_BYTES = 256 * 1024 * 1024
+_MAX_SCHEMAS = 2000
+_MAX_SCHEMA_CHARS = 256 * 1024
+_MAX_SEEN = 100_000
+
+_CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+"""In the `_meta` of a request, from protocol 2026-07-28 on, which has no `initialize`."""
+
+_BEGINS = frozenset({"initialize", "server/discover"})
+_OF_SERVERS = frozenset({"sampling/createMessage", "roots/list", "elicitation/create"})
+"""Requests that only a server sends; their ids are numbered apart from the client's."""
+
+_NEVER = "the call has no answer in the log, so nobody knows what became of it"
+_NEW_SESSION = "the call had no answer when a new session began"
+_ID_AGAIN = "the call had no answer when its id was used again"
+_CANCELLED = "the call was cancelled before its answer"
+_TOO_MANY = f"the call had no answer while {_MAX_OPEN:,} others were open"
+_NO_CALL = "answers a call that is not in the log; does its beginning lie in an older file?"
+_NO_OUTCOME = "is answered by a question or a task, which is neither success nor failure"
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A request of the client that waits for its response."""
+
+    message: Message
+    method: str
+    schemas: dict[str, JsonObject]
+
+
+@dataclass(slots=True)
+class _Channel:
+    """One server's messages; a session of it at a time."""
+
+    label: str | None
+    named_session: str | None
+    server: str | None = None
+    client: str | None = None
+    beginning: str = ""
+    session: str | None = None
+    calls: int = 0
+    schemas: dict[str, JsonObject] = field(default_factory=dict)
+    open: OrderedDict[tuple[str, object], _Open] = field(default_factory=OrderedDict)
+    of_server: OrderedDict[tuple[str, object], None] = field(default_factory=OrderedDict)
+
+
+@dataclass(slots=True)
+class McpLog:
+    """Takes the messages of a log in their order; bounded, whatever the log's length."""
+
+    given: Given
+    _channels: OrderedDict[tuple[str | None, str | None], _Channel] = field(
+        default_factory=OrderedDict
+    )
+    _open_bytes: int = 0
+    _seen: Counter[str] = field(default_factory=Counter)
+
+    def feed(self, message: Message) -> Iterator[Placed]:
+        """What the log tells with this message."""
+        key = (message.server, message.session)
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = self._channels[key] = _Channel(message.server, message.session)
+            if len(self._channels) > _MAX_CHANNELS:
+                _, oldest = self._channels.popitem(last=False)
+                yield from self._close(oldest, _TOO_MANY)
+        self._channels.move_to_end(key)
+        if isinstance(message.body.get("method"), str):
+            yield from self._request(channel, message)
+        else:
+            yield from self._response(channel, message)
+
+    def finish(self) -> Iterator[Placed]:
+        """What is open at the end of the log."""
+        for channel in self._channels.values():
+            yield from self._close(channel, _NEVER)
+
+    def _request(self, channel: _Channel, message: Message) -> Iterator[Placed]:
+        method, params = message.body["method"], _object(message.body.get("params"))
+        if message.origin == "server" or method in _OF_SERVERS:
+            if "id" in message.body:
+                channel.of_server[_id(message.body["id"])] = None
+                if len(channel.of_server) > _MAX_OPEN:
+                    channel.of_server.popitem(last=False)
+            return
+        if method == "notifications/cancelled":
+            yield from self._drop(channel, _id(params.get("requestId")), _CANCELLED)
+        if method == "initialize":
+            yield from self._close(channel, _NEW_SESSION)
+            self._begin(channel, message, params)
+        if "id" not in message.body and message.answer is None:
+            if method == "tools/call":
+                yield unreadable(message.where, _NEVER)
+            return  # a notification
+        opened = _Open(message, method, channel.schemas)
+        if message.answer is not None:
+            yield from self._matched(channel, opened, message.answer, message.took_ms)
+            return
+        key = _id(message.body["id"])
+        yield from self._drop(channel, key, _ID_AGAIN)
+        channel.open[key] = opened
+        self._open_bytes += message.size
+        while channel.open and (
+            len(channel.open) > _MAX_OPEN or self._open_bytes > _MAX_OPEN_BYTES
+        ):
+            yield from self._drop(channel, next(iter(channel.open)), _TOO_MANY)
+
+    def _begin(self, channel: _Channel, message: Message, params: JsonObject) -> None:
+        channel.client = first_name(_object(params.get("clientInfo")), "name")
+        channel.server = None
+        channel.beginning = digest([_text_of(message.at), params])
+        channel.session, channel.calls = None, 0
+        channel.schemas = {}
+
+    def _response(self, channel: _Channel, message: Message) -> Iterator[Placed]:
+        key = _id(message.body.get("id"))
+        opened = channel.open.get(key)
+        if message.origin == "client" or (
+            key in channel.of_server and (opened is None or not _is_fit(opened, message.body))
+        ):
+            channel.of_server.pop(key, None)
+            return
+        if opened is None:
+            if _is_call_result(message.body.get("result")):
+                yield unreadable(message.where, _NO_CALL)
+            return
+        self._forget(channel, key)
+        took = None
+        if message.at is not None and opened.message.at is not None:
+            took = max((message.at - opened.message.at).total_seconds() * 1000, 0.0)
+        yield from self._matched(channel, opened, message.body, took)
+
+    def _matched(
+        self, channel: _Channel, opened: _Open, answer: dict[str, Any], took_ms: float | None
+    ) -> Iterator[Placed]:
+        result = _object(answer.get("result"))
+        if opened.method == "tools/call":
+            yield from self._call(channel, opened, answer, took_ms)
+        elif opened.method == "tools/list":
+            _learn_schemas(opened.schemas, result.get("tools"))
+        elif opened.method in _BEGINS:
+            server = first_name(_object(result.get("serverInfo")), "name")
+            channel.server = server or channel.server
+
+    def _call(
+        self, channel: _Channel, opened: _Open, answer: dict[str, Any], took_ms: float | None
+    ) -> Iterator[Placed]:
+        message = opened.message
+        params = _object(message.body.get("params"))
+        tool, told = params.get("name"), params.get("arguments")
+        if not isinstance(tool, str) or not tool:
+            yield unreadable(message.where, "the call names no tool")
+            return
+        try:
+            arguments = checked({} if told is None else told)
+        except InvalidJsonValueError as error:
+            yield unreadable(message.where, f"the call's arguments cannot be stored: {error}")
+            return
+        read = _read(answer)
+        if read is None:
+            yield unreadable(message.where, _NO_OUTCOME)
+            return
+        yield self._execution(channel, opened, (tool, arguments), read, took_ms)
+
+    def _execution(
+        self,
+        channel: _Channel,
+        opened: _Open,
+        call: tuple[str, JsonObject],
+        read: Answer,
+        took_ms: float | None,
+    ) -> Placed:
+        message, (tool, arguments) = opened.message, call
+        meta = _object(_object(message.body.get("params")).get("_meta"))
+        sequence, channel.calls = channel.calls, channel.calls + 1
+        time, rpc_id = _text_of(message.at), _text_of(message.body.get("id"))
+        if channel.session is None:
+            first: list[JsonValue] = [
+                channel.label,
+                channel.beginning,
+                rpc_id,
+                tool,
+                arguments,
+                time,
+            ]
+            channel.session = channel.named_session or f"mcp-{digest(first)[:32]}"
+        session = name_of(meta.get("aftercall/session")) or channel.session
+        fields = read.fields()
+        said = read.error.model_dump(mode="json") if read.error else [read.result, read.status]
+        content = digest([session, rpc_id, tool, arguments, time, fields["outcome"], said])
+        context = meta.get("aftercall/context")
+        return placed_execution(
+            message.where,
+            execution_id=stable_id(content, self._nth(content)),
+            timestamp=message.at or self.given.at + timedelta(milliseconds=sequence),
+            agent=self.given.agent
+            or name_of(meta.get("aftercall/agent"))
+            or first_name(_object(meta.get(_CLIENT_INFO)), "name")
+            or channel.client
+            or "unknown",
+            server_name=channel.server or name_of(channel.label),
+            tool_name=tool,
+            parameters=arguments,
+            context=bounded_text(context, MAX_CONTEXT_CHARS) if isinstance(context, str) else None,
+            duration_ms=took_ms or 0.0,
+            session_id=session,
+            sequence=sequence,
+            input_schema=opened.schemas.get(tool),
+            **fields,
+        )
+
+    def _nth(self, content: str) -> int:
+        """How often just this was read before: the same call may be made twice, without ids."""
+        if len(self._seen) >= _MAX_SEEN:
+            self._seen.clear()
+        self._seen[content] += 1
+        return self._seen[content]
+
+    def _close(self, channel: _Channel, why: str) -> Iterator[Placed]:
+        for key in list(channel.open):
+            yield from self._drop(channel, key, why)
+        channel.of_server.clear()
+
+    def _drop(self, channel: _Channel, key: tuple[str, object], why: str) -> Iterator[Placed]:
+        opened = self._forget(channel, key)
+        if opened is not None and opened.method == "tools/call":
+            yield unreadable(opened.message.where, why)
+
+    def _forget(self, channel: _Channel, key: tuple[str, object]) -> _Open | None:
+        opened = channel.open.pop(key, None)
+        if opened is not None:
+            self._open_bytes -= opened.message.size
+        return opened
+
+
+def _read(answer: dict[str, Any]) -> Answer | None:
+    error = answer.get("error")
+    if error is not None:
+        return failure_in_rpc(error)
+    result = answer.get("result")
+    if not _is_call_result(result):
+        return None
+    assert isinstance(result, dict)  # noqa: S101  # _is_call_result has just shown it
+    return mcp_answer(result)
+
+
+def _is_call_result(result: object) -> bool:
+    """Whether it is the result of a call: it has content; a question or a task has none."""
+    return isinstance(result, dict) and (
+        isinstance(result.get("content"), list)
+        or result.get("structuredContent") is not None
+        or result.get("isError") is True
+    )
+
+
+def _is_fit(opened: _Open, body: dict[str, Any]) -> bool:
+    """Whether a response may be the one to a request, where the server's ids are the same."""
+    return opened.method != "tools/call" or "error" in body or _is_call_result(body.get("result"))
+
+
+def _learn_schemas(schemas: dict[str, JsonObject], tools: object) -> None:
+    for tool in tools if isinstance(tools, list) else ():
+        told = _object(tool)
+        name, schema = told.get("name"), told.get("inputSchema")
+        if not isinstance(name, str) or not isinstance(schema, dict):
+            continue
+        if name not in schemas and len(schemas) >= _MAX_SCHEMAS:
+            return
+        try:
+            clean = checked(schema)
+        except InvalidJsonValueError:
+            continue  # what cannot be stored is no schema; the calls are read without it
+        if len(canonical_json(clean)) <= _MAX_SCHEMA_CHARS:
+            schemas[name] = clean
+
+
+def _id(value: object) -> tuple[str, object]:
+    """A key for an id: `1` and `"1"` are two."""
+    return (type(value).__name__, value if isinstance(value, str | int | float) else None)
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text_of(value: object) -> str | None:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return None if value is None else f"{type(value).__name__} {value}"

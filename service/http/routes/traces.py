@@ -1,0 +1,226 @@
+"""OTLP in: spans of tool calls, as every OpenTelemetry exporter sends them over HTTP."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from fastapi import APIRouter, Request, Response
+
+from aftercall.wire import Execution
+from ingest.formats.otlp import Located, OtlpError, TooManySpansError, steps_json, steps_protobuf
+from ingest.formats.otlp.answers import success_json, success_protobuf
+from ingest.formats.otlp.reading import Steps
+from ingest.formats.otlp.span import Place, where
+from ingest.formats.reading import Unreadable
+from service.container import Services
+from service.http import otlp_examples
+from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.json_body import TooDeep, parse_json
+from service.http.openapi import answers
+from service.http.otlp_errors import PATH, PROTOBUF, media_type
+from service.http.problems import (
+    MalformedJsonError,
+    ProblemError,
+    TooLargeError,
+    safe_message,
+)
+from service.http.request_log import count
+from service.http.unpacking import gunzip, read_packed_body
+
+ResultT = TypeVar("ResultT")
+
+router = APIRouter(tags=["recording"])
+
+_JSON = "application/json"
+
+_BATCH = 512
+"""Executions that become durable at a time: as many as exporters send at once, so that these cost
+one commit. Between two batches other requests have their turn."""
+
+_PIECE = 128
+"""Executions that are read at a time, some 5 ms, before the event loop has its turn."""
+
+_INLINE_BYTES = 16 * 1024
+"""Bodies up to this size, some ten spans, are read on the event loop: a millisecond."""
+
+_AT_A_TIME = 2
+"""Requests that are unpacked at a time: while one is stored, the next one is read. Each may hold as
+much as `limits.unpacked_bytes`, many times what came, so it cannot be as many as may come."""
+
+_MAX_JSON_CONTAINERS = 500_000
+_MAX_JSON_MEMBERS = 2_000_000
+"""Brackets and commas in a JSON body. An object of two bytes takes 64 to 240 in memory, a number of
+four 32; 10,000 spans of twenty attributes have fewer."""
+
+_MAX_REASONS = 5
+_MAX_REASON = 300
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What became of the spans of a request."""
+
+    accepted: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def reject(self, place: str, message: str) -> None:
+        self.rejected += 1
+        if len(self.reasons) < _MAX_REASONS:
+            reason = safe_message(f"{place}: {message}" if place else message)
+            self.reasons.append(reason[:_MAX_REASON])
+
+    def message(self) -> str:
+        """The first reasons, how many more there are, and the notes."""
+        more = self.rejected - len(self.reasons)
+        rest = [f"and {more:,} more"] if more > 0 else []
+        return "; ".join([*self.reasons, *rest, *self.notes])
+
+
+@router.post(
+    PATH,
+    summary="OpenTelemetry spans: every tool call among them is recorded",
+    response_class=Response,
+    responses=answers(
+        200,
+        otlp_examples.PARTIAL_SUCCESS,
+        errors=(400, 408, 413, 503),
+        own={415: otlp_examples.UNSUPPORTED},
+    ),
+    openapi_extra=otlp_examples.BODY,
+)
+async def export_traces(
+    request: Request, services: OpenServices, workspace: CurrentWorkspace
+) -> Response:
+    """OTLP over HTTP (`application/x-protobuf` or `application/json`, plain or in gzip).
+
+    Spans of the GenAI, MCP and OpenInference conventions that are calls of a tool become
+    executions; all others are taken and left out. Sending a span again is harmless. Spans that
+    cannot be read are counted in `partialSuccess`, with the first reasons.
+    """
+    encoding = media_type(request.headers)
+    if encoding not in {PROTOBUF, _JSON}:
+        # A web page can send neither to another origin without a CORS preflight, which this service
+        # never grants; what a page could send (text, forms) is refused here.
+        raise ProblemError(
+            415, "unsupported_media_type", f"send the body with Content-Type: {PROTOBUF} or {_JSON}"
+        )
+    packed, is_packed = await read_packed_body(request)
+    most = request.app.state.limits.unpacked_bytes
+    begin = partial(_begin, encoding=encoding, is_packed=is_packed, most=most)
+    aside = is_packed or len(packed) > _INLINE_BYTES
+    # What waits for its turn is packed yet.
+    async with _turns(request) if aside else nullcontext():
+        steps = await _work(partial(begin, packed), services, aside=aside)
+        outcome = await _record(steps, services, workspace, aside=aside)
+    count(
+        request,
+        accepted=outcome.accepted,
+        duplicates=outcome.duplicates,
+        rejected=outcome.rejected,
+    )
+    encode = success_protobuf if encoding == PROTOBUF else success_json
+    return Response(encode(outcome.rejected, outcome.message()), media_type=encoding)
+
+
+def _turns(request: Request) -> asyncio.Semaphore:
+    """The turns of the app's event loop."""
+    state = request.app.state
+    if not hasattr(state, "trace_turns"):
+        state.trace_turns = asyncio.Semaphore(_AT_A_TIME)
+    turns: asyncio.Semaphore = state.trace_turns
+    return turns
+
+
+async def _record(steps: Steps, services: Services, workspace: str, *, aside: bool) -> _Outcome:
+    """Read to the end, and make durable what was read, a batch at a time."""
+    outcome = _Outcome()
+    waiting: list[Located] = []
+    ended = False
+    while not ended:
+        taken, ended = await _work(partial(_take, steps), services, aside=aside)
+        waiting += taken
+        if ended or len(waiting) >= _BATCH:
+            await _store(waiting, outcome, services, workspace)
+            waiting = []
+    return outcome
+
+
+async def _work(what: Callable[[], ResultT], services: Services, *, aside: bool) -> ResultT:
+    """Do a piece of the reading; aside, on a thread, unless it is small."""
+    if not aside:
+        return what()
+    return await asyncio.get_running_loop().run_in_executor(services.parsers, what)
+
+
+async def _store(
+    located: Sequence[Located], outcome: _Outcome, services: Services, workspace: str
+) -> None:
+    """Make executions durable, and tell of the rest.
+
+    When the store fails, what was stored before stays; the exporter sends all again, and that does
+    no harm.
+    """
+    executions: list[Execution] = []
+    places: list[Place] = []
+    for each in located:
+        if isinstance(each.read, Execution):
+            executions.append(each.read)
+            places.append(each.place)
+        elif isinstance(each.read, Unreadable):
+            outcome.reject(each.read.where, each.read.message)
+        else:
+            outcome.notes.append(each.read.message)
+    for start in range(0, len(executions), _BATCH):
+        receipt = await services.intake.accept(workspace, executions[start : start + _BATCH])
+        outcome.accepted += receipt.accepted
+        outcome.duplicates += receipt.duplicates
+        for rejection in receipt.rejected:
+            outcome.reject(where(places[start + rejection.index]), rejection.message)
+
+
+def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Steps:
+    body = gunzip(packed, most) if is_packed else packed
+    if encoding == PROTOBUF:
+        return steps_protobuf(body)
+    if not body:
+        raise MalformedJsonError("the body is empty; send a JSON value")
+    if (
+        body.count(b"{") + body.count(b"[") > _MAX_JSON_CONTAINERS
+        or body.count(b",") > _MAX_JSON_MEMBERS
+    ):
+        raise TooLargeError(
+            f"more than {_MAX_JSON_CONTAINERS:,} objects and lists, or {_MAX_JSON_MEMBERS:,} "
+            f"values, in one request; nothing was stored, send fewer spans at a time, or {PROTOBUF}"
+        )
+    value = parse_json(body)
+    if isinstance(value, TooDeep):
+        raise ProblemError(400, "malformed_traces", f"the body {value.message}")
+    return steps_json(value)
+
+
+def _take(steps: Steps) -> tuple[list[Located], bool]:
+    """What comes until the next pause, at most a batch; and whether that was the end.
+
+    Raises:
+        ProblemError: 400 when the whole is no OTLP; nothing of it was given then.
+    """
+    taken: list[Located] = []
+    try:
+        for step in steps:
+            if not isinstance(step, Located):
+                return taken, False
+            taken.append(step)
+            if len(taken) == _PIECE:
+                return taken, False
+    except TooManySpansError as error:
+        raise TooLargeError(str(error)) from None
+    except OtlpError as error:
+        # The protocol wants a 400 for all that cannot be decoded.
+        raise ProblemError(400, "malformed_traces", str(error)) from None
+    return taken, True

@@ -1,0 +1,108 @@
+"""Sending what was read, batch by batch; counting what became of it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from aftercall.client import Client, endpoints
+from aftercall.errors import NotFoundError
+from aftercall.redaction import Redactor
+from ingest.formats.placed import Placed
+from ingest.formats.reading import Noted, Unreadable
+from service.importing.report import ImportReport, Rejections
+
+_BATCH_CALLS = 500
+_BATCH_BYTES = 4 * 1024 * 1024
+
+MAX_ENCODED = endpoints.MAX_BODY_BYTES - 2
+"""Bytes of one execution: what a request may carry, less the brackets of a list."""
+
+TOO_LONG = f"is longer than {MAX_ENCODED:,} bytes, which is all that one request may carry"
+
+
+class _Encoded(NamedTuple):
+    """An execution without secrets."""
+
+    where: str
+    execution_id: str
+    encoded: bytes
+
+
+@dataclass(slots=True)
+class Importer:
+    """Sends what a reader gives.
+
+    Args:
+        client: the service; None only checks.
+        redactor: masks secrets before anything leaves the process.
+        rejections: told of each piece that could not be taken.
+        on_progress: told after each batch.
+        ids_by_content: the executions' ids were made of their content. Then one that the service
+            has already, with another time or agent, is no conflict but the same call again.
+    """
+
+    client: Client | None
+    redactor: Redactor
+    rejections: Rejections
+    on_progress: Callable[[ImportReport], None]
+    ids_by_content: bool = False
+    report: ImportReport = field(default_factory=ImportReport)
+
+    def run(self, pieces: Iterable[Placed]) -> ImportReport:
+        """Send all of it.
+
+        Raises:
+            AftercallError: the service cannot be reached, or refuses for good. Importing the file
+                again is harmless: what was stored counts as duplicate.
+        """
+        batch: list[_Encoded] = []
+        size = 0
+        for where, read in pieces:
+            if isinstance(read, Noted):
+                self.rejections.note(read.message)
+                continue
+            if isinstance(read, Unreadable):
+                self._reject(read.where, read.message)
+                continue
+            # Masking and absent fields written out make it longer or shorter than it was.
+            encoded = endpoints.encode(read, self.redactor)
+            if len(encoded) > MAX_ENCODED:
+                self._reject(where, TOO_LONG)
+                continue
+            if batch and (len(batch) == _BATCH_CALLS or size + len(encoded) > _BATCH_BYTES):
+                self._send(batch)
+                batch, size = [], 0
+            if self.client is None:
+                self.report.count(read)
+            batch.append(_Encoded(where, read.execution_id, encoded))
+            size += len(encoded)
+        if batch:
+            self._send(batch)
+        return self.report
+
+    def _send(self, batch: list[_Encoded]) -> None:
+        if self.client is None:
+            self.report.accepted += len(batch)
+        else:
+            receipt = self.client.send(endpoints.record_encoded([each.encoded for each in batch]))
+            self.report.accepted += receipt.accepted
+            self.report.duplicates += receipt.duplicates
+            for rejection in receipt.rejected:
+                rejected = batch[rejection.index]
+                if self.ids_by_content and self._has(self.client, rejected.execution_id):
+                    self.report.duplicates += 1
+                else:
+                    self._reject(rejected.where, rejection.message)
+        self.on_progress(self.report)
+
+    @staticmethod
+    def _has(client: Client, execution_id: str) -> bool:
+        try:
+            client.send(endpoints.get_execution(execution_id))
+        except NotFoundError:
+            return False
+        return True
+
+    def _reject(self, where: str, message: str) -> None:
+        self.report.rejected += 1
+        self.rejections.reject(where, message)

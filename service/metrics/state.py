@@ -1,0 +1,131 @@
+"""How the stores are at the moment of a scrape: asked then, and never waited for long."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+from mongo.errors import StoreError
+from mongo.protocol import LogStore
+from mongo.records import StoreCounts
+from retrieval.index.protocol import VectorIndexError
+from service.container import Services
+from service.logs import log_event
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+WITHIN_S = 1.0
+"""What the stores have at a scrape. Prometheus gives up after 10 s, and then has nothing."""
+
+_WORKSPACES = 8
+"""Whose oldest execution is looked at; those with work, first in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    counts: StoreCounts
+    lag_s: float
+
+
+class Question(Generic[T]):
+    """Asked by many, one at a time: who does not answer is not asked again meanwhile.
+
+    Args:
+        within_s: seconds that anybody waits for the answer.
+    """
+
+    def __init__(self, within_s: float) -> None:
+        self._within_s = within_s
+        self._asking: asyncio.Task[T | None] | None = None
+
+    async def answer(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+        """What was answered; None when it was not, or not in time."""
+        task = self._asking
+        if task is None or task.done():
+            task = self._asking = asyncio.create_task(_asked(ask), name="ask for metrics")
+        await asyncio.wait({task}, timeout=self._within_s)
+        return task.result() if task.done() and not task.cancelled() else None
+
+
+async def _asked(ask: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+    try:
+        return await ask()
+    except (StoreError, VectorIndexError):
+        return None  # who is asked all the time logs nothing of it; `aftercall_store_up` tells
+    except Exception as error:  # noqa: BLE001  # the page is read when something is wrong
+        log_event(logger, "metrics could not be asked for", level="error", error=error)
+        return None
+
+
+class StateOfStores:
+    """Looks at the stores of an open service, both at the same time.
+
+    Args:
+        within_s: seconds that each of them has.
+    """
+
+    def __init__(self, within_s: float = WITHIN_S) -> None:
+        self._log = Question[_Log](within_s)
+        self._vectors = Question[int](within_s)
+
+    async def look(self, services: Services | None) -> list[Metric]:
+        """What is known within the time; what is not is left out. None while it is starting."""
+        if services is None:
+            return [_gauge("ready", "Whether calls are served.", 0.0)]
+        store, index = services.store, services.index
+        log, vectors = await asyncio.gather(
+            self._log.answer(lambda: _look_at(store)), self._vectors.answer(index.count)
+        )
+        return list(_families(services, log, vectors))
+
+
+async def _look_at(store: LogStore) -> _Log:
+    counts = await store.counts()
+    return _Log(counts, await _lag(store) if counts.pending else 0.0)
+
+
+async def _lag(store: LogStore) -> float:
+    """Seconds that the oldest execution has waited, by the clock that gave its time of arrival."""
+    oldest: list[datetime] = []
+    for workspace in (await store.queued_workspaces())[:_WORKSPACES]:
+        oldest += [each.received_at for each in await store.pending(workspace, 1)]
+    if not oldest:
+        return 0.0
+    return max(0.0, (datetime.now(UTC) - min(oldest)).total_seconds())
+
+
+def _families(services: Services, log: _Log | None, vectors: int | None) -> Iterator[Metric]:
+    learns = services.learning.problem is None
+    # As `/readyz`: who waits for a restart with another model answers meanwhile.
+    is_ready = log is not None and services.indexer.problem is None
+    yield _gauge("ready", "Whether calls are served.", float(is_ready))
+    yield _gauge("learning_up", "Whether this process can learn; 0 for a problem.", float(learns))
+    up = GaugeMetricFamily(
+        "aftercall_store_up", "Whether a store answered this scrape in time.", labels=["store"]
+    )
+    up.add_metric(["log"], float(log is not None))
+    up.add_metric(["vectors"], float(vectors is not None))
+    yield up
+    if log is not None:
+        counts = log.counts
+        yield _gauge(
+            "pending_indexing",
+            "Durable and not yet usable in answers, over all workspaces.",
+            counts.pending,
+        )
+        yield _gauge("indexing_lag_seconds", "Age of the oldest waiting execution.", log.lag_s)
+        yield _gauge("stored_executions", "Executions in the log store.", counts.executions)
+        yield _gauge("registered_tools", "Registered tools.", counts.tools)
+        yield _gauge("documents", "Documents that were learned.", counts.documents)
+    if vectors is not None:
+        yield _gauge("vectors", "Vectors in the index, the shipped corpus included.", vectors)
+
+
+def _gauge(name: str, told: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"aftercall_{name}", told, value)

@@ -1,0 +1,235 @@
+"""Traces through the gateway: `_meta` in, a span of each attempt, `_meta` out (SEP-414)."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client, FastMCP
+from opentelemetry import trace
+
+from aftercall import AsyncClient, Recorder
+from aftercall.adapters.fastmcp import ReflectionMiddleware
+from aftercall.gateway.cli import _wants_traces
+from aftercall.gateway.config import GatewayConfig
+from aftercall.gateway.server import build_gateway
+from aftercall.reflection import ReflectionPolicy
+from aftercall.tracing import TracingObserver
+from tests.gateway.contract_service import ContractService, answer, suggestion
+from tests.gateway.test_process import HELLO, answers, command, request, started
+from tests.sdk.scripted_advice import AsyncScripted, Records
+from tests.sdk.tracing_collector import Collector, Spans, id_of, parent_of, trace_of
+
+SERVER = {"command": sys.executable, "args": ["-m", "tests.gateway.meta_server"]}
+TOOL, ATTEMPT = "sent_meta", "execute_tool sent_meta"
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+META = {
+    "traceparent": f"00-{TRACE}-{PARENT}-01",
+    "tracestate": "vendor=1",
+    "baggage": "team=blue",
+}
+LOWER = suggestion({"op": "replace", "path": "/number", "value": 10, "from": 50})
+
+
+@asynccontextmanager
+async def traced_gateway(
+    service: ContractService, recorder: Recorder, errlog: Path
+) -> AsyncIterator[tuple[Client[Any], Spans]]:
+    spans = Spans()
+    with errlog.open("a") as log:
+        async with AsyncClient(service.url, retries=0) as api:
+            gateway = build_gateway(
+                GatewayConfig.from_dict({"mcpServers": {"echo": SERVER}}),
+                client=api,
+                recorder=recorder,
+                policy=ReflectionPolicy(base_backoff_s=0),
+                errlog=log,
+                observers=[TracingObserver(spans.provider)],
+            )
+            async with Client(gateway) as client:
+                yield client, spans
+
+
+@pytest.mark.real
+async def test_context_goes_through_the_gateway(
+    service: ContractService, recorder: Recorder, tmp_path: Path
+) -> None:
+    """The caller's span is the attempt's parent, and the server is sent the attempt's; once."""
+    async with traced_gateway(service, recorder, tmp_path / "log") as (client, spans):
+        result = await client.call_tool_mcp(TOOL, {}, meta=META)
+
+    (span,) = spans.ended  # FastMCP's and MCP's own spans go elsewhere, as they may hold messages
+    assert span.name == ATTEMPT
+    assert f"{trace_of(span):032x}" == TRACE
+    assert f"{parent_of(span):016x}" == PARENT
+    assert span.attributes is not None
+    assert span.attributes["aftercall.server_name"] == "echo"
+    sent = (result.structured_content or {})["meta"]
+    assert sent["traceparent"] == f"00-{TRACE}-{id_of(span):016x}-01"
+    assert sent["tracestate"] == "vendor=1"
+    assert sent["baggage"] == "team=blue"
+
+
+@pytest.mark.real
+async def test_each_attempt_sends_its_own_context(
+    service: ContractService, recorder: Recorder, tmp_path: Path
+) -> None:
+    """A repaired call of a caller without a trace: one trace, with the retry's span sent out."""
+    service.suggest = lambda _: answer(LOWER)
+    async with traced_gateway(service, recorder, tmp_path / "log") as (client, spans):
+        result = await client.call_tool_mcp(TOOL, {"number": 50})
+
+    first, second = spans.named(ATTEMPT)
+    sent = (result.structured_content or {})["meta"]
+    assert sent["traceparent"].split("-")[1:3] == [
+        f"{trace_of(first):032x}",
+        f"{id_of(second):016x}",
+    ]
+    assert len({trace_of(span) for span in spans.ended}) == 1
+    assert "must be" not in spans.text
+    assert (second.attributes or {})["aftercall.suggestion.id"] == LOWER["suggestionId"]
+
+
+async def test_a_server_of_ones_own_takes_observers() -> None:
+    """`ReflectionMiddleware(observers=...)`: what a tool traces is below its attempt."""
+    spans = Spans()
+    mcp: FastMCP[Any] = FastMCP("own")
+    mcp.add_middleware(
+        ReflectionMiddleware(
+            client=AsyncScripted(),
+            recorder=Records(),
+            server_name="own",
+            observers=[TracingObserver(spans.provider)],
+        )
+    )
+
+    @mcp.tool
+    def work() -> str:
+        with spans.tracer.start_as_current_span("inside"):
+            return f"{trace.get_current_span().get_span_context().trace_id:032x}"
+
+    async with Client(mcp) as client:
+        result = await client.call_tool_mcp("work", {}, meta=META)
+
+    attempt, inside = spans.one("execute_tool work"), spans.one("inside")
+    assert parent_of(inside) == id_of(attempt)
+    assert f"{parent_of(attempt):016x}" == PARENT
+    assert (result.structured_content or {})["result"] == TRACE
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "servers.json"
+    root = str(Path(__file__).parents[2])
+    server = {**SERVER, "cwd": root}
+    file.write_text(json.dumps({"mcpServers": {"echo": server}}))
+    return file
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+    return {key: value for key, value in os.environ.items() if key == "PATH"} | home
+
+
+@pytest.mark.real
+async def test_the_command_sends_spans_where_opentelemetrys_variables_say(
+    config: Path, service: ContractService, environment: dict[str, str]
+) -> None:
+    """Under the name they give it; standard output stays MCP's; all has arrived at the end."""
+    call = request(2, "tools/call", name=TOOL, arguments={}, _meta=META)
+    with Collector() as collector:
+        environment |= {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.base_url,
+            "OTEL_SERVICE_NAME": "my-gateway",
+        }
+        async with started(command(config, service.url), environment) as process:
+            _, called = await answers(process, HELLO, call)
+            rest, told = await process.communicate(b"")
+
+    assert (process.returncode, rest) == (0, b"")
+    assert b"span" not in told
+    (span,) = collector.spans
+    assert (span.service, span.name, span.kind) == ("my-gateway", ATTEMPT, "INTERNAL")
+    assert (span.trace_id, span.parent_id) == (TRACE, PARENT)
+    sent = called["result"]["structuredContent"]["meta"]
+    assert sent["traceparent"] == f"00-{TRACE}-{span.span_id}-01"
+
+
+@pytest.mark.real
+async def test_a_collector_that_is_away_harms_no_call(
+    config: Path, service: ContractService, environment: dict[str, str]
+) -> None:
+    """The call is answered, standard output stays MCP's, and the gateway ends in order."""
+    call = request(2, "tools/call", name=TOOL, arguments={})
+    environment |= {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1/v1/traces"}
+    async with started(command(config, service.url), environment) as process:
+        _, called = await answers(process, HELLO, call)
+        rest, told = await process.communicate(b"")
+
+    assert (process.returncode, rest) == (0, b"")
+    assert not called["result"]["isError"]
+    assert told.count(b"spans") <= 2
+
+
+_UNTRACED = """
+import sys
+from aftercall.cli import main
+code = main(sys.argv[1:])
+loaded = [name for name in sys.modules if name.startswith("opentelemetry.sdk")]
+sys.stderr.write(f"\\nexit {code} {loaded}\\n")
+"""
+
+
+@pytest.mark.real
+async def test_without_the_variables_no_sdk_is_imported(
+    config: Path, service: ContractService, environment: dict[str, str]
+) -> None:
+    """Whoever traces nothing pays nothing."""
+    words = [sys.executable, "-c", _UNTRACED, *command(config, service.url)[1:]]
+    async with started(words, environment) as process:
+        hello, _ = await answers(process, HELLO, request(2, "tools/call", name=TOOL, arguments={}))
+        _, told = await process.communicate(b"")
+    assert hello["result"]["serverInfo"]["name"] == "aftercall-gateway"
+    assert b"\nexit 0 []\n" in told
+
+
+@pytest.mark.real
+async def test_without_the_extra_the_gateway_runs_and_says_so(
+    config: Path, service: ContractService, environment: dict[str, str]
+) -> None:
+    """The variables may be meant for other programs of the same machine."""
+    source = "import sys; sys.modules['opentelemetry.sdk'] = None\n" + _UNTRACED
+    environment |= {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
+    words = [sys.executable, "-c", source, *command(config, service.url)[1:]]
+    async with started(words, environment) as process:
+        await answers(process, HELLO, request(2, "tools/call", name=TOOL, arguments={}))
+        _, told = await process.communicate(b"")
+    assert b"pip install 'aftercall[gateway,otel]'" in told
+    assert b"\nexit 0 " in told
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/v1/traces"}, True),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://c:4318/v1/metrics"}, False),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            False,
+        ),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "none"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "true"}, False),
+    ],
+)
+def test_which_variables_ask_for_spans(environ: dict[str, str], wanted: bool) -> None:
+    """A collector for traces that speaks OTLP over HTTP, and nothing that says no."""
+    assert _wants_traces(environ) is wanted

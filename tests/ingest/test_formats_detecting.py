@@ -1,0 +1,98 @@
+"""A file's format is told by how it begins."""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.formats.detecting import FORMATS, LOOK_BYTES, Look, look_at
+from tests.ingest.transcripts import HELLO, answered, call, called, result, texts, user
+
+EXECUTION = {"executionId": "x", "toolName": "t", "parameters": {"messages": [{"role": "user"}]}}
+SPANS = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": []}]}]}
+CHAT = {"model": "m", "messages": [user("hello"), called("c", "t", {}), answered("c", "x")]}
+RESPONSE = {"id": "resp_1", "object": "response", "output": [{"type": "function_call"}]}
+PAIRS = [{"request": json.dumps({"method": "tools/call"}), "response": "{}"}]
+ENTRY = {
+    "id": "1",
+    "timestamp": "2026-02-20T14:30:00Z",
+    "direction": "request",
+    "message": HELLO[0],
+}
+DESKTOP = (
+    "Using MCP server command: {\n  metadata: {\n"
+    "2026-02-20T14:30:00Z [w] [info] Message from client: " + json.dumps(HELLO[0]) + "\n"
+)
+
+VALUES: list[tuple[Any, str]] = [
+    (EXECUTION, "executions"),
+    (SPANS, "otlp"),
+    ({"resourceLogs": []}, "otlp"),
+    (CHAT, "openai"),
+    (CHAT["messages"], "openai"),
+    ([CHAT, CHAT], "openai"),
+    (RESPONSE, "openai"),
+    ([{"type": "function_call", "call_id": "c"}], "openai"),
+    ({"object": "list", "data": [{"type": "message"}]}, "openai"),
+    (HELLO[0], "mcp"),
+    (list(HELLO), "mcp"),
+    (PAIRS, "mcp"),
+    ([ENTRY], "mcp"),
+    ({"ts": 1, "payload": result(1, texts("x"))}, "mcp"),
+    ({"a": 1}, None),
+    ([], None),
+    (7, None),
+]
+
+
+@pytest.mark.parametrize(("value", "format_"), VALUES)
+def test_a_value_is_told_in_a_line_and_over_many(value: Any, format_: str | None) -> None:
+    """As the first line of many, and as one document, pretty-printed."""
+    line = json.dumps(value).encode()
+    assert look_at(line) == Look(format_, "lines")  # type: ignore[arg-type]
+    assert look_at(line + b"\n" + line + b"\n").format == format_
+    if isinstance(value, dict | list) and value:
+        for indent in (1, 2, "\t"):
+            pretty = json.dumps(value, indent=indent).encode()
+            assert look_at(b"\xef\xbb\xbf\n" + pretty) == Look(format_, "document")  # type: ignore[arg-type]
+
+
+def test_a_value_that_is_cut_off_is_told_as_far_as_it_goes() -> None:
+    """A first line, or a document, that is longer than what is looked at."""
+    long = {"model": "m", "messages": [user("é" * LOOK_BYTES)]}
+    raw = json.dumps(long, ensure_ascii=False).encode()
+    assert look_at(raw[:LOOK_BYTES]) == Look("openai", "lines")
+    assert look_at(raw[: LOOK_BYTES - 1]) == Look("openai", "lines")
+    pretty = json.dumps(long, indent=2).encode()[:LOOK_BYTES]
+    assert look_at(pretty) == Look("openai", "document")
+
+
+def test_a_damaged_first_line_hides_nothing() -> None:
+    """The next lines tell."""
+    for damaged in (b"{not json", b'{"executionId": "x', b"", b"\n\n", b"{}", b"# a comment"):
+        look = look_at(damaged + b"\n" + json.dumps(call(1, "t", {})).encode() + b"\n")
+        assert look == Look("mcp" if b"exec" not in damaged else "executions", "lines")
+
+
+def test_a_log_of_a_desktop_client_is_told_by_its_first_message() -> None:
+    """Whatever it says before."""
+    assert look_at(DESKTOP.encode()) == Look("mcp", "lines")
+    assert look_at(b"[38956] Using x\n" + DESKTOP.encode()) == Look("mcp", "lines")
+
+
+@given(beginning=st.binary(max_size=300) | st.text(alphabet='{}[]",:\n a1', max_size=60))
+def test_any_beginning_is_looked_at(beginning: bytes | str) -> None:
+    """Nothing is raised, and what shows is a format or none."""
+    raw = beginning if isinstance(beginning, bytes) else beginning.encode()
+    assert look_at(raw).format in (None, *FORMATS)
+    assert look_at(gzip.compress(raw)).shape == "lines"
+
+
+@given(cut=st.integers(0, 400))
+def test_a_beginning_of_any_length_never_shows_another_format(cut: int) -> None:
+    """It shows the right one, or none yet."""
+    for value, format_ in VALUES:
+        assert look_at(json.dumps(value).encode()[:cut]).format in (None, format_)

@@ -1,0 +1,311 @@
+"""Transcripts of OpenAI's APIs, read into executions."""
+
+import copy
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aftercall.json_values import JsonObject
+from aftercall.wire import Execution
+from ingest.formats.openai_chat import read_transcript
+from ingest.formats.placed import Given
+from tests.ingest.transcripts import AT, GIVEN, answered, called, of_transcript, user
+
+SCHEMA: JsonObject = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+
+def only(executions: list[Execution]) -> Execution:
+    assert len(executions) == 1
+    return executions[0]
+
+
+def answer_of(content: object, given_: Given = GIVEN, **more: object) -> Execution:
+    messages = [user("?"), called("c1", "t", {}), answered("c1", content, **more)]
+    return only(of_transcript({"messages": messages}, given_)[0])
+
+
+def test_calls_and_results_are_matched_by_id() -> None:
+    """Also where several calls are made at once and answered in another order."""
+    both = called("c1", "forecast", {"city": "Rome"})
+    both["tool_calls"] += called("c2", "forecast", {"city": "Oslo"})["tool_calls"]
+    executions, rest = of_transcript(
+        {
+            "id": "conv-7",
+            "model": "gpt-4o",
+            "tools": [{"type": "function", "function": {"name": "forecast", "parameters": SCHEMA}}],
+            "messages": [user("Weather?"), both, answered("c2", "snow"), answered("c1", "sun")],
+        }
+    )
+    assert not rest
+    told = {(e.parameters["city"], e.result, e.sequence) for e in executions}
+    assert told == {("Rome", "sun", 0), ("Oslo", "snow", 1)}
+    first = executions[0]
+    assert (first.agent, first.session_id, first.context) == ("gpt-4o", "conv-7", "Weather?")
+    assert first.input_schema == SCHEMA
+    assert first.outcome == "success"
+
+
+def test_the_older_form_is_matched_by_name() -> None:
+    """`function_call` and `role: function`."""
+    executions, rest = of_transcript(
+        [
+            {"role": "assistant", "function_call": {"name": "t", "arguments": '{"a": 1}'}},
+            {"role": "function", "name": "t", "content": "done"},
+        ]
+    )
+    assert not rest
+    assert (only(executions).parameters, only(executions).result) == ({"a": 1}, "done")
+
+
+def test_items_of_the_responses_api_are_matched_by_call_id() -> None:
+    """In a response with its input, and in a list with the newest first."""
+    items = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go"}]},
+        {"type": "function_call", "call_id": "c", "name": "t", "arguments": '{"a": 1}'},
+        {"type": "function_call_output", "call_id": "c", "output": "done"},
+    ]
+    whole = {"object": "response", "id": "resp_1", "created_at": 1771597800, "model": "gpt-5"}
+    in_one = only(of_transcript(whole | {"input": items[:2], "output": items[2:]})[0])
+    assert (in_one.tool_name, in_one.parameters, in_one.context) == ("t", {"a": 1}, "Go")
+    assert (in_one.timestamp, in_one.agent, in_one.session_id) == (AT, "gpt-5", "resp_1")
+    executions, rest = of_transcript({"object": "list", "data": items[::-1]})
+    assert (only(executions).result, rest) == ("done", [])
+
+
+def test_a_call_that_openai_made_on_an_mcp_server_says_itself_whether_it_failed() -> None:
+    """`mcp_call` items hold the server, the result, and the error."""
+    item = {"type": "mcp_call", "id": "m1", "name": "t", "server_label": "s", "arguments": "{}"}
+    good, bad = item | {"output": "Error: as text"}, item | {"id": "m2", "error": {"message": "no"}}
+    executions, rest = of_transcript([good, bad, item | {"id": "m3"}])
+    assert [(e.server_name, e.outcome) for e in executions] == [("s", "success"), ("s", "failure")]
+    assert executions[1].error is not None
+    assert executions[1].error.message == "no"
+    assert [where for where, _ in rest] == ["[2]"]
+
+
+def test_a_custom_tool_takes_a_text() -> None:
+    """It has no arguments; its text is kept under the name that the API gives it."""
+    told = {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom"}]}
+    told["tool_calls"][0]["custom"] = {"name": "sql", "input": "select 1"}  # type: ignore[index]
+    executions, _ = of_transcript([told, answered("c", "1")])
+    assert only(executions).parameters == {"input": "select 1"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error: nothing found",
+        "Traceback (most recent call last)",
+        '{"errors": 3, "error": null}',
+        '{"error": ""}',
+        '{"job": 5, "error": "timeout", "result": "the job failed"}',
+        '{"status": "error", "rows": []}',
+        '{"success": false, "message": "no"}',
+        '["error"]',
+        '{"error": "cut off',
+        '{"content": [{"type": "text", "text": "failed"}], "isError": false}',
+        "",
+    ],
+)
+def test_no_success_becomes_a_failure_by_its_text(said: str) -> None:
+    """What merely reads like an error, or reports on one, is a success."""
+    assert answer_of(said).outcome == "success"
+
+
+@pytest.mark.parametrize(
+    ("said", "type_", "message"),
+    [
+        ('{"error": "no such city"}', "ToolError", "no such city"),
+        ('{"error": {"type": "not_found", "message": "no", "code": 404}}', "not_found", "no"),
+        ('{"error": true, "message": "no", "status_code": 500}', "ToolError", "no"),
+        ('{"isError": true, "content": [{"type": "text", "text": "no"}]}', "ToolError", "no"),
+        ('{"isError": true, "rows": 3, "message": "no"}', "ToolError", "no"),
+        (
+            '{"status": "error", "error_type": "wrong_tool_boundary", "message": "no"}',
+            "wrong_tool_boundary",
+            "no",
+        ),
+    ],
+)
+def test_structured_errors_are_failures(said: str, type_: str, message: str) -> None:
+    """Objects that hold nothing but an error, `isError`, typed outcomes; as text or as parts."""
+    for content in (said, [{"type": "text", "text": said}], json.loads(said)):
+        error = answer_of(content).error
+        assert error is not None
+        assert (error.type, error.message) == (type_, message)
+
+
+def test_a_flag_of_the_message_makes_a_failure() -> None:
+    """As some frameworks write it beside the content."""
+    for flag in ({"status": "error"}, {"is_error": True}, {"isError": True}):
+        error = answer_of("it broke", **flag).error
+        assert error is not None
+        assert error.message == "it broke"
+
+
+def test_a_person_says_how_failures_begin() -> None:
+    """Then what begins so is a failure, and nothing else."""
+    given_ = Given(at=AT, error_prefixes=("Error:", "FAILED"))
+    assert answer_of("Error: no seats", given_).outcome == "failure"
+    assert answer_of("\n FAILED: no seats", given_).outcome == "failure"
+    assert answer_of("No Error: fine", given_).outcome == "success"
+
+
+def test_what_is_no_call_is_told_of_with_its_place() -> None:
+    """Arguments that are no object, calls without result, results without call, and junk."""
+    executions, rest = of_transcript(
+        {
+            "messages": [
+                called("c1", "t", '{"a": '),
+                answered("c1", "the framework's own complaint"),
+                called("c2", "t", "[1]"),
+                called("c3", "t", {"a": 2**70}),
+                answered("c4", "whose?"),
+                called("c5", "t", {}),
+                7,
+                {"role": "assistant", "tool_calls": ["c6", {"id": "c7", "function": {}}]},
+                called("c8", "", {}),
+                called("c9", "t" * 300, {}),
+                answered("c9", "x"),
+            ]
+        }
+    )
+    assert not executions
+    assert [where for where, _ in rest] == [
+        "messages[0].tool_calls[0]",
+        "messages[2].tool_calls[0]",
+        "messages[3].tool_calls[0]",
+        "messages[4]",
+        "messages[6]",
+        "messages[7].tool_calls[0]",
+        "messages[7].tool_calls[1]",
+        "messages[8].tool_calls[0]",
+        "messages[9].tool_calls[0]",
+        "messages[5].tool_calls[0]",
+    ]
+    assert "no JSON object" in rest[0][1]
+    assert "64 bits" in rest[2][1]
+    assert "no result" in rest[-1][1]
+
+
+def test_a_call_without_arguments_is_one_with_none() -> None:
+    """Models write an empty text for a tool without parameters."""
+    executions, rest = of_transcript([called("c", "now", ""), answered("c", "12:00")])
+    assert (only(executions).parameters, rest) == ({}, [])
+
+
+def test_an_id_that_is_used_again_is_the_latest_call() -> None:
+    """Some servers number calls anew in every message."""
+    told = [called("c", "a", {}), answered("c", "1"), called("c", "b", {}), answered("c", "2")]
+    executions, rest = of_transcript(told)
+    assert [(e.tool_name, e.result) for e in executions] == [("a", "1"), ("b", "2")]
+    assert not rest
+
+
+def test_what_is_no_conversation_says_what_would_be_one() -> None:
+    """And a single message says how a conversation is made of many."""
+    for value in (7, "x", None, {"a": 1}, [7], [{"a": 1}], [[7]]):
+        assert "is no conversation" in of_transcript(value)[1][0][1]
+    assert "jq -s" in of_transcript(user("hello"))[1][0][1]
+    assert of_transcript([]) == ([], [])
+
+
+def test_a_file_of_conversations_is_one_after_the_other() -> None:
+    """A list of lists, or of objects."""
+    one = [called("c", "t", {}), answered("c", "1")]
+    two = {"messages": [called("c", "t", {}), answered("c", "2")]}
+    executions, rest = of_transcript([one, two])
+    assert [e.result for e in executions] == ["1", "2"]
+    assert not rest
+
+
+def test_times_are_those_of_the_transcript_where_it_has_any() -> None:
+    """The message's, else the conversation's, else the one that is given; in order."""
+    told = [called("c", "t", {}), answered("c", "1"), called("d", "t", {}), answered("d", "2")]
+    stamped = copy.deepcopy(told)
+    stamped[0]["created_at"] = "2026-02-20T14:29:00Z"
+    first, second = of_transcript({"messages": stamped, "created": 1771597800})[0]
+    assert first.timestamp.isoformat() == "2026-02-20T14:29:00+00:00"
+    assert second.timestamp.isoformat() == "2026-02-20T14:30:00.001000+00:00"
+    assert [e.timestamp >= AT for e in of_transcript(told)[0]] == [True, True]
+
+
+def test_reading_again_gives_the_same_ids_and_a_longer_version_the_same_calls() -> None:
+    """So nothing counts twice, also where each request logs all that was said before."""
+    told = [user("?"), called("c", "t", {"a": 1}), answered("c", "1")]
+    longer = [*told, user("!"), called("d", "t", {"a": 2}), answered("d", "2")]
+    short, long = of_transcript(told)[0], of_transcript(longer)[0]
+    assert of_transcript(told)[0] == short
+    assert long[0] == short[0]
+    assert long[1].execution_id != long[0].execution_id
+    other = of_transcript([user("?"), called("c", "t", {"a": 1}), answered("c", "2")])[0]
+    assert other[0].execution_id != short[0].execution_id
+
+
+def test_a_person_says_who_the_agent_is() -> None:
+    """Else it is the model; else it is unknown."""
+    told = {"messages": [called("c", "t", {}), answered("c", "1")]}
+    assert only(of_transcript(told)[0]).agent == "unknown"
+    named = of_transcript(told | {"model": "gpt-4o"}, Given(at=AT, agent="ada"))[0]
+    assert only(named).agent == "ada"
+
+
+def test_long_texts_are_bounded() -> None:
+    """Context and result; the tool's parameters stay as they are."""
+    told = [user("x" * 10_000), called("c", "t", {"a": "y" * 10_000}), answered("c", "z" * 99_999)]
+    read = only(of_transcript(told)[0])
+    assert len(read.context or "") <= 4000
+    assert len(str(read.result)) <= 4000
+    assert len(str(read.parameters["a"])) == 10_000
+
+
+_KEYS = st.sampled_from(
+    re.findall(
+        r"\w+",
+        "role content tool_calls function name arguments id type call_id output messages input "
+        "tools parameters error isError created_at custom function_call tool_call_id status",
+    )
+)
+_WORDS = st.sampled_from(
+    ["assistant", "tool", "user", "function", "function_call", "function_call_output", "mcp_call"]
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | _WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_KEYS, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(value=_JSON)
+@settings(max_examples=300)
+def test_any_value_is_read_or_told_of(value: Any) -> None:
+    """Whatever stands where, nothing is raised, and it reads the same again."""
+    first = list(read_transcript(value, GIVEN))
+    assert [str(each) for each in read_transcript(value, GIVEN)] == [str(each) for each in first]
+
+
+@given(
+    mistake=st.sampled_from(["drop", "junk", "double"]),
+    at=st.integers(0, 7),
+    junk=_JSON,
+)
+def test_a_damaged_message_loses_only_the_calls_it_is_part_of(
+    mistake: str, at: int, junk: Any
+) -> None:
+    """The others are read as before."""
+    messages: list[Any] = []
+    for number in range(4):
+        messages += [called(f"c{number}", "t", {"n": number}), answered(f"c{number}", "ok")]
+    if mistake == "drop":
+        del messages[at]
+    elif mistake == "junk":
+        messages[at] = junk
+    else:
+        messages.insert(at, messages[at])
+    executions, _ = of_transcript({"messages": messages})
+    kept = {each.parameters.get("n") for each in executions}
+    assert kept >= set(range(4)) - {at // 2}

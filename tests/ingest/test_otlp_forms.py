@@ -1,0 +1,306 @@
+"""Both encodings are read as the protocol says, and what is none of them is refused in words."""
+
+import base64
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from aftercall.wire import Execution
+from ingest.formats.otlp import (
+    OtlpError,
+    TooManySpansError,
+    from_json,
+    from_protobuf,
+    read_json,
+    read_protobuf,
+    steps_protobuf,
+)
+from ingest.formats.otlp.python_text import json_of_python
+from ingest.formats.reading import Noted, Unreadable
+from tests.ingest.otlp_samples import (
+    START_NS,
+    Json,
+    exception,
+    in_protobuf,
+    request,
+    span,
+    tool_span,
+)
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"))
+    | st.binary(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=8), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(
+        st.sampled_from([
+            "resourceSpans", "scopeSpans", "spans", "attributes", "key", "value", "stringValue",
+            "arrayValue", "kvlistValue", "values", "traceId", "events", "status", "resource",
+        ]) | st.text(max_size=4),
+        inner, max_size=5,
+    ),
+    max_leaves=20,
+)  # fmt: skip
+
+WHOLE = in_protobuf(
+    request(
+        tool_span(1, status={"code": 2}, events=[exception("E", "no")]),
+        span(2, {"mcp.method.name": "tools/call", "gen_ai.tool.call.arguments": {"a": [1, {}]}}),
+        resource={"service.name": "x"},
+    )
+)
+
+
+@given(arguments=st.dictionaries(st.text(st.characters(codec="utf-8")), VALUES, max_size=4))
+def test_every_value_is_the_same_in_both_encodings(arguments: dict[str, Any]) -> None:
+    """As OpenTelemetry's own library writes protobuf."""
+    value = request(tool_span(1, more={"gen_ai.tool.call.arguments": arguments}))
+    of_json = next(from_json.spans(value))
+    of_protobuf = next(from_protobuf.spans(in_protobuf(value)))
+    assert of_json == of_protobuf
+    assert isinstance(of_json, from_json.Span)
+    assert of_json.attributes["gen_ai.tool.call.arguments"] == arguments
+
+
+@given(cut=st.integers(0, len(WHOLE) - 1))
+def test_a_message_that_is_cut_off_is_refused_or_shorter(cut: int) -> None:
+    """Never anything else; where a whole span is gone, so is its execution."""
+    try:
+        reads = list(read_protobuf(WHOLE[:cut]))
+    except OtlpError as error:
+        reads, words = [], str(error)
+    else:
+        words = "send it whole"
+    assert "send it whole" in words
+    assert len([each for each in reads if isinstance(each, Execution)]) < 2
+
+
+@given(data=st.data())
+def test_damaged_messages_raise_nothing_else(data: st.DataObject) -> None:
+    """Whatever bytes are changed, put in or taken out."""
+    body = bytearray(WHOLE)
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(body) - 1))
+        body[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=4))
+    only_documented(bytes(body))
+
+
+@given(body=st.binary(max_size=200))
+def test_bytes_at_random_raise_nothing_else(body: bytes) -> None:
+    """Those that are a message by chance are read as one."""
+    only_documented(body)
+
+
+def only_documented(body: bytes) -> None:
+    """Read a body to its end, or to the documented error."""
+    try:
+        reads = list(read_protobuf(body))
+    except OtlpError:
+        return
+    assert all(isinstance(each, Execution | Unreadable | Noted) for each in reads)
+
+
+@given(value=ANY_JSON)
+def test_json_at_random_raises_nothing_else(value: object) -> None:
+    """Objects where lists belong, numbers where objects belong, lone surrogates."""
+    try:
+        reads = list(read_json(value))
+    except OtlpError:
+        return
+    assert all(isinstance(each, Execution | Unreadable | Noted) for each in reads)
+
+
+@given(
+    fields=st.dictionaries(
+        st.sampled_from([
+            "traceId", "spanId", "parentSpanId", "name", "kind", "startTimeUnixNano",
+            "endTimeUnixNano", "status", "events", "attributes",
+        ]),
+        ANY_JSON,
+    ),
+    attributes=st.dictionaries(st.sampled_from(sorted(from_json.keys.OF_SPANS)), VALUES),
+)  # fmt: skip
+def test_a_tools_span_of_any_types_is_read_or_refused(fields: Json, attributes: Json) -> None:
+    """One span, one execution or one reason; never an exception."""
+    reads = list(read_json(request(tool_span(1, more=attributes, **fields))))
+    assert len([each for each in reads if not isinstance(each, Noted)]) <= 1
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([], "expected an object with `resourceSpans`"),
+        ("x", "expected an object with `resourceSpans`"),
+        ({"resourceSpans": {}}, "`resourceSpans` must be a list"),
+    ],
+)
+def test_json_that_is_no_request_is_refused_at_once(value: object, words: str) -> None:
+    """Before anything is read, and with what was expected."""
+    with pytest.raises(OtlpError, match=words):
+        read_json(value)
+
+
+def test_an_empty_request_is_one() -> None:
+    """Exporters may send it; fields that are not known are ignored."""
+    assert list(read_json({})) == []
+    assert list(read_json({"resourceSpans": None, "new": 1})) == []
+    assert list(read_protobuf(b"")) == []
+    assert list(read_protobuf(b"\xfa\x01\x03abc")) == []
+
+
+def test_places_that_hold_something_else_are_named() -> None:
+    """And the spans beside them are read."""
+    good = tool_span(1)
+    value = {
+        "resourceSpans": [
+            5,
+            {"scopeSpans": "x"},
+            {"scopeSpans": [None, {"spans": {}}, {"spans": [7, good]}]},
+        ]
+    }
+    *reasons, execution = read_json(value)
+    assert [each.where for each in reasons if isinstance(each, Unreadable)] == [
+        "resourceSpans[0]",
+        "resourceSpans[1]",
+        "resourceSpans[2].scopeSpans[0]",
+        "resourceSpans[2].scopeSpans[1]",
+        "resourceSpans[2].scopeSpans[2].spans[0]",
+    ]
+    assert isinstance(execution, Execution)
+
+
+def test_json_is_taken_in_its_other_spellings_too() -> None:
+    """snake_case, names of enum values, numbers as numbers, ids in base64 and in capitals."""
+    written = tool_span(1, kind="SPAN_KIND_SERVER", status={"code": "STATUS_CODE_ERROR"})
+    expected = read_json(request({**written, "kind": 2, "status": {"code": 2}}))
+    other = {
+        "trace_id": base64.b64encode(bytes.fromhex(written["traceId"])).decode(),
+        "span_id": written["spanId"].upper(),
+        "start_time_unix_nano": START_NS,
+        "end_time_unix_nano": START_NS + 250_000_000,
+        **{name: written[name] for name in ("name", "kind", "status")},
+        "attributes": [
+            {"key": each["key"], "value": {"string_value": each["value"]["stringValue"]}}
+            for each in written["attributes"]
+        ],
+    }
+    value = {"resource_spans": [{"scope_spans": [{"spans": [other]}]}]}
+    assert list(read_json(value)) == list(expected)
+
+
+def test_unknown_fields_in_protobuf_are_skipped() -> None:
+    """Of every wire type, in every message on the way."""
+    message = ExportTraceServiceRequest.FromString(WHOLE)
+    unknown = b"\xf8\x07\x05" + b"\xf9\x07" + bytes(8) + b"\xfd\x07" + bytes(4) + b"\xfa\x07\x01x"
+    for part in (
+        message.resource_spans[0].scope_spans[0].spans[0],
+        message.resource_spans[0].scope_spans[0],
+        message.resource_spans[0],
+        message,
+    ):
+        part.MergeFromString(unknown)
+    assert list(read_protobuf(message.SerializeToString())) == list(read_protobuf(WHOLE))
+
+
+@pytest.mark.parametrize("depth", [99, 101, 5_000])
+def test_values_nested_too_deep_refuse_their_span(depth: int) -> None:
+    """They are not followed; the stack stays as it is."""
+    value: bytes = b""
+    for _ in range(depth):  # AnyValue.array_value.values, inside out
+        inner = b"\x0a" + _length(value) + value
+        value = b"\x2a" + _length(inner) + inner
+    pair = b"\x0a\x01a" + b"\x12" + _length(value) + value
+    listed = b"\x0a" + _length(pair) + pair
+    anything = b"\x32" + _length(listed) + listed
+    key = b"gen_ai.tool.call.arguments"
+    attribute = b"\x0a" + _length(key) + key + b"\x12" + _length(anything) + anything
+    extra = b"\x4a" + _length(attribute) + attribute
+    body = in_protobuf(request(tool_span(1, more={"gen_ai.tool.call.arguments": ...})))
+    message = ExportTraceServiceRequest.FromString(body)
+    whole = message.resource_spans[0].scope_spans[0].spans[0].SerializeToString() + extra
+    scope = b"\x12" + _length(whole) + whole
+    group = b"\x12" + _length(scope) + scope
+    [read] = read_protobuf(b"\x0a" + _length(group) + group)
+    if depth < 100:
+        assert isinstance(read, Execution | Unreadable)
+    else:
+        assert isinstance(read, Unreadable)
+        assert "nested deeper than 100 levels" in read.message
+
+
+def _length(value: bytes) -> bytes:
+    length, parts = len(value), bytearray()
+    while length > 0x7F:
+        parts.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([*parts, length])
+
+
+def test_a_value_of_very_many_values_refuses_its_span() -> None:
+    """Two bytes each in the body, they would be an object each in memory."""
+    many = [None] * 100_001
+    [read] = read_protobuf(
+        in_protobuf(request(tool_span(1, more={"gen_ai.tool.call.result": ..., "tool_arguments":
+                    1, "gen_ai.tool.call.arguments": many})))
+    )  # fmt: skip
+    assert isinstance(read, Unreadable)
+    assert "more than 100,000 values" in read.message
+
+
+def test_a_body_of_empty_spans_takes_no_memory_to_speak_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """8 MiB of them, which protobuf's own parser takes 700 MiB for, end at the bound."""
+    monkeypatch.setattr("ingest.formats.otlp.span.MAX_SPANS", 20_000)
+    spans = b"\x12\x00" * (4 * 1024 * 1024)
+    group = b"\x12" + _length(spans) + spans
+    body = b"\x0a" + _length(group) + group
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooManySpansError, match="more than 20,000 spans"):
+            for _ in steps_protobuf(body):
+                pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * 1024 * 1024
+
+
+@given(
+    value=st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(10**30), 10**30)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=12,
+    )
+)
+def test_the_repr_of_plain_values_is_read_back(value: object) -> None:
+    """Every text, every number, nested as may be."""
+    assert json_of_python(repr(value)) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["{'a': Thing()}", "{'a': <x>}", "{'a': 'b", "{1, 2}", "{'a': ...}", "{'a' 'b'}", ""]
+)
+def test_what_is_no_repr_of_plain_values_is_refused(text: str) -> None:
+    """Nothing is evaluated."""
+    with pytest.raises(ValueError):  # noqa: PT011  # json's own words are as good as ours
+        json_of_python(text)

@@ -1,0 +1,314 @@
+"""`aftercall import`: spans, transcripts and MCP logs into a running service."""
+
+import gzip
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.formats.placed import Given
+from service.importing import MAX_DOCUMENT, ImportReport, Rejections, begun, choose, pieces, read
+from tests.ingest.transcripts import AT, HELLO, answered, call, called, result, rpc, texts, user
+from tests.service.running_service import RunningService, eventually, execution, finished
+
+REFUSED = "Invalid value for parameter `unit`"
+"""Says nothing of the value that is wanted: that can only be learned."""
+
+
+def wrong(number: int) -> dict[str, str]:
+    return {"city": f"city {number}", "unit": "celsius"}
+
+
+def right(number: int) -> dict[str, str]:
+    return {"city": f"city {number}", "unit": "metric"}
+
+
+def tap(tool: str, number: int = 0) -> list[dict[str, Any]]:
+    """A session of a client: a failure and the call that mended it."""
+    return [
+        *HELLO,
+        rpc(1, "tools/list"),
+        result(1, {"tools": [{"name": tool, "inputSchema": {"type": "object"}}]}),
+        call(2, tool, wrong(number)),
+        result(2, texts(REFUSED, isError=True)),
+        call(3, tool, right(number)),
+        result(3, texts("sun")),
+    ]
+
+
+def transcript(tool: str, number: int = 0, **more: Any) -> dict[str, Any]:
+    """The same as a conversation."""
+    messages = [
+        user("the weather, please"),
+        called("c1", tool, wrong(number)),
+        answered("c1", json.dumps({"error": REFUSED})),
+        called("c2", tool, right(number)),
+        answered("c2", "sun"),
+    ]
+    return {"messages": messages, **more}
+
+
+def spans(tool: str, number: int = 0) -> dict[str, Any]:
+    """The same as spans of the GenAI conventions."""
+
+    def attributes(**values: str) -> list[dict[str, Any]]:
+        return [
+            {"key": key.replace("__", "."), "value": {"stringValue": value}}
+            for key, value in values.items()
+        ]
+
+    def span(second: int, arguments: object, **more: Any) -> dict[str, Any]:
+        return {
+            "traceId": f"0af7651916cd43dd8448eb211c8{len(tool):04}{number}",
+            "spanId": f"b7ad6b716920333{second}",
+            "name": f"execute_tool {tool}",
+            "startTimeUnixNano": f"177159780{second}000000000",
+            "endTimeUnixNano": f"177159780{second}200000000",
+            "attributes": attributes(
+                gen_ai__operation__name="execute_tool",
+                gen_ai__tool__name=tool,
+                gen_ai__tool__call__arguments=json.dumps(arguments),
+                gen_ai__conversation__id=f"s-{number}",
+            ),
+            **more,
+        }
+
+    refused = {"status": {"code": 2, "message": REFUSED}}
+    both = [span(1, wrong(number), **refused), span(2, right(number))]
+    return {"resourceSpans": [{"scopeSpans": [{"spans": both}]}]}
+
+
+def lines_of(*values: object) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+def learned(service: RunningService, tool: str) -> bool:
+    """Whether the service answers with what mended the calls that were imported."""
+    server = {"serverName": "weather"} if tool.startswith("mcp") else {}
+    question = {
+        "agent": "ada",
+        "toolName": tool,
+        "parameters": {"city": "Rome", "unit": "celsius"},
+        "error": {"message": REFUSED},
+        **server,
+    }
+    answer = service.client.post("/suggest", json={"execution": question}).json()
+    return any(
+        suggestion["correctedParameters"] == {"city": "Rome", "unit": "metric"}
+        and suggestion["evidence"]["repairs"] == 3
+        and all(
+            service.client.get(f"/executions/{each}").json()["toolName"] == tool
+            for each in suggestion["evidence"]["executionIds"]
+        )
+        for suggestion in answer["suggestions"]
+    )
+
+
+def all_three(tool: str) -> str:
+    """A file of three sessions."""
+    if tool.startswith("mcp"):
+        told: list[Any] = [each for number in range(3) for each in tap(tool, number)]
+    else:
+        of_kind = spans if tool.startswith("otlp") else transcript
+        told = [of_kind(tool, number) for number in range(3)]
+    if tool == "otlp_document":
+        whole = {"resourceSpans": [each for one in told for each in one["resourceSpans"]]}
+        return json.dumps(whole, indent=2)
+    return json.dumps(told, indent=2) if tool.endswith("document") else lines_of(*told)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "tool",
+    ["chat_lines", "chat_document", "mcp_lines", "mcp_document", "otlp_lines", "otlp_document"],
+)
+def test_a_file_is_recorded_and_learned_from(
+    service: RunningService, tmp_path: Path, tool: str
+) -> None:
+    """Told by its content; what mended the failures is what the service then suggests.
+
+    A second import finds only duplicates, also of a copy with another time, for another agent.
+    """
+    file = tmp_path / "whatever.txt"
+    file.write_text(all_three(tool))
+    status, out, _ = finished("import", str(file), "--service", service.url)
+    assert (status, out) == (0, "6 accepted, 0 duplicates, 0 rejected\n")
+    assert eventually(lambda: learned(service, tool))
+    os.utime(file, (1, 1_700_000_000))
+    status, out, _ = finished("import", str(file), "--service", service.url, "--agent", "ben")
+    assert (status, out) == (0, "0 accepted, 6 duplicates, 0 rejected\n")
+
+
+@pytest.mark.real
+def test_a_dry_run_counts_by_tool_and_outcome(tmp_path: Path) -> None:
+    """And reports what could not be read: some in full, all in the file that is named."""
+    broken = [called(f"c{number}", "t", '{"a": ') for number in range(30)]
+    report = tmp_path / "report.jsonl"
+    status, out, err = finished(
+        "import", "-", "--dry-run", "--report", str(report),
+        stdin=lines_of(transcript("search"), {"messages": broken}) + '{"messages": [{"role"',
+    )  # fmt: skip
+    assert (status, out) == (1, "2 valid, 0 duplicates, 31 rejected\n")
+    told = err.splitlines()
+    assert told[0] == "aftercall: reading - as transcripts of OpenAI's APIs"
+    assert told[2].startswith("aftercall: line 2, messages[0].tool_calls[0]: ")
+    assert "aftercall: and 11 more:" in told
+    assert sum("10 x the call's arguments are no JSON object" in line for line in told) == 1
+    assert "aftercall: search: 1 succeeded, 1 failed" in told
+    written = [json.loads(line) for line in report.read_text().splitlines()]
+    assert len(written) == 31
+    assert written[-1]["where"] == "line 3"
+    assert written[-1]["reason"].startswith("malformed JSON")
+    assert report.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.real
+def test_a_person_may_say_what_the_file_is_and_how_failures_begin(tmp_path: Path) -> None:
+    """`--format`, `--error-prefix`; what has no time is given one."""
+    told = [called("c", "t", {}), answered("c", "Error: no seats"), {"meta": 1}]
+    file = tmp_path / "calls.json"
+    file.write_text(json.dumps(told))
+    status, out, err = finished(
+        "import", str(file), "--dry-run", "--format", "openai", "--error-prefix", "Error:",
+        "--at", "2026-02-20T14:30:00Z",
+    )  # fmt: skip
+    assert (status, out) == (0, "1 valid, 0 duplicates, 0 rejected\n")
+    assert "aftercall: t: 0 succeeded, 1 failed" in err
+    status, out, err = finished("import", str(file), "--dry-run", "--format", "executions")
+    assert (status, out) == (1, "0 valid, 0 duplicates, 1 rejected\n")
+    for wrong in (("--at", "tomorrow"), ("--error-prefix", " "), ("--format", "xml")):
+        assert finished("import", str(file), *wrong)[0] == 2
+
+
+@pytest.mark.real
+def test_what_nothing_shows_is_read_as_executions_and_says_so(tmp_path: Path) -> None:
+    """With the option that tells otherwise."""
+    status, out, err = finished("import", "-", "--dry-run", stdin=lines_of({"a": 1}))
+    assert (status, out) == (1, "0 valid, 0 duplicates, 1 rejected\n")
+    assert "--format" in err
+    status, _, err = finished(
+        "import", "-", "--dry-run", "--report", "/no/such/folder/x", stdin=lines_of({"a": 1})
+    )
+    assert status == 1
+    assert err.endswith("aftercall: cannot write /no/such/folder/x: No such file or directory\n")
+
+
+@pytest.mark.real
+def test_the_report_never_replaces_what_is_imported(tmp_path: Path) -> None:
+    """A slip of the hand loses no file."""
+    file = tmp_path / "calls.jsonl"
+    file.write_text(lines_of(execution()))
+    status, _, err = finished("import", str(file), "--dry-run", "--report", str(file))
+    assert status == 1
+    assert "name another file" in err
+    assert file.read_text() == lines_of(json.loads(file.read_text()))
+
+
+@pytest.mark.real
+def test_secrets_in_a_transcript_never_leave_the_process(
+    service: RunningService, tmp_path: Path
+) -> None:
+    """They are masked in parameters, results and the context."""
+    key = "sk-" + "a1B2c3D4" * 6
+    told = [
+        user(f"my key is {key}"),
+        called("c1", "login", {"password": "hunter2hunter2"}),
+        answered("c1", f"hunter2hunter2 and {key}"),
+    ]
+    file = tmp_path / "chat.jsonl.gz"
+    file.write_bytes(gzip.compress(lines_of({"messages": told}).encode()))
+    status, out, _ = finished("import", str(file), "--service", service.url)
+    assert (status, out) == (0, "1 accepted, 0 duplicates, 0 rejected\n")
+    (placed,) = read(io.BytesIO(lines_of({"messages": told}).encode()), choose(b"", "openai"),
+                     Given(at=AT))  # fmt: skip
+    stored = service.client.get(f"/executions/{placed.read.execution_id}").text  # type: ignore[union-attr]
+    assert "[redacted:" in stored
+    assert "hunter2" not in stored
+    assert key not in stored
+
+
+def of(raw: bytes, wanted: Any = None) -> list[Any]:
+    """What a file's bytes say."""
+    head, stream = begun(io.BufferedReader(io.BytesIO(raw)), lambda _: False)  # type: ignore[arg-type]
+    return [each.read for each in read(stream, choose(head, wanted), Given(at=AT))]
+
+
+def test_damaged_lines_lose_nothing_else() -> None:
+    """Of each format: half a line, junk, and a blank one between good ones."""
+    junk = [b'{"half": ', b"\xff\xfe", b"", b"[" * 3000, b'{"a": ' * 3000, b"7", b"null"]
+    good = {
+        "executions": [execution()],
+        "openai": [transcript("t")],
+        "mcp": tap("t"),
+        "otlp": [spans("t")],
+    }
+    for wanted, values in good.items():
+        lines = [json.dumps(value).encode() for value in values]
+        clean = of(b"\n".join(lines), wanted)
+        mixed = of(b"\n".join([*junk, *lines, *junk]), wanted)
+        kept = [each for each in mixed if hasattr(each, "execution_id")]
+        assert kept == [each for each in clean if hasattr(each, "execution_id")] != []
+        assert len(mixed) > len(clean)
+
+
+def test_a_document_beyond_its_bound_says_how_to_cut_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not read into memory."""
+    assert MAX_DOCUMENT == 256 * 1024 * 1024
+    monkeypatch.setattr(pieces, "MAX_DOCUMENT", 100)
+    (told,) = of(json.dumps([transcript("t")] * 3, indent=1).encode())
+    assert told.where == "the document"
+    assert "jq -c" in told.message
+
+
+def test_a_stream_that_was_looked_at_is_read_whole() -> None:
+    """However little its source gives at a time, and without waiting for more than is needed."""
+
+    class Trickle(io.RawIOBase):
+        def __init__(self, raw: bytes) -> None:
+            self.raw, self.given = raw, 0
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            piece = self.raw[self.given : self.given + 7]
+            buffer[: len(piece)] = piece
+            self.given += len(piece)
+            return len(piece)
+
+    raw = lines_of(*(transcript("t") for _ in range(20))).encode()
+    source = Trickle(raw)
+    head, stream = begun(io.BufferedReader(source), lambda head: choose(head, None).was_told)
+    assert source.given < 1000
+    assert raw.startswith(head)
+    assert stream.read() == raw
+
+
+def test_what_a_file_says_does_not_steer_a_terminal() -> None:
+    """Names of tools, places and reasons are shown without control characters."""
+    report, said = ImportReport(), list[str]()
+    (read_,) = of(json.dumps(execution(toolName="t\x1b[2J\n")).encode(), "executions")
+    report.count(read_)
+    Rejections(said.append).reject("line 1\r", "no \x9b31m")
+    assert all(line.isprintable() for line in (*said, *report.by_tool()))
+
+
+def test_what_is_told_is_bounded() -> None:
+    """100,000 tools and as many reasons: a few lines, and every one counted."""
+    report, said = ImportReport(), list[str]()
+    rejections = Rejections(said.append)
+    for number in range(3000):
+        (read_,) = of(json.dumps(execution(toolName=f"t{number}")).encode(), "executions")
+        report.count(read_)
+        rejections.reject(f"line {number}", f"{chr(0x4E00 + number)} is wrong in {number}")
+    rejections.finish()
+    assert len(said) < 50
+    assert said[20] == "and 2,980 more:"
+    counted = [line.split()[0].replace(",", "") for line in said[21:]]
+    assert sum(map(int, counted)) == 2980
+    told = list(report.by_tool())
+    assert told[0] == "(others): 2,000 succeeded, 0 failed"
+    assert len(told) == 51

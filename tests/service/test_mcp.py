@@ -1,0 +1,403 @@
+"""`/mcp` over streamable HTTP: both eras of the protocol, real clients, bad input, limits."""
+
+import asyncio
+import json
+import logging
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import fastmcp
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from aftercall.stages import measured_by
+from service.container import open_services
+from service.http.app import create_app
+from service.http.mcp_sessions import McpSession
+from service.http.origins import refuse_foreign_origin
+from service.http.problems import ProblemError
+from service.lifecycle import Lifecycle
+from service.tracing.request_spans import RequestSpans
+from service.tracing.stage_spans import StageSpans
+from tests.sdk.tracing_collector import Spans, trace_of
+from tests.service.mcp_story import CLIENT, TOOLS, text_of, use_every_tool
+from tests.service.running_service import (
+    ROOT,
+    RunningService,
+    eventually,
+    failure,
+    hashing_settings,
+    running,
+    serving,
+)
+
+pytestmark = pytest.mark.real
+
+ERAS = ("auto", "legacy")
+"""Each request by itself (2026-07-28), and a session begun with a handshake (up to 2025-11-25)."""
+
+RECORD: dict[str, Any] = {"toolName": "t", "parameters": {"a": 1}, "outcome": "success"}
+
+ACCEPT = {"accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture(params=ERAS)
+def era(request: pytest.FixtureRequest) -> str:
+    mode: str = request.param
+    return mode
+
+
+def opened(service: RunningService, era: str = "auto") -> Client:
+    return Client(f"{service.url}/mcp", mode=era, client_info=CLIENT)
+
+
+def message(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def post(service: RunningService, body: object, **headers: str) -> httpx2.Response:
+    """A message of the handshake era, as it is."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return service.client.post(
+        "/mcp", content=content, headers={"content-type": "application/json", **ACCEPT, **named}
+    )
+
+
+async def test_every_tool_end_to_end(service: RunningService, era: str) -> None:
+    """What was recorded over MCP is learned from, and mends the next failure."""
+    async with opened(service, era) as client:
+        assert client.server_info.name == "aftercall"
+        await use_every_tool(client, service)
+
+
+async def test_the_protocol_of_each_era(service: RunningService, era: str) -> None:
+    """The newest client speaks without a session, an older one by its handshake."""
+    async with opened(service, era) as client:
+        assert client.protocol_version == ("2026-07-28" if era == "auto" else "2025-11-25")
+        assert "suggest_fix" in (client.instructions or "")
+
+
+async def test_fastmcp_speaks_to_it(service: RunningService) -> None:
+    """The other client that is widely used."""
+    async with fastmcp.Client(f"{service.url}/mcp") as client:
+        assert tuple(tool.name for tool in await client.list_tools()) == TOOLS
+        result = await client.call_tool("record_execution", RECORD)
+        assert result.structured_content is not None
+        assert result.structured_content["duplicate"] is False
+
+
+async def test_the_client_names_the_agent(service: RunningService, era: str) -> None:
+    """In both eras, although nothing of a client is kept here; `_meta` comes before it."""
+    async with opened(service, era) as client:
+        ids = []
+        for meta in ({}, {"aftercall/agent": "ada", "aftercall/session": "s-1"}):
+            result = await client.call_tool("record_execution", RECORD, meta=meta)  # type: ignore[arg-type]
+            ids.append(result.structured_content["executionId"])
+    plain, named = (service.client.get(f"/executions/{each}").json() for each in ids)
+    assert plain["agent"] == CLIENT.name
+    assert bool(plain["sessionId"]) is (era == "legacy")
+    assert (named["agent"], named["sessionId"]) == ("ada", "s-1")
+
+
+async def test_an_execution_id_makes_recording_again_harmless(service: RunningService) -> None:
+    """Also without a time; the same id with another content is refused with the cure."""
+    call = {**RECORD, "executionId": str(uuid4())}
+    async with opened(service) as client:
+        first = await client.call_tool("record_execution", call)
+        again = await client.call_tool("record_execution", call)
+        other = await client.call_tool("record_execution", {**call, "parameters": {"a": 2}})
+    assert first.structured_content["duplicate"] is False
+    assert again.structured_content["duplicate"] is True
+    assert other.is_error
+    assert "needs an id of its own" in text_of(other)
+
+
+async def test_secrets_are_masked(service: RunningService) -> None:
+    """By the service's own redaction, before anything is stored or answered."""
+    secret = "correct horse battery"  # noqa: S105  # a fake, to look for
+    call = {"toolName": "login", "parameters": {"password": secret}}
+    error = {"message": "password: refused"}
+    async with opened(service) as client:
+        recorded = await client.call_tool("record_execution", {**call, "outcome": "success"})
+        asked = await client.call_tool("suggest_fix", {**call, "error": error})
+    stored = service.client.get(f"/executions/{recorded.structured_content['executionId']}")
+    assert secret not in stored.text
+    assert secret not in asked.model_dump_json()
+
+
+async def test_what_the_service_refuses_is_told_with_its_cure(service: RunningService) -> None:
+    """As results for a model: unknown names with the nearest, contradictions with the field."""
+    service.record(failure(toolName="known_one", serverName=None))
+    async with opened(service) as client:
+        unknown = await client.call_tool("tool_health", {"tool": "known_onee"})
+        namespace = await client.call_tool("best_tool", {"namespace": "none", "scenario": "x"})
+        contradiction = await client.call_tool("record_execution", {**RECORD, "outcome": "failure"})
+    assert unknown.is_error
+    assert "known_one" in text_of(unknown)
+    assert namespace.is_error
+    assert "call `known_tools`" in text_of(namespace)
+    assert contradiction.is_error
+    assert "a failure needs an error" in text_of(contradiction)
+
+
+async def test_fifty_calls_at_once(service: RunningService, era: str) -> None:
+    """Each gets its own answer."""
+    async with opened(service, era) as client:
+        calls = [{**RECORD, "executionId": str(uuid4())} for _ in range(50)]
+        answers = await asyncio.gather(
+            *(client.call_tool("record_execution", call) for call in calls)
+        )
+    got = [answer.structured_content["executionId"] for answer in answers]
+    assert got == [call["executionId"] for call in calls]
+
+
+async def test_what_a_tool_asks_is_logged_under_the_id_of_its_request(
+    service: RunningService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line for each, without what was asked."""
+    caplog.set_level(logging.INFO)
+    http = httpx2.AsyncClient(headers={"x-request-id": "mine-1"})
+    transport = streamable_http_client(f"{service.url}/mcp", http_client=http)
+    async with http, Client(transport, client_info=CLIENT) as client:
+        await client.call_tool("best_tool", {"namespace": "n", "scenario": "private words"})
+
+    def routes() -> list[str]:
+        ours = [each for each in caplog.records if each.name == "service.http.request_log"]
+        fields = [record.__dict__["aftercall_fields"] for record in ours]
+        return sorted(each["route"] for each in fields if each["request_id"] == "mine-1")
+
+    # The discovery and the call; a line is written after its answer was sent.
+    eventually(lambda: routes() == ["/mcp", "/mcp", "/namespaces/{namespace}/best"])
+    from_service = [
+        record.getMessage()
+        for record in caplog.records
+        if record.threadName == "service under test"
+    ]
+    assert not any("private" in each for each in from_service)
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://evil.example:8799", "http://[", "garbage"]
+)
+def test_foreign_pages_are_refused(service: RunningService, origin: str) -> None:
+    """Whatever they send, before anything of it is looked at."""
+    answer = post(service, message("tools/list"), origin=origin)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "origin_not_allowed"
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_pages_under_the_service_own_names_are_answered(service: RunningService) -> None:
+    """An origin that only a program of this machine can have."""
+    assert post(service, message("tools/list"), origin=service.url).status_code == 200
+
+
+def test_any_host_is_no_origin() -> None:
+    """Where every name is answered to, a page's name says nothing."""
+    refuse_foreign_origin("https://a.example", {"*", "a.example"})
+    for origin in ("https://b.example", "https://*"):
+        with pytest.raises(ProblemError):
+            refuse_foreign_origin(origin, {"*", "a.example"})
+
+
+def test_a_foreign_host_is_refused(service: RunningService) -> None:
+    """DNS rebinding, as on every path."""
+    answer = post(service, message("tools/list"), host="evil.example")
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "host_not_allowed"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS"])
+def test_there_are_no_streams_and_no_sessions_to_end(service: RunningService, method: str) -> None:
+    """Every request is a POST with one answer; MCP clients go on without the others."""
+    answer = service.client.request(method, "/mcp", headers=ACCEPT)
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"", 400),
+        (b"[]", 400),
+        (b"[" * 100_000, 400),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": 7}', 400),
+        (b"\xff\xfe", 400),
+    ],
+)
+def test_what_is_no_message_is_refused(service: RunningService, body: bytes, status: int) -> None:
+    """Without a stack trace, in either era."""
+    for version in ("2025-11-25", "2026-07-28"):
+        answer = post(service, body, mcp_protocol_version=version)
+        assert answer.status_code == status
+        assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"name": "no_such_tool", "arguments": {}},
+        {"name": "suggest_fix", "arguments": "words"},
+        {"arguments": {}},
+        {"name": 5},
+    ],
+)
+def test_calls_of_nothing_are_errors_of_the_protocol(
+    service: RunningService, params: dict[str, Any]
+) -> None:
+    """Not results: no model chose these arguments."""
+    answer = post(service, message("tools/call", **params))
+    assert answer.json()["error"]["code"] == -32602
+
+
+def test_values_that_no_store_holds_are_named(service: RunningService) -> None:
+    """NaN, which Python's JSON lets pass, and a number beyond 64 bits."""
+    for value in (b"NaN", b"1" + b"0" * 30):
+        body = json.dumps(
+            message("tools/call", name="record_execution", arguments={**RECORD, "result": "HERE"})
+        ).encode()
+        body = body.replace(b'"a": 1', b'"a": ' + value)
+        answer = post(service, body)
+        assert answer.status_code in {200, 400}
+        if answer.status_code == 200:
+            result = answer.json()["result"]
+            assert result["isError"]
+            assert "`parameters`" in result["content"][0]["text"]
+
+
+def test_large_bodies_are_refused_as_anywhere(tmp_path: Path) -> None:
+    """By their declared length and by what arrives; the next request is answered."""
+    with running(hashing_settings(tmp_path, limits={"body_bytes": 10_000})) as small:
+        body = json.dumps(message("tools/list", x="y" * 20_000)).encode()
+
+        def pieces() -> Iterator[bytes]:
+            yield from (body[start : start + 1_000] for start in range(0, len(body), 1_000))
+
+        headers = {"content-type": "application/json", **ACCEPT}
+        for content in (body, pieces()):
+            answer = small.client.post("/mcp", content=content, headers=headers)
+            assert answer.status_code == 413
+            assert answer.json()["error"]["code"] == "too_large"
+        assert post(small, message("tools/list")).status_code == 200
+
+
+async def test_a_body_too_large_is_an_error_to_a_client_that_goes_on(tmp_path: Path) -> None:
+    """It is told so, and its connection still works."""
+    with running(hashing_settings(tmp_path, limits={"body_bytes": 10_000})) as small:
+        async with opened(small) as client:
+            large = {**RECORD, "parameters": {"a": "x" * 20_000}}
+            with pytest.raises(Exception, match=r"413|too large|error"):
+                await client.call_tool("record_execution", large)
+            assert not (await client.call_tool("record_execution", RECORD)).is_error
+
+
+def test_other_media_types_are_refused(service: RunningService) -> None:
+    """A page may send text/plain without asking; and packed bodies could grow."""
+    for headers in ({"content-type": "text/plain"}, {"content-encoding": "gzip"}):
+        body = json.dumps(message("tools/list")).encode()
+        sent = {"content-type": "application/json", **ACCEPT, **headers}
+        assert service.client.post("/mcp", content=body, headers=sent).status_code == 415
+
+
+def test_a_client_that_takes_no_json_is_told(service: RunningService) -> None:
+    """Every answer is JSON; `*/*` takes it."""
+    assert post(service, message("tools/list"), accept="text/event-stream").status_code == 406
+    assert post(service, message("tools/list"), accept="*/*").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "name", [None, "inspector", "Schreibmaschine für Übungen", "x" * 500, "名" * 100]
+)
+def test_a_session_says_its_client_by_itself(name: str | None) -> None:
+    """Any process reads what another one wrote; long names are cut between characters."""
+    text = str(McpSession.begin(name))
+    assert len(text) <= 300
+    assert text.isascii()
+    read = McpSession.read(text)
+    assert read is not None
+    assert (name or "").startswith(read.client_name or "")
+    assert bool(read.client_name) is bool(name)
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "abc", "0" * 32, f"{'0' * 32}.a", f"{'0' * 32}.____", "x" * 10_000]
+)
+def test_what_is_no_session_of_ours_is_none(text: str | None) -> None:
+    """It is a header that anybody may send."""
+    assert McpSession.read(text) is None
+
+
+WHEN_IMPORTED = """
+import sys, tempfile
+from pathlib import Path
+import httpx2
+from tests.service.running_service import hashing_settings, running
+
+def there():
+    return sorted({name.partition(".")[0] for name in sys.modules} & {"mcp", "mcp_types"})
+
+with tempfile.TemporaryDirectory() as folder, running(hashing_settings(Path(folder))) as service:
+    service.client.get("/status")
+    service.client.get("/known-tools")
+    service.client.get("/mcp")
+    print(there())
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    accept = {"accept": "application/json"}
+    print(service.client.post("/mcp", json=body, headers=accept).status_code, there())
+"""
+
+
+def test_nothing_of_mcp_is_imported_before_it_is_used() -> None:
+    """It takes memory that a service without MCP clients does not spend."""
+    run = subprocess.run(
+        [sys.executable, "-c", WHEN_IMPORTED], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.splitlines() == ["[]", "200 ['mcp', 'mcp_types']"]
+
+
+async def test_the_service_stops_with_clients_connected(tmp_path: Path) -> None:
+    """At once and in order: there is no stream that would hold it."""
+    with serving(tmp_path / "data", environ={"AFTERCALL_SERVER_SHUTDOWN_S": "60"}) as process:
+        async with Client(f"{process.url}/mcp", mode="legacy") as client:
+            await client.list_tools()
+            process.process.send_signal(signal.SIGTERM)
+            # Long before the time that running requests would get.
+            assert await asyncio.to_thread(process.process.wait, 20) == 0
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+async def test_the_trace_in_meta_is_gone_on_with(tmp_path: Path, version: str) -> None:
+    """The stages of an answer belong to the trace of the client that asked for it."""
+    spans, lifecycle, settings = Spans(), Lifecycle(), hashing_settings(tmp_path)
+    stages = StageSpans(spans.tracer)
+    app = RequestSpans(create_app(settings, lifecycle), spans.tracer, stages)
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    meta = {
+        "traceparent": f"00-{trace}-b7ad6b7169203331-01",
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    call = {"toolName": "t", "parameters": {"topK": 50}, "error": {"message": "topK must be <= 10"}}
+    named = {"mcp-protocol-version": version, "mcp-method": "tools/call", "mcp-name": "suggest_fix"}
+    with measured_by(stages):
+        async with (
+            open_services(settings) as services,
+            httpx2.AsyncClient(
+                transport=httpx2.ASGITransport(app=app), base_url="http://127.0.0.1:8799"
+            ) as http,
+        ):
+            lifecycle.services = services
+            body = message("tools/call", name="suggest_fix", arguments=call, _meta=meta)
+            answer = await http.post("/mcp", json=body, headers={**ACCEPT, **named})
+    assert not answer.json()["result"].get("isError")
+    answering = [span for span in spans.ended if span.name == "suggest.answer"]
+    assert [f"{trace_of(span):032x}" for span in answering] == [trace]

@@ -1,0 +1,301 @@
+"""`POST /v1/traces` with the real OpenTelemetry SDK and exporter: their spans are learned from."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from google.rpc.status_pb2 import Status
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    SimpleSpanProcessor,
+    SpanExporter,
+    SpanExportResult,
+)
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import Status as SpanStatus
+from opentelemetry.trace import StatusCode, Tracer, format_span_id, format_trace_id
+
+from ingest.formats.otlp.building import execution_id_of
+from mongo.errors import StoreError
+from tests.ingest.otlp_samples import Json, exception, in_protobuf, request, tool_span
+from tests.service.running_service import RunningService, eventually
+
+pytestmark = pytest.mark.real
+
+PROTOBUF = {"content-type": "application/x-protobuf"}
+JSON = {"content-type": "application/json"}
+GZIP = {"content-encoding": "gzip"}
+
+
+def exporter_to(service: RunningService, compression: Compression) -> OTLPSpanExporter:
+    """OpenTelemetry's own exporter, as an application configures it."""
+    return OTLPSpanExporter(service.url + "/v1/traces", compression=compression, timeout=20)
+
+
+@pytest.fixture(params=[Compression.Gzip, Compression.NoCompression], ids=["gzip", "plain"])
+def tracer(
+    request: pytest.FixtureRequest, service: RunningService
+) -> Iterator[tuple[Tracer, TracerProvider]]:
+    """A tracer whose spans go to the service in batches."""
+    provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))
+    provider.add_span_processor(BatchSpanProcessor(exporter_to(service, request.param)))
+    yield provider.get_tracer("tests"), provider
+    provider.shutdown()
+
+
+def call_tool(tracer: Tracer, session: str, top_k: int, **more: str) -> str:
+    """One call of a tool that takes at most 10, traced as instrumentations do; its span's id."""
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "otel_query",
+        "gen_ai.tool.call.arguments": json.dumps({"query": f"about {session}", "topK": top_k}),
+        "gen_ai.conversation.id": session,
+        **more,
+    }
+    with tracer.start_as_current_span("execute_tool otel_query", attributes=attributes) as span:
+        if top_k > 10:
+            problem = ValueError("Invalid parameter: topK must be <= 10")
+            span.record_exception(problem)
+            span.set_attribute("error.type", "ValueError")
+            span.set_status(SpanStatus(StatusCode.ERROR, str(problem)))
+        else:
+            span.set_attribute("gen_ai.tool.call.result", json.dumps({"matches": top_k}))
+        context = span.get_span_context()
+    return execution_id_of(format_trace_id(context.trace_id), format_span_id(context.span_id))
+
+
+def stored(service: RunningService, execution_id: str) -> Json:
+    """An execution as the service has it."""
+    response = service.client.get(f"/executions/{execution_id}")
+    assert response.status_code == 200, response.text
+    execution: Json = response.json()
+    return execution
+
+
+def test_what_the_exporter_sends_is_recorded(
+    service: RunningService, tracer: tuple[Tracer, TracerProvider]
+) -> None:
+    """Failures with their exception, successes with their result, the agent from the span above."""
+    trace, provider = tracer
+    with trace.start_as_current_span("invoke_agent", attributes={"gen_ai.agent.name": "ada"}):
+        failed = call_tool(trace, "s-1", 50)
+        right = call_tool(trace, "s-1", 7)
+    assert provider.force_flush()
+    failure, success = stored(service, failed), stored(service, right)
+    assert failure["error"]["type"] == "ValueError"
+    assert failure["error"]["message"] == "Invalid parameter: topK must be <= 10"
+    assert "ValueError" in failure["error"]["stack"]
+    assert failure["parameters"]["topK"] == 50
+    assert (success["outcome"], success["result"]) == ("success", {"matches": 7})
+    assert {failure["agent"], success["agent"]} == {"ada"}
+    assert {failure["sessionId"], success["sessionId"]} == {"s-1"}
+
+
+def test_a_span_at_a_time_is_recorded_too(service: RunningService) -> None:
+    """With a `SimpleSpanProcessor` every request has one span; the agent is the service then."""
+    provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))
+    provider.add_span_processor(
+        SimpleSpanProcessor(exporter_to(service, Compression.NoCompression))
+    )
+    execution_id = call_tool(provider.get_tracer("tests"), "s-2", 3)
+    provider.shutdown()
+    assert stored(service, execution_id)["agent"] == "helpdesk"
+
+
+def test_suggest_learns_from_spans(service: RunningService) -> None:
+    """Mistakes that agents mended under OpenTelemetry alone are mended for the next one."""
+    provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))
+    provider.add_span_processor(BatchSpanProcessor(exporter_to(service, Compression.Gzip)))
+    tracer = provider.get_tracer("tests")
+    for number in range(6):
+        session = f"learned-{number}"
+        call_tool(tracer, session, 50 + number, **{"gen_ai.tool.name": "learned_query"})
+        call_tool(tracer, session, 10, **{"gen_ai.tool.name": "learned_query"})
+    provider.shutdown()
+    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+    failed = {
+        "agent": "new", "toolName": "learned_query", "outcome": "failure",
+        "parameters": {"query": "another", "topK": 80},
+        "error": {"type": "ValueError", "message": "Invalid parameter: topK must be <= 10"},
+    }  # fmt: skip
+    answer = service.client.post("/suggest", json={"execution": failed}).json()
+    assert answer["suggestions"], answer
+    best = answer["suggestions"][0]
+    assert best["changes"][0]["path"] == "/topK"
+    assert best["changes"][0]["value"] == 10
+
+
+class Twice(SpanExporter):
+    """Sends everything twice, as after an answer that was lost."""
+
+    def __init__(self, to: SpanExporter) -> None:
+        self._to = to
+
+    def export(self, spans: Any) -> SpanExportResult:
+        """Both times."""
+        self._to.export(spans)
+        return self._to.export(spans)
+
+    def shutdown(self) -> None:
+        """Both at once."""
+        self._to.shutdown()
+
+
+def test_exporting_twice_records_once(service: RunningService) -> None:
+    """Exporters send again whatever was not acknowledged."""
+    before = service.client.get("/status").json()["executions"]
+    provider = TracerProvider()
+    exporter = exporter_to(service, Compression.Gzip)
+    provider.add_span_processor(BatchSpanProcessor(Twice(exporter)))
+    for number in range(20):
+        call_tool(provider.get_tracer("tests"), f"twice-{number}", 1)
+    provider.shutdown()
+    assert service.client.get("/status").json()["executions"] == before + 20
+
+
+def finished_spans() -> tuple[ReadableSpan, ...]:
+    """Three calls of the real SDK, not exported."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    for number in range(3):
+        call_tool(provider.get_tracer("tests"), f"memory-{number}", 2)
+    provider.shutdown()
+    return memory.get_finished_spans()
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_whole_success_is_an_empty_message(service: RunningService, packed: bool) -> None:
+    """In the encoding of the request; `partial_success` is not set."""
+    body = encode_spans(finished_spans()).SerializeToString()
+    extra = GZIP if packed else {}
+    body = gzip.compress(body) if packed else body
+    response = service.client.post("/v1/traces", content=body, headers=PROTOBUF | extra)
+    assert (response.status_code, response.content) == (200, b"")
+    assert response.headers["content-type"] == "application/x-protobuf"
+    value = json.dumps(request(tool_span(77))).encode()
+    value = gzip.compress(value) if packed else value
+    response = service.client.post("/v1/traces", content=value, headers=JSON | extra)
+    assert (response.status_code, response.json()) == (200, {})
+    assert response.headers["content-type"] == "application/json"
+
+
+def test_partial_success_counts_and_explains(service: RunningService) -> None:
+    """The same in both encodings: how many, the first five with their places, how many more."""
+    bad = [tool_span(n, more={"gen_ai.tool.name": n}) for n in range(1, 9)]
+    value = request(tool_span(101), *bad, tool_span(102))
+    response = service.client.post("/v1/traces", json=value)
+    partial = response.json()["partialSuccess"]
+    assert (response.status_code, partial["rejectedSpans"]) == (200, "8")
+    message = partial["errorMessage"]
+    assert message.count("spans[") == 5
+    assert "scopeSpans[0].spans[1]: gen_ai.tool.name is a number" in message
+    assert message.endswith("and 3 more")
+    response = service.client.post("/v1/traces", content=in_protobuf(value), headers=PROTOBUF)
+    answered = ExportTraceServiceResponse.FromString(response.content).partial_success
+    assert (answered.rejected_spans, answered.error_message) == (8, message)
+    assert len(message) < 2_000
+
+
+def test_missing_content_is_a_warning(service: RunningService) -> None:
+    """Nothing is rejected, and the message says how to send arguments."""
+    value = request(tool_span(103, more={"gen_ai.tool.call.arguments": ...}))
+    partial = service.client.post("/v1/traces", json=value).json()["partialSuccess"]
+    assert "rejectedSpans" not in partial
+    assert "CAPTURE_MESSAGE_CONTENT" in partial["errorMessage"]
+
+
+def test_a_span_with_other_content_is_rejected(service: RunningService) -> None:
+    """The first one stays; the reason has the span's place."""
+    first = tool_span(104)
+    other = tool_span(104, more={"gen_ai.tool.call.result": "another"})
+    service.client.post("/v1/traces", json=request(first))
+    partial = service.client.post("/v1/traces", json=request(other)).json()["partialSuccess"]
+    assert partial["rejectedSpans"] == "1"
+    assert partial["errorMessage"].startswith("resourceSpans[0].scopeSpans[0].spans[0]: ")
+    assert "other content" in partial["errorMessage"]
+    assert stored(service, execution_id_of(first["traceId"], first["spanId"]))["result"] == {
+        "matches": 5
+    }
+
+
+def test_a_clock_of_next_year_rejects_that_span(service: RunningService) -> None:
+    """It would spoil every statistic."""
+    far = tool_span(105, startTimeUnixNano=str(4_000_000_000 * 10**9))
+    partial = service.client.post("/v1/traces", json=request(far)).json()["partialSuccess"]
+    assert partial["rejectedSpans"] == "1"
+    assert "check the clock of the sender" in partial["errorMessage"]
+
+
+def test_secrets_are_masked_before_they_are_stored(service: RunningService) -> None:
+    """In arguments, results, errors and reasons."""
+    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH"  # noqa: S105  # none
+    more = {
+        "gen_ai.tool.call.arguments": json.dumps({"api_key": secret, "q": secret}),
+        "gen_ai.tool.call.result": f"used {secret}",
+    }
+    failed = tool_span(
+        106, more=more, status={"code": 2}, events=[exception("E", f"bad key {secret}", secret)]
+    )
+    service.client.post("/v1/traces", json=request(failed))
+    execution = stored(service, execution_id_of(failed["traceId"], failed["spanId"]))
+    assert secret not in json.dumps(execution)
+
+
+def test_when_the_store_fails_midway_sending_again_completes(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503 with Retry-After, which exporters retry; what was stored before stays stored once."""
+    spans = [tool_span(n, more={"gen_ai.tool.call.id": "x"}) for n in range(5_000, 5_900)]
+    body = gzip.compress(in_protobuf(request(*spans)))
+    before = service.client.get("/status").json()["executions"]
+    store = type(service.services.store)
+    append, calls = store.append, 0
+
+    async def failing(self: Any, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise StoreError("the disk is away")
+        return await append(self, *arguments)
+
+    monkeypatch.setattr(store, "append", failing)
+    response = service.client.post("/v1/traces", content=body, headers=PROTOBUF | GZIP)
+    assert response.status_code == 503
+    assert int(response.headers["retry-after"]) > 0
+    assert response.headers["content-type"] == "application/x-protobuf"
+    assert "log store" in Status.FromString(response.content).message
+    response = service.client.post("/v1/traces", content=body, headers=PROTOBUF | GZIP)
+    assert (response.status_code, response.content) == (200, b"")
+    assert service.client.get("/status").json()["executions"] == before + 900
+
+
+def test_the_exporter_retries_what_was_not_stored(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without anybody's help, after the seconds that it was told."""
+    store = type(service.services.store)
+    append, calls = store.append, 0
+
+    async def failing_once(self: Any, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise StoreError("the disk is away")
+        return await append(self, *arguments)
+
+    monkeypatch.setattr(store, "append", failing_once)
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(exporter_to(service, Compression.Gzip)))
+    execution_id = call_tool(provider.get_tracer("tests"), "retried", 4)
+    provider.shutdown()
+    assert calls == 2
+    assert stored(service, execution_id)["sessionId"] == "retried"

@@ -1,0 +1,249 @@
+"""`POST /v1/traces` under bad input: bounded, told in the exporter's own encoding, nothing lost."""
+
+import gzip
+import json
+import threading
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from google.rpc import code_pb2
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from ingest.formats.otlp import read_protobuf
+from ingest.formats.otlp.answers import status_protobuf, success_protobuf
+from service.http.problems import ProblemError, TooLargeError
+from service.http.unpacking import gunzip
+from tests.ingest.otlp_samples import in_protobuf, request, tool_span
+from tests.ingest.otlp_samples import span as sample_span
+from tests.service.running_service import RunningService, hashing_settings, running
+
+PROTOBUF = {"content-type": "application/x-protobuf"}
+JSON = {"content-type": "application/json"}
+GZIP = {"content-encoding": "gzip"}
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """One that takes bodies of 1 MiB, and 4 MiB unpacked."""
+    limits = {"body_bytes": MIB, "unpacked_bytes": 4 * MIB}
+    settings = hashing_settings(tmp_path_factory.mktemp("service"), limits=limits)
+    with running(settings) as started:
+        yield started
+
+
+def refused(
+    service: RunningService, content: bytes, headers: dict[str, str], status: int, code: str
+) -> str:
+    """The message of a refusal, the same in both encodings of errors."""
+    response = service.client.post("/v1/traces", content=content, headers=headers)
+    assert response.status_code == status, response.content
+    if headers.get("content-type", "").startswith("application/x-protobuf"):
+        assert response.headers["content-type"] == "application/x-protobuf"
+        assert int(response.headers["content-length"]) == len(response.content)
+        return Status.FromString(response.content).message
+    assert response.json()["error"]["code"] == code
+    message: str = response.json()["error"]["message"]
+    return message
+
+
+@pytest.mark.real
+def test_a_truncated_message_is_refused_whole(service: RunningService) -> None:
+    """400, which exporters do not retry; nothing of it is stored."""
+    before = service.client.get("/status").json()["executions"]
+    body = in_protobuf(request(tool_span(1), tool_span(2)))
+    message = refused(service, body[:-20], PROTOBUF, 400, "malformed_traces")
+    assert "nothing was stored, send it whole" in message
+    refused(service, gzip.compress(body)[:-20], PROTOBUF | GZIP, 400, "malformed_gzip")
+    refused(service, body, PROTOBUF | GZIP, 400, "malformed_gzip")
+    refused(service, b"", PROTOBUF | GZIP, 400, "malformed_gzip")
+    assert service.client.get("/status").json()["executions"] == before
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("headers", [PROTOBUF, JSON], ids=["protobuf", "json"])
+def test_a_gzip_bomb_is_refused(service: RunningService, headers: dict[str, str]) -> None:
+    """A megabyte that would be a gigabyte: 413 at the bound."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = b"".join(packer.compress(bytes(MIB)) for _ in range(512)) + packer.flush()
+    assert len(bomb) < MIB
+    message = refused(service, bomb, headers | GZIP, 413, "too_large")
+    assert "larger than 4,194,304 bytes when unpacked" in message
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "code", "words"),
+    [
+        (b"{}", {}, 415, "unsupported_media_type", "application/x-protobuf or application/json"),
+        (b"{}", {"content-type": "text/plain"}, 415, "unsupported_media_type", "Content-Type"),
+        (b"{}", JSON | {"content-encoding": "br"}, 415, "unsupported_media_type", "gzip"),
+        (b"", PROTOBUF | {"content-encoding": "deflate"}, 415, "", "gzip"),
+        (b"", JSON, 400, "malformed_json", "empty"),
+        (b"{", JSON, 400, "malformed_json", "line 1"),
+        (b"[]", JSON, 400, "malformed_traces", "resourceSpans"),
+        (b'{"resourceSpans": 1}', JSON, 400, "malformed_traces", "must be a list"),
+        (b'{"a":' * 5000 + b"1" + b"}" * 5000, JSON, 400, "malformed_traces", "nested deeper"),
+        (bytes(2 * MIB), PROTOBUF, 413, "too_large", "send it in several requests"),
+        (b"\x0a\xff", PROTOBUF, 400, "malformed_traces", "ends too early"),
+    ],
+)
+def test_what_is_no_request_is_refused_with_the_cure(
+    service: RunningService,
+    content: bytes,
+    headers: dict[str, str],
+    status: int,
+    code: str,
+    words: str,
+) -> None:
+    """JSON callers get the house's form, protobuf callers a `google.rpc.Status`."""
+    assert words in refused(service, content, headers, status, code)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("value", [b"{},", b"1,"])
+def test_json_of_very_many_values_is_refused(service: RunningService, value: bytes) -> None:
+    """A few bytes each in a body that was a few thousand, they would be far more in memory."""
+    many = value * (600_000 if value == b"{}," else 2_050_000)
+    body = b'{"resourceSpans": [' + many + b"{}]}"
+    message = refused(service, gzip.compress(body), JSON | GZIP, 413, "too_large")
+    assert "more than 500,000 objects and lists" in message
+
+
+@pytest.mark.real
+def test_many_distinct_tools_are_recorded_while_others_are_served(service: RunningService) -> None:
+    """4,000 in one request: other requests are answered meanwhile, and all are stored."""
+    before = service.client.get("/status").json()["executions"]
+    spans = [
+        tool_span(n, more={"gen_ai.tool.name": f"tool-{n}", "gen_ai.tool.call.result": ...})
+        for n in range(10_000, 14_000)
+    ]
+    body = gzip.compress(in_protobuf(request(*spans)))
+    answers: list[int] = []
+
+    def export() -> None:
+        response = service.client.post("/v1/traces", content=body, headers=PROTOBUF | GZIP)
+        answers.append(response.status_code)
+
+    thread = threading.Thread(target=export)
+    thread.start()
+    served = 0
+    while not answers and thread.is_alive():
+        assert service.client.get("/healthz").status_code == 200
+        served += not answers
+    thread.join()
+    assert answers == [200]
+    assert served >= 5
+    assert service.client.get("/status").json()["executions"] == before + 4_000
+
+
+@pytest.mark.real
+def test_many_packed_requests_at_once_all_have_their_turn(service: RunningService) -> None:
+    """Few are unpacked at a time; the others wait, and none is lost or refused."""
+    before = service.client.get("/status").json()["executions"]
+
+    def export(sender: int) -> bytes:
+        first = 20_000 + 300 * sender
+        spans = [tool_span(number) for number in range(first, first + 300)]
+        body = gzip.compress(in_protobuf(request(*spans)))
+        response = service.client.post("/v1/traces", content=body, headers=PROTOBUF | GZIP)
+        assert response.status_code == 200
+        return response.content
+
+    with ThreadPoolExecutor(8) as senders:
+        assert set(senders.map(export, range(8))) == {b""}
+    assert service.client.get("/status").json()["executions"] == before + 2_400
+
+
+def test_a_hundred_thousand_distinct_tools_are_read() -> None:
+    """In one request, each as an execution of its own."""
+    values = {"gen_ai.tool.name": "tool-00000000", "tool_arguments": "{}"}
+    one = in_protobuf(request(sample_span(1, values)))
+    start = one.index(b"\x12", one.index(b"tests"))
+    span = one[start:]
+    tool, number = span.index(b"tool-00000000"), span.index(bytes(7) + b"\x01")
+    assert start > 0
+    spans = bytearray()
+    for at in range(1, 100_001):
+        each = bytearray(span)
+        each[tool + 5 : tool + 13] = f"{at:08d}".encode()
+        each[number : number + 8] = at.to_bytes(8)
+        spans += each
+    scope = b"\x12" + varint(len(spans)) + bytes(spans)
+    body = b"\x0a" + varint(len(scope)) + scope
+    names = {each.tool_name for each in read_protobuf(body)}  # type: ignore[union-attr]  # all are executions
+    assert len(names) == 100_000
+
+
+def varint(value: int) -> bytes:
+    """A length as protobuf writes it."""
+    parts = bytearray()
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])
+
+
+def test_unpacking_never_holds_more_than_the_bound() -> None:
+    """Whatever the body would expand to."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = b"".join(packer.compress(bytes(MIB)) for _ in range(256)) + packer.flush()
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError):
+            gunzip(bomb, MIB)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * MIB
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 200_000])
+def test_unpacking_gives_what_was_packed(size: int) -> None:
+    """Exactly as much as may be is taken, in one member or several; one byte more is not."""
+    data = bytes(number % 251 for number in range(size))
+    assert gunzip(gzip.compress(data), size) == data
+    assert gunzip(gzip.compress(data) + gzip.compress(data[::-1]), 2 * size) == data + data[::-1]
+    with pytest.raises(TooLargeError):
+        gunzip(gzip.compress(data + b"x"), size)
+
+
+@pytest.mark.parametrize(
+    "packed", [b"", b"\x1f\x8b", b"no gzip", gzip.compress(b"x") + b"rest", gzip.compress(b"") * 65]
+)
+def test_what_is_no_gzip_is_refused(packed: bytes) -> None:
+    """400, also for what follows a whole member, and for hostile numbers of them."""
+    with pytest.raises(ProblemError) as caught:
+        gunzip(packed, MIB)
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize(
+    ("rejected", "message"), [(0, ""), (3, "why"), (0, "a warning"), (10**6, "ü" * 500)]
+)
+def test_answers_are_what_opentelemetrys_messages_read(rejected: int, message: str) -> None:
+    """The few fields that are written here, against the real messages."""
+    answer = ExportTraceServiceResponse.FromString(success_protobuf(rejected, message))
+    assert answer.HasField("partial_success") == bool(rejected or message)
+    assert answer.partial_success.rejected_spans == rejected
+    assert answer.partial_success.error_message == message
+    status = Status.FromString(status_protobuf(code_pb2.UNAVAILABLE, message))
+    assert (status.code, status.message) == (code_pb2.UNAVAILABLE, message)
+
+
+@pytest.mark.real
+def test_logs_hold_counts_and_no_values(
+    service: RunningService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What spans carry is private."""
+    caplog.set_level("DEBUG")
+    more = {"gen_ai.tool.call.arguments": json.dumps({"q": "a-private-value"})}
+    bad = tool_span(302, more={**more, "gen_ai.tool.name": 5})
+    service.client.post("/v1/traces", json=request(tool_span(301, more=more), bad))
+    lines = [record for record in caplog.records if record.name.startswith(("service", "ingest"))]
+    assert lines
+    assert not any("a-private-value" in str(vars(record)) for record in lines)
