@@ -31,6 +31,7 @@ class ServeCommand:
 
         from service.config.combinations import check_serving, harmful
         from service.container import Services
+        from service.garbage import few_arenas
         from service.http.host_guard import is_loopback
         from service.logs import configure_logging
         from service.server import bind, loop_factory, serve, url_of
@@ -38,6 +39,7 @@ class ServeCommand:
         from service.stores import where_index_is, where_store_is
         from service.version import VERSION
 
+        few_arenas()
         # The event loop must not starve the threads that write, embed and learn: with Python's
         # 5 ms, appends beside a busy loop were ten times slower (bench/log_store.py).
         sys.setswitchinterval(0.0005)

@@ -15,9 +15,9 @@ from ingest.formats.otlp import (
     TooManySpansError,
     from_json,
     from_protobuf,
+    located_protobuf,
     read_json,
     read_protobuf,
-    steps_protobuf,
 )
 from ingest.formats.otlp.python_text import json_of_python
 from ingest.formats.reading import Noted, Unreadable
@@ -273,7 +273,7 @@ def test_a_body_of_empty_spans_takes_no_memory_to_speak_of(
     tracemalloc.start()
     try:
         with pytest.raises(TooManySpansError, match="more than 20,000 spans"):
-            for _ in steps_protobuf(body):
+            for _ in located_protobuf(body):
                 pass
         _, peak = tracemalloc.get_traced_memory()
     finally:

@@ -8,25 +8,21 @@ it is the inner half of a call that is told twice) is looked up in the spans aro
 """
 
 from ingest.formats.otlp.reading import (
-    PAUSE,
     Located,
-    Pause,
+    located_json,
+    located_protobuf,
     read_json,
     read_protobuf,
-    steps_json,
-    steps_protobuf,
 )
 from ingest.formats.otlp.span import MAX_SPANS, OtlpError, TooManySpansError
 
 __all__ = [
     "MAX_SPANS",
-    "PAUSE",
     "Located",
     "OtlpError",
-    "Pause",
     "TooManySpansError",
+    "located_json",
+    "located_protobuf",
     "read_json",
     "read_protobuf",
-    "steps_json",
-    "steps_protobuf",
 ]

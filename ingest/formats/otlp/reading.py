@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Final, TypeAlias
 
 from aftercall.bounded import bounded_text
 from aftercall.wire import Execution
@@ -30,14 +29,6 @@ _HELD = 5_000
 _MAX_REASON = 300
 
 
-class Pause:
-    """Stands between pieces of the work that give nothing to read."""
-
-
-PAUSE: Final = Pause()
-_PAUSE_EVERY = 200
-
-
 @dataclass(frozen=True, slots=True)
 class Located:
     """What was read, and where it stands."""
@@ -46,16 +37,13 @@ class Located:
     read: Read
 
 
-Steps: TypeAlias = Iterator[Located | Pause]
-
-
 def read_json(value: object) -> Iterator[Read]:
     """What one `ExportTraceServiceRequest` (or `TracesData`) says, of parsed JSON.
 
     Raises:
         OtlpError: it is none, or has more than `MAX_SPANS` spans; at once, before anything is read.
     """
-    return _reads(steps_json(value))
+    return (each.read for each in located_json(value))
 
 
 def read_protobuf(body: bytes) -> Iterator[Read]:
@@ -64,31 +52,26 @@ def read_protobuf(body: bytes) -> Iterator[Read]:
     Raises:
         OtlpError: as there; also when it is cut off.
     """
-    return _reads(steps_protobuf(body))
+    return (each.read for each in located_protobuf(body))
 
 
-def steps_json(value: object) -> Steps:
-    """As `read_json`, piece by piece, for who has other things to do meanwhile.
-
-    The first pieces are all pauses; whatever is raised is raised among them.
-    """
-    return _steps(partial(from_json.spans, value))
+def located_json(value: object) -> Iterator[Located]:
+    """As `read_json`, with places."""
+    return _ahead(_located(partial(from_json.spans, value)))
 
 
-def steps_protobuf(body: bytes) -> Steps:
-    """As `steps_json`, of a message in protobuf."""
-    return _steps(partial(from_protobuf.spans, body))
+def located_protobuf(body: bytes) -> Iterator[Located]:
+    """As `read_protobuf`, with places."""
+    return _ahead(_located(partial(from_protobuf.spans, body)))
 
 
-def _reads(steps: Steps) -> Iterator[Read]:
-    ahead = next((step for step in steps if isinstance(step, Located)), None)
-    if ahead is None:
-        return iter(())
-    rest = (step.read for step in steps if isinstance(step, Located))
-    return chain([ahead.read], rest)
+def _ahead(located: Iterator[Located]) -> Iterator[Located]:
+    """The same, begun: what is wrong with the whole is raised now, and not at the first use."""
+    first = next(located, None)
+    return iter(()) if first is None else chain([first], located)
 
 
-def _steps(spans: Spans) -> Steps:
+def _located(spans: Spans) -> Iterator[Located]:
     held: list[Span | NoSpan] = []
     calls: list[ToolCall | None] = []
     family = Family()
@@ -102,8 +85,6 @@ def _steps(spans: Spans) -> Steps:
         if number <= _HELD:
             held.append(span)
             calls.append(call)
-        if number % _PAUSE_EVERY == 0:
-            yield PAUSE
     again = spans() if number > _HELD else iter(held)
     without_arguments = found = 0
     for number, span in enumerate(again):
@@ -114,8 +95,6 @@ def _steps(spans: Spans) -> Steps:
             if isinstance(located.read, Execution):
                 found += 1
                 without_arguments += not located.read.parameters_known
-        elif number % _PAUSE_EVERY == 0:
-            yield PAUSE
     if without_arguments:
         yield Located((), Noted(_capture_content(without_arguments, found)))
 

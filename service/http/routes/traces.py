@@ -1,18 +1,24 @@
 """OTLP in: spans of tool calls, as every OpenTelemetry exporter sends them over HTTP."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from fastapi import APIRouter, Request, Response
 
 from aftercall.wire import Execution
-from ingest.formats.otlp import Located, OtlpError, TooManySpansError, steps_json, steps_protobuf
+from ingest.formats.otlp import (
+    Located,
+    OtlpError,
+    TooManySpansError,
+    located_json,
+    located_protobuf,
+)
 from ingest.formats.otlp.answers import success_json, success_protobuf
-from ingest.formats.otlp.reading import Steps
 from ingest.formats.otlp.span import Place, where
 from ingest.formats.reading import Unreadable
 from service.container import Services
@@ -38,10 +44,7 @@ _JSON = "application/json"
 
 _BATCH = 512
 """Executions that become durable at a time: as many as exporters send at once, so that these cost
-one commit. Between two batches other requests have their turn."""
-
-_PIECE = 128
-"""Executions that are read at a time, some 5 ms, before the event loop has its turn."""
+one commit. They are read on a thread; between two batches other requests have their turn."""
 
 _INLINE_BYTES = 16 * 1024
 """Bodies up to this size, some ten spans, are read on the event loop: a millisecond."""
@@ -116,8 +119,8 @@ async def export_traces(
     aside = is_packed or len(packed) > _INLINE_BYTES
     # What waits for its turn is packed yet.
     async with _turns(request) if aside else nullcontext():
-        steps = await _work(partial(begin, packed), services, aside=aside)
-        outcome = await _record(steps, services, workspace, aside=aside)
+        located = await _work(partial(begin, packed), services, aside=aside)
+        outcome = await _record(located, services, workspace, aside=aside)
     count(
         request,
         accepted=outcome.accepted,
@@ -137,17 +140,13 @@ def _turns(request: Request) -> asyncio.Semaphore:
     return turns
 
 
-async def _record(steps: Steps, services: Services, workspace: str, *, aside: bool) -> _Outcome:
+async def _record(
+    located: Iterator[Located], services: Services, workspace: str, *, aside: bool
+) -> _Outcome:
     """Read to the end, and make durable what was read, a batch at a time."""
     outcome = _Outcome()
-    waiting: list[Located] = []
-    ended = False
-    while not ended:
-        taken, ended = await _work(partial(_take, steps), services, aside=aside)
-        waiting += taken
-        if ended or len(waiting) >= _BATCH:
-            await _store(waiting, outcome, services, workspace)
-            waiting = []
+    while batch := await _work(lambda: list(islice(located, _BATCH)), services, aside=aside):
+        await _store(batch, outcome, services, workspace)
     return outcome
 
 
@@ -176,18 +175,30 @@ async def _store(
             outcome.reject(each.read.where, each.read.message)
         else:
             outcome.notes.append(each.read.message)
-    for start in range(0, len(executions), _BATCH):
-        receipt = await services.intake.accept(workspace, executions[start : start + _BATCH])
-        outcome.accepted += receipt.accepted
-        outcome.duplicates += receipt.duplicates
-        for rejection in receipt.rejected:
-            outcome.reject(where(places[start + rejection.index]), rejection.message)
+    receipt = await services.intake.accept(workspace, executions)
+    outcome.accepted += receipt.accepted
+    outcome.duplicates += receipt.duplicates
+    for rejection in receipt.rejected:
+        outcome.reject(where(places[rejection.index]), rejection.message)
 
 
-def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Steps:
+def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Located]:
+    """The spans of a body, of which all are known to be well-formed.
+
+    Raises:
+        ProblemError: 400 when the whole is no OTLP, 413 when there is too much of it.
+    """
     body = gunzip(packed, most) if is_packed else packed
-    if encoding == PROTOBUF:
-        return steps_protobuf(body)
+    try:
+        return located_protobuf(body) if encoding == PROTOBUF else located_json(_json(body))
+    except TooManySpansError as error:
+        raise TooLargeError(str(error)) from None
+    except OtlpError as error:
+        # The protocol wants a 400 for all that cannot be decoded.
+        raise ProblemError(400, "malformed_traces", str(error)) from None
+
+
+def _json(body: bytes) -> object:
     if not body:
         raise MalformedJsonError("the body is empty; send a JSON value")
     if (
@@ -201,26 +212,4 @@ def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Steps
     value = parse_json(body)
     if isinstance(value, TooDeep):
         raise ProblemError(400, "malformed_traces", f"the body {value.message}")
-    return steps_json(value)
-
-
-def _take(steps: Steps) -> tuple[list[Located], bool]:
-    """What comes until the next pause, at most a batch; and whether that was the end.
-
-    Raises:
-        ProblemError: 400 when the whole is no OTLP; nothing of it was given then.
-    """
-    taken: list[Located] = []
-    try:
-        for step in steps:
-            if not isinstance(step, Located):
-                return taken, False
-            taken.append(step)
-            if len(taken) == _PIECE:
-                return taken, False
-    except TooManySpansError as error:
-        raise TooLargeError(str(error)) from None
-    except OtlpError as error:
-        # The protocol wants a 400 for all that cannot be decoded.
-        raise ProblemError(400, "malformed_traces", str(error)) from None
-    return taken, True
+    return value
