@@ -1,4 +1,4 @@
-"""All speed measurements of the foundation, one after the other, into `docs/figures/`.
+"""All speed measurements, one after the other, into `docs/figures/`.
 
     python -m bench [--quick]
 
@@ -55,10 +55,10 @@ def run_to_file(program: str, *options: str) -> Json:
         return figures
 
 
-def asked_rows(
-    service: Json, fitness: Json, gateway: Json, recorder: Json, known: Json
-) -> list[Row]:
-    """The figures that the foundation was asked for."""
+def asked_rows(figures: Json) -> list[Row]:
+    """The figures that were asked for."""
+    service, fitness, known = figures["service"], figures["fitness"], figures["known_tools"]
+    gateway, recorder = figures["gateway"], figures["recorder"]
     ratios, record, memory = service["ratios"], service["record"], service["memoryMiB"]
     told = known["answers"]["prompt 2000"]
     from_service = "python bench/service.py"
@@ -92,7 +92,27 @@ def asked_rows(
             f"{row['added_p50_ms']:.2f} ms", from_gateway)
         for row in asked
     ]  # fmt: skip
-    return rows
+    return rows + signal_rows(figures["harmony"], figures["otlp"], figures["metrics"])
+
+
+def signal_rows(harmony: Json, otlp: Json, metrics: Json) -> list[Row]:
+    """Events, traces and metrics."""
+    text, spans = harmony["mb_per_s"], otlp["spans_per_s"]
+    usual = metrics["bounds"][0]
+    return [
+        Row(f"Harmony, fed in chunks of {harmony['chunk_characters']} characters",
+            "at least 2 MB/s", f"{text['mix']:.1f} MB/s; with events "
+            f"{text['mix_with_events']:.1f}, calls alone {text['calls']:.1f}",
+            "python bench/harmony.py"),
+        Row("OTLP: spans of tool calls, durable, through HTTP, while they are learned from",
+            f"at least {otlp['asked_spans_per_s']:,}/s",
+            f"{spans['protobuf, gzip']:,.0f}/s; plain {spans['protobuf']:,.0f}/s, JSON "
+            f"{spans['json, gzip']:,.0f}/s", "python bench/otlp.py"),
+        Row(f"`/metrics`, {metrics['tools']:,} tools seen, {usual['given']:,} with a label: median",
+            "under 20 ms",
+            f"{usual['ms']['still, packed']['median']:.1f} ms; with calls between two scrapes "
+            f"{usual['ms']['moving, packed']['median']:.1f} ms", "python bench/metrics.py"),
+    ]  # fmt: skip
 
 
 def fitness_lines(fitness: Json) -> list[str]:
@@ -111,20 +131,15 @@ def fitness_lines(fitness: Json) -> list[str]:
     ]
 
 
-def page(
-    service: Json,
-    fitness: Json,
-    gateway: Json,
-    recorder: Json,
-    known: Json,
-    store: Json,
-    embedding: Json,
-) -> str:
+def page(figures: Json) -> str:
     """The Markdown page."""
+    service, gateway, fitness = figures["service"], figures["gateway"], figures["fitness"]
+    store, embedding, metrics = figures["log_store"], figures["embedding"], figures["metrics"]
     record = service["record"]
     proxy = next(row for row in gateway["rows"] if "as it comes" in row["name"])
     onnx, torch = embedding["embedders"][:2]
     batch = next(r for r in store["appends"] if (r["batch"], r["callers"]) == (100, 1))
+    all_labels, read = metrics["bounds"][-1], figures["otlp"]["read_per_s"]
     lines = [
         "# Speed",
         "",
@@ -139,7 +154,7 @@ def page(
         "|---|---|---|---|",
         *(
             f"| {row.what} | {row.asked} | {row.measured} | `{row.command}` |"
-            for row in asked_rows(service, fitness, gateway, recorder, known)
+            for row in asked_rows(figures)
         ),
         "",
         "Beside them:",
@@ -155,6 +170,12 @@ def page(
         *fitness_lines(fitness),
         f"- FastMCP's proxy for an `mcpServers` file, as it comes, adds "
         f"{proxy['added_p50_ms']:.0f} ms to each call.",
+        f"- `/metrics` with {all_labels['given']:,} labels (`AFTERCALL_METRICS_TOOLS`): "
+        f"{all_labels['ms']['still, packed']['median']:.0f} ms, with calls between two scrapes "
+        f"{all_labels['ms']['moving, packed']['median']:.0f} ms (`python bench/metrics.py`).",
+        f"- traces are read alone, on one core, at {read['protobuf']:,.0f} calls a second of "
+        f"protobuf and {read['json']:,.0f} of JSON; each call came with a second span around it "
+        "(`python bench/otlp.py`).",
         "",
     ]
     return "\n".join(lines)
@@ -166,29 +187,32 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small, and nothing is written")
     quick = parser.parse_args().quick
     print("running (about a quarter of an hour; leave the machine alone meanwhile)", flush=True)
-    service = run_to_file("bench/service.py", *(["--quick"] if quick else []))
     small = ["--tools", "200", "--failures", "2000", "--questions", "100"]
-    fitness = run_to_file("bench/fitness.py", *(small if quick else []))
-    gateway = run_json("bench/gateway.py", *(["--calls", "30", "--repeats", "3"] if quick else []))
-    recorder = run_json(
-        "bench/recorder.py", *(["--hand-overs", "5000", "--repeats", "1"] if quick else [])
-    )
-    known = run_to_file(
-        "bench/known_tools.py", *(["--executions", "1000"] if quick else ["--write"])
-    )
-    store = run_json("bench/log_store.py", *(["--executions", "2000"] if quick else []))
-    embedding = run_json("bench/embedding.py", *(["--points", "1000"] if quick else []))
-    text = page(service, fitness, gateway, recorder, known, store, embedding)
+    figures = {
+        "service": run_to_file("bench/service.py", *(["--quick"] if quick else [])),
+        "fitness": run_to_file("bench/fitness.py", *(small if quick else [])),
+        "gateway": run_json(
+            "bench/gateway.py", *(["--calls", "30", "--repeats", "3"] if quick else [])
+        ),
+        "recorder": run_json(
+            "bench/recorder.py", *(["--hand-overs", "5000", "--repeats", "1"] if quick else [])
+        ),
+        "known_tools": run_to_file(
+            "bench/known_tools.py", *(["--executions", "1000"] if quick else ["--write"])
+        ),
+        "log_store": run_json("bench/log_store.py", *(["--executions", "2000"] if quick else [])),
+        "embedding": run_json("bench/embedding.py", *(["--points", "1000"] if quick else [])),
+        "harmony": run_json("bench/harmony.py", *(["--megabytes", "1"] if quick else [])),
+        "otlp": run_json("bench/otlp.py", *(["--quick"] if quick else [])),
+        "metrics": run_to_file("bench/metrics.py", *(["--scrapes", "10"] if quick else [])),
+    }
+    text = page(figures)
     print(f"\n{text}")
     if quick:
         return
     FIGURES.mkdir(parents=True, exist_ok=True)
-    everything = {
-        "service": service, "fitness": fitness, "gateway": gateway, "recorder": recorder,
-        "known_tools": known, "log_store": store, "embedding": embedding,
-    }  # fmt: skip
     (FIGURES / "speed.md").write_text(text, encoding="utf-8")
-    (FIGURES / "speed.json").write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
+    (FIGURES / "speed.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     print(f"written to {FIGURES.relative_to(ROOT)}/")
 
 

@@ -1,6 +1,6 @@
 """How many spans of tool calls a second `POST /v1/traces` makes durable.
 
-    python bench/otlp.py [--spans 20000] [--repeats 5] [--quick] [--json]
+    python bench/otlp.py [--spans 20000] [--repeats 3] [--quick] [--json]
 
 A real `aftercall serve` with the default model on a temporary folder. The history of
 `bench/history.py` is written as `execute_tool` spans, as an instrumented agent sends them: the
@@ -256,7 +256,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spans", type=int, default=20_000, help="tool calls in one repeat")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="few spans, to try it out")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
