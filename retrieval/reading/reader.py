@@ -75,8 +75,14 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         ),
         faults=faults,
         rejected_before_run=reading.category in _REFUSALS
+        and not _has_run(error.details)
         and is_rejected_before_run(code, message, faults, parameters),
     )
+
+
+def _has_run(details: JsonValue) -> bool:
+    """Whether who asks saw the tool's own code run, as adapters do; then no words undo it."""
+    return isinstance(details, dict) and details.get("ran") is True
 
 
 _OF_VALUES = frozenset({"wrong_type", "out_of_range", "not_allowed", "bad_format", "unexpected"})

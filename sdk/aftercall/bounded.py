@@ -27,15 +27,13 @@ def bounded_text(text: str, max_chars: int) -> str:
 
 
 def _cut(value: object, budget: list[int], depth: int) -> JsonValue:
-    if isinstance(value, str):
-        return _spend(value, budget)
-    if isinstance(value, Mapping | list | tuple | set | frozenset):
-        if depth <= 0:
-            return _spend(f"<{type(value).__name__}>", budget)
-        try:
-            return _cut_container(value, budget, depth)
-        except Exception:  # noqa: BLE001  # a foreign container may raise anything
-            return _spend(f"<{type(value).__name__}>", budget)
+    try:
+        if isinstance(value, str):
+            return _spend(value, budget)
+        if isinstance(value, Mapping | list | tuple | set | frozenset):
+            return _cut_container(value, budget, depth) if depth > 0 else _named(value, budget)
+    except Exception:  # noqa: BLE001  # a foreign container, or a proxy of nothing, may raise anything
+        return _named(value, budget)
     made = make_json_value(value)
     if isinstance(made, str):
         return _spend(made, budget)
@@ -60,6 +58,10 @@ def _cut_container(
             break
         items.append(_cut(item, budget, depth - 1))
     return items
+
+
+def _named(value: object, budget: list[int]) -> JsonValue:
+    return _spend(f"<{type(value).__name__}>", budget)
 
 
 def _spend(text: str, budget: list[int]) -> str:

@@ -5,7 +5,7 @@ import json
 import math
 import reprlib
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -95,24 +95,25 @@ def make_json_value(value: object) -> JsonValue:
 
 
 def _made(value: object, depth: int, parents: tuple[int, ...]) -> JsonValue:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return clean_text(str.__str__(value))
-    if isinstance(value, int):
-        return (
-            int.__int__(value) if abs(value) <= MAX_INTEGER else _bounded_text(int.__int__(value))
-        )
-    if isinstance(value, float):
-        return float.__float__(value) if math.isfinite(value) else None
-    if not isinstance(value, dict | list | tuple | set | frozenset):
-        return _bounded_text(value)
-    if depth <= 0 or id(value) in parents:
-        return _bounded_text(value)
-    parents = (*parents, id(value))
-    if isinstance(value, dict):
-        return {_key_text(key): _made(item, depth - 1, parents) for key, item in value.items()}
-    return [_made(item, depth - 1, parents) for item in value]
+    try:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return clean_text(str.__str__(value))
+        if isinstance(value, int):
+            whole = int.__int__(value)
+            return whole if abs(whole) <= MAX_INTEGER else _bounded_text(whole)
+        if isinstance(value, float):
+            return float.__float__(value) if math.isfinite(value) else None
+        is_container = isinstance(value, dict | list | tuple | set | frozenset)
+        if not is_container or depth <= 0 or id(value) in parents:
+            return _bounded_text(value)
+        parents = (*parents, id(value))
+        if isinstance(value, dict):
+            return {_key_text(key): _made(item, depth - 1, parents) for key, item in value.items()}
+        return [_made(item, depth - 1, parents) for item in cast("Iterable[object]", value)]
+    except Exception:  # noqa: BLE001  # a proxy of nothing, or a dict that another thread is filling
+        return f"<{type(value).__name__}>"
 
 
 def _key_text(key: object) -> str:

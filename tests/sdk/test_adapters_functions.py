@@ -5,6 +5,7 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -189,12 +190,34 @@ def test_what_has_no_single_end_is_refused() -> None:
         reflecting(client=SyncScripted(), recorder=Records(), unrecorded=["nothing"])(plain)
 
 
-def test_an_awaitable_of_a_plain_function_is_no_outcome() -> None:
-    """What is still to be awaited is neither success nor failure, so it is not recorded."""
+def test_an_awaitable_of_a_plain_function_is_no_outcome(caplog: pytest.LogCaptureFixture) -> None:
+    """What is still to be awaited is neither success nor failure: not recorded, and said once."""
     records = Records()
-    tool = recorded(recorder=records)(lambda: search_async("memory"))
-    assert len(asyncio.run(tool())) == 5
+    tool = recorded(recorder=records, name="late")(lambda: search_async("memory"))
+    assert [len(asyncio.run(tool())) for _ in range(2)] == [5, 5]
     assert records.executions == []
+    (told,) = caplog.messages
+    assert "calls of late are not recorded" in told
+
+
+async def test_callable_objects_are_functions() -> None:
+    """With an `async` call they are awaited; they go by the name of their class or function."""
+
+    class Lookup:
+        def __call__(self, query: str) -> str:
+            return query
+
+    class LookupAsync:
+        async def __call__(self, query: str) -> str:
+            return query
+
+    records = Records()
+    decorate: Any = recorded(recorder=records)
+    assert decorate(Lookup())("x") == "x"
+    assert await decorate(LookupAsync())("x") == "x"
+    assert await decorate(partial(search_async, top_k=1))("x") == ["x 0 None"]
+    assert [e.tool_name for e in records.executions] == ["Lookup", "LookupAsync", "search_async"]
+    assert [e.parameters for e in records.executions] == [{"query": "x"}] * 3
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aftercall.bounded import bounded_json
 from aftercall.json_patch import same_json
 from aftercall.json_values import (
     MAX_DEPTH,
@@ -184,6 +185,24 @@ def test_what_cannot_be_json_becomes_bounded_text() -> None:
         "None": 1, "2": 3, "1.5": 4, "True": 5,
     }  # fmt: skip
     assert make_json_value([MAX_INTEGER, MAX_INTEGER + 1]) == [MAX_INTEGER, "9223372036854775808"]
+
+
+def test_what_cannot_be_looked_at_becomes_its_type() -> None:
+    """A proxy of nothing and a container that breaks off cost themselves, and nothing else."""
+
+    class Unbound:
+        @property
+        def __class__(self) -> type:  # type: ignore[override]  # as Werkzeug's proxies do
+            raise RuntimeError("working outside of application context")
+
+    class Filling(dict[str, int]):
+        def items(self) -> Any:
+            raise RuntimeError("dictionary changed size during iteration")
+
+    for value, shown in ((Unbound(), "<Unbound>"), (Filling(a=1), "<Filling>")):
+        for make in (make_json_value, bounded_json):
+            assert make({"a": [1, value], "b": 2}) == {"a": [1, shown], "b": 2}
+            assert make(value) == shown
 
 
 @given(json_values, json_values)

@@ -3,12 +3,12 @@
 For adapters of frameworks that call tools both ways, with and without an event loop.
 """
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
+from aftercall.adapters.asking_threads import AskingThreads
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import make_json_value
 from aftercall.reflection import AsyncSuggester, Suggester
@@ -17,6 +17,8 @@ from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
 
 AnySuggester: TypeAlias = Suggester | AsyncSuggester
 """A `Client` or an `AsyncClient`."""
+
+_THREADS = AskingThreads()
 
 _NO_LOOP = (
     "a tool is called without an event loop, and an AsyncClient cannot be asked then: "
@@ -31,13 +33,20 @@ class KnownTool:
     Args:
         schema: the input schema as the framework has it. What it raises is taken for None.
         annotations: claims about the tool; None leaves it to those registered at the service.
+        has_run: whether the failed attempt came so far that the tool's own code ran. Then nothing
+            in the words of its error makes a retry safe.
     """
 
     schema: Callable[[], object] = lambda: None
     annotations: ToolAnnotations | None = None
+    has_run: Callable[[], bool] = lambda: False
 
     def described(self, execution: Execution) -> Execution:
-        """The question with the tool's live schema."""
+        """The question with the tool's live schema, and whether it ran."""
+        error = execution.error
+        if error is not None and self.has_run():
+            ran = error.model_copy(update={"details": {**error.details, "ran": True}})
+            execution = execution.model_copy(update={"error": ran})
         try:
             schema = make_json_value(self.schema())
         except Exception:  # noqa: BLE001  # a foreign schema may fail in any way; the question stands
@@ -48,7 +57,7 @@ class KnownTool:
 
 
 class AsyncAsking:
-    """Asks from a coroutine; a `Client` is asked in a thread.
+    """Asks from a coroutine; a `Client` is asked in a thread that nothing else waits for.
 
     Args:
         client: either client.
@@ -72,9 +81,8 @@ class AsyncAsking:
         if is_async(self._client):
             client = cast("AsyncSuggester", self._client)
             return await client.suggest(question, limit=limit, annotations=claims)
-        return await asyncio.to_thread(
-            cast("Suggester", self._client).suggest, question, limit=limit, annotations=claims
-        )
+        plain = cast("Suggester", self._client)
+        return await _THREADS.run(lambda: plain.suggest(question, limit=limit, annotations=claims))
 
 
 class Asking:

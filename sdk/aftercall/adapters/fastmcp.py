@@ -14,12 +14,21 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from uuid import uuid4
 
-import mcp_types
-from fastmcp.exceptions import DisabledError, NotFoundError, ToolError, ValidationError
-from fastmcp.server.context import Context
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.tools.base import Tool, ToolResult
+try:
+    import mcp_types
+    from fastmcp.exceptions import DisabledError, NotFoundError, ToolError, ValidationError
+    from fastmcp.server.context import Context
+    from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+    from fastmcp.tools.base import Tool, ToolResult
+    from fastmcp.tools.function_tool import FunctionTool
+except ImportError as error:
+    raise type(error)(
+        f"aftercall.adapters.fastmcp needs FastMCP ({error}); "
+        "install it with `pip install 'aftercall[gateway]'`",
+        name=error.name,
+    ) from error
 
+from aftercall.adapters.asking import KnownTool
 from aftercall.adapters.fastmcp_caller import caller_of
 from aftercall.adapters.fastmcp_contracts import delivered, in_canonical_shape, with_violation
 from aftercall.adapters.fastmcp_results import (
@@ -28,8 +37,9 @@ from aftercall.adapters.fastmcp_results import (
     with_advice,
     with_repair,
 )
+from aftercall.adapters.running import code_of, has_run
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
-from aftercall.json_values import JsonObject, make_json_value
+from aftercall.json_values import JsonObject
 from aftercall.reflection import (
     AsyncSuggester,
     CallObserver,
@@ -121,18 +131,25 @@ class ReflectionMiddleware(Middleware):
             context.fastmcp_context, agent=self._agent, process_session=self._process_session
         )
 
+        asking = _ToolDescribing(self._client, context.fastmcp_context, request.name)
+
         async def call(parameters: JsonObject) -> ToolResult:
-            if parameters is arguments:
-                return await call_next(context)
-            changed = request.model_copy(update={"arguments": parameters})
-            return await call_next(context.copy(message=changed))
+            asking.raised = None
+            try:
+                if parameters is arguments:
+                    return await call_next(context)
+                changed = request.model_copy(update={"arguments": parameters})
+                return await call_next(context.copy(message=changed))
+            except Exception as error:
+                asking.raised = error
+                raise
 
         reflected = await call_with_reflection(
             call,
             tool_name=tool_name,
             parameters=arguments,
             agent=caller.agent,
-            client=_ToolDescribing(self._client, context.fastmcp_context, request.name),
+            client=asking,
             recorder=self._recorder,
             server_name=server_name,
             session_id=caller.session_id,
@@ -154,12 +171,17 @@ class ReflectionMiddleware(Middleware):
 
 
 class _ToolDescribing:
-    """Adds the tool's live schema and annotations to a question; only failures pay for it."""
+    """Adds what is known of the tool to a question; only failures pay for it.
+
+    Its live schema, its annotations, and whether it ran, where it is a function of this process.
+    """
 
     def __init__(self, client: AsyncSuggester, context: Context | None, exposed_name: str) -> None:
         self._client = client
         self._context = context
         self._exposed_name = exposed_name
+        self.raised: Exception | None = None
+        """What the latest attempt raised."""
 
     async def suggest(
         self,
@@ -170,12 +192,17 @@ class _ToolDescribing:
     ) -> SuggestResponse:
         tool = await self._tool()
         if tool is not None:
-            schema = make_json_value(tool.parameters)
-            execution = execution.model_copy(update={"input_schema": schema})
+            known = KnownTool(schema=lambda: tool.parameters, has_run=lambda: self._has_run(tool))
+            execution = known.described(execution)
             if annotations is None and tool.annotations is not None:
                 claims = tool.annotations.model_dump(exclude_none=True)
                 annotations = ToolAnnotations.model_validate(claims)
         return await self._client.suggest(execution, limit=limit, annotations=annotations)
+
+    def _has_run(self, tool: Tool) -> bool:
+        if self.raised is None or not isinstance(tool, FunctionTool):
+            return False
+        return has_run(code_of(tool.fn), self.raised)
 
     async def _tool(self) -> Tool | None:
         return await _known_tool(self._context, self._exposed_name)

@@ -29,6 +29,8 @@ META_KEY = "aftercall"
 """Under this key of a result's `_meta` stands what Aftercall did."""
 
 _WRAPPINGS = (ToolError, ValidationError)
+_BODY_ERROR = "_ToolBodyError"
+"""FastMCP's own, around a validation error of a tool that has run."""
 _MAX_MESSAGE_CHARS = 8000
 _MAX_FIRST_ERROR_CHARS = 500
 
@@ -60,6 +62,8 @@ class ToolResultReader:
         if isinstance(error, ToolError) and (typed := typed_error_in_text(str(error))):
             return typed
         cause = error.__cause__
+        if type(cause).__name__ == _BODY_ERROR and cause is not None:
+            cause = cause.__cause__
         if type(error) in _WRAPPINGS and isinstance(cause, Exception):
             shown, inner = str(error), str(cause)
             return read_exception(cause, message=inner if inner and inner in shown else shown)

@@ -15,13 +15,15 @@ left out as well, and so is what `unrecorded` names.
 """
 
 import inspect
+import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from functools import wraps
+from dataclasses import dataclass, field, replace
+from functools import cache, wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from aftercall.adapters.asking import AnySuggester, Asking, AsyncAsking, KnownTool
 from aftercall.adapters.functions_arguments import CallSignature
+from aftercall.adapters.running import Running, code_of
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject
 from aftercall.reflection import (
@@ -37,6 +39,8 @@ from aftercall.reflection import (
 from aftercall.reflection.result_reader import OutcomeReader
 from aftercall.wire.execution import Execution
 from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
+
+_logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -176,44 +180,72 @@ class _Setup:
 def _wrapped(function: Callable[P, R], setup: _Setup) -> Callable[P, R]:
     _check(function)
     signature = CallSignature(function, setup.unrecorded)
-    tool_name = setup.name or str(getattr(function, "__name__", None) or "unknown")
+    tool_name = setup.name or _name_of(function)
     tool = KnownTool(schema=signature.schema, annotations=setup.annotations)
 
-    if inspect.iscoroutinefunction(function):
-        async_asking = AsyncAsking(setup.client, tool)
+    code = code_of(function)
+
+    if _is_coroutine_function(function):
+        awaited = cast("Callable[..., Any]", function)
 
         @wraps(function)
         async def async_wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
-            given = signature.named(args, kwargs)
+            given, running = signature.named(args, kwargs), Running(code)
 
             async def call(parameters: JsonObject) -> Any:
-                if parameters is given:
-                    return await function(*args, **kwargs)
-                new_args, new_kwargs = signature.corrected(args, kwargs, parameters)
-                return await cast("Callable[..., Any]", function)(*new_args, **new_kwargs)
+                with running:
+                    if parameters is given:
+                        return await awaited(*args, **kwargs)
+                    new_args, new_kwargs = signature.corrected(args, kwargs, parameters)
+                    return await awaited(*new_args, **new_kwargs)
 
+            asking = AsyncAsking(setup.client, replace(tool, has_run=running.has_run))
             facts = setup.facts(tool_name, given)
-            return (await call_with_reflection(call, client=async_asking, **facts)).value()
+            return (await call_with_reflection(call, client=asking, **facts)).value()
 
         return cast("Callable[P, R]", async_wrapper)
 
-    asking = Asking(setup.client, tool)
+    Asking(setup.client, tool)  # refuses a client that cannot be asked from here
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = signature.named(args, kwargs)
+        given, running = signature.named(args, kwargs), Running(code)
 
         def call(parameters: JsonObject) -> R:
-            if parameters is given:
-                return function(*args, **kwargs)
-            new_args, new_kwargs = signature.corrected(args, kwargs, parameters)
-            return cast("Callable[..., R]", function)(*new_args, **new_kwargs)
+            with running:
+                if parameters is given:
+                    return function(*args, **kwargs)
+                new_args, new_kwargs = signature.corrected(args, kwargs, parameters)
+                return cast("Callable[..., R]", function)(*new_args, **new_kwargs)
 
+        asking = Asking(setup.client, replace(tool, has_run=running.has_run))
         facts = setup.facts(tool_name, given)
         reflected: ReflectedResult[R] = call_with_reflection_sync(call, client=asking, **facts)
+        if not reflected.attempts:
+            warn_once()
         return reflected.value()
 
+    @cache
+    def warn_once() -> None:
+        _logger.warning(
+            "calls of %s are not recorded: what it returns is still to be awaited or gone through; "
+            "decorate the `async` function itself, or one that returns a list",
+            tool_name,
+        )
+
     return wrapper
+
+
+def _name_of(function: Any) -> str:
+    """Of a function, of that in a `partial`, or of a callable object's class."""
+    named = getattr(function, "func", function)
+    return str(getattr(named, "__name__", None) or type(named).__name__)
+
+
+def _is_coroutine_function(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  # asks what it is, not whether it is there
+    )
 
 
 def _check(function: object) -> None:

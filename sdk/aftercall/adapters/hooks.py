@@ -29,7 +29,7 @@ from aftercall.adapters.hooks_table import (
     OpenCalls,
 )
 from aftercall.bounded import bounded_text
-from aftercall.json_values import clean_text, make_json_value
+from aftercall.json_values import clean_text
 from aftercall.outcomes import ToolFailedError
 from aftercall.reflection import (
     CallObserver,
@@ -132,7 +132,6 @@ class CallHooks:
             The key.
         """
         key = key or str(uuid4())
-        parameters = make_json_value(dict(arguments or {}))
         facts = CallFacts(
             tool_name=name,
             agent=agent or self._agent,
@@ -142,7 +141,7 @@ class CallHooks:
         )
         job: ReflectedCall[object] = ReflectedCall(
             facts,
-            parameters if isinstance(parameters, dict) else {},
+            dict(arguments or {}),  # which takes the copy
             self._policy,
             self._recorder,
             self._rates,

@@ -20,10 +20,17 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import ToolMessage
-from langgraph.errors import GraphBubbleUp, is_invalid_resume
-from langgraph.prebuilt.tool_node import ToolCallRequest
+try:
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.messages import ToolMessage
+    from langgraph.errors import GraphBubbleUp, is_invalid_resume
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+except ImportError as error:
+    raise type(error)(
+        f"aftercall.adapters.langgraph needs LangChain 1 and LangGraph ({error}); "
+        "install it with `pip install 'aftercall[langgraph]'`",
+        name=error.name,
+    ) from error
 
 from aftercall.adapters.asking import (
     AnySuggester,
@@ -145,7 +152,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
 
         reflected: _Reflected = call_with_reflection_sync(
             call,
-            client=Asking(self._client, _known(request)),
+            client=Asking(self._client, _known(request, reader)),
             reader=reader,
             **self._facts(request, arguments),
         )
@@ -171,7 +178,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
 
         reflected: _Reflected = await call_with_reflection(
             call,
-            client=AsyncAsking(self._client, _known(request)),
+            client=AsyncAsking(self._client, _known(request, reader)),
             reader=reader,
             **self._facts(request, arguments),
         )
@@ -240,9 +247,13 @@ def _with(
     return request if parameters is arguments else with_arguments(request, parameters)
 
 
-def _known(request: ToolCallRequest) -> KnownTool:
+def _known(request: ToolCallRequest, reader: MessageReader) -> KnownTool:
     metadata = request.tool.metadata if request.tool is not None else None
-    return KnownTool(schema=lambda: schema_of(request.tool), annotations=claims_in(metadata))
+    return KnownTool(
+        schema=lambda: schema_of(request.tool),
+        annotations=claims_in(metadata),
+        has_run=reader.has_run,
+    )
 
 
 def _is_of_the_graph(error: Exception) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from langchain_core.messages import ToolMessage
+from langchain_core.tools import ToolException
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 
@@ -59,10 +60,19 @@ class MessageReader:
     def __init__(self, request: ToolCallRequest) -> None:
         self._request = request
         self._sent = arguments_of(request)
+        self._has_run = False
+
+    def has_run(self) -> bool:
+        """Whether the failure read last is an exception of the tool's own code.
+
+        A `ToolException` may hand on what a server has said, and its words count.
+        """
+        return self._has_run
 
     def sending(self, arguments: JsonObject) -> None:
         """The next attempt has these arguments."""
         self._sent = arguments
+        self._has_run = False
 
     def message_in(self, result: object) -> ToolMessage | None:
         """The message that ends this call."""
@@ -92,6 +102,7 @@ class MessageReader:
         """The exception; refused arguments are told without what the graph had injected."""
         if isinstance(error, ToolInvocationError):
             return self._unframed(str(error))
+        self._has_run = not isinstance(error, ToolException)
         return read_exception(error)
 
     def is_outcome(self, result: object) -> bool:
@@ -120,12 +131,16 @@ class MessageReader:
             # The tool's check in its own words, which the frame has shortened. What passes it now
             # was not refused by it: then the tool itself has raised a validation error.
             refusal = refusal_of(self._request.tool, self._sent)
+            self._has_run = refusal is None
             return ExecutionError(
                 type="ValidationError",
                 message=_cut(str(refusal) if refusal else refused["error"]),
             )
         raised = _RAISED.fullmatch(text)
         kind, message = _parted(raised["error"]) if raised else ("ToolError", text)
+        if kind == ToolInvocationError.__name__ and _REFUSED.fullmatch(message):
+            return self._unframed(message)  # the frame of all errors, around that of refusals
+        self._has_run = raised is not None and kind != ToolException.__name__
         return ExecutionError(type=kind, message=_cut(message))
 
 

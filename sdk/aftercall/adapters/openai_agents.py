@@ -26,8 +26,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from agents import Agent, AgentHooks, FunctionTool, RunContextWrapper, RunHooks, Tool
-from agents.tool_context import ToolContext
+try:
+    from agents import Agent, AgentHooks, FunctionTool, RunContextWrapper, RunHooks, Tool
+    from agents.tool_context import ToolContext
+except ImportError as error:
+    raise type(error)(
+        f"aftercall.adapters.openai_agents needs the OpenAI Agents SDK ({error}); "
+        "install it with `pip install 'aftercall[openai-agents]'`",
+        name=error.name,
+    ) from error
 
 from aftercall.adapters.asking import AnySuggester, KnownTool, claims_in, told
 from aftercall.adapters.hooks import CallHooks
@@ -96,7 +103,7 @@ class ToolReflection:
         self._policy = policy or ReflectionPolicy()
         self._rates = rates or FailureRates()
         self._observers = observers
-        self._sessions = _RunSessions()
+        self._runs, self._keys = _Ids(), _Ids()
         self._warned: set[str] = set()
         self._calls = CallHooks(
             client=client,
@@ -124,7 +131,7 @@ class ToolReflection:
         read = AgentsReader().read_exception(error)
         if not isinstance(context, ToolContext):
             return told(read, "")
-        key = _key(context)
+        key = self._keys.of(context)
         if not self._calls.is_open(key):  # no hooks are set, so it is begun here
             self.began(context, context.agent, None)
         ended = await self._calls.post(key=key, error=error) if self._calls.is_open(key) else None
@@ -169,7 +176,7 @@ class ToolReflection:
             return
         if tool is not None and isinstance(tool.on_invoke_tool, ReflectingInvoker):
             return  # records itself
-        arguments, key = json_arguments(context.tool_arguments), _key(context)
+        arguments, key = json_arguments(context.tool_arguments), self._keys.of(context)
         if arguments is None or self._calls.is_open(key):  # the hooks of run and agent are both set
             return
         self._calls.pre(
@@ -186,7 +193,7 @@ class ToolReflection:
         """A call has come to something that is shown to the model; for the hooks."""
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
-        key = _key(context)
+        key = self._keys.of(context)
         if not self._calls.is_open(key):  # `failure` has recorded it, or there is nothing to record
             return
         policy = FailurePolicy(tool, context, ours=self.failure)
@@ -222,7 +229,7 @@ class ToolReflection:
     def _session_of(self, context: ToolContext[Any]) -> str:
         config = context.run_config
         group = config.group_id if config is not None else None
-        return _of(self._session_id, context) or group or self._sessions.of(context)
+        return _of(self._session_id, context) or group or self._runs.of(context.usage)
 
 
 class _RunHooks(RunHooks[Any]):
@@ -257,26 +264,24 @@ class _AgentHooks(AgentHooks[Any]):
         await self._reflection.ended(context, tool, result)
 
 
-class _RunSessions:
-    """A session id for each run; a run is known by its usage, which all its contexts share."""
+class _Ids:
+    """An id for each object, for as long as it lives; its address comes again after that.
+
+    A call is known by its context, for models number their calls anew in every run; a run by its
+    usage, which all its contexts share.
+    """
 
     def __init__(self) -> None:
         self._ids: dict[int, tuple[weakref.ref[Any], str]] = {}
 
-    def of(self, context: ToolContext[Any]) -> str:
-        usage = context.usage
-        place = id(usage)
+    def of(self, known: object) -> str:
+        place = id(known)
         found = self._ids.get(place)
-        if found is not None and found[0]() is usage:
+        if found is not None and found[0]() is known:
             return found[1]
-        session = str(uuid4())
-        self._ids[place] = (weakref.ref(usage, lambda _: self._ids.pop(place, None)), session)
-        return session
-
-
-def _key(context: ToolContext[Any]) -> str:
-    """The call: models number their calls anew in every run, so the context itself tells."""
-    return f"{context.tool_call_id}@{id(context)}"
+        made = str(uuid4())
+        self._ids[place] = (weakref.ref(known, lambda _: self._ids.pop(place, None)), made)
+        return made
 
 
 def _of(said: Said, context: RunContextWrapper[Any]) -> str | None:

@@ -4,7 +4,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from agents import FunctionTool, ModelBehaviorError, ToolTimeoutError, default_tool_error_function
+from agents import (
+    AgentsException,
+    FunctionTool,
+    ModelBehaviorError,
+    ToolTimeoutError,
+    default_tool_error_function,
+)
 from agents.tool import (
     default_tool_timeout_error_message,
     resolve_function_tool_failure_error_function,
@@ -22,18 +28,36 @@ _INVALID_PARAMS = "-32602"
 
 
 class AgentsReader(HookResultReader):
-    """Exceptions as the SDK raises them; results as for any hook."""
+    """Exceptions as the SDK raises them; results as for any hook. One for each call."""
+
+    def __init__(self) -> None:
+        self._has_run = False
+
+    def has_run(self) -> bool:
+        """Whether the exception read last is the function's own, and none of the SDK's."""
+        return self._has_run
 
     def read_exception(self, error: Exception) -> ExecutionError:
         """The tool's exception, or the framework's refusal of the arguments."""
+        self._has_run = not isinstance(error, AgentsException)
         # The SDK wraps a tool's own cancellation, for failure functions take exceptions only.
         cancelled = getattr(error, "cancelled_error", None)
         if isinstance(cancelled, BaseException):
             return ExecutionError(type=type(cancelled).__name__, message=str(error)[:8000])
         read = super().read_exception(error)
-        if type(error) is ModelBehaviorError and read.message.startswith(_REFUSED):
+        if _is_refusal(error, read.message):
             return read.model_copy(update={"code": _INVALID_PARAMS})
         return read
+
+
+def _is_refusal(error: Exception, message: str) -> bool:
+    """Whether the SDK refused the arguments; a tool that runs an agent may raise the same."""
+    if type(error) is not ModelBehaviorError or not message.startswith(_REFUSED):
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is None or trace.tb_frame.f_globals.get("__name__") == FunctionTool.__module__
 
 
 class FailurePolicy:

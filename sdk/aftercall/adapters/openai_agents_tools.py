@@ -107,13 +107,13 @@ class ReflectingInvoker:
             sent = text if parameters is arguments else json.dumps(parameters, ensure_ascii=False)
             return await self._invoked(self._plain, context, sent)
 
-        policy = setup.policy
+        policy, reader = setup.policy, AgentsReader()
         reflected: ReflectedResult[Any] = await call_with_reflection(
             call,
             tool_name=self._tool.name,
             parameters=arguments,
             agent=setup.agent,
-            client=AsyncAsking(setup.client, setup.known),
+            client=AsyncAsking(setup.client, replace(setup.known, has_run=reader.has_run)),
             recorder=setup.recorder,
             server_name=setup.server_name,
             session_id=setup.session_id,
@@ -121,7 +121,7 @@ class ReflectingInvoker:
             may_repeat=setup.may_repeat,
             policy=policy if self._is_retried else replace(policy, max_attempts=1),
             rates=setup.rates,
-            reader=AgentsReader(),
+            reader=reader,
             observers=setup.observers,
         )
         if reflected.exception is None:

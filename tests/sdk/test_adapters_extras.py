@@ -1,0 +1,26 @@
+"""Adapters of frameworks that are not installed."""
+
+import importlib
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("adapter", "missing", "cure"),
+    [
+        ("langgraph", "langchain.agents.middleware", "aftercall[langgraph]"),
+        ("openai_agents", "agents", "aftercall[openai-agents]"),
+        ("fastmcp", "mcp_types", "aftercall[gateway]"),
+    ],
+)
+def test_the_error_names_what_to_install(
+    adapter: str, missing: str, cure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the extra: the package of one of them is not called as its module is."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, f"aftercall.adapters.{adapter}", raising=False)
+    with pytest.raises(ModuleNotFoundError) as raised:
+        importlib.import_module(f"aftercall.adapters.{adapter}")
+    assert f"pip install '{cure}'" in str(raised.value)
+    assert raised.value.name == missing
