@@ -128,7 +128,7 @@ class Intake:
 
     def _prepare(self, workspace: str, execution: Execution) -> NewExecution | None:
         """What is to be stored; None when sampling leaves it out."""
-        self._check_time(execution.timestamp)
+        check_time(execution.timestamp, self.clock())
         stands_for = self.sampler.stands_for(workspace, execution)
         if not stands_for:
             return None
@@ -143,13 +143,18 @@ class Intake:
             stands_for=stands_for,
         )
 
-    def _check_time(self, moment: datetime) -> None:
-        latest = self.clock() + MAX_CLOCK_SKEW
-        if not EARLIEST <= moment <= latest:
-            raise InvalidExecutionError(
-                f"timestamp: {moment.isoformat()} is not between {EARLIEST.date()} and tomorrow; "
-                "check the clock of the sender"
-            )
+
+def check_time(moment: datetime, now: datetime) -> None:
+    """Refuse a call of before 1970 or of the future.
+
+    Raises:
+        InvalidExecutionError: it cannot be true; the message says what to check.
+    """
+    if not EARLIEST <= moment <= now + MAX_CLOCK_SKEW:
+        raise InvalidExecutionError(
+            f"timestamp: {moment.isoformat()} is not between {EARLIEST.date()} and tomorrow; "
+            "check the clock of the sender"
+        )
 
 
 def _hash_of(execution: Execution) -> str:

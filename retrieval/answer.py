@@ -114,10 +114,13 @@ def _why_not(case: Case, advice: Advice | NoAdvice | None, situation: Situation)
 
 
 def _advised_or_ranked(question: Question, advice: Advice | NoAdvice | None) -> list[Offer]:
-    """The advice where there is one; beside it a repair that was learned for this very error."""
+    """The advice where there is one; beside it a repair that was learned for this very error.
+
+    Of parameters that are not known no change can be told.
+    """
     note = loop_note(question.situation)
     ranked = []
-    if advice is None or advice.yields:
+    if question.case.parameters_known and (advice is None or advice.yields):
         ranked = [offer.noted(note) for offer in _ranked(question)]
     if advice is None:
         return ranked
@@ -225,10 +228,11 @@ def _advised(case: Case, advice: Advice) -> Offer:
     elif advice.execution_ids:
         sources.append("similar")
     is_retry = advice.action == "retry_unchanged"
+    unchanged = case.parameters if case.parameters_known else None
     suggestion = Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action=advice.action,
-        corrected_parameters=case.parameters if is_retry else advice.parameters,
+        corrected_parameters=unchanged if is_retry else advice.parameters,
         tool=advice.tool,
         split=list(advice.split),
         retry_after_ms=advice.retry_after_ms,

@@ -78,7 +78,7 @@ async def _referrals(tool: ToolKey, reading: ErrorReading, memory: Memory) -> tu
 def _repeats(
     call: FailedCall, reading: ErrorReading, knowledge: ToolKnowledge | None, now: datetime
 ) -> Repeats:
-    if knowledge is None:
+    if knowledge is None or not call.parameters_known:
         return Repeats()
     return repeats_of(
         knowledge.runs,

@@ -331,6 +331,7 @@ def _case(
     profile = profile.seen_by(call.agent) if profile else None
     return Case(
         parameters=call.parameters,
+        parameters_known=call.parameters_known,
         reading=reading,
         view=_view(schema, profile),
         profile=profile,

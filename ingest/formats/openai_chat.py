@@ -9,8 +9,11 @@ Also the older `function_call` with `role: function`, and items of the Responses
 
 - A call without a result, a result without its call, and a call whose arguments are no JSON object
   are told of and not recorded: the last never reached a tool.
-- The id of an execution is made of the conversation up to its result. So a longer version of a
-  conversation, or one that is logged anew with every request, gives the same ids.
+- Calls made together under one id, or without ids, are told of and not recorded: nobody can tell
+  whose a result is.
+- The id of an execution is made of the conversation up to its result, and of its name where it has
+  one. So a longer version of a conversation, or one that is logged anew with every request, gives
+  the same ids.
 - `context` is the last message of a user before the call, bounded.
 """
 
@@ -41,6 +44,10 @@ from ingest.formats.placed import (
 
 _NO_RESULT = "the call has no result in the transcript, so nobody knows what became of it"
 _NO_CALL = "the result has no call before it in the transcript"
+_SAME_ID = (
+    "other calls made at the same time have the same id, or none either, so nobody can tell which "
+    "result is its"
+)
 _NO_NAME = "the call names no tool"
 _NO_ARGUMENTS = "the call's arguments are no JSON object, so it was never a call"
 
@@ -86,10 +93,14 @@ class _Reader:
     """Results that stand before their calls, as in lists with the newest item first."""
     refused: set[str] = field(default_factory=set)
     """Calls that were none; what stands as their result is the framework's answer, not a tool's."""
+    together: set[str] = field(default_factory=set)
+    """Calls made at the same time: in one message, or in items with nothing else between them."""
     so_far: Any = field(default_factory=hashlib.sha256)
 
     def read(self) -> Iterator[Placed]:
         self.session = self.conversation.session
+        if self.conversation.name is not None:
+            self.so_far.update(self.conversation.name.encode("utf-8", "surrogatepass"))
         for turn in self.conversation.turns:
             if isinstance(turn, Placed):
                 yield turn
@@ -103,6 +114,8 @@ class _Reader:
 
     def _turn(self, turn: Turn) -> Iterator[Placed]:
         value, kind, role = turn.value, turn.value.get("type"), turn.value.get("role")
+        if not (isinstance(kind, str) and kind in _CALLS):
+            self.together.clear()
         if isinstance(kind, str) and kind in _CALLS:
             yield from self._item_call(turn, kind)
         elif isinstance(kind, str) and kind in _RESULTS:
@@ -182,8 +195,14 @@ class _Reader:
         if self.session is None:
             self.session = f"chat-{self.so_far.hexdigest()[:32]}"
         sequence, self.calls = self.calls, self.calls + 1
+        is_ambiguous = key in self.together
+        self.together.add(key)
         if (unanswered := self.waiting.pop(key, None)) is not None:
-            yield unreadable(unanswered.where, _NO_RESULT)
+            yield unreadable(unanswered.where, _SAME_ID if is_ambiguous else _NO_RESULT)
+        if is_ambiguous:
+            yield unreadable(where, _SAME_ID)
+            self.refused.add(key)
+            return
         tool = told.get("name")
         if not isinstance(tool, str) or not tool:
             yield unreadable(where, _NO_NAME)

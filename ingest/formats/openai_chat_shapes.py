@@ -18,7 +18,10 @@ from typing import Any, NamedTuple
 from aftercall.json_values import InvalidJsonValueError, JsonObject, check_json_object
 from ingest.formats.placed import Placed, first_moment, first_name, name_of, unreadable
 
-_SESSIONS = ("conversation_id", "session_id", "thread_id", "chat_id", "trace_id", "id")
+_NAMES = ("conversation_id", "session_id", "thread_id", "chat_id")
+_SESSIONS = (*_NAMES, "trace_id", "id")
+"""The last two are often of one request only, of the many that a conversation takes."""
+
 TIMES = ("created_at", "timestamp", "created", "time", "date")
 
 _NO_CONVERSATION = (
@@ -43,6 +46,8 @@ class Conversation:
     """The turns of a conversation, and what is said of the whole."""
 
     turns: list[Turn | Placed]
+    name: str | None = None
+    """Of the whole conversation; the same in each longer version of it."""
     session: str | None = None
     agent: str | None = None
     at: datetime | None = None
@@ -103,9 +108,11 @@ def _of_object(value: dict[str, Any], where: str) -> Conversation | Placed:
         )
     conversation = value.get("conversation")
     inner = conversation.get("id") if isinstance(conversation, dict) else conversation
+    name = name_of(inner) or first_name(value, *_NAMES)
     return Conversation(
         turns,
-        session=name_of(inner) or first_name(value, *_SESSIONS),
+        name=name,
+        session=name or first_name(value, *_SESSIONS),
         agent=first_name(value, "agent", "agent_name", "model"),
         at=first_moment(value, *TIMES),
         schemas=_schemas(value.get("tools"), value.get("functions")),

@@ -33,12 +33,17 @@ _REASONS: dict[ErrorCategory, str] = {
 _NOTHING = (
     "nothing stated, learned or near enough to be more than a guess is known for this failure"
 )
+_UNSEEN = (
+    "the parameters of the call are not known, so no change of them can be told; ask again with "
+    "them"
+)
 _OF_VALUES = frozenset({"not_found", "not_allowed", "invalid", "bad_format"})
 
 
 def abstention_reason(case: Case, situation: Situation) -> str:
     """Why there is nothing to suggest, with what is near and the corpus's lesson, if any."""
-    parts = [_REASONS.get(case.reading.category, _NOTHING)]
+    otherwise = _NOTHING if case.parameters_known else _UNSEEN
+    parts = [_REASONS.get(case.reading.category, otherwise)]
     parts += [near] if (near := _near_sentence(case, situation)) else []
     parts += [seed.lesson for seed in case.seeds[:1]]
     return ". ".join(part.rstrip(".") for part in parts)

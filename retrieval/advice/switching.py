@@ -90,7 +90,7 @@ def near_name_advice(case: Case, situation: Situation) -> Advice | NoAdvice:
         f"There is no tool {quoted(situation.tool_name)}; the nearest registered one is called "
         f"{quoted(name)}.",
         tool=name,
-        parameters=case.parameters if _fits(case.parameters, tool.input_schema) else None,
+        parameters=case.parameters if _fits(case, tool.input_schema) else None,
     )
 
 
@@ -147,11 +147,11 @@ def switch_advice(
 
 def _rank(case: Case, candidate: Candidate, named: frozenset[str]) -> _Ranked:
     is_named = candidate.tool.name in named
-    fits = _fits(case.parameters, candidate.tool.input_schema)
+    fits = _fits(case, candidate.tool.input_schema)
     trials = _BASE.plus(Trials(_PER_SESSION * _such_sessions(candidate), 0))
     if is_named:
         trials = trials.plus(_NAMED)
-    if candidate.tool.input_schema is not None:
+    if case.parameters_known and candidate.tool.input_schema is not None:
         trials = trials.plus(_FITS if fits else _misfit(case, candidate.tool))
     calls = candidate.successes + candidate.failures
     if calls:
@@ -174,6 +174,8 @@ def _lesson(best: _Ranked, case: Case, situation: Situation) -> str:
         "The parameters fit it as they are."
         if best.fits and tool.input_schema is not None
         else "Its parameters are others; write the call anew."
+        if case.parameters_known
+        else "Write the call anew."
     )
     is_weak = case.reading.category == "low_utility"
     what = "Its answer is of little use, the tool says" if is_weak else "This is not the tool's job"
@@ -217,8 +219,11 @@ def _misfit(case: Case, tool: Tool) -> Trials:
 _AS_IT_IS = ErrorReading("wrong_tool_boundary", 1.0, "", (), rejected_before_run=False)
 
 
-def _fits(parameters: JsonObject, schema: JsonObject | None) -> bool:
+def _fits(failed: Case, schema: JsonObject | None) -> bool:
     """Whether a call fits a schema as it is: its own names only, all that is required, valid."""
+    if not failed.parameters_known:
+        return False
+    parameters = failed.parameters
     if schema is None:
         return True
     view = view_of_schema(schema)

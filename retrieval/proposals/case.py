@@ -26,7 +26,8 @@ class Case:
 
     `writes` is true unless the tool is known to only read: then no value is added that the schema
     or a repair rule does not give. `profile_is_current` is false when the profile was gathered
-    under another schema than `schema`.
+    under another schema than `schema`. Where the parameters are not known (`parameters_known`),
+    they are empty and show nothing: there are only the faults that the error names.
     """
 
     parameters: JsonObject
@@ -44,10 +45,14 @@ class Case:
     seeds: tuple[SeedEntry, ...] = ()
     writes: bool = True
     schema: JsonObject | None = None
+    parameters_known: bool = True
     faults: tuple[Fault, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """The error's faults, and those that the live schema shows beside them."""
+        if not self.parameters_known:
+            object.__setattr__(self, "faults", self.reading.faults)
+            return
         faults = faults_of(self.parameters, self.reading, self.view, self.profile, self.schema)
         object.__setattr__(self, "faults", faults)
 

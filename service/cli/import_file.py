@@ -149,7 +149,7 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
             redactor=Redactor(),
             rejections=rejections,
             on_progress=progress,
-            ids_by_content=chosen.ids_by_content,
+            is_told_again=None if chosen.format == "executions" else chosen.is_told_again,
             report=report,
         ).run(read(whole, chosen, given))
     return 1 if report.rejected else 0

@@ -13,7 +13,7 @@ MAX_DOCUMENT = 256 * 1024 * 1024
 
 _BUFFER = 1024 * 1024
 _ANY_NUMBER = 2**63
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 
 class Piece(NamedTuple):
@@ -77,7 +77,7 @@ def value_of(raw: bytes) -> object:
         BadPieceError: what is wrong with it.
     """
     try:
-        value = parse_json(raw.removeprefix(_BOM), max_elements=_ANY_NUMBER)
+        value = parse_json(raw.removeprefix(BOM), max_elements=_ANY_NUMBER)
     except ProblemError as error:
         raise BadPieceError(error.message) from None
     if isinstance(value, TooDeep):

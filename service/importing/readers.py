@@ -4,6 +4,7 @@ Executions come line by line, in our own form. Spans and transcripts come as JSO
 a document each. A log of MCP is one story: its lines, or elements, belong together.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -16,10 +17,19 @@ from ingest.formats.mcp_messages import McpLog
 from ingest.formats.mcp_messages_wrapped import Message, messages_in, messages_in_line
 from ingest.formats.openai_chat import read_transcript
 from ingest.formats.otlp import OtlpError, read_json
+from ingest.formats.otlp.building import is_same_span
 from ingest.formats.placed import Given, Placed, unreadable
 from ingest.formats.reading import Unreadable
 from service.http.explain import explain
-from service.importing.pieces import MAX_DOCUMENT, BadPieceError, Piece, document, lines, value_of
+from service.importing.pieces import (
+    BOM,
+    MAX_DOCUMENT,
+    BadPieceError,
+    Piece,
+    document,
+    lines,
+    value_of,
+)
 from service.importing.sending import MAX_ENCODED, TOO_LONG
 
 _TOO_LARGE = (
@@ -27,6 +37,8 @@ _TOO_LARGE = (
     "by `jq -c '.[]'`"
 )
 _TOO_NESTED = "is nested too deep"
+
+_LIKE_JSON = re.compile(rb'[{\[]\s*["{\[]')
 
 _Reader = Callable[[object], Iterator[Placed]]
 
@@ -39,10 +51,13 @@ class Chosen:
     shape: Shape
     was_told: bool = True
 
-    @property
-    def ids_by_content(self) -> bool:
-        """Whether the executions' ids are made here, of what the calls say."""
-        return self.format in ("openai", "mcp")
+    def is_told_again(self, stored: Execution, read: Execution) -> bool:
+        """Whether an execution with the id of one that is stored, and other content, is the same.
+
+        Ids of transcripts and logs are made of what the calls say, those of spans of the spans'.
+        Not to be asked of executions, which bring their own.
+        """
+        return is_same_span(stored, read) if self.format == "otlp" else True
 
 
 def choose(beginning: bytes, wanted: Format | None) -> Chosen:
@@ -133,9 +148,9 @@ def _messages(piece: Piece) -> Iterator[Message | Placed]:
     if piece.raw is None:
         yield unreadable(piece.where, _TOO_LARGE)
         return
-    text = piece.raw.strip()
+    text = piece.raw.removeprefix(BOM).strip()
     # A log's own notes may begin with a bracket too: only what looks like JSON has to be it.
-    if not text.startswith((b'{"', b"[{", b"{\n", b"{\r", b"[\n", b"[\r", b"{ ", b"[ ")):
+    if not _LIKE_JSON.match(text):
         yield from messages_in_line(text.decode("utf-8", "replace"), piece.where)
         return
     try:

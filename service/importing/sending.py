@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from aftercall.client import Client, endpoints
 from aftercall.errors import NotFoundError
 from aftercall.redaction import Redactor
+from aftercall.wire import Execution
 from ingest.formats.placed import Placed
 from ingest.formats.reading import Noted, Unreadable
+from ingest.intake import InvalidExecutionError, check_time
 from service.importing.report import ImportReport, Rejections
 
 _BATCH_CALLS = 500
@@ -24,7 +27,7 @@ class _Encoded(NamedTuple):
     """An execution without secrets."""
 
     where: str
-    execution_id: str
+    read: Execution
     encoded: bytes
 
 
@@ -37,15 +40,16 @@ class Importer:
         redactor: masks secrets before anything leaves the process.
         rejections: told of each piece that could not be taken.
         on_progress: told after each batch.
-        ids_by_content: the executions' ids were made of their content. Then one that the service
-            has already, with another time or agent, is no conflict but the same call again.
+        is_told_again: whether an execution that the service has already, the first argument, is the
+            same call as one with its id and other content, such as another agent. Without it none
+            is.
     """
 
     client: Client | None
     redactor: Redactor
     rejections: Rejections
     on_progress: Callable[[ImportReport], None]
-    ids_by_content: bool = False
+    is_told_again: Callable[[Execution, Execution], bool] | None = None
     report: ImportReport = field(default_factory=ImportReport)
 
     def run(self, pieces: Iterable[Placed]) -> ImportReport:
@@ -73,8 +77,13 @@ class Importer:
                 self._send(batch)
                 batch, size = [], 0
             if self.client is None:
+                try:
+                    check_time(read.timestamp, datetime.now(UTC))  # as the service will
+                except InvalidExecutionError as error:
+                    self._reject(where, str(error))
+                    continue
                 self.report.count(read)
-            batch.append(_Encoded(where, read.execution_id, encoded))
+            batch.append(_Encoded(where, read, encoded))
             size += len(encoded)
         if batch:
             self._send(batch)
@@ -89,19 +98,20 @@ class Importer:
             self.report.duplicates += receipt.duplicates
             for rejection in receipt.rejected:
                 rejected = batch[rejection.index]
-                if self.ids_by_content and self._has(self.client, rejected.execution_id):
+                if self._was_told(self.client, rejected.read):
                     self.report.duplicates += 1
                 else:
                     self._reject(rejected.where, rejection.message)
         self.on_progress(self.report)
 
-    @staticmethod
-    def _has(client: Client, execution_id: str) -> bool:
+    def _was_told(self, client: Client, read: Execution) -> bool:
+        if self.is_told_again is None:
+            return False
         try:
-            client.send(endpoints.get_execution(execution_id))
+            stored = client.send(endpoints.get_execution(read.execution_id))
         except NotFoundError:
             return False
-        return True
+        return self.is_told_again(stored, read)
 
     def _reject(self, where: str, message: str) -> None:
         self.report.rejected += 1

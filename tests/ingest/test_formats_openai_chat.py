@@ -206,6 +206,37 @@ def test_an_id_that_is_used_again_is_the_latest_call() -> None:
     assert not rest
 
 
+@pytest.mark.parametrize("call_id", ["c", None])
+def test_results_are_never_given_to_another_call(call_id: Any) -> None:
+    """Of calls that were made together under one id, or without any, none is recorded."""
+    two = called(call_id, "a", {})
+    two["tool_calls"] += called(call_id, "b", {})["tool_calls"]
+    told = [two, answered(call_id, "of a"), answered(call_id, "of b")]
+    executions, rest = of_transcript([*told, called(call_id, "c", {}), answered(call_id, "of c")])
+    assert [(e.tool_name, e.result) for e in executions] == [("c", "of c")]
+    assert [where for where, _ in rest] == ["[0].tool_calls[0]", "[0].tool_calls[1]"]
+    assert "nobody can tell" in rest[0][1]
+    items = [
+        *({"type": "function_call", "call_id": "c", "name": name, "arguments": "{}"}
+          for name in "ab"),
+        *({"type": "function_call_output", "call_id": "c", "output": name} for name in "ab"),
+    ]  # fmt: skip
+    executions, rest = of_transcript(items)
+    assert (executions, len(rest)) == ([], 2)
+
+
+def test_conversations_that_have_names_are_kept_apart() -> None:
+    """The same words in two are two calls; the id of a request is no name of a conversation."""
+    told = [user("?"), called("c", "t", {}), answered("c", "1")]
+
+    def id_of(**fields: str) -> str:
+        return only(of_transcript({"messages": told, **fields})[0]).execution_id
+
+    assert id_of(conversation_id="a") != id_of(conversation_id="b")
+    assert id_of(thread_id="a", id="1") == id_of(thread_id="a", id="2")
+    assert id_of(id="chatcmpl-1") == id_of(id="chatcmpl-2") == id_of()
+
+
 def test_what_is_no_conversation_says_what_would_be_one() -> None:
     """And a single message says how a conversation is made of many."""
     for value in (7, "x", None, {"a": 1}, [7], [{"a": 1}], [[7]]):

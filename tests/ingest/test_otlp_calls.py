@@ -9,6 +9,7 @@ import pytest
 
 from aftercall.wire import Execution
 from ingest.formats.otlp import read_json, read_protobuf
+from ingest.formats.otlp.values import arguments_of
 from ingest.formats.reading import Noted, Read, Unreadable
 from tests.ingest.otlp_samples import (
     START_NS,
@@ -301,6 +302,28 @@ def test_a_call_within_another_counts_too(read: ReadRequest, difference: Json) -
     more = {"gen_ai.tool.call.id": "call-1", **difference}
     inner = tool_span(2, more=more, parentSpanId=f"{1:016x}")
     assert len(read(request(tool_span(1), inner))) == 2
+
+
+def test_arguments_are_compared_without_reading_them_for_every_span_below(
+    read: ReadRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 MiB of arguments above 40,000 small spans would be half an hour of reading."""
+    read_texts: list[object] = []
+
+    def counted(value: object, *, named: bool) -> dict[str, Any]:
+        read_texts.append(value)
+        return arguments_of(value, named=named)
+
+    monkeypatch.setattr("ingest.formats.otlp.family.arguments_of", counted)
+    bare = {"gen_ai.tool.call.id": ...}
+    outer = tool_span(1, more={**bare, "gen_ai.tool.call.arguments": '{"all": [1]}'})
+    inner = [
+        tool_span(n, more={**bare, "gen_ai.tool.call.arguments": f'{{"n": {n}}}'},
+                  parentSpanId=f"{1:016x}")
+        for n in range(2, 102)
+    ]  # fmt: skip
+    assert len(read(request(outer, *inner))) == 101
+    assert len(read_texts) == 101
 
 
 def test_an_agent_between_makes_it_another_call(read: ReadRequest) -> None:

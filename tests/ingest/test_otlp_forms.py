@@ -2,6 +2,7 @@
 
 import base64
 import tracemalloc
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -203,6 +204,15 @@ def test_json_is_taken_in_its_other_spellings_too() -> None:
     assert list(read_json(value)) == list(expected)
 
 
+@pytest.mark.parametrize("form", [float, "{:.12e}".format, "{}.0".format, str, int])
+def test_a_time_is_read_in_every_form_that_json_has_for_a_number(form: Any) -> None:
+    """Protobuf's JSON takes numbers and texts, with exponents too."""
+    moment = 1_771_597_800_000_000_000
+    [read] = read_json(request(tool_span(1, startTimeUnixNano=form(moment))))
+    assert isinstance(read, Execution)
+    assert read.timestamp == datetime(2026, 2, 20, 14, 30, tzinfo=UTC)
+
+
 def test_unknown_fields_in_protobuf_are_skipped() -> None:
     """Of every wire type, in every message on the way."""
     message = ExportTraceServiceRequest.FromString(WHOLE)
@@ -260,6 +270,29 @@ def test_a_value_of_very_many_values_refuses_its_span() -> None:
     )  # fmt: skip
     assert isinstance(read, Unreadable)
     assert "more than 100,000 values" in read.message
+
+
+def test_values_are_bounded_over_a_whole_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes after the bound is refused by name; plain text is taken all the same."""
+    monkeypatch.setattr("ingest.formats.otlp.from_protobuf.MAX_VALUES_IN_ALL", 25)
+    structured = {"gen_ai.tool.call.arguments": {"numbers": list(range(8))}}
+    reads = list(
+        read_protobuf(
+            in_protobuf(
+                request(*(tool_span(n, more=structured) for n in range(1, 5)), tool_span(5))
+            )
+        )
+    )
+    assert [type(read) for read in reads] == [
+        Execution,
+        Execution,
+        Unreadable,
+        Unreadable,
+        Execution,
+    ]
+    refused = reads[2]
+    assert isinstance(refused, Unreadable)
+    assert "send fewer spans at a time" in refused.message
 
 
 def test_a_body_of_empty_spans_takes_no_memory_to_speak_of(

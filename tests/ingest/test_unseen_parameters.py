@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from aftercall.json_values import content_hash
-from aftercall.wire import Execution
+from aftercall.wire import Execution, Tool
 from ingest.intake import _hash_of
-from mongo.records import ToolKey
+from mongo.records import StoredTool, ToolKey
 from retrieval.knowledge import ToolKnowledge
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
@@ -52,6 +52,55 @@ async def test_nobody_is_told_to_leave_the_parameters_out(brain: Brain) -> None:
     await brain.learn(unseen(1), failed, unseen(2), unseen(3))
     answer = await brain.ask(failed)
     assert all(change.op != "remove" for each in answer.suggestions for change in each.changes)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Missing required parameter: mode",
+        "Invalid parameter: topK must be <= 10",
+        "mode must be one of: fast, deep",
+    ],
+)
+async def test_no_change_is_told_of_parameters_that_nobody_saw(brain: Brain, message: str) -> None:
+    """What a tool needs is known, and still no call can be written for it: half of it is unseen."""
+    await brain.learn(
+        *(
+            an_execution(
+                execution_id=str(UUID(int=number)), session_id=f"s{number}", agent=f"a{number}",
+                parameters={"query": f"q{number}", "mode": "fast", "topK": 5}, tool_name="git_show",
+            )
+            for number in range(1, 31)
+        )
+    )  # fmt: skip
+    failed = unseen(40, error={"type": "ValueError", "message": message})
+    answer = await brain.ask(failed)
+    assert answer.abstained
+    assert answer.reason is not None
+    seen = failed.model_copy(update={"parameters_known": True})
+    assert not (await brain.ask(seen)).abstained
+
+
+async def test_what_needs_no_parameters_is_still_advised(brain: Brain) -> None:
+    """A wait is told for a call that nobody saw, without parameters to send."""
+    limited = {"type": "RateLimitError", "message": "rate limited, retry after 3 s"}
+    answer = await brain.ask(unseen(1, error=limited))
+    assert [each.action for each in answer.suggestions] == ["retry_unchanged"]
+    assert answer.suggestions[0].corrected_parameters is None
+
+
+async def test_another_tool_is_named_without_parameters(brain: Brain) -> None:
+    """A misspelt tool is known by its name; that its right one takes no parameters is not."""
+    tool = Tool.model_validate(
+        {"toolId": "t", "name": "git_shaw", "serverName": "srv",
+         "updatedAt": "2026-02-20T14:30:00Z"}
+    )  # fmt: skip
+    await brain.store.put_tool(StoredTool(WORKSPACE, tool))
+    unknown = {"type": "Error", "message": "Unknown tool: git_show"}
+    [found] = (await brain.ask(unseen(1, error=unknown))).suggestions
+    assert (found.tool, found.corrected_parameters) == ("git_shaw", None)
+    seen = unseen(1, error=unknown).model_copy(update={"parameters_known": True})
+    assert (await brain.ask(seen)).suggestions[0].corrected_parameters == {}
 
 
 def test_parameters_are_known_or_none() -> None:

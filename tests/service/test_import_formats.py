@@ -11,6 +11,7 @@ import pytest
 
 from ingest.formats.placed import Given
 from service.importing import MAX_DOCUMENT, ImportReport, Rejections, begun, choose, pieces, read
+from tests.ingest.otlp_samples import START_NS, request, span, tool_span
 from tests.ingest.transcripts import AT, HELLO, answered, call, called, result, rpc, texts, user
 from tests.service.running_service import RunningService, eventually, execution, finished
 
@@ -143,6 +144,18 @@ def test_a_file_is_recorded_and_learned_from(
 
 
 @pytest.mark.real
+def test_a_span_in_another_batch_is_the_same_span(service: RunningService, tmp_path: Path) -> None:
+    """Other spans around it name its agent; another span with its ids is refused."""
+    above = span(301, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "ada"})
+    told = tool_span(302, parentSpanId=above["spanId"], more={"gen_ai.agent.name": ...})
+    other = told | {"startTimeUnixNano": str(START_NS + 10**9)}
+    file = tmp_path / "spans.jsonl"
+    file.write_text(lines_of(request(told), request(above, told), request(other)))
+    status, out, err = finished("import", str(file), "--service", service.url)
+    assert (status, out) == (1, "1 accepted, 1 duplicates, 1 rejected\n"), err
+    assert "line 3" in err
+
+
 def test_a_dry_run_counts_by_tool_and_outcome(tmp_path: Path) -> None:
     """And reports what could not be read: some in full, all in the file that is named."""
     broken = [called(f"c{number}", "t", '{"a": ') for number in range(30)]
@@ -252,6 +265,17 @@ def test_damaged_lines_lose_nothing_else() -> None:
         kept = [each for each in mixed if hasattr(each, "execution_id")]
         assert kept == [each for each in clean if hasattr(each, "execution_id")] != []
         assert len(mixed) > len(clean)
+
+
+@pytest.mark.parametrize("indent", [None, 1, "\t"])
+@pytest.mark.parametrize("wanted", ["openai", "mcp", "otlp"])
+def test_a_byte_order_mark_hides_nothing(wanted: str, indent: Any) -> None:
+    """Editors and shells on Windows put one before what they save."""
+    entries = [{"timestamp": "2026-02-20T14:30:00Z", "message": each} for each in tap("t")]
+    value = {"openai": transcript("t"), "mcp": entries, "otlp": spans("t")}[wanted]
+    raw = json.dumps(value, indent=indent).encode()
+    assert any(hasattr(each, "execution_id") for each in of(raw))
+    assert of(b"\xef\xbb\xbf" + raw) == of(raw)
 
 
 def test_a_document_beyond_its_bound_says_how_to_cut_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,15 @@ from opentelemetry.trace import StatusCode, Tracer, format_span_id, format_trace
 
 from ingest.formats.otlp.building import execution_id_of
 from mongo.errors import StoreError
-from tests.ingest.otlp_samples import Json, exception, in_protobuf, request, tool_span
+from tests.ingest.otlp_samples import (
+    START_NS,
+    Json,
+    exception,
+    in_protobuf,
+    request,
+    span,
+    tool_span,
+)
 from tests.service.running_service import RunningService, eventually
 
 pytestmark = pytest.mark.real
@@ -213,10 +221,20 @@ def test_missing_content_is_a_warning(service: RunningService) -> None:
     assert "CAPTURE_MESSAGE_CONTENT" in partial["errorMessage"]
 
 
-def test_a_span_with_other_content_is_rejected(service: RunningService) -> None:
-    """The first one stays; the reason has the span's place."""
+def test_a_span_in_another_batch_is_the_same_span(service: RunningService) -> None:
+    """A collector may send it with other spans around it, which name another agent and session."""
+    above = span(106, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "ada"})
+    call = tool_span(107, parentSpanId=above["spanId"], more={"gen_ai.agent.name": ...})
+    for spans in ([call], [above, call], [call]):
+        response = service.client.post("/v1/traces", json=request(*spans))
+        assert (response.status_code, response.json()) == (200, {})
+    assert stored(service, execution_id_of(call["traceId"], call["spanId"]))["agent"] == "unknown"
+
+
+def test_another_span_with_the_same_ids_is_rejected(service: RunningService) -> None:
+    """Such as of two processes with one random seed: the first one stays, the reason is placed."""
     first = tool_span(104)
-    other = tool_span(104, more={"gen_ai.tool.call.result": "another"})
+    other = tool_span(104, startTimeUnixNano=str(START_NS + 10**9))
     service.client.post("/v1/traces", json=request(first))
     partial = service.client.post("/v1/traces", json=request(other)).json()["partialSuccess"]
     assert partial["rejectedSpans"] == "1"

@@ -13,9 +13,10 @@ from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ingest.formats.otlp import read_protobuf
+from ingest.formats.otlp import located_json, read_protobuf
 from ingest.formats.otlp.answers import status_protobuf, success_protobuf
 from service.http.problems import ProblemError, TooLargeError
+from service.http.routes.traces import next_batch
 from service.http.unpacking import gunzip
 from tests.ingest.otlp_samples import in_protobuf, request, tool_span
 from tests.ingest.otlp_samples import span as sample_span
@@ -213,7 +214,15 @@ def test_unpacking_gives_what_was_packed(size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "packed", [b"", b"\x1f\x8b", b"no gzip", gzip.compress(b"x") + b"rest", gzip.compress(b"") * 65]
+    "packed",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"\x1f\x8b", id="its first bytes"),
+        pytest.param(b"no gzip", id="text"),
+        # Named, since gzip writes the time: each process of the tests would have a name of its own.
+        pytest.param(gzip.compress(b"x") + b"rest", id="more behind it"),
+        pytest.param(gzip.compress(b"") * 65, id="very many members"),
+    ],
 )
 def test_what_is_no_gzip_is_refused(packed: bytes) -> None:
     """400, also for what follows a whole member, and for hostile numbers of them."""
@@ -247,3 +256,15 @@ def test_logs_hold_counts_and_no_values(
     lines = [record for record in caplog.records if record.name.startswith(("service", "ingest"))]
     assert lines
     assert not any("a-private-value" in str(vars(record)) for record in lines)
+
+
+def test_large_calls_become_durable_a_few_at_a_time() -> None:
+    """512 calls of 100,000 values each, some kilobytes in gzip, would hold up all others."""
+    small = [tool_span(n) for n in range(1, 601)]
+    many = json.dumps({"many": [{}] * 15_000})
+    large = [tool_span(n, more={"gen_ai.tool.call.arguments": many}) for n in range(601, 606)]
+    located = located_json(request(*small, *large))
+    sizes = []
+    while batch := next_batch(located):
+        sizes.append(len(batch))
+    assert sizes == [512, 90, 2, 1]

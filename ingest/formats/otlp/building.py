@@ -39,6 +39,14 @@ def execution_id_of(trace_id: str, span_id: str) -> str:
     return str(uuid5(_OF_SPANS, trace_id + span_id))
 
 
+def is_same_span(one: Execution, other: Execution) -> bool:
+    """Whether two executions of one id were told by one span, and not by two that share its ids.
+
+    Agent and session may be those of a span around it, which is not in every request that has it.
+    """
+    return (one.tool_name, one.timestamp) == (other.tool_name, other.timestamp)
+
+
 def execution_of(span: Span, call: ToolCall, family: Family) -> Execution:
     """The execution that a span tells.
 

@@ -5,6 +5,7 @@ come in a later request, and then nothing is known of it here.
 """
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,11 +25,12 @@ _MAX_CLIMB = 64
 
 _AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
 _DIGEST_CHARS = 32
+_UNREADABLE = "unreadable"
 _UNNAMED_SERVICE = "unknown_service"
 """What SDKs call a service that nobody named (opentelemetry.io/docs/specs/semconv/resource)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Told:
     """What a span says that others need."""
 
@@ -36,6 +38,8 @@ class _Told:
     session: str | None
     begins_agent: bool
     call: ToolCall | None
+    arguments: str | None = None
+    """`_arguments_of` its call, once they were compared: thousands of spans may lie below one."""
 
 
 class Family:
@@ -97,8 +101,9 @@ class Family:
         The same is a call of the same tool, unless the two have different ids or arguments, or an
         agent of its own stands between them.
         """
+        inner = _Told(None, None, begins_agent=False, call=call)
         for told in self._above(span):
-            if told.call is not None and _same(told.call, call):
+            if told.call is not None and _same(told, told.call, inner, call):
                 return True
             if told.begins_agent:
                 return False
@@ -115,19 +120,25 @@ class Family:
                 yield told
 
 
-def _same(outer: ToolCall, inner: ToolCall) -> bool:
+def _same(above: _Told, outer: ToolCall, below: _Told, inner: ToolCall) -> bool:
     if outer.name != inner.name:
         return False
     if outer.call_id and inner.call_id:
         return outer.call_id == inner.call_id
     if outer.arguments is None or inner.arguments is None:
         return True
+    above.arguments = above.arguments or _arguments_of(outer)
+    below.arguments = below.arguments or _arguments_of(inner)
+    return above.arguments == below.arguments or _UNREADABLE in {above.arguments, below.arguments}
+
+
+def _arguments_of(call: ToolCall) -> str:
+    """Short text that is the same for the same arguments, however these are written."""
     try:
-        return arguments_of(outer.arguments, named=outer.named_arguments) == arguments_of(
-            inner.arguments, named=inner.named_arguments
-        )
-    except BadSpanError:
-        return True
+        value = arguments_of(call.arguments, named=call.named_arguments)
+        return _digest(json.dumps(value, sort_keys=True, default=repr))
+    except (BadSpanError, RecursionError, ValueError):  # JSON has integers Python does not write
+        return _UNREADABLE
 
 
 def _agent_in(attributes: Attributes) -> str | None:

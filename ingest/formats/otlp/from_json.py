@@ -28,7 +28,7 @@ from ingest.formats.otlp.span import (
 Members = dict[str, Any]
 
 _MAX_NS: Final = 2**64 - 1
-_DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE]\+?[0-9]{1,2})?", re.ASCII)
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _HEX = re.compile(r"[0-9a-fA-F]+", re.ASCII)
 _KINDS = {"SPAN_KIND_SERVER": 2}
@@ -231,8 +231,10 @@ def _nanoseconds(value: object) -> int | None:
     """None for what is no number of nanoseconds; 0 for nothing, as in protobuf."""
     if value is None:
         return 0
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
-        value = int(value)
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = int(value) if value.isdecimal() else float(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # protobuf's JSON may write a number with an exponent
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value <= _MAX_NS else None

@@ -29,6 +29,9 @@ from ingest.formats.otlp.wire import (
 MAX_VALUES: Final = 100_000
 """Values within one attribute; two bytes in the body may be an object in memory."""
 
+MAX_VALUES_IN_ALL: Final = 1_000_000
+"""Values within all structured attributes of a request, as many as its spans would be held with."""
+
 _MAX_EVENTS = 64
 """Events of a span that are looked at, the last ones: the exception that ended it comes last."""
 
@@ -53,10 +56,11 @@ def spans(body: bytes) -> Iterator[Span | NoSpan]:
         TooManySpansError: at the first one too many.
     """
     number = resource_at = 0
+    left = [MAX_VALUES_IN_ALL]
     for field, wire_type, start, stop in fields(body, 0, len(body)):
         if field != 1 or wire_type != BYTES:
             continue
-        resource = _resource(body, start, stop)
+        resource = _resource(body, start, stop, left)
         scope_at = 0
         for inner, inner_type, scope_start, scope_stop in fields(body, start, stop):
             if inner != 2 or inner_type != BYTES:
@@ -67,24 +71,30 @@ def spans(body: bytes) -> Iterator[Span | NoSpan]:
                     continue
                 number += 1
                 count_span(number)
-                yield _span(body, span_start, span_stop, (resource_at, scope_at, span_at), resource)
+                place = (resource_at, scope_at, span_at)
+                yield _span(body, span_start, span_stop, place, resource, left)
                 span_at += 1
             scope_at += 1
         resource_at += 1
 
 
-def _resource(data: bytes, start: int, end: int) -> Attributes:
+def _resource(data: bytes, start: int, end: int, left: list[int]) -> Attributes:
     attributes: dict[str, object] = {}
     for field, wire_type, at, stop in fields(data, start, end):
         if field == 1 and wire_type == BYTES:
             for inner, inner_type, inner_at, inner_stop in fields(data, at, stop):
                 if inner == 1 and inner_type == BYTES:
-                    _attribute(data, inner_at, inner_stop, _RESOURCE_KEYS, attributes)
+                    _attribute(data, inner_at, inner_stop, _RESOURCE_KEYS, attributes, left)
     return attributes or NONE
 
 
 def _span(  # noqa: C901, PLR0912  # one branch for each field that is read, in the message's order
-    data: bytes, start: int, end: int, place: tuple[int, int, int], resource: Attributes
+    data: bytes,
+    start: int,
+    end: int,
+    place: tuple[int, int, int],
+    resource: Attributes,
+    left: list[int],
 ) -> Span:
     span = Span(place, resource, start_ns=0, end_ns=0)
     attributes: dict[str, object] = {}
@@ -92,7 +102,7 @@ def _span(  # noqa: C901, PLR0912  # one branch for each field that is read, in 
     events: deque[Slice] = deque(maxlen=_MAX_EVENTS)
     for field, wire_type, at, stop in fields(data, start, end):
         if field == 9 and wire_type == BYTES:
-            put_off = _attribute(data, at, stop, _SPAN_KEYS, attributes, _CONTENT_KEYS)
+            put_off = _attribute(data, at, stop, _SPAN_KEYS, attributes, left, _CONTENT_KEYS)
             if put_off:
                 content[put_off] = at, stop
         elif wire_type == BYTES:
@@ -118,8 +128,8 @@ def _span(  # noqa: C901, PLR0912  # one branch for each field that is read, in 
     span.attributes = attributes
     if may_be_call(attributes):
         for at, stop in content.values():
-            _attribute(data, at, stop, _SPAN_KEYS, attributes)
-        span.events = dict(_events(data, events))
+            _attribute(data, at, stop, _SPAN_KEYS, attributes, left)
+        span.events = dict(_events(data, events, left))
     return span
 
 
@@ -136,7 +146,7 @@ def _status(data: bytes, start: int, end: int, span: Span) -> None:
             span.status = at
 
 
-def _events(data: bytes, slices: deque[Slice]) -> Iterator[tuple[str, Attributes]]:
+def _events(data: bytes, slices: deque[Slice], left: list[int]) -> Iterator[tuple[str, Attributes]]:
     for start, end in slices:
         name = ""
         attributes: dict[str, object] = {}
@@ -146,7 +156,7 @@ def _events(data: bytes, slices: deque[Slice]) -> Iterator[tuple[str, Attributes
             if field == 2:
                 name = text(data, at, stop)
             elif field == 3:
-                _attribute(data, at, stop, _EVENT_KEYS, attributes)
+                _attribute(data, at, stop, _EVENT_KEYS, attributes, left)
         if name in keys.EVENTS:
             yield name, attributes
 
@@ -157,6 +167,7 @@ def _attribute(
     end: int,
     wanted: dict[bytes, str],
     into: dict[str, object],
+    left: list[int],
     put_off: Set[bytes] = frozenset(),
 ) -> bytes:
     """Put an attribute that is wanted into `into`; or give the key of one that is to be put off."""
@@ -171,7 +182,7 @@ def _attribute(
         if plain is not None:
             into[wanted[key]] = plain
             return b""
-    return _any_attribute(data, start, end, wanted, into, put_off)
+    return _any_attribute(data, start, end, wanted, into, left, put_off)
 
 
 def _plain_text(data: bytes, at: int, end: int) -> str | None:
@@ -194,6 +205,7 @@ def _any_attribute(
     end: int,
     wanted: dict[bytes, str],
     into: dict[str, object],
+    left: list[int],
     put_off: Set[bytes],
 ) -> bytes:
     key: bytes = b""
@@ -210,8 +222,19 @@ def _any_attribute(
     if key in put_off:
         return key
     if name := wanted.get(key):
-        into[name] = _value(data, *value, MAX_DEPTH, [MAX_VALUES]) if value else None
+        into[name] = _bounded_value(data, *value, left) if value else None
     return b""
+
+
+def _bounded_value(data: bytes, start: int, end: int, left_in_all: list[int]) -> object:
+    """A value within the bounds; a plain one is always."""
+    most = min(MAX_VALUES, left_in_all[0] + 1)
+    left = [most]
+    value = _value(data, start, end, MAX_DEPTH, left)
+    left_in_all[0] -= most - max(left[0], 0) - 1
+    if left[0] < 0 and most < MAX_VALUES:
+        return Unusable(f"comes after {MAX_VALUES_IN_ALL:,} values; send fewer spans at a time")
+    return value
 
 
 def _value(data: bytes, start: int, end: int, depth: int, left: list[int]) -> object:
