@@ -34,5 +34,7 @@ class OwnTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""
-        request.headers.update(_within.get(_NO_HEADERS))
+        # As bytes: a host name may have come in Latin-1, as which the server reads headers.
+        within = _within.get(_NO_HEADERS).items()
+        request.headers.update({name.encode(): text.encode("latin-1") for name, text in within})
         return await self._transport.handle_async_request(request)

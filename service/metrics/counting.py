@@ -1,18 +1,22 @@
 """What an open service counts: tool calls, answers, repairs, and what its stores refused."""
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from aftercall.metrics import ToolCallMetrics
-from aftercall.wire import Execution, Outcome, RecordReceipt, SuggestResponse
+from aftercall.wire import Execution, Outcome, OutcomeReport, RecordReceipt, SuggestResponse
 from aftercall.wire.suggestion import Action, ErrorCategory
 from service.metrics.kinds import INDEX_KINDS, LOG_KINDS, Store, kind_of
 
 _SUGGEST_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+_TOLD = 10_000
+"""Outcomes of suggestions that are known to be told, the latest; they take some 1 MiB."""
 
 
 class ServiceMetrics:
@@ -67,7 +71,8 @@ class ServiceMetrics:
         self._repairs = self._counter(
             "aftercall_repairs",
             "Repaired calls by how they ended; told of a suggestion by a `report` of its outcome "
-            "or by an `execution` that followed it, or mended by its `caller` without one.",
+            "or by an `execution` that followed it, whichever came first, or mended by its "
+            "`caller` without one.",
             source=("report", "execution", "caller"),
             outcome=_OUTCOMES,
         )
@@ -80,6 +85,7 @@ class ServiceMetrics:
         for store, kinds in (("log", LOG_KINDS), ("vectors", INDEX_KINDS)):
             for kind in dict.fromkeys(kinds.values()):
                 self._store_errors.labels(store, kind)
+        self._told: OrderedDict[int, None] = OrderedDict()
 
     def _counter(self, name: str, told: str, **labels: Sequence[str]) -> Counter:
         counter = Counter(name, told, list(labels), registry=self.registry)
@@ -98,17 +104,15 @@ class ServiceMetrics:
             receipt: what their sender is told.
         """
         for execution in accepted:
-            failed = execution.outcome == "failure"
-            # A failure that was never run has no latency, and says so with the wire's default 0.
-            latency = execution.duration_ms
             self.tools.observe(
                 execution.tool_name,
-                "error" if failed else "ok",
-                None if failed and not latency else latency,
+                "error" if execution.outcome == "failure" else "ok",
+                execution.duration_ms or None,  # the wire's default 0: nobody measured it
                 server_name=execution.server_name,
             )
             if execution.suggestion_id is not None:
-                self._repairs.labels("execution", execution.outcome).inc()
+                if self._is_first_word(execution.suggestion_id, execution.execution_id):
+                    self._repairs.labels("execution", execution.outcome).inc()
             elif execution.repair_of is not None:
                 self._repairs.labels("caller", execution.outcome).inc()
         for verdict, count in (
@@ -131,10 +135,21 @@ class ServiceMetrics:
         for suggestion in response.suggestions:
             self._suggestions.labels(suggestion.action).inc()
 
-    def reported(self, outcome: Outcome) -> None:
-        """Count an outcome of a suggestion that was told for the first time."""
-        self._repairs.labels("report", outcome).inc()
+    def reported(self, suggestion_id: str, report: OutcomeReport) -> None:
+        """Count an outcome of a suggestion, unless the execution that it tells of has said it."""
+        if self._is_first_word(suggestion_id, report.execution_id):
+            self._repairs.labels("report", report.outcome).inc()
 
     def failed(self, store: Store, error: Exception) -> None:
         """Count what a store could not do."""
         self._store_errors.labels(store, kind_of(error)).inc()
+
+    def _is_first_word(self, suggestion_id: str, execution_id: str) -> bool:
+        """Whether this outcome was not told before, by a report or by its execution."""
+        told = hash((suggestion_id, execution_id))
+        if told in self._told:
+            return False
+        self._told[told] = None
+        if len(self._told) > _TOLD:
+            self._told.popitem(last=False)
+        return True

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,8 +24,8 @@ logger = logging.getLogger(__name__)
 WITHIN_S = 1.0
 """What the stores have at a scrape. Prometheus gives up after 10 s, and then has nothing."""
 
-_WORKSPACES = 8
-"""Whose oldest execution is looked at; those with work, first in order."""
+WORKSPACES = 8
+"""Whose oldest execution is asked for at a scrape, of those with work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class StateOfStores:
     def __init__(self, within_s: float = WITHIN_S) -> None:
         self._log = Question[_Log](within_s)
         self._vectors = Question[int](within_s)
+        self._lag = Lag()
 
     async def look(self, services: Services | None) -> list[Metric]:
         """What is known within the time; what is not is left out. None while it is starting."""
@@ -80,24 +82,45 @@ class StateOfStores:
             return [_gauge("ready", "Whether calls are served.", 0.0)]
         store, index = services.store, services.index
         log, vectors = await asyncio.gather(
-            self._log.answer(lambda: _look_at(store)), self._vectors.answer(index.count)
+            self._log.answer(lambda: self._look_at(store)), self._vectors.answer(index.count)
         )
         return list(_families(services, log, vectors))
 
+    async def _look_at(self, store: LogStore) -> _Log:
+        counts = await store.counts()
+        return _Log(counts, await self._lag.seconds(store) if counts.pending else 0.0)
 
-async def _look_at(store: LogStore) -> _Log:
-    counts = await store.counts()
-    return _Log(counts, await _lag(store) if counts.pending else 0.0)
 
+class Lag:
+    """How long the oldest execution has waited, over all workspaces.
 
-async def _lag(store: LogStore) -> float:
-    """Seconds that the oldest execution has waited, by the clock that gave its time of arrival."""
-    oldest: list[datetime] = []
-    for workspace in (await store.queued_workspaces())[:_WORKSPACES]:
-        oldest += [each.received_at for each in await store.pending(workspace, 1)]
-    if not oldest:
-        return 0.0
-    return max(0.0, (datetime.now(UTC) - min(oldest)).total_seconds())
+    A scrape asks few of them, the next one those that follow, and each also the one that had the
+    oldest: so one workspace that nobody learns from is found, and seen for as long as it stands.
+    """
+
+    def __init__(self) -> None:
+        self._asked_to = ""
+        self._slowest: str | None = None
+
+    async def seconds(self, store: LogStore) -> float:
+        """By the clock that gave its time of arrival; 0 when nothing waits where it was asked."""
+        queued = await store.queued_workspaces()
+        begin = bisect_right(queued, self._asked_to)
+        asked = (queued[begin:] + queued[:begin])[:WORKSPACES]
+        if not asked:
+            return 0.0
+        self._asked_to = asked[-1]
+        if self._slowest and self._slowest in queued and self._slowest not in asked:
+            asked.append(self._slowest)
+        oldest: dict[str, datetime] = {}
+        for workspace in asked:
+            for each in await store.pending(workspace, 1):
+                oldest[workspace] = each.received_at
+        if not oldest:
+            return 0.0
+        self._slowest = min(oldest, key=oldest.__getitem__)
+        waited = datetime.now(UTC) - oldest[self._slowest]
+        return max(0.0, waited.total_seconds())
 
 
 def _families(services: Services, log: _Log | None, vectors: int | None) -> Iterator[Metric]:

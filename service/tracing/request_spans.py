@@ -47,7 +47,8 @@ class RequestSpans:
             kind=SpanKind.SERVER,
             attributes=_attributes(scope, method),
         )
-        set_trace_id(scope, trace.format_trace_id(span.get_span_context().trace_id))
+        if span.get_span_context().is_valid:  # it is not under OTEL_SDK_DISABLED
+            set_trace_id(scope, trace.format_trace_id(span.get_span_context().trace_id))
 
         async def send_seen(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -104,6 +104,18 @@ def test_an_unreadable_call_is_no_whole_call() -> None:
     assert [result.error_type for result in kept.results] == [PAYLOAD_PARSE_ERROR, CANCELLED]
 
 
+def test_a_call_that_is_refused_was_never_made() -> None:
+    """An error without a latency, and no whole call; what is said of it later does not count."""
+    sink = Kept()
+    call = ToolCalls("r", [sink]).planned("t", {"a": 1})
+    call.refused("not_allowed", "ask a person")
+    call.ok()
+    (result,) = sink.results
+    assert (result.status, result.error_type, result.latency_ms) == ("error", "not_allowed", None)
+    assert result.message == "ask a person"
+    assert sink.calls == []
+
+
 def test_latency_is_measured_unless_it_is_given() -> None:
     """Also for errors and for what is given up; nonsense becomes nothing, never a lost result."""
     kept = Kept()

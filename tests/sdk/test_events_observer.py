@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.events import CANCELLED, EventObserver, RecorderSink, ToolCallPlanned
+from aftercall.events import (
+    CANCELLED,
+    EventObserver,
+    PlannedCall,
+    RecorderSink,
+    ToolCallPlanned,
+    ToolCalls,
+)
 from aftercall.json_values import JsonObject
 from aftercall.reflection import (
     ReflectedResult,
@@ -156,6 +163,27 @@ def test_seq_rises_within_a_session_also_when_it_was_forgotten(
     if len(set(sessions) - {None}) <= max_requests:
         for name in set(sessions) - {None}:
             check_order([event for event in events.events if event.request_id == name])
+
+
+def test_a_session_is_not_forgotten_while_a_call_of_it_takes_its_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In between, another session comes and the same one again, as from another thread."""
+    events = Events()
+    observer = EventObserver([events], max_requests=1)
+    planned, meanwhile = ToolCalls.planned, ["a", "b"]
+
+    def interrupted(calls: ToolCalls, tool: str, arguments: JsonObject) -> PlannedCall:
+        while meanwhile:
+            observer.planned(attempt(meanwhile.pop()))
+        return planned(calls, tool, arguments)
+
+    monkeypatch.setattr(ToolCalls, "planned", interrupted)
+    observer.planned(attempt("a"))
+    observer.planned(attempt("c"))
+    told = [(event.request_id, event.seq) for event in events.events]
+    assert len(told) == len(set(told)) == 4
+    assert len(observer._sessions) == 1
 
 
 def test_calls_without_a_session_are_requests_of_their_own() -> None:

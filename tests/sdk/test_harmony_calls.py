@@ -32,6 +32,7 @@ from aftercall.harmony import (
 )
 from aftercall.harmony.tool_calls import MAX_WAITING
 from aftercall.outcomes import Outcome
+from tests.sdk.event_records import Kept
 
 FINAL = "<|start|>assistant<|channel|>final<|message|>"
 
@@ -396,6 +397,35 @@ async def test_a_caller_that_gives_up_leaves_no_call_without_a_word() -> None:
     assert events[1].error_type == "cancelled"
 
 
+async def test_a_feed_that_is_interrupted_takes_no_other_call_with_it(stream: Stream) -> None:
+    """Neither the result of a call before it in the same chunk, nor the calls behind it."""
+
+    class Interrupted(NoOpExecutor):
+        def run(self, call: HarmonyCall) -> Ran:
+            if call.tool == "b":
+                raise KeyboardInterrupt
+            return Ran(call.tool)
+
+    driver = stream.driver(ToolCalls("request-1", [stream.events]), Interrupted())
+
+    async def read(text: str) -> list[HarmonyItem]:
+        items = driver.feed(text)
+        return await items if inspect.isawaitable(items) else items
+
+    with pytest.raises(KeyboardInterrupt):
+        await read("".join(real(f"functions.{name}", {}) for name in "abc"))
+    rest = await read(real("functions.d", {}))
+    told = [(type(item).__name__, item.tool) for item in rest if not isinstance(item, HarmonyText)]
+    assert told == [
+        ("HarmonyCall", "a"), ("HarmonyResult", "a"),
+        ("HarmonyCall", "b"),
+        ("HarmonyCall", "c"), ("HarmonyResult", "c"),
+        ("HarmonyCall", "d"), ("HarmonyResult", "d"),
+    ]  # fmt: skip
+    assert [event.seq for event in stream.events] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert [result.error_type for result in stream.results()] == [None, "cancelled", None, None]
+
+
 # --- doubt
 
 
@@ -412,10 +442,26 @@ async def test_what_may_be_text_of_another_call_is_not_run(stream: Stream) -> No
     ]
     assert [result.tool for result in stream.results()] == ["write", "rm"]
     assert [answer.status for answer in results_in(items)] == ["error", "error"]
+    assert [result.latency_ms for result in stream.results()] == [None, None]
     asked = Stream(stream.driver)
     asked.options["run_doubtful"] = True
     await asked(text, dispatcher)
     assert ran == ["rm"]
+
+
+async def test_a_doubtful_call_is_no_failure_of_its_tool(stream: Stream) -> None:
+    """Else whoever writes a call into a text would have failures of any tool recorded."""
+    kept = Kept()
+    driver = stream.driver(ToolCalls("request-1", [kept]))
+    items = driver.feed(real("functions.write", '{"text": "' + real("functions.rm", {})))
+    end = driver.close()
+    for pending in (items, end):
+        if inspect.isawaitable(pending):
+            await pending
+    assert [(result.tool, result.error_type) for result in kept.results] == [
+        ("write", "tool_payload_parse_error"), ("rm", "tool_call_doubtful"),
+    ]  # fmt: skip
+    assert kept.calls == []
 
 
 # --- calls that somebody else runs

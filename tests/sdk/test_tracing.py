@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 from opentelemetry.baggage import set_baggage
-from opentelemetry.context import attach, detach
+from opentelemetry.context import attach, detach, set_value
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind, StatusCode
@@ -278,16 +278,72 @@ def _planned(**facts: Any) -> PlannedAttempt:
     return PlannedAttempt(facts=CallFacts(**known), execution_id="e", parameters=BAD, number=1)
 
 
-async def test_a_processor_that_raises_never_fails_a_call(run: Run, spans: Spans) -> None:
-    """Whatever somebody put into the provider, the tool is called and its result comes back."""
+async def test_the_end_may_be_told_in_a_task_begun_meanwhile(
+    spans: Spans, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has the context of the call, and may not undo it; the next call is no part of that one."""
+    observer = TracingObserver(spans.provider)
+    observed = observer.planned(_planned())
+    await asyncio.to_thread(_end, observed)
+    _end(observer.planned(_planned(tool_name="next")))
 
-    class Broken(SpanProcessor):
-        def on_start(self, *_: Any, **__: Any) -> None:
-            raise RuntimeError("broken")
+    assert spans.one("execute_tool next").parent is None
+    assert not caplog.records
+    assert not trace.get_current_span().get_span_context().is_valid
 
-    spans.provider.add_span_processor(Broken())
-    reflected, _ = await run(PickyTool(BAD))
+
+def test_calls_may_end_in_the_order_in_which_they_began(spans: Spans) -> None:
+    """Two calls at once in one thread, by hooks: after both, nothing is current."""
+    observer = TracingObserver(spans.provider)
+    first, second = observer.planned(_planned()), observer.planned(_planned())
+    _end(first)
+    assert trace.get_current_span().get_span_context().is_valid
+    _end(second)
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+def test_a_call_whose_end_is_never_told_is_forgotten(spans: Spans) -> None:
+    """Its second hook never came: it is dropped, its span is sent, and later calls stand alone."""
+    observer = TracingObserver(spans.provider)
+    dropped = observer.planned(_planned())
+    del dropped
+    gc.collect()
+    assert spans.one(ATTEMPT)
+    _end(observer.planned(_planned(tool_name="next")))
+
+    assert spans.one("execute_tool next").parent is None
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+def test_what_a_tool_leaves_behind_does_not_keep_its_attempt_current(spans: Spans) -> None:
+    """A context that it attached and never detached: the next call is no part of this one."""
+    observer = TracingObserver(spans.provider)
+    observed = observer.planned(_planned())
+    attach(set_value("left", "behind"))
+    _end(observed)
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+def _end(observed: Any) -> None:
+    observed.stopped()
+    observed.ended(duration_ms=1, error=None)
+
+
+@pytest.mark.parametrize("when", ["on_start", "on_end"])
+async def test_a_processor_that_raises_never_fails_a_call(
+    run: Run, spans: Spans, when: str
+) -> None:
+    """Whatever somebody put into the provider, a call is repaired and recorded as without it."""
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("broken")
+
+    processor = SpanProcessor()
+    setattr(processor, when, broken)
+    spans.provider.add_span_processor(processor)
+    reflected, records = await run(PickyTool(GOOD), answer(LIMIT))
     assert reflected.succeeded
+    assert [attempt.outcome for attempt in records.executions] == ["failure", "success"]
 
 
 def test_names_are_bounded_and_clean(spans: Spans) -> None:

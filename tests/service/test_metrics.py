@@ -2,22 +2,27 @@
 
 import asyncio
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import uuid4
 
 import httpx2
 import pytest
 
+from aftercall.wire import OutcomeReport
 from mongo.errors import StoreReadOnlyError, StoreUnavailableError
+from mongo.protocol import LogStore
 from retrieval.index.current import CurrentIndex
 from retrieval.index.protocol import VectorIndexUnavailableError
 from service.http.app import create_app
 from service.lifecycle import Lifecycle
+from service.metrics.counting import ServiceMetrics
 from service.metrics.formats import format_for
 from service.metrics.kinds import kind_of
 from service.metrics.requests import RequestMetrics
-from service.metrics.state import Question
+from service.metrics.state import WORKSPACES, Lag, Question
 from tests.service.metrics_page import Samples, read_open_metrics, read_text, scrape
 from tests.service.running_service import (
     RunningService,
@@ -67,6 +72,11 @@ def test_a_recorded_call_is_counted_under_the_seeds_names(own_service: RunningSe
     assert page.of("tool_call_latency_ms_count", tool="search") == 2
     assert page.of("tool_call_latency_ms_sum", tool="search") == 19.5
     assert page.of("tool_calls_total", tool="docs/search", status="ok") == 1
+    assert not [
+        name
+        for name, labels in page
+        if name.startswith("tool_call_latency_ms") and ("tool", "docs/search") in labels
+    ]
     assert page.of("aftercall_executions_total", verdict="stored") == 4
 
 
@@ -143,6 +153,35 @@ def test_repairs_are_counted_by_who_tells_of_them(own_service: RunningService) -
     }  # fmt: skip
 
 
+def test_a_repair_that_is_told_twice_counts_once(own_service: RunningService) -> None:
+    """A report and the execution that it tells of say the same, whichever comes first."""
+    suggestion = ask(own_service)["suggestions"][0]["suggestionId"]
+    on_loop(own_service, own_service.services.indexer.close())  # it would settle it, but later
+    for is_reported_first in (True, False):
+        record = execution(suggestionId=suggestion, attempt=2)
+        told = {"outcome": "success", "executionId": record["executionId"]}
+        if not is_reported_first:
+            own_service.record(record)
+        path = f"/suggestions/{suggestion}/outcome"
+        assert own_service.client.post(path, json=told).status_code == 204
+        own_service.record(record)
+    page = scrape(own_service)
+    counted = [
+        page.of("aftercall_repairs_total", source=source, outcome="success")
+        for source in ("report", "execution")
+    ]
+    assert counted == [1, 1]
+
+
+def test_the_outcomes_that_are_known_to_be_told_are_bounded() -> None:
+    """Of more, the oldest are forgotten."""
+    metrics = ServiceMetrics(0)
+    for _ in range(10_500):
+        report = OutcomeReport(outcome="success", execution_id=str(uuid4()))
+        metrics.reported("0", report)
+    assert len(metrics._told) == 10_000
+
+
 def test_requests_are_counted_by_template_and_status(own_service: RunningService) -> None:
     """Never by path: ids, and paths that do not exist, make no series of their own."""
     for _ in range(5):
@@ -191,6 +230,34 @@ def test_a_waiting_execution_has_an_age(
     # A store may say up to half a second late that a workspace has work.
     eventually(lambda: scrape(own_service).of("aftercall_indexing_lag_seconds") > 0)
     assert scrape(own_service).of("aftercall_pending_indexing") == 1
+
+
+async def test_the_oldest_execution_is_found_in_whatever_workspace() -> None:
+    """Few workspaces are asked at a scrape, and the one that stands still is found, and kept."""
+    now = datetime.now(UTC)
+    waiting = {f"w{number:02}": now for number in range(40)}
+    waiting["w33"] = now - timedelta(hours=1)
+    asked: list[str] = []
+
+    class Queue:
+        async def queued_workspaces(self) -> list[str]:
+            return sorted(waiting)
+
+        async def pending(self, workspace: str, limit: int) -> list[Any]:
+            asked.append(workspace)
+            return [SimpleNamespace(received_at=waiting[workspace])][:limit]
+
+    lag, store = Lag(), cast("LogStore", Queue())
+    seen = [await lag.seconds(store) for _ in range(10)]
+    assert [seconds > 3000 for seconds in seen] == [False] * 4 + [True] * 6
+    assert len(asked) <= 10 * (WORKSPACES + 1)
+    assert set(asked) == set(waiting)
+    waiting["w33"] = now
+    assert [seconds > 3000 for seconds in [await lag.seconds(store) for _ in range(6)]] == [
+        False
+    ] * 6
+    waiting.clear()
+    assert await lag.seconds(store) == 0
 
 
 def test_a_store_that_fails_is_told_and_counted(own_service: RunningService) -> None:

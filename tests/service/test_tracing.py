@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import SpanKind, StatusCode
 from starlette.types import Receive, Scope, Send
 
@@ -200,6 +200,23 @@ async def test_the_log_line_names_the_trace(app: Traced, caplog: pytest.LogCaptu
     traced, quiet = (record.__dict__["aftercall_fields"] for record in caplog.records)
     assert traced["trace_id"] == TRACE
     assert "trace_id" not in quiet
+
+
+async def test_where_nothing_is_traced_the_log_line_names_no_trace(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`OTEL_SDK_DISABLED` takes OpenTelemetry's own SDK out, whatever our settings say."""
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    tracer = TracerProvider().get_tracer("t")
+    app = RequestSpans(
+        create_app(hashing_settings(tmp_path), Lifecycle()), tracer, StageSpans(tracer)
+    )
+    transport = httpx2.ASGITransport(app=app)
+    caplog.set_level(logging.DEBUG, logger="service.http.request_log")
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        await client.get("/status")
+    [record] = caplog.records
+    assert "trace_id" not in record.__dict__["aftercall_fields"]
 
 
 _BROKEN = (

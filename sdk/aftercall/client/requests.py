@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from pydantic import ValidationError
 
-from aftercall.errors import ProtocolError
+from aftercall.errors import ProtocolError, QuestionTooLongError
 from aftercall.wire import WireModel
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def query(fields: Mapping[str, str | int | bool | Sequence[str] | None]) -> str:
     A field of several texts stands there once for each.
 
     Raises:
-        ValueError: it is too long for a URL.
+        QuestionTooLongError: it is too long for a URL.
     """
     given = {
         name: str(value).lower() if isinstance(value, bool) else value
@@ -62,7 +62,7 @@ def query(fields: Mapping[str, str | int | bool | Sequence[str] | None]) -> str:
     }
     text = urlencode(given, doseq=True, quote_via=quote)
     if len(text) > MAX_QUERY_CHARS:
-        raise ValueError(
+        raise QuestionTooLongError(
             f"the question has {len(text):,} characters as it is sent; at most "
             f"{MAX_QUERY_CHARS:,} fit, so say it in fewer words"
         )

@@ -114,8 +114,8 @@ class ToolCalls:
 class PlannedCall:
     """A call that was planned; `ToolCalls.planned` makes it.
 
-    The first of `ok`, `error` and `abandon` counts; later ones are ignored, and logged once per
-    request.
+    The first of `ok`, `error`, `refused` and `abandon` counts; later ones are ignored, and logged
+    once per request.
     """
 
     def __init__(
@@ -147,6 +147,18 @@ class PlannedCall:
             latency_ms: as in `ok`.
         """
         self._end("error", latency_ms, error_type=error_type or "Error", message=message)
+
+    def refused(self, error_type: str, message: str) -> None:
+        """It is not made after all: an error without a latency, as nothing was asked of the tool.
+
+        Sinks of whole calls are not told, for it says nothing of the tool either.
+
+        Args:
+            error_type: as in `error`.
+            message: why; masked and cut as in `error`.
+        """
+        not_measured, kind = math.nan, error_type or "Error"
+        self._end("error", not_measured, error_type=kind, message=message, is_known=False)
 
     def abandon(self) -> None:
         """The caller gave it up: an error of type `cancelled`, with the time until now.

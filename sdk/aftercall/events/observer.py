@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 
 from aftercall.errors import ConfigurationError
@@ -56,6 +56,8 @@ class EventObserver:
         self._max_requests = max_requests
         self._lock = threading.Lock()
         self._sessions: OrderedDict[str, ToolCalls] = OrderedDict()
+        # Attempts that are about to take a number of their session, which is not forgotten then.
+        self._planning: Counter[str] = Counter()
         self._first_seq = 0
         # By the identity of their facts, which are kept so that it is not given again.
         self._alone: OrderedDict[int, tuple[CallFacts, ToolCalls]] = OrderedDict()
@@ -67,18 +69,28 @@ class EventObserver:
         # As the events carry it, for two sessions may be cut to one name.
         session_id = request_name(facts.session_id or "", self._redactor)
         with self._lock:
+            self._planning[session_id] += 1
             calls = self._of_session(session_id) if session_id else self._of_one(facts)
-        return ObservedEvents(calls.planned(facts.tool_name, attempt.parameters))
+        try:
+            return ObservedEvents(calls.planned(facts.tool_name, attempt.parameters))
+        finally:
+            with self._lock:
+                self._planning -= Counter([session_id])
 
     def _of_session(self, session_id: str) -> ToolCalls:
         calls = self._sessions.get(session_id)
         if calls is None:
             calls = self._sessions[session_id] = self._new(session_id, self._first_seq)
-            if len(self._sessions) > self._max_requests:
-                _, forgotten = self._sessions.popitem(last=False)
-                self._first_seq = max(self._first_seq, forgotten.next_seq)
+            self._forget()
         self._sessions.move_to_end(session_id)
         return calls
+
+    def _forget(self) -> None:
+        while len(self._sessions) > self._max_requests:
+            idle = next((name for name in self._sessions if name not in self._planning), None)
+            if idle is None:
+                return  # as many more as there are threads
+            self._first_seq = max(self._first_seq, self._sessions.pop(idle).next_seq)
 
     def _of_one(self, facts: CallFacts) -> ToolCalls:
         """Of a call without a session; its attempts share their facts."""

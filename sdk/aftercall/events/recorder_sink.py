@@ -21,7 +21,8 @@ class RecorderSink:
     be read is not recorded, although its tool may be known: nothing was asked of the tool, and
     without its arguments it would teach that calling with none fails, that adding all of them is
     the repair, and that the tool is less reliable than it is. Events and metrics tell of it. A call
-    that was given up is not recorded either, since nobody knows how it ended.
+    that was refused before it was made is not recorded for the same reason, and one that was given
+    up is not, since nobody knows how it ended.
 
     `call_with_reflection` records by itself: this is for calls that it does not make.
 

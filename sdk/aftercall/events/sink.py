@@ -42,8 +42,8 @@ class FinishedCall:
 class CallSink(Protocol):
     """Takes whole calls, each once, after its result event.
 
-    It is not told of calls that were never made (an unreadable payload), nor of those that were
-    given up: nobody knows what the tool made of them.
+    It is not told of calls that were never made (an unreadable payload, a refused one), nor of
+    those that were given up: nobody knows what the tool made of them.
     """
 
     def finished(self, call: FinishedCall) -> None:

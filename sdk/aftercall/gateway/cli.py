@@ -107,10 +107,11 @@ def _wants_traces(environ: Mapping[str, str]) -> bool:
     protocol = environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environ.get(
         "OTEL_EXPORTER_OTLP_PROTOCOL"
     )
+    exporters = environ.get("OTEL_TRACES_EXPORTER") or "otlp"  # empty is as unset, and may be many
     return (
         any(environ.get(name) for name in _ENDPOINTS)
         and protocol in (None, "", "http/protobuf")
-        and environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
+        and "otlp" in (name.strip() for name in exporters.split(","))
         and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
     )
 

@@ -19,6 +19,11 @@ MAX_WAITING = 256
 
 _MAX_MESSAGE_CHARS = 1000
 
+_WHY_DOUBTFUL = (
+    "the call was not run, for it may be text of an earlier call whose arguments broke off; "
+    "make the call again in a message of its own"
+)
+
 
 class _Calls:
     """What both drivers share: everything but the running."""
@@ -37,20 +42,24 @@ class _Calls:
         self._run_doubtful = run_doubtful
         self._parser = HarmonyParser(max_payload_bytes, text_tools=text_tools)
         self._waiting: deque[tuple[str, PlannedCall]] = deque()
+        # They outlive a feed that is interrupted: the next one goes on behind its call.
+        self._unhandled: deque[HarmonyItem] = deque()
+        self._made: list[HarmonyItem] = []
+
+    def _handed_out(self) -> list[HarmonyItem]:
+        made, self._made = self._made, []
+        return made
 
     def _plan(self, call: HarmonyCall) -> tuple[PlannedCall | None, Ran | None]:
-        """The planned event; and how it went where that is known without running it."""
+        """A call that is to be run or waited for; or how it went, where nothing is to be run."""
         if call.arguments is None:
             error_type, message = call.error_type or "Error", call.message or ""
             self._calls.unreadable(call.tool, call.payload, error_type=error_type, message=message)
             return None, Ran(error_type=error_type, message=message)
         planned = self._calls.planned(call.tool or "unknown", call.arguments)
         if call.doubtful and not self._run_doubtful and self._executor is not None:
-            return planned, Ran(
-                error_type=DOUBTFUL,
-                message="the call was not run, for it may be text of an earlier call whose "
-                "arguments broke off; make the call again in a message of its own",
-            )
+            planned.refused(DOUBTFUL, _WHY_DOUBTFUL)
+            return None, Ran(error_type=DOUBTFUL, message=_WHY_DOUBTFUL)
         return planned, None
 
     def _wait(self, call: HarmonyCall, planned: PlannedCall) -> None:
@@ -96,6 +105,10 @@ class HarmonyToolCalls(_Calls):
     Without an executor (None) nothing is run and nothing inserted: calls end when a tool's message
     with their result is read, in this stream or, after `close`, in the next one of the request.
 
+    Where `feed` is interrupted while a call runs (a cancelled task, Ctrl-C), that call ends as
+    `cancelled` and has no result; whoever goes on gets the items around it with the next `feed` or
+    `close`, which also runs the calls behind it.
+
     Not safe for several threads at once: a stream has an order.
 
     Args:
@@ -121,19 +134,20 @@ class HarmonyToolCalls(_Calls):
         yield from self.close()
 
     def _run_all(self, items: list[HarmonyItem]) -> list[HarmonyItem]:
-        made: list[HarmonyItem] = []
-        for item in items:
-            made.append(item)
+        self._unhandled.extend(items)
+        while self._unhandled:
+            item = self._unhandled.popleft()
+            self._made.append(item)
             if isinstance(item, HarmonyResult):
                 self._answered(item)
             elif isinstance(item, HarmonyCall):
                 planned, ran = self._plan(item)
                 if self._executor is not None:
                     ran = ran or self._run(self._executor, item, planned)
-                    made.append(_ended(item, planned, ran))
+                    self._made.append(_ended(item, planned, ran))
                 elif planned is not None:
                     self._wait(item, planned)
-        return made
+        return self._handed_out()
 
     @staticmethod
     def _run(executor: CallExecutor, call: HarmonyCall, planned: PlannedCall | None) -> Ran:
@@ -174,19 +188,20 @@ class AsyncHarmonyToolCalls(_Calls):
             yield item
 
     async def _run_all(self, items: list[HarmonyItem]) -> list[HarmonyItem]:
-        made: list[HarmonyItem] = []
-        for item in items:
-            made.append(item)
+        self._unhandled.extend(items)
+        while self._unhandled:
+            item = self._unhandled.popleft()
+            self._made.append(item)
             if isinstance(item, HarmonyResult):
                 self._answered(item)
             elif isinstance(item, HarmonyCall):
                 planned, ran = self._plan(item)
                 if self._executor is not None:
                     ran = ran or await self._run(self._executor, item, planned)
-                    made.append(_ended(item, planned, ran))
+                    self._made.append(_ended(item, planned, ran))
                 elif planned is not None:
                     self._wait(item, planned)
-        return made
+        return self._handed_out()
 
     @staticmethod
     async def _run(executor: CallExecutor, call: HarmonyCall, planned: PlannedCall | None) -> Ran:

@@ -11,8 +11,8 @@ from aftercall.wire import ExecutionError, Outcome, ToolAnnotations
 from aftercall.wire.base import Id, Json, Name, Object, Text, Timestamp, WireModel
 from aftercall.wire.fitness import Scenario
 
-MAX_TOOLS = 200
-"""Tools that are asked for by name at once; their names must fit into the path of a request."""
+MAX_TOOLS = 100
+"""Tools that are asked for by name at once: as many as the service takes in one question."""
 
 
 class Arguments(WireModel):

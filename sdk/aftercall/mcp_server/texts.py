@@ -172,4 +172,5 @@ def _cut_json(value: JsonValue) -> str:
 
 def _json(value: JsonValue) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
+    # As JSON escapes them, so that what is copied from here is the same value.
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)

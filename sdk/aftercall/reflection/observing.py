@@ -1,13 +1,17 @@
 """Who may look on while a tool is called: events, traces."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Protocol, runtime_checkable
 
 from aftercall.json_values import JsonObject
 from aftercall.wire.execution import ExecutionError
 from aftercall.wire.suggestion import Suggestion
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,7 @@ class CallObserver(Protocol):
 
 
 class Observers:
-    """Several observers as one.
+    """Several observers as one; what one of them raises is logged, and harms nothing else.
 
     Args:
         observers: told in their order; `stopped` and `ended` in the reverse order.
@@ -80,7 +84,13 @@ class Observers:
 
     def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
         """Tell all of them."""
-        return _All([observer.planned(attempt) for observer in self._observers])
+        observed = []
+        for observer in self._observers:
+            try:
+                observed.append(observer.planned(attempt))
+            except Exception as error:  # noqa: BLE001  # never a call's fault, nor a failure of it
+                _complain(observer, error)
+        return _All(observed)
 
 
 class _All:
@@ -89,16 +99,56 @@ class _All:
 
     def stopped(self) -> None:
         for attempt in self._attempts:
-            attempt.stopped()
+            try:
+                attempt.stopped()
+            except Exception as error:  # noqa: BLE001  # as above
+                _complain(attempt, error)
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
         for attempt in self._attempts:
-            attempt.ended(duration_ms=duration_ms, error=error)
+            try:
+                attempt.ended(duration_ms=duration_ms, error=error)
+            except Exception as raised:  # noqa: BLE001  # as above
+                _complain(attempt, raised)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
         with ExitStack() as stack:
             for attempt in reversed(self._attempts):
                 if isinstance(attempt, AskingAttempt):
-                    stack.enter_context(attempt.asking())
+                    stack.enter_context(_Harmless(attempt))
             yield
+
+
+class _Harmless:
+    """What an observer has around a question; an answer is not lost by what it raises."""
+
+    def __init__(self, attempt: AskingAttempt) -> None:
+        self._attempt = attempt
+        self._inside: AbstractContextManager[None] | None = None
+
+    def __enter__(self) -> None:
+        try:
+            inside = self._attempt.asking()
+            inside.__enter__()
+            self._inside = inside
+        except Exception as error:  # noqa: BLE001  # as above
+            _complain(self._attempt, error)
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if self._inside is not None:
+                self._inside.__exit__(exc_type, exc, traceback)
+        except Exception as error:  # noqa: BLE001  # as above
+            if error is not exc:
+                _complain(self._attempt, error)
+
+
+def _complain(observer: object, error: Exception) -> None:
+    # Its type alone: the text of an exception often quotes a value.
+    _logger.warning("%s raised %s", type(observer).__name__, type(error).__name__)

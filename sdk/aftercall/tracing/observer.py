@@ -4,7 +4,6 @@ Only the API is needed: without an SDK that is set up in the process nothing is 
 holds names, ids, counts and the type of an error; never arguments, results, contexts or messages.
 """
 
-import logging
 import sys
 import threading
 import time
@@ -12,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from typing import Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -29,7 +29,7 @@ _MAX_CHARS = 256
 _MAX_FIRST = 1_000
 """Failed first attempts that are remembered, so that a repair joins their trace."""
 
-_logger = logging.getLogger(__name__)
+_PLACE: Final = otel_context.create_key("aftercall-attempt")
 
 
 class TracingObserver:
@@ -49,14 +49,8 @@ class TracingObserver:
 
     def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
         """An attempt is about to be made, in this task and thread."""
-        try:
-            return self._begun(attempt)
-        except Exception as error:  # noqa: BLE001  # a span processor of somebody's: never a call's
-            _logger.debug("an attempt has no span: %s", type(error).__name__)
-            return _Unseen()
-
-    def _begun(self, attempt: PlannedAttempt) -> ObservedAttempt:
-        parent = self._parent(attempt)
+        current = _living(otel_context.get_current())
+        parent = self._parent(attempt, current)
         span = self._tracer.start_span(
             f"execute_tool {_name(attempt.facts.tool_name)}",
             context=parent,
@@ -69,11 +63,10 @@ class TracingObserver:
             if begins_trace and attempt.repair_of is None:
                 self._remember(attempt.execution_id, span.get_span_context())
 
-        return _TracedAttempt(self._tracer, span, on_failure)
+        return _TracedAttempt(self._tracer, span, _Place(span, current), on_failure)
 
-    def _parent(self, attempt: PlannedAttempt) -> Context:
-        current = otel_context.get_current()
-        if attempt.repair_of is None or trace.get_current_span().get_span_context().is_valid:
+    def _parent(self, attempt: PlannedAttempt, current: Context) -> Context:
+        if attempt.repair_of is None or trace.get_current_span(current).get_span_context().is_valid:
             return current
         with self._lock:
             first = self._first.get(attempt.repair_of)
@@ -88,25 +81,61 @@ class TracingObserver:
                 self._first.popitem(last=False)
 
 
+class _Place:
+    """Where a span is current: the context around it, and whether it is over.
+
+    Where the beginning and the end of a call are told by hooks, the end may come in another task
+    or thread, while another call is current, or never. A token of OpenTelemetry's can be used only
+    where and in the order in which it was made; so a context says itself that it is over, and
+    whoever finds it current goes back to the one around it.
+    """
+
+    def __init__(self, span: Span, around: Context) -> None:
+        self.span = span
+        self.around = around
+        self.is_over = False
+
+    def enter(self) -> None:
+        marked = otel_context.set_value(_PLACE, self, self.around)
+        otel_context.attach(trace.set_span_in_context(self.span, marked))
+
+    def leave(self) -> None:
+        self.is_over = True
+        current = otel_context.get_current()
+        living = _living(current)
+        if living is not current:
+            otel_context.attach(living)
+
+
+def _living(context: Context) -> Context:
+    """The context, or the first one around it that is not over."""
+    while True:
+        place = otel_context.get_value(_PLACE, context)
+        if not isinstance(place, _Place) or not place.is_over:
+            return context
+        if trace.get_current_span(context) is not place.span:  # of somebody who is not over
+            return context
+        context = place.around
+
+
 class _TracedAttempt:
     """The span of an attempt; current from the beginning until the tool has stopped."""
 
-    def __init__(self, tracer: Tracer, span: Span, on_failure: Callable[[], None]) -> None:
+    def __init__(
+        self, tracer: Tracer, span: Span, place: _Place, on_failure: Callable[[], None]
+    ) -> None:
         self._tracer = tracer
         self._span = span
+        self._place = place
         self._on_failure = on_failure
-        self._context = trace.set_span_in_context(span)
         self._stopped_at: int | None = None
         self._around = sys.exception()  # where a call is made while another error is handled
         self._has_ended = False
-        self._token = otel_context.attach(self._context)
+        place.enter()
 
     def stopped(self) -> None:
         self._stopped_at = time.time_ns()
-        # Where the beginning and the end of a call are told by hooks, this may be another task,
-        # which it was never current in.
-        if otel_context.get_current() is self._context:
-            otel_context.detach(self._token)
+        self._place.leave()
         raised, around = sys.exception(), self._around
         self._around = None
         if raised is not around and not isinstance(raised, Exception | None):
@@ -125,7 +154,9 @@ class _TracedAttempt:
     @contextmanager
     def asking(self) -> Iterator[None]:
         span = self._tracer.start_span(
-            "aftercall.suggest", context=self._context, kind=SpanKind.CLIENT
+            "aftercall.suggest",
+            context=trace.set_span_in_context(self._span, self._place.around),
+            kind=SpanKind.CLIENT,
         )
         with trace.use_span(
             span, end_on_exit=True, record_exception=False, set_status_on_exception=False
@@ -143,16 +174,10 @@ class _TracedAttempt:
             self._span.end(self._stopped_at)
 
     def __del__(self) -> None:
-        # Of a call whose result was a question to the user it is never told that it ended.
+        # Of a call whose result was a question to the user it is never told that it ended, and of
+        # one whose second hook never came not even that it stopped.
+        self._place.is_over = True
         self._end()
-
-
-class _Unseen:
-    def stopped(self) -> None:
-        """There is no span."""
-
-    def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
-        """As above."""
 
 
 def _attributes(attempt: PlannedAttempt) -> dict[str, AttributeValue]:

@@ -61,5 +61,5 @@ async def report_outcome(
         on_stored=services.indexer.wake,
     )
     if is_new:
-        services.metrics.reported(report.outcome)
+        services.metrics.reported(suggestion_id, report)
     return Response(status_code=204)
