@@ -101,6 +101,10 @@ KINDS: tuple[ArchiveKind, ...] = (
         "patterns", ("workspace", "pattern_id"),
         workspace="text", pattern_id="text", data="bytes", last_seen="integer", count="integer",
     ),
+    _kind(
+        "answers", ("workspace", "day", "kind"),
+        workspace="text", day="text", kind="text", count="integer",
+    ),
     _kind("facts", ("name",), name="text", value="text"),
 )  # fmt: skip
 """In the order in which they are restored. Vectors are no part of it: every restored document is

@@ -1,5 +1,6 @@
 """Values as the stores keep them: names, times and wire models."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -11,6 +12,12 @@ Model = TypeVar("Model", bound=BaseModel)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+FOLLOWS = '"suggestionId":"'
+"""What the JSON of an execution that followed a suggestion has in it; others' may, too."""
+
+MENDS = '"repairOf":"'
+"""The same of one that names the failure that it mends."""
 
 
 def server_column(server_name: str | None) -> str:
@@ -31,6 +38,19 @@ def to_microseconds(moment: datetime) -> int:
 def from_microseconds(count: int) -> datetime:
     """The moment in UTC."""
     return _EPOCH + timedelta(microseconds=count)
+
+
+def follows_suggestion(data: str) -> bool:
+    """Whether an execution followed a suggestion, from its stored JSON."""
+    return FOLLOWS in data and json.loads(data).get("suggestionId") is not None
+
+
+def mended_by(data: str) -> str | None:
+    """The failed execution that an execution names as mended, from its stored JSON."""
+    if MENDS not in data:
+        return None
+    found: str | None = json.loads(data).get("repairOf")
+    return found
 
 
 def parse(model: type[Model], data: str) -> Model:

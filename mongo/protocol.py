@@ -11,6 +11,7 @@ from typing import Protocol
 from aftercall.json_values import MAX_INTEGER, JsonObject
 from aftercall.wire import Execution
 from mongo.records import (
+    AnswerCount,
     Appended,
     ChangedTool,
     CorrectionRecord,
@@ -22,6 +23,7 @@ from mongo.records import (
     JudgedSuggestion,
     KnowledgeRow,
     Lease,
+    MendedFailure,
     NewExecution,
     PatternRow,
     PromotionEvent,
@@ -353,6 +355,29 @@ class LogStore(Upkeep, Protocol):
 
     async def workspaces_with_outcomes(self) -> list[str]:
         """Workspaces in which an outcome was said, in order."""
+        ...
+
+    async def latest_mended(self, workspace: str, limit: int) -> list[MendedFailure]:
+        """The latest repairs of which both executions are there, latest first.
+
+        Of the latest `limit` repairs of the workspace, whatever their tool.
+        """
+        ...
+
+    async def latest_followed(self, workspace: str, limit: int) -> list[MendedFailure]:
+        """The latest successes that followed a suggestion and name what they mend, latest first.
+
+        A success that followed a suggestion teaches by its outcome and is no repair. Of the latest
+        `limit` outcomes; those count whose execution and the failure that it names are there.
+        """
+        ...
+
+    async def add_answers(self, workspace: str, counts: Sequence[AnswerCount]) -> None:
+        """Add to what is counted of answers by day and kind; all of them or none."""
+        ...
+
+    async def list_answers(self, workspace: str, since: date) -> list[AnswerCount]:
+        """What was counted from a day on, by day and then kind."""
         ...
 
     # Usage and consolidated patterns, which the nightly run makes

@@ -352,6 +352,33 @@ class JudgedSuggestion:
     estimate: float
     outcome: Outcome
     agent: str | None
+    confidence: float
+    """What the caller was told, in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class MendedFailure:
+    """A failure and the success that mended it, by the times that callers gave them.
+
+    A store may know times to the millisecond only.
+    """
+
+    failed_at: datetime
+    mended_at: datetime
+    followed_suggestion: bool
+    """Whether the success followed a suggestion."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCount:
+    """How often something was answered on one day (UTC).
+
+    `kind` is any text but the empty one: it belongs to the room that counts.
+    """
+
+    day: date
+    kind: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)

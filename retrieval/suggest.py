@@ -94,14 +94,18 @@ class Suggester:
         """Suggestions for a failed call, best first, or an abstention with its reason."""
         started = time.perf_counter()
         tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
-        question = await self.examine(workspace, request)
-        with stage("suggest.answer") as noted:
-            found = answer(question, limit=request.limit)
-            found = self._without_secrets(tool.tool_name, found)
-            noted.note(**_told(found.response))
+        found = await self._answered(workspace, request)
         self._remember(tool, found)
-        took = (time.perf_counter() - started) * 1000
-        return found.response.model_copy(update={"took_ms": round(took, 3)})
+        return _timed(found.response, started)
+
+    async def rehearse(self, workspace: str, request: SuggestRequest) -> SuggestResponse:
+        """The same answer for somebody who looks; nothing is remembered of it.
+
+        So an outcome cannot be reported for its suggestions.
+        """
+        started = time.perf_counter()
+        found = await self._answered(workspace, request)
+        return _timed(found.response, started)
 
     async def examine(self, workspace: str, request: SuggestRequest) -> Question:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
@@ -153,6 +157,14 @@ class Suggester:
         """Store the suggestions that are still to be stored."""
         if self._saving:
             await self._saving
+
+    async def _answered(self, workspace: str, request: SuggestRequest) -> Answer:
+        question = await self.examine(workspace, request)
+        with stage("suggest.answer") as noted:
+            found = answer(question, limit=request.limit)
+            found = self._without_secrets(request.execution.tool_name, found)
+            noted.note(**_told(found.response))
+        return found
 
     async def _classified(
         self, workspace: str, reading: ErrorReading, call: FailedCall
@@ -274,6 +286,11 @@ class Suggester:
                 return
             for issued in batch:
                 self._unsaved.pop(issued.suggestion.suggestion_id, None)
+
+
+def _timed(response: SuggestResponse, started: float) -> SuggestResponse:
+    took = (time.perf_counter() - started) * 1000
+    return response.model_copy(update={"took_ms": round(took, 3)})
 
 
 def _told(response: SuggestResponse) -> dict[str, str | float | bool]:

@@ -1,13 +1,14 @@
 """Everything a running service holds open: what answers, on the rooms below it."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
 from aftercall.redaction import Redactor
+from aftercall.wire import Execution, RecordReceipt
 from embeddings.protocol import Embedder
 from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
@@ -36,6 +37,8 @@ from service.promoting import Promotions
 from service.recommending import Recommendations
 from service.registering import ToolRegister
 from service.rooms import open_rooms
+from service.statistics.opening import open_statistics
+from service.statistics.reports import StatisticsReports
 from service.stores import where_store_is
 from service.tool_health import ToolHealths
 from service.waiting import OnPhase
@@ -70,6 +73,7 @@ class Services:
     vectors: VectorCheck
     store_watch: StoreWatch
     metrics: ServiceMetrics
+    statistics: StatisticsReports
     indexes_here: bool
     """Whether this process learns, or leaves it to workers."""
     store_place: str
@@ -118,6 +122,17 @@ async def open_services(
         recommendations = Recommendations(
             store=store, memory=memory, redactor=redactor, cohesion=cohesion
         )
+        statistics = await stack.enter_async_context(
+            open_statistics(
+                settings, store=store, memory=memory, redactor=redactor, cohesion=cohesion
+            )
+        )
+
+        def received(accepted: Sequence[Execution], receipt: RecordReceipt) -> None:
+            metrics.received(accepted, receipt)
+            if accepted:
+                statistics.news.tell_all()
+
         yield Services(
             store=store,
             embedder=embedder,
@@ -128,7 +143,7 @@ async def open_services(
                 redactor,
                 indexer.wake,
                 _sampler(settings.sampling),
-                on_receipt=metrics.received,
+                on_receipt=received,
             ),
             suggester=suggester,
             chooser=ToolChooser(memory=memory, index=index, embedder=embedder, redactor=redactor),
@@ -180,6 +195,7 @@ async def open_services(
             vectors=VectorCheck(store=store, index=index, seeds=len(rooms.seeds.entries)),
             store_watch=StoreWatch(store),
             metrics=metrics,
+            statistics=statistics,
             indexes_here=settings.indexing.here,
             store_place=where_store_is(settings),
             opened_at=time.monotonic(),

@@ -11,7 +11,7 @@ import os
 import random
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -70,8 +70,12 @@ async def nightly(
         await asyncio.wait([task])
 
 
-async def run_process(settings: Settings) -> int:
+async def run_process(settings: Settings, *, only: Sequence[str] = ()) -> int:
     """The nightly ingest in a process of its own, to its end; its exit code.
+
+    Args:
+        settings: on what, and how.
+        only: names of steps (`ingest.nightly.run.STEP_NAMES`), when not all are to be run.
 
     Raises:
         OSError: no process can be had.
@@ -79,6 +83,7 @@ async def run_process(settings: Settings) -> int:
     others = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "aftercall.cli", "nightly", "--background",
+        *(("--only", ",".join(only)) if only else ()),
         stdin=DEVNULL, stdout=DEVNULL,
         env={
             **others,

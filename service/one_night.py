@@ -1,6 +1,6 @@
 """One run of the nightly ingest: opens what it needs, holds the lease, closes everything."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
@@ -16,7 +16,9 @@ from service.waiting import COMMAND_PATIENCE_S
 Say = Callable[[str], None]
 
 
-async def one_night(settings: Settings, say: Say, on_progress: OnProgress) -> NightlyReport:
+async def one_night(
+    settings: Settings, say: Say, on_progress: OnProgress, only: Collection[str] = ()
+) -> NightlyReport:
     """Run every step once, beside a running service or without one.
 
     The vector index is not opened: an embedded one belongs to its service.
@@ -25,6 +27,7 @@ async def one_night(settings: Settings, say: Say, on_progress: OnProgress) -> Ni
         settings: what to work on.
         say: told what it waits for, in one line.
         on_progress: told how far it is.
+        only: names of steps (`ingest.nightly.run.STEP_NAMES`), when not all are to be run.
 
     Raises:
         NightlyBusyError: another process does it at the moment.
@@ -51,7 +54,7 @@ async def one_night(settings: Settings, say: Say, on_progress: OnProgress) -> Ni
             retention=timedelta(days=days) if days else None,
             on_progress=on_progress,
         )
-        return await run_night(night)
+        return await run_night(night, only)
 
 
 def _only_waiting(say: Say) -> Say:

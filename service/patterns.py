@@ -46,7 +46,7 @@ async def failure_patterns(
             pattern = decoded(row.data)
             if is_meant(pattern):
                 tool = ToolKey(workspace, pattern.server_name, pattern.tool_name)
-                found.append(_told(pattern, tool, ids.get(tool), redactor))
+                found.append(told_pattern(pattern, tool, ids.get(tool), redactor))
             if len(found) == limit:
                 break
         return found
@@ -56,9 +56,10 @@ async def failure_patterns(
     )
 
 
-def _told(
+def told_pattern(
     pattern: Pattern, tool: ToolKey, tool_id: str | None, redactor: Redactor
 ) -> FailurePattern:
+    """A pattern as it is answered: without secrets, whenever it was learned."""
     wordings = [redactor.text(each) for each in pattern.signatures or [pattern.leader]]
     return FailurePattern(
         pattern_id=pattern.pattern_id,

@@ -61,10 +61,29 @@ class ToolHealths:
             StoreError: when the store cannot say.
         """
         tool, registered = await self._meant(workspace, name)
+        return await self._health(tool, registered)
+
+    async def of_tool(self, tool: ToolKey) -> ToolHealth:
+        """The health of the tool that calls name exactly so.
+
+        Raises:
+            UnknownToolError: it is neither registered nor was it ever called.
+            StoreError: when the store cannot say.
+        """
+        # Under no name at all is kept what is known of the workspace.
+        registered = await self._memory.tool(tool) if tool.tool_name else None
+        if registered is None and not (tool.tool_name and await self._memory.health([tool])):
+            registry = await self._memory.registry(tool.workspace)
+            recorded = await self._store.tools_with_health(tool.workspace, MAX_KNOWN)
+            name = recorded_name(tool)
+            raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
+        return await self._health(tool, registered)
+
+    async def _health(self, tool: ToolKey, registered: StoredTool | None) -> ToolHealth:
         found = await self._memory.health([tool])
         known = found.get(tool) or KnownHealth()
         knowledge = await self._memory.knowledge(tool)
-        clusters = await self._memory.axis_clusters(workspace)
+        clusters = await self._memory.axis_clusters(tool.workspace)
         now = self._clock()
         report = await asyncio.to_thread(
             lambda: health_report(
@@ -77,7 +96,7 @@ class ToolHealths:
                 now=now,
             )
         )
-        ids = await self._open_recommendations(workspace, tool)
+        ids = await self._open_recommendations(tool.workspace, tool)
         return report.model_copy(update={"recommendation_ids": ids})
 
     async def _meant(self, workspace: str, name: str) -> tuple[ToolKey, StoredTool | None]:

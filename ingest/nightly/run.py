@@ -6,7 +6,7 @@ A step that fails does not keep the others from running: none needs what another
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -99,6 +99,8 @@ STEPS: tuple[Step, ...] = (
 )
 """Expiry comes behind what reads the log; what it takes away was counted."""
 
+STEP_NAMES = tuple(step.name for step in STEPS)
+
 
 async def take_night(store: LogStore, ttl: float) -> LeaseKeeper:
     """The lease of the night, taken; the caller closes it.
@@ -127,19 +129,25 @@ async def _take(keeper: LeaseKeeper, ttl: float) -> None:
         await asyncio.sleep(min(_LOOK_S, ttl / 4))
 
 
-async def run_night(night: Night, steps: Sequence[Step] = STEPS) -> NightlyReport:
-    """Run all steps; the report is kept in the store when none was stopped by a lost lease.
+async def run_night(night: Night, only: Collection[str] = ()) -> NightlyReport:
+    """Run the steps; the report is kept in the store when none was stopped by a lost lease.
+
+    Args:
+        night: what is worked on.
+        only: names of steps (`STEP_NAMES`), when not all are to be run. Such a run is none of the
+            nights that others look for: its report is told, and not kept.
 
     Raises:
         NightlyLostError: another process goes on.
         StoreError: the report cannot be kept; everything was done.
     """
     started_at, started = night.clock(), time.monotonic()
-    reports = [await _run(step, night) for step in steps]
+    reports = [await _run(step, night) for step in STEPS if not only or step.name in only]
     report = NightlyReport(
         started_at=started_at, seconds=round(time.monotonic() - started, 1), steps=reports
     )
-    await night.put_fact(REPORT_FACT, report.model_dump_json())
+    if not only:
+        await night.put_fact(REPORT_FACT, report.model_dump_json())
     return report
 
 

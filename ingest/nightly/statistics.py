@@ -1,7 +1,8 @@
-"""The step `statistics`: executions since the watermark into usage by tool and day, then windows.
+"""The step `statistics`: executions since the watermark into usage by tool and day, then a base.
 
 The watermark is the position up to which all is counted. A row knows the last position counted in
 it, so a batch that is read again after a kill between its rows and the watermark changes nothing.
+The base is what a service tells statistics from: the latest days, summed up, in one fact.
 """
 
 import asyncio
@@ -10,12 +11,12 @@ from datetime import date, datetime, timedelta
 from itertools import islice, takewhile
 from typing import TypeAlias, TypeVar
 
-from aftercall.wire import ErrorCategory, Execution
 from ingest.nightly.night import Night
+from ingest.nightly.usage_base import sum_usage, watermark, watermark_fact
 from mongo.records import StoredExecution, ToolKey, UsageRow
-from retrieval.reading import read_error
-from retrieval.usage.day import DayUsage, day_of, decoded, encoded
-from retrieval.usage.windows import LONGEST, WindowSum, told, usage_fact, windows_of
+from retrieval.usage.base import encoded as encoded_base
+from retrieval.usage.base import usage_fact, version_fact, version_of
+from retrieval.usage.day import DayUsage, day_of, decoded, encoded, failure_of
 
 SETTLE = timedelta(minutes=2)
 """Positions are given out before a record is there (`mongo.upkeep`): after so long it is."""
@@ -32,28 +33,26 @@ _MAX_ROWS = 1_000
 _ROWS_AT_ONCE = 200
 """Rows in one call of the store."""
 
+_EARLY = 100_000
+"""Executions until a base is made while a long count goes on, so that a large import shows early;
+then twice as many each time, since a base is summed up from all rows."""
+
 Place: TypeAlias = tuple[ToolKey, date]
 
 T = TypeVar("T")
 
 
-def watermark_fact(workspace: str) -> str:
-    """The name of the store's fact that holds the last counted position of a workspace."""
-    return f"counted:{workspace}"
-
-
 async def count_usage(night: Night) -> dict[str, int]:
-    """Count what came since the last time, and make the windows up to now.
+    """Count what came since the last time, and make the base up to now.
 
     Raises:
         NightlyLostError, StoreError: what stopped it; it can be run again.
     """
-    done = {"executions": 0, "days": 0, "windows": 0}
+    done = {"executions": 0, "days": 0, "workspaces": 0}
     for workspace in await night.store.workspaces():
         counted = _Counting(night, workspace, done)
-        await counted.run()
-        await _make_windows(night, workspace)
-        done["windows"] += 1
+        await _make_base(night, workspace, await counted.run())
+        done["workspaces"] += 1
     return done
 
 
@@ -67,10 +66,11 @@ class _Counting:
         self._done = done
         self._rows: dict[Place, DayUsage] = {}
 
-    async def run(self) -> None:
+    async def run(self) -> int:
+        """The position up to which all is counted now."""
         fact = watermark_fact(self._workspace)
-        written = reached = int(await self._store.get_fact(fact) or 0)
-        unwritten = 0
+        written = reached = await watermark(self._store, self._workspace)
+        unwritten, early, since_base = 0, _EARLY, 0
         while True:
             page = await self._store.scan_executions(self._workspace, reached, PAGE)
             settled = _settled(page, self._night.clock())
@@ -79,6 +79,7 @@ class _Counting:
                 await asyncio.to_thread(_count, settled, self._rows)
                 reached = settled[-1].position
                 unwritten += len(settled)
+                since_base += len(settled)
                 self._done["executions"] += len(settled)
                 self._night.on_progress("statistics", self._done["executions"])
             is_last = len(settled) < len(page) or not page
@@ -88,8 +89,11 @@ class _Counting:
                 await self._write()
                 await self._night.put_fact(fact, str(reached))
                 written, unwritten = reached, 0
+                if since_base >= early and not is_last:
+                    await _make_base(self._night, self._workspace, written)
+                    early, since_base = 2 * early, 0
             if is_last:
-                return
+                return written
 
     async def _load(self, executions: Sequence[StoredExecution]) -> None:
         wanted = dict.fromkeys(map(_place, executions))
@@ -109,22 +113,12 @@ class _Counting:
         self._rows.clear()
 
 
-async def _make_windows(night: Night, workspace: str) -> None:
-    now = night.clock()
-    sums = windows_of(now)
-    since = day_of(now - LONGEST - timedelta(hours=1))
-    after: tuple[date, ToolKey] | None = None
-    while rows := await night.store.scan_usage(workspace, since, after, _ROWS_AT_ONCE):
-        await asyncio.to_thread(_add, rows, sums)
-        after = (rows[-1].day, rows[-1].tool)
-    await night.put_fact(usage_fact(workspace), told(sums).model_dump_json())
-
-
-def _add(rows: Iterable[UsageRow], sums: Sequence[WindowSum]) -> None:
-    for row in rows:
-        usage = decoded(row.data)
-        for each in sums:
-            each.add(row.tool, row.day, usage)
+async def _make_base(night: Night, workspace: str, through: int) -> None:
+    base = await sum_usage(night.store, workspace, through, night.clock())
+    if base is None:
+        return  # a run that was killed came further than a clock that was set back lets this one
+    await night.put_fact(usage_fact(workspace), await asyncio.to_thread(encoded_base, base))
+    await night.put_fact(version_fact(workspace), version_of(base))
 
 
 def _settled(page: Sequence[StoredExecution], now: datetime) -> list[StoredExecution]:
@@ -137,15 +131,7 @@ def _settled(page: Sequence[StoredExecution], now: datetime) -> list[StoredExecu
 
 def _count(executions: Iterable[StoredExecution], rows: Mapping[Place, DayUsage]) -> None:
     for stored in executions:
-        rows[_place(stored)].count(stored, _category(stored.execution))
-
-
-def _category(execution: Execution) -> ErrorCategory | None:
-    # Some 90 microseconds for a failure, a third of all that counting one costs: no cache of texts
-    # is needed, and none could know what the parameters have to say.
-    if execution.error is None:
-        return None
-    return read_error(execution.error, execution.parameters).category
+        rows[_place(stored)].count(stored, failure_of(stored))
 
 
 def _place(stored: StoredExecution) -> Place:

@@ -12,6 +12,7 @@ from mongo import codec
 from mongo.archive import KINDS, LOCAL_FACTS, ArchiveKind
 from mongo.errors import StoreError
 from mongo.mongodb import (
+    answers,
     bulk,
     by_tool,
     corrections,
@@ -99,7 +100,8 @@ _SOURCES = {
         "patterns", ("pattern_id",), stored_as={"last_seen": "last_seen_us"}, also={"position": 0}
     ),
 }  # fmt: skip
-"""By kind; facts are read and put back by `mongo.mongodb.facts`."""
+"""By kind; facts are read and put back by `mongo.mongodb.facts`, and what was answered by
+`mongo.mongodb.answers`."""
 
 
 async def scan(
@@ -116,6 +118,8 @@ async def scan(
         await together.complete(db)  # what a process that died had half done
     if kind.name == "facts":
         return await _scan_facts(db, after, limit)
+    if kind.name == "answers":
+        return await answers.scan(db, after, limit)
     source = _SOURCES[kind.name]
     collection: Collection = getattr(db, source.collection)
     wanted = {**source.only, **_behind(source, after)}
@@ -145,6 +149,8 @@ async def restore(db: Collections, rows: Sequence[ArchiveRow]) -> int:
         raise StoreError("records of several kinds cannot be restored at once: part them by kind")
     if kind.name == "facts":
         return await _restore_facts(db, rows)
+    if kind.name == "answers":
+        return await answers.restore(db, rows)
     source = _SOURCES[kind.name]
     # Before they are written: were they written and this was not, they would be given out again.
     await _raise_numbers(db, source, rows)

@@ -43,8 +43,8 @@ _ESCAPE = "\x02"
 
 Shared = Literal[
     "executions", "schemas", "tools", "suggestions", "outcomes", "marks", "corrections",
-    "recommendations", "promotions", "promotion_history", "usage", "patterns", "facts", "counters",
-    "leases", "journal", "changes", "store", "changed_tools", "steps",
+    "recommendations", "promotions", "promotion_history", "usage", "patterns", "answers", "facts",
+    "counters", "leases", "journal", "changes", "store", "changed_tools", "steps",
 ]  # fmt: skip
 
 Derived = Literal["knowledge", "fitness", "health", "documents", "repairs", "ties"]
@@ -63,6 +63,7 @@ SHARED_NAMES: dict[Shared, str] = {
     "promotion_history": "PROMOTION_HISTORY",
     "usage": "TOOL_STATISTICS",
     "patterns": "REFLECTION_PATTERNS",
+    "answers": "SUGGESTION_ANSWERS",
     "facts": "FACTS",
     "counters": "COUNTERS",
     "leases": "LEASES",
@@ -138,6 +139,7 @@ class Collections:
         self.promotion_history = self._shared("promotion_history")
         self.usage = self._shared("usage")
         self.patterns = self._shared("patterns")
+        self.answers = self._shared("answers")
         self.facts = self._shared("facts")
         self.counters = self._shared("counters")
         self.leases = self._shared("leases")

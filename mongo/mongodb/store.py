@@ -14,6 +14,7 @@ from aftercall.json_values import MAX_INTEGER, JsonObject
 from aftercall.wire import Execution
 from mongo.errors import StoreError, StoreFencedError
 from mongo.mongodb import (
+    answers,
     archive,
     changes,
     commit,
@@ -28,6 +29,7 @@ from mongo.mongodb import (
     learned,
     leases,
     marks,
+    mended,
     patterns,
     promotions,
     queues,
@@ -42,6 +44,7 @@ from mongo.mongodb import suggestions as suggestion_log
 from mongo.mongodb.collections import Collections, Record
 from mongo.mongodb.feed import MongoChangeFeed
 from mongo.records import (
+    AnswerCount,
     Appended,
     Change,
     ChangedTool,
@@ -54,6 +57,7 @@ from mongo.records import (
     JudgedSuggestion,
     KnowledgeRow,
     Lease,
+    MendedFailure,
     NewExecution,
     PatternRow,
     PromotionEvent,
@@ -467,6 +471,22 @@ class MongoLogStore:
     async def workspaces_with_outcomes(self) -> list[str]:
         """Workspaces in which an outcome was said, in order."""
         return await self._run(suggestion_log.workspaces(self._db))
+
+    async def latest_mended(self, workspace: str, limit: int) -> list[MendedFailure]:
+        """The latest repairs of which both executions are there, latest first."""
+        return await self._run(mended.latest(self._db, workspace, limit))
+
+    async def latest_followed(self, workspace: str, limit: int) -> list[MendedFailure]:
+        """Of the latest outcomes the successes that name a failure which is there."""
+        return await self._run(mended.latest_followed(self._db, workspace, limit))
+
+    async def add_answers(self, workspace: str, counts: Sequence[AnswerCount]) -> None:
+        """Add to what is counted of answers by day and kind; all of them or none."""
+        await self._run(answers.add(self._db, workspace, tuple(counts)))
+
+    async def list_answers(self, workspace: str, since: date) -> list[AnswerCount]:
+        """What was counted from a day on, by day and then kind."""
+        return await self._run(answers.list_since(self._db, workspace, since))
 
     # Usage and consolidated patterns
 

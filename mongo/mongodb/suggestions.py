@@ -1,26 +1,16 @@
 """Suggestions that were answered, and their outcomes."""
 
 import asyncio
-from collections import Counter
+import json
 from collections.abc import Iterable, Sequence
 
 from aftercall.json_values import MAX_INTEGER
 from aftercall.wire import Suggestion
 from mongo import codec
+from mongo.judging import PAGE, LatestJudged
 from mongo.mongodb import bulk, by_tool, positions
 from mongo.mongodb.collections import NEW, Collections, Record, key
 from mongo.records import IssuedSuggestion, JudgedSuggestion, SuggestionOutcome
-
-_LEAST_OF_AN_AGENT = 50
-_SHARE_OF_AN_AGENT = 10
-"""No agent fills more than this part of the limit, so that a flood leaves the others in sight."""
-
-_PAGE = 1000
-"""Outcomes that are looked at in one round of `judged`."""
-
-_MOST_PAGES = 100
-"""Rounds of `judged`: where one agent said more than all of these since, the others' older outcomes
-are out of sight, which bounds the time."""
 
 
 async def save(db: Collections, suggestions: Sequence[IssuedSuggestion]) -> None:
@@ -87,32 +77,30 @@ async def pending_outcomes(db: Collections, workspace: str, limit: int) -> list[
 
 async def judged(db: Collections, workspace: str, limit: int) -> list[JudgedSuggestion]:
     """The latest outcomes of suggestions with an estimate, latest first, some of each agent."""
-    most = max(_LEAST_OF_AN_AGENT, limit // _SHARE_OF_AN_AGENT)
-    seen: Counter[str | None] = Counter()
-    found: list[JudgedSuggestion] = []
+    latest = LatestJudged(limit)
     before = MAX_INTEGER
-    for _ in range(_MOST_PAGES):
-        if len(found) >= limit:
+    for _ in range(latest.pages):
+        if latest.is_full:
             break
         page = (
             await db.outcomes.find({"workspace": workspace, "position": {"$lt": before}})
             .sort("position", -1)
-            .limit(_PAGE)
+            .limit(PAGE)
             .to_list()
         )
         if not page:
             break
         before = page[-1]["position"]
-        estimates, agents = await asyncio.gather(
-            _estimates(db, workspace, (each["suggestion_id"] for each in page)),
+        promised, agents = await asyncio.gather(
+            _promised(db, workspace, (each["suggestion_id"] for each in page)),
             _agents(db, workspace, (each["execution_id"] for each in page)),
         )
         for each in page:
-            estimate, agent = estimates.get(each["suggestion_id"]), agents.get(each["execution_id"])
-            if estimate is not None and seen[agent] < most:
-                seen[agent] += 1
-                found.append(JudgedSuggestion(estimate, each["outcome"], agent))
-    return found[: max(limit, 0)]
+            if found := promised.get(each["suggestion_id"]):
+                estimate, confidence = found
+                agent = agents.get(each["execution_id"])
+                latest.add(JudgedSuggestion(estimate, each["outcome"], agent, confidence))
+    return latest.found
 
 
 async def workspaces(db: Collections) -> list[str]:
@@ -120,14 +108,19 @@ async def workspaces(db: Collections) -> list[str]:
     return sorted(await db.outcomes.distinct("workspace"))
 
 
-async def _estimates(
+async def _promised(
     db: Collections, workspace: str, suggestion_ids: Iterable[str]
-) -> dict[str, float]:
+) -> dict[str, tuple[float, float]]:
+    """Estimate and confidence of each suggestion that has an estimate."""
     wanted = [key(workspace, each) for each in dict.fromkeys(suggestion_ids)]
     records = db.suggestions.find(
-        {"workspace": workspace, "_id": {"$in": wanted}}, ["suggestion_id", "estimate"]
+        {"workspace": workspace, "_id": {"$in": wanted}, "estimate": {"$ne": None}},
+        ["suggestion_id", "estimate", "data"],
     )
-    return {record["suggestion_id"]: record["estimate"] async for record in records}
+    return {
+        record["suggestion_id"]: (record["estimate"], json.loads(record["data"])["confidence"])
+        async for record in records
+    }
 
 
 async def _agents(db: Collections, workspace: str, execution_ids: Iterable[str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mongo.errors import StoreError, StoreTooNewError
 from mongo.sqlite import faults
+from mongo.sqlite.answer_tables import add_answers
 from mongo.sqlite.counting import counted
 from mongo.sqlite.fitness_tables import add_fitness
 from mongo.sqlite.health_tables import add_health
@@ -186,7 +187,9 @@ def _add_estimates(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE suggestions ADD COLUMN estimate REAL")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create, _add_estimates, add_fitness, add_health, add_upkeep)
+MIGRATIONS: tuple[Migration, ...] = (
+    _create, _add_estimates, add_fitness, add_health, add_upkeep, add_answers,
+)  # fmt: skip
 """The n-th takes a store from version n - 1 to n. Only ever add to the end."""
 
 

@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 from aftercall.json_values import MAX_INTEGER, JsonObject
 from aftercall.wire import Execution
 from mongo.records import (
+    AnswerCount,
     Appended,
     Change,
     ChangedTool,
@@ -24,6 +25,7 @@ from mongo.records import (
     JudgedSuggestion,
     KnowledgeRow,
     Lease,
+    MendedFailure,
     NewExecution,
     PatternRow,
     PromotionEvent,
@@ -41,6 +43,7 @@ from mongo.records import (
     UsageRow,
 )
 from mongo.sqlite import (
+    answers,
     changes,
     commits,
     corrections,
@@ -48,6 +51,7 @@ from mongo.sqlite import (
     health,
     knowledge,
     marks,
+    mended,
     patterns,
     promotions,
     recommendations,
@@ -452,6 +456,28 @@ class SqliteLogStore(SqliteUpkeep):
     async def workspaces_with_outcomes(self) -> list[str]:
         """Workspaces in which an outcome was said, in order."""
         return await self._readers.run(suggestion_log.workspaces)
+
+    async def latest_mended(self, workspace: str, limit: int) -> list[MendedFailure]:
+        """The latest repairs of which both executions are there, latest first."""
+        return await self._readers.run(partial(mended.latest, workspace=workspace, limit=limit))
+
+    async def latest_followed(self, workspace: str, limit: int) -> list[MendedFailure]:
+        """Of the latest outcomes the successes that name a failure which is there."""
+        return await self._readers.run(
+            partial(mended.latest_followed, workspace=workspace, limit=limit)
+        )
+
+    async def add_answers(self, workspace: str, counts: Sequence[AnswerCount]) -> None:
+        """Add to what is counted of answers by day and kind; all of them or none."""
+        if counts:
+            added = tuple(counts)
+            await self._writer.run(partial(answers.add, workspace=workspace, counts=added))
+
+    async def list_answers(self, workspace: str, since: date) -> list[AnswerCount]:
+        """What was counted from a day on, by day and then kind."""
+        return await self._readers.run(
+            partial(answers.list_since, workspace=workspace, since=since)
+        )
 
     # Usage and consolidated patterns
 

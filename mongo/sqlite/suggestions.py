@@ -3,10 +3,13 @@
 import sqlite3
 from collections.abc import Sequence
 
+from aftercall.json_values import MAX_INTEGER
 from aftercall.wire import Suggestion
 from mongo import codec
+from mongo.judging import PAGE, LatestJudged
 from mongo.records import IssuedSuggestion, JudgedSuggestion, SuggestionOutcome, ToolKey
 from mongo.sqlite import bulk
+from mongo.sqlite.readers import snapshot
 
 _INTO_SUGGESTIONS = """
 suggestions (
@@ -29,21 +32,22 @@ SELECT json_group_array(
 )
 """
 
+# JSON numbers in these groups would have 15 digits: an estimate travels as text of all its digits,
+# a confidence as it stands in the suggestion.
 _JUDGED = """
-SELECT estimate, outcome, agent FROM (
-    SELECT *, row_number() OVER (PARTITION BY agent ORDER BY position DESC) AS rank FROM (
-        SELECT o.position, s.estimate, o.outcome, json_extract(e.data, '$.agent') AS agent
-        FROM outcomes AS o
-        JOIN suggestions AS s ON s.workspace = o.workspace AND s.suggestion_id = o.suggestion_id
-        LEFT JOIN executions AS e ON e.workspace = o.workspace AND e.execution_id = o.execution_id
-        WHERE o.workspace = :workspace AND s.estimate IS NOT NULL
+SELECT json_group_array(
+    json_array(
+        o.position, quote(s.estimate), s.data -> '$.confidence', o.outcome, e.data ->> '$.agent'
     )
 )
-WHERE rank <= :most ORDER BY position DESC LIMIT :limit
+FROM (
+    SELECT position, suggestion_id, execution_id, outcome FROM outcomes
+    WHERE workspace = ? AND position < ? ORDER BY position DESC LIMIT ?
+) AS o
+LEFT JOIN suggestions AS s
+    ON s.workspace = ? AND s.suggestion_id = o.suggestion_id AND s.estimate IS NOT NULL
+LEFT JOIN executions AS e ON e.workspace = ? AND e.execution_id = o.execution_id
 """
-_LEAST_OF_AN_AGENT = 50
-_SHARE_OF_AN_AGENT = 10
-"""No agent fills more than this part of the limit, so that a flood leaves the others in sight."""
 
 _LEARNED = """
 DELETE FROM pending_outcomes WHERE workspace = :workspace AND position IN (
@@ -109,10 +113,21 @@ def pending_outcomes(
 
 def judged(connection: sqlite3.Connection, workspace: str, limit: int) -> list[JudgedSuggestion]:
     """The latest outcomes of suggestions with an estimate, latest first, some of each agent."""
-    limit = max(limit, 0)
-    most = max(_LEAST_OF_AN_AGENT, limit // _SHARE_OF_AN_AGENT)
-    rows = connection.execute(_JUDGED, {"workspace": workspace, "limit": limit, "most": most})
-    return [JudgedSuggestion(*row) for row in rows]
+    latest = LatestJudged(limit)
+    before = MAX_INTEGER
+    with snapshot(connection):
+        for _ in range(latest.pages):
+            if latest.is_full:
+                break
+            page = (workspace, before, PAGE, workspace, workspace)
+            rows = sorted(bulk.fetch(connection, _JUDGED, page), reverse=True)
+            if not rows:
+                break
+            before = rows[-1][0]
+            for _, estimate, confidence, outcome, agent in rows:
+                if confidence is not None:
+                    latest.add(JudgedSuggestion(float(estimate), outcome, agent, confidence))
+    return latest.found
 
 
 def workspaces(connection: sqlite3.Connection) -> list[str]:

@@ -6,7 +6,10 @@ middle of its bucket, so that it is off by at most `RELATIVE_ERROR` of itself (M
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 GROWTH = 1.1
 RELATIVE_ERROR = math.sqrt(GROWTH) - 1
@@ -35,3 +38,23 @@ def quantile(buckets: Mapping[int, int], share: float) -> float | None:
         if seen > rank:
             return float(GROWTH ** (bucket + 0.5))
     raise AssertionError("the counts add up to their sum")  # pragma: no cover
+
+
+FIRST_BUCKET = math.floor(math.log(_LEAST_MS) / _LOG_GROWTH)
+BUCKETS = math.floor(math.log(_MOST_MS) / _LOG_GROWTH) - FIRST_BUCKET + 1
+
+
+def quantiles(counts: NDArray[np.int64], shares: Sequence[float]) -> NDArray[np.float64]:
+    """As `quantile`, of many at once, shape (rows, shares); NaN where a row counts none.
+
+    Args:
+        counts: shape (rows, BUCKETS), from FIRST_BUCKET on.
+        shares: 0 to 1 each.
+    """
+    seen = counts.cumsum(axis=1)
+    total = seen[:, -1:]
+    told = np.full((len(counts), len(shares)), np.nan)
+    for place, share in enumerate(shares):
+        bucket = (seen > share * (total - 1)).argmax(axis=1) + FIRST_BUCKET
+        told[:, place] = np.where(total[:, 0] > 0, GROWTH ** (bucket + 0.5), np.nan)
+    return told

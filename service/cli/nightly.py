@@ -5,7 +5,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from service.cli.options import add_data_dir, add_logging, say, settings_from
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 DONE, FAILED, BUSY = 0, 1, 75
 """Exit codes; 75 is `EX_TEMPFAIL` of sysexits.h: try again later."""
+
+STEPS = (
+    "statistics", "patterns", "calibration", "classifier", "axes", "expiry", "vanished",
+)  # fmt: skip
+"""As `ingest.nightly.run.STEP_NAMES`, which takes a second to import."""
 
 _NICENESS = 10
 _SAY_EVERY_S = 2.0
@@ -48,6 +53,14 @@ class NightlyCommand:
             help="run again and again, so long after each other: 90m, 24h, 7d; at once to begin "
             "with, and whatever becomes of a run",
         )
+        parser.add_argument(
+            "--only",
+            type=steps,
+            default=(),
+            metavar="STEP[,STEP]",
+            help=f"only these steps, in their own order: {', '.join(STEPS)}; such a run is not the "
+            "night's, which is done when it is due all the same",
+        )
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
         # For `serve`: gives way to others, and leaves telling how far it is.
         parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
@@ -69,11 +82,12 @@ class NightlyCommand:
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
         if args.every is None:
-            return asyncio.run(_once(settings, as_json=args.json, is_quiet=args.background))
+            night = _night(settings, args.only, as_json=args.json, is_quiet=args.background)
+            return asyncio.run(_once(night))
         from service.alive import showing_life
 
         with showing_life(settings.data.dir, self.name):
-            asyncio.run(_nights(args.every, lambda: _again(settings, as_json=args.json)))
+            asyncio.run(_nights(args.every, lambda: _again(settings, args.only, as_json=args.json)))
         return DONE
 
 
@@ -90,21 +104,36 @@ def interval_s(text: str) -> float:
     return seconds
 
 
-async def _once(settings: "Settings", *, as_json: bool, is_quiet: bool) -> int:
+def steps(text: str) -> tuple[str, ...]:
+    """Names of steps from `statistics` or `statistics,expiry`.
+
+    Raises:
+        argparse.ArgumentTypeError: one is no step.
+    """
+    names = tuple(each.strip() for each in text.split(","))
+    for name in names:
+        if name not in STEPS:
+            raise argparse.ArgumentTypeError(
+                f"{name!r} is no step of the nightly run; there are {', '.join(STEPS)}"
+            )
+    return names
+
+
+async def _once(night: Coroutine[object, object, int]) -> int:
     """One run, to its end or to a signal; the exit code."""
     from service.stopping import done_or_stopped, stopped_by_signals
 
     with stopped_by_signals() as stopping:
-        status = await done_or_stopped(
-            stopping, _night(settings, as_json=as_json, is_quiet=is_quiet)
-        )
+        status = await done_or_stopped(stopping, night)
     if status is None:
         say("stopped; what was done holds, and the next run does the rest")
         return stopping.status
     return status
 
 
-async def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False) -> int:
+async def _night(
+    settings: "Settings", only: tuple[str, ...], *, as_json: bool, is_quiet: bool = False
+) -> int:
     """One run; the exit code."""
     from ingest.nightly.run import NightlyBusyError
     from service.one_night import one_night
@@ -113,7 +142,7 @@ async def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False)
     progress = _Progress(_say_nothing if is_quiet else say)
     try:
         with one_line(settings.data.dir):
-            report = await one_night(settings, say, progress.told)
+            report = await one_night(settings, say, progress.told, only)
     except NightlyBusyError as error:
         say(str(error))
         return BUSY
@@ -121,12 +150,12 @@ async def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False)
     return FAILED if report.failed else DONE
 
 
-async def _again(settings: "Settings", *, as_json: bool) -> int:
+async def _again(settings: "Settings", only: tuple[str, ...], *, as_json: bool) -> int:
     """One run of many: whatever keeps it from being done may be over by the next."""
     from aftercall.errors import AftercallError
 
     try:
-        return await _night(settings, as_json=as_json)
+        return await _night(settings, only, as_json=as_json)
     except AftercallError as error:
         say(f"{error}; it is tried again at the next time")
         return FAILED

@@ -4,6 +4,7 @@ The offending value is never repeated: it may be large, and it may be a secret.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -18,6 +19,15 @@ _MAX_NAME = 60
 """Characters of a caller's own field name that a message repeats."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: the field's path, what is wrong with it, and both in a sentence."""
+
+    path: str
+    problem: str
+    sentence: str
+
+
 def explain(error: ValidationError, model: type[BaseModel], at: str = "") -> str:
     """One line that names every faulty field and what it must be.
 
@@ -26,13 +36,29 @@ def explain(error: ValidationError, model: type[BaseModel], at: str = "") -> str
         model: the model, for the names that were probably meant.
         at: path in front of every field, such as `execution`.
     """
-    faults = error.errors(include_input=False, include_url=False)
-    # A misspelt field also shows as a missing one; its own sentence is the more helpful.
-    faults.sort(key=lambda fault: fault["type"] != "extra_forbidden")
+    faults = _sorted(error)
     sentences = [_sentence(fault, model, at) for fault in faults[:_SHOWN]]
     if len(faults) > _SHOWN:
         sentences.append(f"and {len(faults) - _SHOWN} more")
     return "; ".join(sentences)
+
+
+def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
+    """The first few faults one by one, for a form that shows each at its field."""
+    return [
+        Fault(
+            path=".".join(_names(fault["loc"])),
+            problem=_problem(fault),
+            sentence=_sentence(fault, model, ""),
+        )
+        for fault in _sorted(error)[:_SHOWN]
+    ]
+
+
+def _sorted(error: ValidationError) -> list[ErrorDetails]:
+    faults = error.errors(include_input=False, include_url=False)
+    # A misspelt field also shows as a missing one; its own sentence is the more helpful.
+    return sorted(faults, key=lambda fault: fault["type"] != "extra_forbidden")
 
 
 def explain_parameters(faults: Sequence[Mapping[str, Any]]) -> str:

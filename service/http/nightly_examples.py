@@ -3,30 +3,6 @@
 from typing import Any
 
 _TOOL: dict[str, Any] = {"toolId": "rag", "serverName": "rag-server", "toolName": "rag_query"}
-_NONE = {"successes": 0, "failures": 0}
-_TOTALS: dict[str, Any] = {
-    "successes": 1_204,
-    "failures": 96,
-    "retries": {"successes": 71, "failures": 9},
-    "suggested": {"successes": 58, "failures": 4},
-    "durationMs": {"p50": 88.4, "p95": 340.2, "p99": 702.6},
-}
-
-USAGE: dict[str, Any] = {
-    "window": "24h",
-    "computedAt": "2026-02-20T02:30:00Z",
-    "since": "2026-02-19T02:00:00Z",
-    "until": "2026-02-20T02:30:00Z",
-    "totals": _TOTALS,
-    "byTool": [{"tool": _TOOL, **_TOTALS}],
-    "byAgent": [{"agent": "librarian", "successes": 1_204, "failures": 96}],
-    "byCategory": [
-        {"category": "invalid_parameters", "failures": 80},
-        {"category": "timeout", "failures": 16},
-    ],
-    "otherTools": _NONE,
-    "otherAgents": _NONE,
-}
 
 PATTERNS: dict[str, Any] = {
     "patterns": [

@@ -37,3 +37,7 @@ Namespace = Annotated[
     Name,
     Path(description="A capability that tools serve; may hold slashes."),
 ]
+
+AgentName = Annotated[Name, Path(description="As executions name it; may hold slashes.")]
+
+PatternId = Annotated[Name, Path(alias="patternId", description="From `GET /patterns`.")]

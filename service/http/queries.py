@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field
 
-from aftercall.wire import RankingMode, WireModel
+from aftercall.wire import RankingMode, UsageWindow, WireModel
 from aftercall.wire.fitness import Scenario
 
 
@@ -37,6 +37,16 @@ class _Tool(WireModel):
     )
 
 
+class _Window(WireModel):
+    window: UsageWindow = Field(default="24h", description="Up to now.")
+
+
+class _List(_Window):
+    limit: int = Field(
+        default=100, ge=1, le=500, description="Entries of each list in the answer, at most."
+    )
+
+
 class _Nothing(WireModel):
     pass
 
@@ -45,5 +55,7 @@ BestQuery = Annotated[_Best, Query()]
 FailuresQuery = Annotated[_Failures, Query()]
 HistoryQuery = Annotated[_History, Query()]
 ToolQuery = Annotated[_Tool, Query()]
+WindowQuery = Annotated[_Window, Query()]
+ListQuery = Annotated[_List, Query()]
 NoQuery = Annotated[_Nothing, Query()]
 """Of routes that take no parameters, so that what is meant for another route is not passed over."""

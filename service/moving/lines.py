@@ -16,7 +16,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -56,10 +56,24 @@ class BadLineError(ArchiveError):
         self.number = number
 
 
-def layout() -> str:
+LATER_KINDS = frozenset({"answers"})
+"""Kinds that archives of the layout before lack; such an archive has none of them."""
+
+
+def layout(kinds: Sequence[ArchiveKind] = KINDS) -> str:
     """Which kinds and fields records have, in 12 hexadecimal digits."""
-    told: JsonValue = [[kind.name, list(kind.key), dict(kind.fields)] for kind in KINDS]
+    told: JsonValue = [[kind.name, list(kind.key), dict(kind.fields)] for kind in kinds]
     return hashlib.sha256(canonical_json(told).encode()).hexdigest()[:12]
+
+
+def kinds_of(told: str) -> tuple[ArchiveKind, ...] | None:
+    """The kinds that an archive of a layout has, in order; None of one that is not known.
+
+    A former layout is known by what it has in common with this one: should a kind that both have
+    change its fields, it is not known any more.
+    """
+    former = tuple(kind for kind in KINDS if kind.name not in LATER_KINDS)
+    return next((kinds for kinds in (KINDS, former) if layout(kinds) == told), None)
 
 
 class Header(BaseModel):
@@ -119,7 +133,7 @@ def decode_header(line: bytes) -> Header:
             sorted({str(fault["loc"][0]) for fault in error.errors() if fault["loc"]})
         )
         raise BadLineError(1, f"is no complete header ({places})") from None
-    if header.version != VERSION or header.layout != layout():
+    if header.version != VERSION or kinds_of(header.layout) is None:
         raise ArchiveError(
             f"the archive holds records of layout {header.layout}, and this Aftercall takes "
             f"{layout()}: import it with the version that made it ({header.made_by}), upgrade that "

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from aftercall.json_values import JsonObject
-from mongo.archive import KINDS, ArchiveKind
+from mongo.archive import ArchiveKind
 from mongo.upkeep import ArchiveRow
 from service.moving import lines
 from service.moving.checksum import Tally, checksum_of_all
@@ -35,11 +35,16 @@ class ArchiveReader:
     stream: io.BufferedReader
     header: Header = field(init=False)
     tallies: dict[str, Tally] = field(default_factory=dict)
-    """Counts and checksums of the kinds that were read; of all kinds after the last batch."""
+    """Counts and checksums of the kinds that were read; after the last batch of all `kinds`."""
     _number: int = 0
 
     def __post_init__(self) -> None:
         self.header = lines.decode_header(self._line())
+
+    @property
+    def kinds(self) -> tuple[ArchiveKind, ...]:
+        """The kinds that the archive has, in order; fewer where it is of the layout before."""
+        return lines.kinds_of(self.header.layout) or ()
 
     def batches(self) -> Iterator[Batch]:
         """All records, at most `BATCH_ROWS` and some `BATCH_BYTES` at a time.
@@ -47,7 +52,7 @@ class ArchiveReader:
         Raises:
             BadLineError: a line is wrong, or missing; names it.
         """
-        for kind in KINDS:
+        for kind in self.kinds:
             yield from self._kind(kind)
         end = self._object()
         if not lines.is_control(end, "end of archive"):

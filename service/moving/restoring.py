@@ -1,8 +1,9 @@
 """Putting an archive into an empty store, checked on the way in and again at the end."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mongo.archive import KINDS
+from mongo.archive import ArchiveKind
 from mongo.protocol import LogStore
 from mongo.upkeep import ArchiveRow
 from service.moving.checksum import Tally
@@ -99,7 +100,7 @@ async def restore(
             if batch.is_last:
                 mark = mark.model_copy(update={"kinds": (*mark.kinds, batch.kind)})
                 await write_mark(store, mark)
-    compared = Compared(reader.tallies, await _tallied(store, facts, on_compare))
+    compared = Compared(reader.tallies, await _tallied(store, reader.kinds, facts, on_compare))
     if not compared.differing:
         await write_mark(store, mark.model_copy(update={"is_done": True}))
     return compared
@@ -115,10 +116,12 @@ async def _put(store: LogStore, rows: list[ArchiveRow]) -> None:
             await store.put_fact(str(row.fields["name"]), str(row.fields["value"]))
 
 
-async def _tallied(store: LogStore, facts: set[str], on_compare: OnRecords) -> dict[str, Tally]:
-    """What the store holds now; of its facts those that the archive has."""
-    tallies = {kind.name: Tally() for kind in KINDS}
-    for kind in KINDS:
+async def _tallied(
+    store: LogStore, kinds: Sequence[ArchiveKind], facts: set[str], on_compare: OnRecords
+) -> dict[str, Tally]:
+    """What the store holds now of these kinds; of its facts those that the archive has."""
+    tallies = {kind.name: Tally() for kind in kinds}
+    for kind in kinds:
         async for rows in archived(store, kind):
             for row in rows:
                 if kind.name != "facts" or row.fields["name"] in facts:

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+import ingest.nightly.statistics
 import ingest.nightly.vanished
-from aftercall.wire import Execution
+from aftercall.wire import Execution, Usage, UsageWindow
 from embeddings.protocol import EmbeddingError
 from ingest.claims import learning_lease
 from ingest.leasing import LeaseKeeper
@@ -17,15 +18,18 @@ from ingest.nightly.expiry import expire, expired_fact
 from ingest.nightly.night import NightlyLostError
 from ingest.nightly.patterns import consolidate, patterns_fact
 from ingest.nightly.run import NightlyBusyError, last_night, run_night, take_night
-from ingest.nightly.statistics import count_usage, watermark_fact
+from ingest.nightly.statistics import count_usage
+from ingest.nightly.usage_base import sum_usage, watermark_fact
 from ingest.nightly.vanished import remove_vanished
 from mongo.errors import StoreUnavailableError
 from mongo.protocol import LogStore
 from mongo.records import NewExecution, ToolKey
 from mongo.sqlite import open_sqlite_store
 from retrieval.patterns.record import Pattern, decoded
+from retrieval.usage.base import Base, usage_fact, version_fact, version_of
+from retrieval.usage.base import decoded as decoded_base
 from retrieval.usage.day import decoded as decoded_day
-from retrieval.usage.windows import UsageWindows, usage_fact
+from retrieval.usage.view import UsageView
 from tests.ingest.nightly_world import (
     NOW,
     OLD,
@@ -49,10 +53,17 @@ async def store(tmp_path: Path) -> AsyncIterator[LogStore]:
     await opened.close()
 
 
-async def windows(store: LogStore) -> UsageWindows:
+async def base(store: LogStore) -> Base:
     fact = await store.get_fact(usage_fact(WORKSPACE))
     assert fact is not None
-    return UsageWindows.model_validate_json(fact)
+    found = decoded_base(fact, WORKSPACE)
+    assert found is not None
+    return found
+
+
+async def usage(store: LogStore, window: UsageWindow) -> Usage:
+    """What is told at the moment of the night, of what it left."""
+    return UsageView([(await base(store)).counts], NOW).usage(window)
 
 
 async def patterns(store: LogStore) -> list[Pattern]:
@@ -64,16 +75,65 @@ def new(made: Execution, stands_for: int = 1) -> NewExecution:
 
 
 async def test_every_execution_is_counted_once(store: LogStore) -> None:
-    """However often the night is run; the windows end at the run."""
+    """However often the night is run; what is left says how far it goes."""
     assert (await count_usage(a_night(store)))["executions"] == COUNT
     assert (await count_usage(a_night(store)))["executions"] == 0
-    found = (await windows(store)).windows
-    totals = found["7d"].totals
-    assert (totals.successes, totals.failures) == (30, 32)
-    assert found["7d"].until == NOW
-    assert 0 < found["24h"].totals.successes < 30
-    assert sum(each.failures for each in found["7d"].by_category) == 32
-    assert {each.agent for each in found["7d"].by_agent} == {f"agent-{n}" for n in range(4)}
+    week, day = await usage(store, "7d"), await usage(store, "24h")
+    assert (week.totals.successes, week.totals.failures) == (30, 32)
+    assert 0 < day.totals.successes < 30
+    assert sum(each.failures for each in week.by_category) == 32
+    assert {each.agent for each in week.by_agent} == {f"agent-{n}" for n in range(4)}
+    left = await base(store)
+    assert (left.through, left.computed_at) == (COUNT, NOW)
+    assert await store.get_fact(version_fact(WORKSPACE)) == version_of(left)
+
+
+async def test_failures_are_counted_under_the_marks_of_their_patterns(store: LogStore) -> None:
+    """So that a pattern has a history, also of the time before it was consolidated."""
+    await run_night(a_night(store))
+    view = UsageView([(await base(store)).counts], NOW)
+    counts = view.failures("7d").counts
+    for pattern in await patterns(store):
+        assert sum(counts.get(mark.hex(), 0) for mark in pattern.marks()) == pattern.count
+
+
+async def test_a_long_count_shows_early(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in the middle it has left a base; the more is counted, the rarer one is made."""
+    monkeypatch.setattr(ingest.nightly.statistics, "PAGE", 5)
+    monkeypatch.setattr(ingest.nightly.statistics, "_FLUSH", 5)
+    monkeypatch.setattr(ingest.nightly.statistics, "_EARLY", 10)
+    made: list[int] = []
+    put = store.put_fact
+
+    async def put_fact(name: str, value: str, *lease: Any) -> None:
+        if name == usage_fact(WORKSPACE):
+            found = decoded_base(value, WORKSPACE)
+            assert found is not None
+            made.append(found.through)
+            told = UsageView([found.counts], NOW).usage("7d").totals
+            assert told.successes + told.failures == found.through
+        await put(name, value, *lease)
+
+    monkeypatch.setattr(store, "put_fact", put_fact)
+    await count_usage(a_night(store))
+    assert made == [10, 30, COUNT]
+
+
+async def test_what_was_counted_is_summed_up_alike_by_whoever_does_it(store: LogStore) -> None:
+    """A service does it where an earlier version left no base."""
+    await count_usage(a_night(store))
+    left = await base(store)
+    summed = await sum_usage(store, WORKSPACE, COUNT, NOW)
+    assert UsageView([summed.counts], NOW).usage("30d") == await usage(store, "30d")
+    assert (summed.through, summed.computed_at) == (left.through, left.computed_at)
+
+
+async def test_only_some_steps_are_no_night(store: LogStore) -> None:
+    """Its report is told and not kept, so that the next night is neither postponed nor judged."""
+    report = await run_night(a_night(store), ["statistics"])
+    assert [each.name for each in report.steps] == ["statistics"]
+    assert await last_night(store) is None
+    assert (await base(store)).through == COUNT
 
 
 async def test_what_sampling_left_out_counts(store: LogStore) -> None:
@@ -81,7 +141,7 @@ async def test_what_sampling_left_out_counts(store: LogStore) -> None:
     made = execution(1_000)
     await store.append(WORKSPACE, [new(made, stands_for=25)])
     await count_usage(a_night(store))
-    assert (await windows(store)).windows["7d"].totals.successes == 30 + 25
+    assert (await usage(store, "7d")).totals.successes == 30 + 25
     tool = ToolKey(WORKSPACE, made.server_name, made.tool_name)
     [row] = await store.get_usage(WORKSPACE, [(tool, made.timestamp.date())])
     hour = decoded_day(row.data).hours[made.timestamp.hour]
@@ -233,7 +293,7 @@ async def test_a_night_that_slept_through_the_loss_of_its_lease_takes_no_count_b
     with pytest.raises(NightlyLostError):
         await count_usage(a_night(cast("LogStore", Asleep()), cast("Held", sleeper)))
     await count_usage(a_night(store))
-    totals = (await windows(store)).windows["30d"].totals
+    totals = (await usage(store, "30d")).totals
     assert totals.successes + totals.failures == COUNT + 40
     await sleeper.close()
     await store.close()

@@ -13,6 +13,7 @@ from aftercall.wire import Outcome
 from mongo.archive import KINDS, LOCAL_FACTS
 from mongo.protocol import LogStore
 from mongo.records import (
+    AnswerCount,
     DocumentRow,
     HealthRow,
     IndexCommit,
@@ -144,6 +145,12 @@ async def _say(store: LogStore, workspace: str) -> None:
             for n in range(3)
         ],
     )
+    # A store may keep together what came together: these come in pages all the same.
+    for days in ((9, 10), (10, 11), (10,), (9, 11)):
+        await store.add_answers(
+            workspace,
+            [AnswerCount(date(2026, 2, day), kind, day) for day in days for kind in ("b", "a.$")],
+        )
 
 
 async def _learn(store: LogStore, workspace: str) -> None:
@@ -248,6 +255,8 @@ async def lists(store: LogStore, workspace: str) -> dict[str, object]:
         "repairs": await store.list_repairs(search, 10),
         "usage": await store.scan_usage(workspace, date(2026, 2, 1), None, 10),
         "patterns": await store.list_patterns(workspace, 10),
+        "answers": await store.list_answers(workspace, date(2026, 2, 10)),
+        "mended": await store.latest_mended(workspace, 10),
         "facts": [await store.get_fact(name) for name in ("model", "axes:default")],
     }
 

@@ -454,7 +454,7 @@ async def test_the_judge_is_the_agent_of_the_execution(log_store: LogStore) -> N
     assert [each.agent for each in judged] == [None, None, "ada"]
     await log_store.append(WORKSPACE, [make_execution(12, agent="bob")])
     [latest, *_] = await log_store.judged_suggestions(WORKSPACE, 1)
-    assert latest == JudgedSuggestion(0.875, "success", "bob")
+    assert latest == JudgedSuggestion(0.875, "success", "bob", 0.9)
 
 
 async def test_only_what_has_an_estimate_is_judged(log_store: LogStore) -> None:

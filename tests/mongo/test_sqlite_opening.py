@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,15 @@ from mongo.errors import (
     StoreInUseError,
     StoreTooNewError,
 )
-from mongo.records import WITHOUT_STATISTICS, IndexCommit, StoreCounts, SuggestionOutcome
+from mongo.records import (
+    WITHOUT_STATISTICS,
+    AnswerCount,
+    IndexCommit,
+    JudgedSuggestion,
+    RepairRow,
+    StoreCounts,
+    SuggestionOutcome,
+)
 from mongo.sqlite import FILE_NAME, open_sqlite_store
 from mongo.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from tests.mongo.log_store_samples import (
@@ -403,6 +412,35 @@ async def test_a_store_of_the_third_version_keeps_what_it_has_and_says_what_it_l
         await learn_anew(store)
         assert await store.counts(WORKSPACE) == StoreCounts(3, 6, 1, 0)
         assert await store.get_fact(WITHOUT_STATISTICS) is None
+
+
+async def test_a_store_of_the_fifth_version_begins_to_count_answers(tmp_path: Path) -> None:
+    """What it learned and what waits stays as it was; of what was answered before nothing is known.
+
+    What the confidence was is known of all suggestions, also of those from before.
+    """
+    repairs = [RepairRow(SEARCH, make_id(0), make_id(1), "topK <n>", b"r")]
+    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:5]) as store:
+        await store.append(WORKSPACE, make_executions(3))
+        [first, *_] = await store.pending(WORKSPACE, 10)
+        await store.commit_index(
+            IndexCommit(WORKSPACE, 1, positions=[first.position], repairs=repairs)
+        )
+        await store.save_suggestions([make_suggestion(1)])
+        await store.add_outcomes([SuggestionOutcome(WORKSPACE, make_id(1), make_id(0), "success")])
+        before = await store.counts()
+    day = date(2026, 11, 22)
+    for times in (1, 2):
+        async with await open_sqlite_store(tmp_path) as store:
+            assert await store.counts() == before
+            assert await store.list_repairs(SEARCH, 10) == repairs
+            assert len(await store.latest_mended(WORKSPACE, 10)) == 1
+            assert await store.judged_suggestions(WORKSPACE, 10) == [
+                JudgedSuggestion(0.875, "success", "librarian", 0.9)
+            ]
+            assert len(await store.list_answers(WORKSPACE, day)) == times - 1
+            await store.add_answers(WORKSPACE, [AnswerCount(day, "retry", 1)])
+            assert await store.list_answers(WORKSPACE, day) == [AnswerCount(day, "retry", times)]
 
 
 async def test_a_store_that_learned_nothing_yet_lacks_no_statistics(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""Both clients' methods for failure patterns and usage."""
+"""Both clients' methods for failure patterns."""
 
 from typing import Any
 
 import pytest
 
-from aftercall.wire import FailurePattern, Usage
+from aftercall.wire import FailurePattern
 from tests.sdk.loopback import Scripted
 
 PATTERN = {
@@ -32,14 +32,3 @@ async def test_patterns_are_asked_for_as_the_contract_says(
     assert scripted.request[0] == line
     assert isinstance(found, FailurePattern)
     assert (found.pattern_id, found.count) == ("p-1", 3)
-
-
-async def test_usage_is_asked_for_by_window(call: Any, scripted: Scripted) -> None:
-    """The last day, unless another one is named."""
-    scripted.answers({"window": "24h"})
-    assert await call("usage") == Usage(window="24h")
-    assert scripted.request[0] == "GET /stats/usage?window=24h"
-    scripted.answers({"window": "30d", "totals": {"successes": 4, "failures": 1}})
-    found = await call("usage", "30d", limit=5)
-    assert scripted.request[0] == "GET /stats/usage?window=30d&limit=5"
-    assert found.totals.successes == 4

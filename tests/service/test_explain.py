@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from aftercall.wire import Execution, SuggestRequest, WireModel
-from service.http.explain import explain
+from service.http.explain import explain, faults_of
 from service.http.problems import MAX_MESSAGE, safe_message
 from tests.service.running_service import execution, failure
 
@@ -53,6 +53,20 @@ def test_only_a_few_of_many_faults_are_named() -> None:
     message = explained(Execution, execution(**{f"field{i}": 1 for i in range(5000)}))
     assert message.count("unknown field") == 5
     assert message.endswith("and 4995 more")
+
+
+def test_faults_one_by_one_say_where_and_what_apart() -> None:
+    """For a form, which shows each at its own field; no more of them than in one message."""
+    with pytest.raises(ValidationError) as caught:
+        Execution.model_validate(execution(attempt=0, **{f"field{i}": 1 for i in range(9)}))
+    found = faults_of(caught.value, Execution)
+    assert len(found) == 5
+    assert found[0].sentence.startswith("unknown field `field0`; known are")
+    with pytest.raises(ValidationError) as caught:
+        Execution.model_validate(execution(attempt=0))
+    [fault] = faults_of(caught.value, Execution)
+    assert (fault.path, fault.problem) == ("attempt", "should be greater than or equal to 1")
+    assert fault.sentence == f"{fault.path}: {fault.problem}"
 
 
 def test_messages_are_masked_valid_and_bounded() -> None:

@@ -227,6 +227,16 @@ def test_an_archive_of_another_layout_is_refused() -> None:
         read(edited(0, lambda line: changed(line, layout="123")))
 
 
+def test_an_archive_of_the_layout_before_is_read() -> None:
+    """It lacks the kinds that came later, and has none of them; the others are as they were."""
+    layout = "5a5ed3385dbc"
+    former = {kind: rows for kind, rows in samples().items() if kind not in lines.LATER_KINDS}
+    told = archive_lines(former, HEADER.model_copy(update={"layout": layout}))
+    assert [row.fields for row in read(told)] == [row for rows in former.values() for row in rows]
+    with pytest.raises(BadLineError, match="does not open the answers"):
+        read([lines.encode_header(HEADER), *told[1:]])
+
+
 def test_a_header_that_lacks_something_is_named() -> None:
     """And so is a first line that is none."""
     with pytest.raises(BadLineError, match=r"no complete header \(id\)"):

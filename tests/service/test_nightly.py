@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from ingest.nightly.run import REPORT_FACT, NightlyReport, take_night
+from ingest.nightly.run import REPORT_FACT, STEP_NAMES, NightlyReport, take_night
 from mongo.sqlite import FILE_NAME, open_sqlite_store
 from mongo.sqlite.store import SqliteLogStore
 from service import nightly as schedule
-from service.cli.nightly import interval_s
+from service.cli.nightly import STEPS, interval_s, steps
 from service.config.environment import environment_of, read_settings
 from service.nightly import nightly, run_process
+from tests.ingest.nightly_world import facts
 from tests.service.running_service import (
     aftercall,
     eventually,
@@ -114,6 +115,31 @@ def test_a_failed_step_ends_with_1(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+def test_only_some_steps_are_run_when_it_is_told_so(tmp_path: Path) -> None:
+    """In their own order; the night is due all the same, as its report was not kept."""
+    data = filled(tmp_path)
+    only = ("--only", "expiry,statistics")
+    status, out, err = finished("nightly", *only, "--data-dir", str(data), "--json")
+    assert status == 0, err
+    report = NightlyReport.model_validate_json(out)
+    assert [each.name for each in report.steps] == ["statistics", "expiry"]
+    assert REPORT_FACT not in facts(data)
+
+
+def test_a_step_that_is_none_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    """Before anything is opened."""
+    status, _, err = finished("nightly", "--only", "statistic", "--data-dir", str(tmp_path / "no"))
+    assert status == 2
+    assert "'statistic' is no step of the nightly run; there are statistics, patterns" in err
+
+
+def test_the_steps_that_can_be_named_are_those_there_are() -> None:
+    """The command names them without importing them."""
+    assert STEPS == STEP_NAMES
+    assert steps("axes, statistics") == ("axes", "statistics")
+
+
+@pytest.mark.real
 def test_a_folder_without_a_store_is_a_clear_error(tmp_path: Path) -> None:
     """Nothing is made where somebody mistyped a name."""
     status, out, err = finished("nightly", "--data-dir", str(tmp_path / "nowhere"))
@@ -177,6 +203,7 @@ def test_the_help_names_the_exit_codes() -> None:
     assert status == 0
     assert "75" in out
     assert "--every" in out
+    assert "--only" in out
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90m", 5400), ("24h", 86400), ("1.5d", 129600)])
@@ -301,6 +328,13 @@ async def test_the_process_works_beside_the_service_and_by_its_settings(
     fact = await store.get_fact(REPORT_FACT)
     assert fact is not None
     assert json.loads(fact)["steps"]
+
+
+@pytest.mark.real
+async def test_a_process_of_some_steps_is_no_night(store: SqliteLogStore, tmp_path: Path) -> None:
+    """A service has a long tail counted without postponing the night."""
+    assert await run_process(hashing_settings(tmp_path), only=["statistics"]) == 0
+    assert await store.get_fact(REPORT_FACT) is None
 
 
 async def test_a_service_that_stops_stops_its_run(

@@ -25,7 +25,7 @@ from tests.service.running_service import (
     running,
 )
 
-JUDGED = [JudgedSuggestion(0.9, "failure", f"agent-{number % 9}") for number in range(90)]
+JUDGED = [JudgedSuggestion(0.9, "failure", f"agent-{number % 9}", 0.9) for number in range(90)]
 
 
 def question(tool: str) -> dict[str, Any]:

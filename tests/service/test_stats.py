@@ -1,71 +1,190 @@
-"""`GET /stats/usage` over HTTP: windows up to the latest nightly run."""
+"""`/stats` over HTTP: what is refused, what is unknown, what is told of nothing; the examples."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from aftercall.wire import ToolName, ToolUsage, Usage, UsageWindow
-from retrieval.usage.windows import UsageWindows, usage_fact
-from service.http import nightly_examples as examples
-from tests.service.running_service import RunningService, hashing_settings, on_loop, running
+from aftercall.wire import (
+    AgentStatistics,
+    CallUsage,
+    ConfidenceStatistics,
+    Latency,
+    PatternHistory,
+    PatternStatistics,
+    ReflectionStatistics,
+    RepairTimes,
+    ToolStatisticsList,
+    Totals,
+    Trend,
+    Usage,
+)
+from service.http import stats_examples as examples
+from tests.service.fitness_client import fresh
+from tests.service.running_service import (
+    RunningService,
+    eventually,
+    execution,
+    failure,
+    hashing_settings,
+    running,
+)
+from tests.service.statistics.asking import asked, counted
 from tests.service.test_bad_input import error_of
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+QUESTIONS: dict[str, type[BaseModel]] = {
+    "totals": Totals,
+    "usage": Usage,
+    "trend": Trend,
+    "latency": Latency,
+    "tools": ToolStatisticsList,
+    "reflection": ReflectionStatistics,
+    "patterns": PatternStatistics,
+    "confidence": ConfidenceStatistics,
+}
 
 
-def put(service: RunningService, window: UsageWindow, **fields: Any) -> None:
-    """A window as a nightly run leaves it."""
-    usage = Usage(window=window, computed_at=NOON, since=NOON, until=NOON, **fields)
-    text = UsageWindows(windows={window: usage}).model_dump_json()
-    on_loop(service, service.services.store.put_fact(usage_fact("default"), text))
+def now(days_ago: int = 0) -> str:
+    return (datetime.now(UTC) - timedelta(days=days_ago)).isoformat()
 
 
-def asked(service: RunningService, **query: Any) -> dict[str, Any]:
-    response = service.client.get("/stats/usage", params=query)
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    with running(hashing_settings(tmp_path_factory.mktemp("empty"))) as started:
+        yield started
+
+
+@pytest.mark.parametrize("name", [*QUESTIONS, "agent", "pattern"])
+def test_the_examples_are_what_is_answered(name: str) -> None:
+    """OpenAPI shows what the contract takes."""
+    models = {**QUESTIONS, "agent": AgentStatistics, "pattern": PatternHistory}
+    models[name].model_validate(getattr(examples, name.upper()))
+
+
+# Nothing yet
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_of_nothing_nothing_is_told(empty: RunningService, name: str) -> None:
+    """An answer all the same, complete and of no calls."""
+    response = empty.client.get(f"/stats/{name}")
     assert response.status_code == 200, response.text
-    Usage.model_validate_json(response.content)
-    found: dict[str, Any] = response.json()
-    return found
+    QUESTIONS[name].model_validate_json(response.content)
+    assert response.json().get("isComplete", True)
 
 
-def test_the_example_is_what_is_answered() -> None:
-    """OpenAPI shows usage that the contract takes."""
-    Usage.model_validate(examples.USAGE)
+def test_an_empty_store_has_sensible_answers(empty: RunningService) -> None:
+    """Points of none, no rate out of nothing, no quantile that could be taken for fast."""
+    assert [each.totals for each in asked(empty, "totals", Totals).windows] == [CallUsage()] * 3
+    assert len(asked(empty, "trend", Trend, window="30d").points) == 30
+    assert asked(empty, "latency", Latency).overall is None
+    assert asked(empty, "tools", ToolStatisticsList).tools == []
+    patterns = asked(empty, "patterns", PatternStatistics)
+    assert (patterns.patterns, patterns.other_failures) == ([], 0)
+    reflection = asked(empty, "reflection", ReflectionStatistics)
+    assert (reflection.answers.asked, reflection.with_suggestion) == (0, RepairTimes())
+    confidence = asked(empty, "confidence", ConfidenceStatistics)
+    assert (confidence.judged, confidence.brier, len(confidence.bins)) == (0, None, 10)
 
 
-def test_before_the_first_night_there_is_none(tmp_path: Path) -> None:
-    """And the answer says so."""
-    with running(hashing_settings(tmp_path)) as service:
-        found = asked(service)
-    assert (found["window"], found["computedAt"], found["byTool"]) == ("24h", None, [])
+# What is refused
 
 
-def test_a_window_is_told_with_the_ids_of_registered_tools(service: RunningService) -> None:
-    """Of other windows, none is told as this one."""
-    spec = {"name": "counted", "description": "counts"}
-    assert service.client.put("/tools/the-counted", json=spec).status_code in (200, 201)
-    tool = ToolUsage(tool=ToolName(tool_name="counted"), successes=7, failures=2)
-    put(service, "7d", by_tool=[tool])
-    [told] = asked(service, window="7d")["byTool"]
-    assert told["tool"] == {"toolId": "the-counted", "serverName": None, "toolName": "counted"}
-    assert (told["successes"], told["failures"]) == (7, 2)
-    assert asked(service, window="30d")["byTool"] == []
+@pytest.mark.parametrize(
+    "question",
+    [
+        "usage?window=1h", "usage?window=", "usage?limit=0", "usage?limit=501", "usage?tool=x",
+        "totals?window=24h", "trend?window=24", "trend?toolName=", "trend?limit=3",
+        "latency?toolName=" + "x" * 257, "tools?limit=many", "reflection?limit=3",
+        "patterns?limit=501", "patterns/p?window=1y", "agents/a?limit=3", "confidence?window=24h",
+    ],
+)  # fmt: skip
+def test_other_questions_are_refused(service: RunningService, question: str) -> None:
+    """The parameter is named."""
+    error_of(service.client.get(f"/stats/{question}"), 422, "invalid_request")
 
 
-def test_what_the_limit_cuts_off_is_counted_with_the_others(service: RunningService) -> None:
-    """Sums stay whole."""
-    tools = [
-        ToolUsage(tool=ToolName(tool_name=f"t{number}"), successes=10 - number)
-        for number in range(3)
-    ]
-    put(service, "24h", by_tool=tools)
-    found = asked(service, limit=1)
-    assert [each["tool"]["toolName"] for each in found["byTool"]] == ["t0"]
-    assert found["otherTools"] == {"successes": 17, "failures": 0}
+@pytest.mark.parametrize("name", ["trend", "latency"])
+def test_a_server_alone_is_no_tool(service: RunningService, name: str) -> None:
+    """The message says what is missing."""
+    message = error_of(service.client.get(f"/stats/{name}?serverName=web"), 422, "invalid_request")
+    assert "serverName needs toolName" in message
 
 
-@pytest.mark.parametrize("query", ["window=1h", "window=", "limit=0", "limit=501", "tool=x"])
-def test_other_questions_are_refused(service: RunningService, query: str) -> None:
-    error_of(service.client.get(f"/stats/usage?{query}"), 422, "invalid_request")
+def test_an_unknown_pattern_is_told_as_such(service: RunningService) -> None:
+    """And where to find those there are."""
+    message = error_of(service.client.get("/stats/patterns/none"), 404, "not_found")
+    assert message == "there is no pattern 'none'; GET /patterns lists all"
+
+
+def test_an_unknown_agent_is_told_with_the_nearest(service: RunningService) -> None:
+    """A name that was misspelt is found again."""
+    name = fresh("archivist")
+    service.record(execution(agent=name, timestamp=now()))
+    eventually(lambda: service.client.get(f"/stats/agents/{name}").status_code == 200)
+    response = service.client.get(f"/stats/agents/{name[:-1]}")
+    assert f"did you mean {name!r}" in error_of(response, 404, "not_found")
+    assert name in response.json()["error"]["details"]["nearest"]
+
+
+def test_an_agent_that_rests_is_still_known(service: RunningService) -> None:
+    """Without calls in a shorter window; no error there."""
+    name = fresh("sleeper")
+    service.record(execution(agent=name, timestamp=now(days_ago=5)))
+    eventually(lambda: service.client.get(f"/stats/agents/{name}").status_code == 200)
+    found = asked(service, f"agents/{name}", AgentStatistics)
+    assert (found.usage.successes, found.tools) == (0, [])
+    assert asked(service, f"agents/{name}", AgentStatistics, window="7d").usage.successes == 1
+
+
+# What tools say is data
+
+
+def test_a_hostile_name_is_answered_as_data(service: RunningService) -> None:
+    """As it is, in JSON, and found by itself."""
+    name = f'<img src=x onerror="alert(1)">/../{fresh("tool")}'
+    service.record(failure(toolName=name, serverName="</script>", timestamp=now()))
+
+    def found() -> Any:
+        return [each for each in asked(service, "tools", ToolStatisticsList).tools
+                if each.tool.tool_name == name]  # fmt: skip
+
+    [tool] = eventually(found)
+    assert (tool.tool.server_name, tool.failures) == ("</script>", 1)
+    trend = asked(service, "trend", Trend, toolName=name, serverName="</script>")
+    assert sum(each.failures for each in trend.points) == 1
+    response = service.client.get("/stats/tools")
+    assert response.headers["content-type"] == "application/json"
+
+
+def test_ids_of_registered_tools_are_told(service: RunningService) -> None:
+    """Wherever a tool is named."""
+    name = fresh("counted")
+    spec = {"name": name, "description": "counts"}
+    assert service.client.put(f"/tools/the-{name}", json=spec).status_code in (200, 201)
+    service.record(execution(toolName=name, serverName=None, agent=name, timestamp=now()))
+    path = f"agents/{name}"
+    eventually(lambda: service.client.get(f"/stats/{path}").status_code == 200)
+    [of_agent] = asked(service, path, AgentStatistics).tools
+    usage = {each.tool.tool_name: each.tool for each in asked(service, "usage", Usage).by_tool}
+    tools = asked(service, "tools", ToolStatisticsList).tools
+    by_name = {each.tool.tool_name: each.tool for each in tools}
+    trend = asked(service, "trend", Trend, toolName=name).tool
+    latency = asked(service, "latency", Latency, toolName=name).tool
+    assert trend is not None
+    assert latency is not None
+    told = (of_agent.tool, usage[name], by_name[name], trend, latency)
+    assert {each.tool_id for each in told} == {f"the-{name}"}
+
+
+def test_what_was_counted_survives_a_restart(tmp_path: Path) -> None:
+    """It is counted from the log, whether or not a nightly run came in between."""
+    settings = hashing_settings(tmp_path)
+    with running(settings) as service:
+        service.record([execution(timestamp=now()), failure(timestamp=now())])
+        counted(service, 2)
+    with running(settings) as service:
+        counted(service, 2)

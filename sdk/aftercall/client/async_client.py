@@ -11,6 +11,7 @@ from aftercall.client import endpoints
 from aftercall.client.async_boundaries import AsyncBoundaryMethods
 from aftercall.client.async_fitness import AsyncFitnessMethods
 from aftercall.client.async_nightly import AsyncNightlyMethods
+from aftercall.client.async_statistics import AsyncStatisticsMethods
 from aftercall.client.requests import Request
 from aftercall.client.transport import (
     BASE_URL,
@@ -45,7 +46,9 @@ _LARGE_BATCH = 20
 """Executions whose redaction may hold up an event loop: some 30 microseconds each."""
 
 
-class AsyncClient(AsyncFitnessMethods, AsyncBoundaryMethods, AsyncNightlyMethods):
+class AsyncClient(
+    AsyncFitnessMethods, AsyncBoundaryMethods, AsyncNightlyMethods, AsyncStatisticsMethods
+):
     """Talks to the service from asyncio code; an async context manager.
 
     Args:

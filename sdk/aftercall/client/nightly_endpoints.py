@@ -1,7 +1,7 @@
-"""The endpoints for what the nightly run makes, patterns and usage, as data."""
+"""The endpoints for what the nightly run makes, as data."""
 
 from aftercall.client.requests import Request, query, reads
-from aftercall.wire import ErrorCategory, FailurePattern, FailurePatternList, Usage, UsageWindow
+from aftercall.wire import ErrorCategory, FailurePattern, FailurePatternList
 
 
 def patterns(
@@ -21,9 +21,3 @@ def patterns(
     )
     read = reads(FailurePatternList)
     return Request("GET", f"/patterns{asked}", lambda content: read(content).patterns)
-
-
-def usage(window: UsageWindow, limit: int | None) -> Request[Usage]:
-    """`GET /stats/usage`."""
-    asked = query({"window": window, "limit": limit})
-    return Request("GET", f"/stats/usage{asked}", reads(Usage))

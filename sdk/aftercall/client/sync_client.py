@@ -17,6 +17,7 @@ from aftercall.client.requests import Request
 from aftercall.client.sync_boundaries import BoundaryMethods
 from aftercall.client.sync_fitness import FitnessMethods
 from aftercall.client.sync_nightly import NightlyMethods
+from aftercall.client.sync_statistics import StatisticsMethods
 from aftercall.client.transport import (
     BASE_URL,
     NOT_NOW,
@@ -47,7 +48,7 @@ from aftercall.wire import (
 T = TypeVar("T")
 
 
-class Client(FitnessMethods, BoundaryMethods, NightlyMethods):
+class Client(FitnessMethods, BoundaryMethods, NightlyMethods, StatisticsMethods):
     """Talks to the service; a context manager. May be shared between threads.
 
     Args:

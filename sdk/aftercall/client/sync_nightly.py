@@ -1,10 +1,10 @@
-"""The methods of `Client` for failure patterns and usage."""
+"""The methods of `Client` for failure patterns."""
 
 from typing import TypeVar
 
 from aftercall.client import nightly_endpoints as endpoints
 from aftercall.client.requests import Request
-from aftercall.wire import ErrorCategory, FailurePattern, Usage, UsageWindow
+from aftercall.wire import ErrorCategory, FailurePattern
 
 T = TypeVar("T")
 
@@ -33,12 +33,3 @@ class NightlyMethods:
             limit: most patterns to return, 1 to 1,000; the service's own number when None.
         """
         return self.send(endpoints.patterns(tool_name, server_name, category, limit))
-
-    def usage(self, window: UsageWindow = "24h", *, limit: int | None = None) -> Usage:
-        """How often tools were called, by whom, and how that went; as of the latest nightly run.
-
-        Args:
-            window: the last 24 hours, 7 days or 30 days before that run.
-            limit: most tools and agents to return, 1 to 500; the service's own number when None.
-        """
-        return self.send(endpoints.usage(window, limit))

@@ -9,7 +9,7 @@ from aftercall.wire.health import ToolName
 from aftercall.wire.suggestion import ErrorCategory
 
 UsageWindow = Literal["24h", "7d", "30d"]
-"""Up to the latest nightly run."""
+"""Up to now; see `aftercall.wire.statistics` for where each begins."""
 
 
 class CallCounts(WireModel):
@@ -61,14 +61,17 @@ class CategoryUsage(WireModel):
 
 
 class Usage(WireModel):
-    """Answer of `GET /stats/usage`: a window up to the latest nightly run."""
+    """Answer of `GET /stats/usage`: a window up to now."""
 
     window: UsageWindow
-    computed_at: Timestamp | None = Field(
-        default=None, description="None before the first nightly run."
+    computed_at: Timestamp | None = Field(default=None, description="As `until`.")
+    since: Timestamp | None = Field(
+        default=None, description="The beginning of an hour for 24h, else of a day (UTC)."
     )
-    since: Timestamp | None = Field(default=None, description="The beginning of an hour.")
     until: Timestamp | None = None
+    is_complete: bool = Field(
+        default=True, description="False while what arrived lately is still being counted."
+    )
     totals: CallUsage = Field(default_factory=CallUsage)
     by_tool: list[ToolUsage] = Field(default_factory=list, description="Most calls first.")
     by_agent: list[AgentUsage] = Field(default_factory=list, description="Most calls first.")

@@ -1,32 +1,69 @@
-"""Usage of tools in windows up to the latest nightly run."""
+"""Statistics of calls: in total, by tool and by agent, over time."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import APIRouter, Query, Response
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from aftercall.wire import CallCounts, ToolUsage, Usage, UsageWindow, WireModel
+from aftercall.wire import (
+    AgentStatistics,
+    Latency,
+    ToolStatisticsList,
+    Totals,
+    Trend,
+    Usage,
+    UsageWindow,
+    WireModel,
+)
+from aftercall.wire.base import Name
 from mongo.records import ToolKey
-from retrieval.usage.windows import UsageWindows, usage_fact
-from service.http import nightly_examples as examples
+from service.http import stats_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers
+from service.http.parameters import AgentName
+from service.http.queries import ListQuery, NoQuery, WindowQuery
 from service.http.responses import answer
 
 router = APIRouter(tags=["statistics"])
 
 
-class _Asked(WireModel):
-    window: UsageWindow = Field(
-        default="24h", description="Up to the latest nightly run, not up to now."
+class _OverTime(WireModel):
+    window: UsageWindow = Field(default="24h", description="Up to now.")
+    tool_name: Name | None = Field(
+        default=None, description="Only calls of the tool that calls name so."
     )
-    limit: int = Field(
-        default=100, ge=1, le=500, description="Tools and agents in the answer, at most so many."
+    server_name: Name | None = Field(
+        default=None, description="Its server; left out, the tool without one is meant."
     )
 
+    @model_validator(mode="after")
+    def _server_of_a_tool(self) -> Self:
+        if self.server_name is not None and self.tool_name is None:
+            raise ValueError("serverName needs toolName; a server alone is no tool")
+        return self
 
-UsageQuery = Annotated[_Asked, Query()]
+    def tool(self, workspace: str) -> ToolKey | None:
+        """The tool that is meant; None for all."""
+        if self.tool_name is None:
+            return None
+        return ToolKey(workspace, self.server_name, self.tool_name)
+
+
+OverTimeQuery = Annotated[_OverTime, Query()]
+
+
+@router.get(
+    "/stats/totals",
+    summary="How many calls there were, and how they went",
+    response_model=Totals,
+    responses=answers(200, examples.TOTALS, errors=(422, 503)),
+)
+async def totals(_query: NoQuery, services: OpenServices, workspace: CurrentWorkspace) -> Response:
+    """Of 24 hours, 7 days and 30 days up to now, each with the same span before it where known.
+
+    24h begins with an hour, the others with a day (UTC), so that points of `/stats/trend` add up.
+    """
+    return answer(await services.statistics.totals(workspace))
 
 
 @router.get(
@@ -35,37 +72,72 @@ UsageQuery = Annotated[_Asked, Query()]
     response_model=Usage,
     responses=answers(200, examples.USAGE, errors=(422, 503)),
 )
-async def usage(query: UsageQuery, services: OpenServices, workspace: CurrentWorkspace) -> Response:
-    """Counted by the nightly run, hour by hour; `computedAt` is null before the first one.
+async def usage(query: ListQuery, services: OpenServices, workspace: CurrentWorkspace) -> Response:
+    """Up to now: what the nightly run counted, and what arrived since.
 
-    It stays when executions expire. Times are those that callers gave their calls.
+    It stays when executions expire. Times are those that callers gave their calls. Tools and agents
+    beyond the limit are counted together.
     """
-    fact = await services.store.get_fact(usage_fact(workspace))
-    windows = UsageWindows() if fact is None else UsageWindows.model_validate_json(fact)
-    found = windows.windows.get(query.window, Usage(window=query.window))
-    ids = {each.tool_key: each.tool.tool_id for each in await services.memory.tools(workspace)}
-    shown = found.by_tool[: query.limit]
-    agents = found.by_agent[: query.limit]
-    return answer(
-        found.model_copy(
-            update={
-                "by_tool": [_with_id(each, ids, workspace) for each in shown],
-                "by_agent": agents,
-                "other_tools": _with(found.other_tools, found.by_tool[query.limit :]),
-                "other_agents": _with(found.other_agents, found.by_agent[query.limit :]),
-            }
-        )
-    )
+    return answer(await services.statistics.usage(workspace, query.window, query.limit))
 
 
-def _with_id(usage: ToolUsage, ids: Mapping[ToolKey, str], workspace: str) -> ToolUsage:
-    tool = usage.tool
-    known = ids.get(ToolKey(workspace, tool.server_name, tool.tool_name))
-    return usage.model_copy(update={"tool": tool.model_copy(update={"tool_id": known})})
+@router.get(
+    "/stats/trend",
+    summary="How calls went over time",
+    response_model=Trend,
+    responses=answers(200, examples.TREND, errors=(422, 503)),
+)
+async def trend(
+    query: OverTimeQuery, services: OpenServices, workspace: CurrentWorkspace
+) -> Response:
+    """By the hour for 24h, else by the day (UTC); those without calls too.
+
+    A tool that nobody called has points of none.
+    """
+    tool = query.tool(workspace)
+    return answer(await services.statistics.trend(workspace, query.window, tool))
 
 
-def _with(others: CallCounts, cut: Sequence[CallCounts]) -> CallCounts:
-    return CallCounts(
-        successes=others.successes + sum(each.successes for each in cut),
-        failures=others.failures + sum(each.failures for each in cut),
-    )
+@router.get(
+    "/stats/latency",
+    summary="How long calls took over time",
+    response_model=Latency,
+    responses=answers(200, examples.LATENCY, errors=(422, 503)),
+)
+async def latency(
+    query: OverTimeQuery, services: OpenServices, workspace: CurrentWorkspace
+) -> Response:
+    """p50, p95 and p99 in milliseconds, within 5 % of themselves, by the hour or by the day (UTC).
+
+    Of calls that say how long they took; null where there is none.
+    """
+    tool = query.tool(workspace)
+    return answer(await services.statistics.latency(workspace, query.window, tool))
+
+
+@router.get(
+    "/stats/tools",
+    summary="Tools that were called, and how good they are",
+    response_model=ToolStatisticsList,
+    responses=answers(200, examples.TOOLS, errors=(422, 503)),
+)
+async def tools(query: ListQuery, services: OpenServices, workspace: CurrentWorkspace) -> Response:
+    """Calls are of the window; quality and cohesion are of now.
+
+    Quality is that of the tool's fitness (`GET /namespaces/{namespace}/best`), cohesion that of
+    `GET /boundaries`.
+    """
+    return answer(await services.statistics.tools(workspace, query.window, query.limit))
+
+
+@router.get(
+    "/stats/agents/{agent:path}",
+    summary="What one agent called, and how that went",
+    response_model=AgentStatistics,
+    responses=answers(200, examples.AGENT, errors=(422, 503), own={404: examples.UNKNOWN_AGENT}),
+)
+async def agent(
+    agent: AgentName, query: WindowQuery, services: OpenServices, workspace: CurrentWorkspace
+) -> Response:
+    """Some of its tools, those with most failures first. The name may hold slashes."""
+    return answer(await services.statistics.agent(workspace, agent, query.window))

@@ -32,6 +32,7 @@ async def suggest(
     question = await read_model(request, SuggestRequest, services.parsers)
     response = await services.suggester.suggest(workspace, question)
     services.metrics.answered(response)
+    services.statistics.answered(workspace, response)
     count(request, suggestions=len(response.suggestions))
     return answer(response)
 
@@ -62,4 +63,5 @@ async def report_outcome(
     )
     if is_new:
         services.metrics.reported(suggestion_id, report)
+        services.statistics.news.tell(workspace)
     return Response(status_code=204)

@@ -2,10 +2,19 @@
 
 from collections import Counter
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.usage.durations import RELATIVE_ERROR, bucket_of, quantile
+from retrieval.usage.durations import (
+    BUCKETS,
+    FIRST_BUCKET,
+    RELATIVE_ERROR,
+    bucket_of,
+    quantile,
+    quantiles,
+)
 
 durations = st.floats(0.02, 1e8, allow_nan=False)
 
@@ -43,3 +52,16 @@ def test_extremes_have_a_bucket() -> None:
     """A microsecond and a century are counted at the ends."""
     assert bucket_of(1e-9) == bucket_of(0.01)
     assert bucket_of(1e300) == bucket_of(1e9)
+    assert (bucket_of(1e-9), bucket_of(1e300)) == (FIRST_BUCKET, FIRST_BUCKET + BUCKETS - 1)
+
+
+@given(st.lists(st.lists(durations, max_size=20), min_size=1, max_size=5), st.floats(0, 1))
+def test_many_at_once_are_told_as_each_by_itself(rows: list[list[float]], share: float) -> None:
+    """NaN is none."""
+    counts = np.zeros((len(rows), BUCKETS), np.int64)
+    for number, values in enumerate(rows):
+        for bucket, calls in buckets(values).items():
+            counts[number, bucket - FIRST_BUCKET] = calls
+    for number, told in enumerate(quantiles(counts, [share])[:, 0].tolist()):
+        expected = quantile(buckets(rows[number]), share)
+        assert np.isnan(told) if expected is None else told == pytest.approx(expected, rel=1e-12)

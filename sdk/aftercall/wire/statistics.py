@@ -1,0 +1,231 @@
+"""Statistics: how calls went over time, what was suggested about failures, and what that did.
+
+They are up to now: what the nightly run counted, and what arrived since.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from aftercall.wire.base import Name, Timestamp, WireModel
+from aftercall.wire.failure_pattern import FailurePattern
+from aftercall.wire.health import ToolName
+from aftercall.wire.suggestion import Action, ErrorCategory
+from aftercall.wire.usage import (
+    AgentUsage,
+    CallCounts,
+    CallUsage,
+    DurationQuantiles,
+    ToolUsage,
+    UsageWindow,
+)
+
+Step = Literal["hour", "day"]
+"""Between two points of a series: hours within 24 h, else days (UTC)."""
+
+
+class Statistics(WireModel):
+    """What every answer about a window says of it."""
+
+    window: UsageWindow
+    since: Timestamp = Field(description="The beginning of an hour for 24h, else of a day (UTC).")
+    until: Timestamp
+    is_complete: bool = Field(
+        default=True, description="False while what arrived lately is still being counted."
+    )
+
+
+class WindowTotals(Statistics):
+    """All calls within a window."""
+
+    totals: CallUsage
+    before: CallCounts | None = Field(
+        default=None,
+        description="The same span before it; None where that is not known as far back.",
+    )
+
+
+class Totals(WireModel):
+    """Answer of `GET /stats/totals`."""
+
+    windows: list[WindowTotals] = Field(description="24h, 7d and 30d.")
+
+
+class TrendPoint(CallCounts):
+    """One hour or day."""
+
+    at: Timestamp = Field(description="Its beginning.")
+    retries: CallCounts = Field(default_factory=CallCounts)
+    suggested: CallCounts = Field(default_factory=CallCounts)
+
+
+class Trend(Statistics):
+    """Answer of `GET /stats/trend`: hour by hour or day by day, those without calls too."""
+
+    step: Step
+    tool: ToolName | None = Field(default=None, description="Of one tool; None: of all.")
+    points: list[TrendPoint] = Field(description="Oldest first.")
+
+
+class LatencyPoint(WireModel):
+    """How long the calls of one hour or day took."""
+
+    at: Timestamp = Field(description="Its beginning.")
+    calls: int = Field(ge=0, description="Those that say how long they took.")
+    duration_ms: DurationQuantiles | None = None
+
+
+class Latency(Statistics):
+    """Answer of `GET /stats/latency`."""
+
+    step: Step
+    tool: ToolName | None = Field(default=None, description="Of one tool; None: of all.")
+    overall: DurationQuantiles | None = None
+    points: list[LatencyPoint] = Field(description="Oldest first.")
+
+
+class ActionCount(WireModel):
+    """Answers whose best suggestion was of one kind."""
+
+    action: Action
+    answers: int = Field(ge=0)
+
+
+class CategoryAbstentions(WireModel):
+    """Answers without a suggestion, about errors of one kind."""
+
+    category: ErrorCategory
+    answers: int = Field(ge=0)
+
+
+class AnswerCounts(WireModel):
+    """What `/suggest` answered within the window, over HTTP and MCP."""
+
+    asked: int = Field(default=0, ge=0)
+    abstained: int = Field(default=0, ge=0, description="Of them, those without a suggestion.")
+    confident: int = Field(
+        default=0, ge=0, description="Of them, those whose best suggestion is above 0.80."
+    )
+    by_action: list[ActionCount] = Field(default_factory=list, description="Most answers first.")
+    abstentions: list[CategoryAbstentions] = Field(
+        default_factory=list, description="Most answers first."
+    )
+
+
+class RepairTimes(WireModel):
+    """How long failures waited for the success that mended them."""
+
+    repairs: int = Field(default=0, ge=0, description="Of the latest ones, those in the window.")
+    p50_ms: float | None = Field(default=None, ge=0)
+    p95_ms: float | None = Field(default=None, ge=0)
+
+
+class ReflectionStatistics(Statistics):
+    """Answer of `GET /stats/reflection`: what asking about failures did.
+
+    A task is a first attempt with the retries that followed it.
+    """
+
+    first_attempts: CallCounts = Field(description="Before reflection: how first attempts went.")
+    tasks: CallCounts = Field(
+        description="After it: first attempts that failed and succeeded when retried are successes."
+    )
+    retries: CallCounts = Field(description="Second and later attempts.")
+    suggested: CallCounts = Field(description="Calls that followed a suggestion.")
+    answers: AnswerCounts = Field(default_factory=AnswerCounts)
+    with_suggestion: RepairTimes = Field(default_factory=RepairTimes)
+    without_suggestion: RepairTimes = Field(default_factory=RepairTimes)
+
+
+class PatternFailures(WireModel):
+    """A pattern with how often it was met within a window."""
+
+    pattern: FailurePattern
+    failures: int = Field(ge=0, description="Within the window.")
+    before: int | None = Field(
+        default=None, ge=0, description="In the same span before it; None where that is not known."
+    )
+
+
+class PatternStatistics(Statistics):
+    """Answer of `GET /stats/patterns`."""
+
+    patterns: list[PatternFailures] = Field(description="Most failures in the window first.")
+    other_failures: int = Field(
+        default=0, ge=0, description="Failures in the window that are of no pattern of the list."
+    )
+
+
+class FailurePoint(WireModel):
+    """Failures of one hour or day."""
+
+    at: Timestamp = Field(description="Its beginning.")
+    failures: int = Field(ge=0)
+
+
+class PatternHistory(Statistics):
+    """Answer of `GET /stats/patterns/{patternId}`: day by day."""
+
+    pattern: FailurePattern
+    points: list[FailurePoint] = Field(description="Oldest first.")
+
+
+class ToolStatistics(ToolUsage):
+    """One tool: calls within a window, and how good it is now."""
+
+    quality: float | None = Field(
+        default=None, ge=0, le=1, description="As in its fitness; None before anything is known."
+    )
+    cohesion: float | None = Field(
+        default=None, ge=0, le=1, description="1: all boundary failures on one axis; None: none."
+    )
+    cohesion_warning: bool = False
+
+
+class ToolStatisticsList(Statistics):
+    """Answer of `GET /stats/tools`."""
+
+    tools: list[ToolStatistics] = Field(description="Most calls first.")
+    other_tools: CallCounts = Field(default_factory=CallCounts)
+
+
+class AgentTool(CallCounts):
+    """Calls of one tool by one agent."""
+
+    tool: ToolName
+
+
+class AgentStatistics(Statistics):
+    """Answer of `GET /stats/agents/{agent}`."""
+
+    agent: Name
+    usage: AgentUsage
+    tools: list[AgentTool] = Field(
+        default_factory=list, description="Most failures first, then most calls; some of them."
+    )
+
+
+class ConfidenceBin(WireModel):
+    """Suggestions whose confidence lies in one tenth."""
+
+    at_least: float = Field(ge=0, le=1)
+    below: float = Field(ge=0, le=1, description="The last one includes 1.")
+    judged: int = Field(ge=0, description="Outcomes.")
+    mean_confidence: float | None = Field(default=None, ge=0, le=1)
+    succeeded: float | None = Field(default=None, ge=0, le=1, description="Share of successes.")
+
+
+class ConfidenceStatistics(WireModel):
+    """Answer of `GET /stats/confidence`: what was promised and what came of it.
+
+    A success is a call that succeeded; whether it did what was meant is not known from outcomes.
+    """
+
+    judged: int = Field(ge=0, description="The latest outcomes, at most 2,000.")
+    bins: list[ConfidenceBin] = Field(description="Ten, from 0 to 1.")
+    expected_calibration_error: float | None = Field(
+        default=None, ge=0, le=1, description="0 is best: mean of |confidence - share|, by bin."
+    )
+    brier: float | None = Field(
+        default=None, ge=0, le=1, description="0 is best: mean squared error."
+    )
