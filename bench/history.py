@@ -90,8 +90,10 @@ def tools(count: int = 200, seed: int = 7) -> list[HistoryTool]:
     return [_tool(f"{name.split('_')[1]}-server", name, dice) for name in names[:count]]
 
 
-def executions(count: int, seed: int = 7, tool_count: int = 200) -> Iterator[Json]:
-    """`count` executions in the order in which they happened."""
+def executions(
+    count: int, seed: int = 7, tool_count: int = 200, start: datetime = _START
+) -> Iterator[Json]:
+    """`count` executions in the order in which they happened, in the four weeks from `start`."""
     dice = random.Random(seed)  # as above
     catalogue = tools(tool_count, seed)
     step = timedelta(days=_DAYS) / count
@@ -100,7 +102,7 @@ def executions(count: int, seed: int = 7, tool_count: int = 200) -> Iterator[Jso
         for execution in _session(dice, catalogue, made // 6):
             if made == count:
                 return
-            execution["timestamp"] = (_START + made * step).isoformat()
+            execution["timestamp"] = (start + made * step).isoformat()
             made += 1
             yield execution
 

@@ -8,13 +8,14 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import uvicorn
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from aftercall.errors import AftercallError
 from service.config.settings import Settings
 from service.container import Services, open_services
 from service.garbage import settle_memory
-from service.http.app import create_app
+from service.http.app import create_app, dashboard_of
 from service.http.malformed_http import ContractHttpProtocol
 from service.lifecycle import Lifecycle
 from service.logs import log_event
@@ -22,6 +23,9 @@ from service.stopping import first, stopped_by_signals
 from service.tracing.opening import traced
 
 logger = logging.getLogger(__name__)
+
+_MAX_FRAME_BYTES = 1024 * 1024
+"""Of a page of the dashboard to us: clicks and short texts."""
 
 _KEEP_ALIVE_S = 65
 """Idle connections are kept a little longer than the minute that clients and proxies commonly keep
@@ -95,8 +99,8 @@ async def serve(
     """
     lifecycle = Lifecycle()
     with traced(settings) as with_spans:
-        app = with_spans(create_app(settings, lifecycle))
-        await _serve(settings, listener, on_ready, lifecycle, app)
+        app = create_app(settings, lifecycle)
+        await _serve(settings, listener, on_ready, lifecycle, app, with_spans(app))
     log_event(logger, "stopped")
 
 
@@ -105,13 +109,16 @@ async def _serve(
     listener: socket.socket,
     on_ready: Callable[[Services], None],
     lifecycle: Lifecycle,
-    app: ASGIApp,
+    app: FastAPI,
+    served: ASGIApp,
 ) -> None:
     server = _Server(
         uvicorn.Config(
-            app,
+            served,
             http=ContractHttpProtocol,
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=_MAX_FRAME_BYTES,
+            ws_per_message_deflate=False,  # it costs memory by connection
             lifespan="off",
             access_log=False,
             log_config=None,
@@ -123,7 +130,7 @@ async def _serve(
     with stopped_by_signals() as stopping:
         serving = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")
         try:
-            async with _opened(settings, lifecycle, stopping):
+            async with _opened(settings, lifecycle, stopping), dashboard_of(app):
                 settle_memory()
                 if lifecycle.services is not None:
                     on_ready(lifecycle.services)

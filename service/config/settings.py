@@ -91,6 +91,7 @@ class ServerSettings(Section):
         default=None,
         description="Where people reach the service, for links to its dashboard; none unless set.",
     )
+    dashboard: bool = Field(default=True, description="Whether `/dashboard` is there.")
     shutdown_s: float = Field(
         default=5.0, gt=0, le=600, description="Seconds that running requests get at shutdown."
     )

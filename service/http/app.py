@@ -1,9 +1,13 @@
 """The FastAPI app: routes, errors, limits, OpenAPI."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse
 
 from service.config.settings import Settings
+from service.dashboard.mount import DashboardMount
 from service.http.docs_page import render_docs
 from service.http.errors import install_error_handlers
 from service.http.host_guard import HostGuard, hosts_to_answer
@@ -27,6 +31,7 @@ from service.http.routes import (
     recommendations,
     similar,
     stats,
+    stats_failures,
     status,
     suggest,
     tool_health,
@@ -79,10 +84,13 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     for room in (
         executions, suggest, similar, finding, failures, tool_health, tools, namespaces, promotions,
         status, corrections, recommendations, known_tools, boundaries,
-        patterns, stats, metrics, traces,
+        patterns, stats, stats_failures, metrics, traces,
     ):  # fmt: skip
         app.include_router(room.router)
     install_mcp(app, settings)
+    if settings.server.dashboard:
+        app.state.dashboard = DashboardMount(settings, lifecycle)
+        app.router.routes.append(app.state.dashboard)
     install_openapi(app)
 
     @app.get("/docs", include_in_schema=False)
@@ -97,3 +105,14 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     app.add_middleware(RequestLog, on_request=requests.observe)
     app.add_middleware(OtlpErrors)
     return app
+
+
+@asynccontextmanager
+async def dashboard_of(app: FastAPI) -> AsyncIterator[None]:
+    """Close what the app's dashboard has open when the block ends, before services close."""
+    mount: DashboardMount | None = getattr(app.state, "dashboard", None)
+    try:
+        yield
+    finally:
+        if mount is not None:
+            await mount.close()

@@ -39,7 +39,7 @@ def hosts_to_answer(host: str, configured: Sequence[str]) -> frozenset[str]:
 
 
 class HostGuard:
-    """Pure ASGI: 403 for a request whose Host header names another host."""
+    """Pure ASGI: 403 for a request, or a socket, whose Host header names another host."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
         self._app = app
@@ -47,8 +47,12 @@ class HostGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] == "http" and ANY_HOST not in self._hosts:
+        if scope["type"] in ("http", "websocket") and ANY_HOST not in self._hosts:
             name = _without_port(Headers(scope=scope).get("host", ""))
+            if name not in self._hosts and scope["type"] == "websocket":
+                await receive()  # the opening; closing before it is accepted is answered with 403
+                await send({"type": "websocket.close", "code": 1008})
+                return
             if name not in self._hosts:
                 problem = ProblemError(
                     403,

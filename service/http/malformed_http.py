@@ -8,6 +8,7 @@ from typing import Final
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from service.dashboard.prefix import SOCKET
 from service.http.problems import ProblemError, render
 
 MAX_TARGET_BYTES = 65_535
@@ -35,6 +36,9 @@ _TOO_LONG: Final = render(
     )
 )
 
+_SOCKETS: Final = f"{SOCKET}/".encode()
+"""Where there are any: the dashboard's."""
+
 _PHRASES: Final = {400: "Bad Request", 414: "URI Too Long"}
 
 
@@ -61,6 +65,10 @@ class ContractHttpProtocol(HttpToolsProtocol):
         if self._target_bytes > MAX_TARGET_BYTES:
             raise ValueError("the target is too long")  # as above
         super().on_headers_complete()
+
+    def _should_upgrade(self) -> bool:
+        # A request to any other path is answered as if it had not asked for a socket.
+        return self.url.startswith(_SOCKETS) and super()._should_upgrade()
 
     def send_400_response(self, msg: str) -> None:
         """Answer and close: where the next request would begin cannot be known.

@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.dashboard.prefix import QUIET_TEMPLATES
 from service.http.problems import ProblemError, render
 from service.logs import log_event
 
@@ -18,8 +19,9 @@ logger = logging.getLogger(__name__)
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-_QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Asked every few seconds by machines; their lines are for debugging only."""
+_QUIET = frozenset({"/healthz", "/readyz", "/metrics", *QUIET_TEMPLATES})
+"""Asked every few seconds by machines, or many times by one page; their lines are for debugging
+only."""
 
 OnRequest = Callable[[str, str | None, int, float], None]
 """Told the method, the route's template, the status (0 for none) and the seconds of a request."""

@@ -1,0 +1,1 @@
+"""Parts of single pages that are too large to stand in them."""

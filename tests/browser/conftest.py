@@ -1,0 +1,104 @@
+"""Debian's Chromium on a real service with a story in it.
+
+Playwright's synchronous API runs an event loop of its own, so it is closed at the end of every
+module: left open, it would break asynchronous tests that come later in the same process.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.browser.story import tell_story
+from tests.browser.watched import Faults
+from tests.service.running_service import ServeProcess, serving
+
+# A machine that runs many tests at a time may take its time; a claim that is false fails anyway.
+expect.set_options(timeout=15_000)
+
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+def chromium() -> str:
+    """Where Chromium is: CHROMIUM in the environment, or where the system has it."""
+    named = os.environ.get("CHROMIUM")
+    found = shutil.which(named or "chromium")
+    if found is None:
+        pytest.fail(
+            f"Chromium is not {f'at {named}' if named else 'installed'}, and the dashboard is "
+            "tested with it: run `apt-get install chromium`, or name one in CHROMIUM",
+            pytrace=False,
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium, for one module."""
+    path = chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
+    """A service with a story in it; tests may add calls, and must not count on there being none."""
+    folder: Path = tmp_path_factory.mktemp("browser") / "data"
+    with serving(folder, environ={"AFTERCALL_LOG_FORMAT": "json"}) as service:
+        tell_story(service, str(folder))
+        yield service
+        assert service.stop() == 0
+
+
+@pytest.fixture(scope="session")
+def nothing_yet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
+    """A service in which nothing was recorded, and nothing may be."""
+    with serving(tmp_path_factory.mktemp("empty") / "data") as service:
+        yield service
+        assert service.stop() == 0
+
+
+@pytest.fixture
+def faults(story: ServeProcess) -> Faults:
+    """What the browser complains of; `faults.allow(pattern)` expects some of it."""
+    return Faults(home=story.url.removeprefix("http://"))
+
+
+@pytest.fixture
+def context(browser: Browser, story: ServeProcess) -> Iterator[BrowserContext]:
+    """A new context, with an empty cache; its base is the service with the story."""
+    context = browser.new_context(base_url=story.url, viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(15_000)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, faults: Faults) -> Iterator[Page]:
+    """A page that fails its test when the browser complains, or anything is asked of elsewhere."""
+    page = context.new_page()
+    faults.watch(page)
+    yield page
+    assert page.evaluate("window.pwned") is None, "what a tool said was run"
+    assert faults.remaining() == []
+
+
+@pytest.fixture
+def empty_page(browser: Browser, nothing_yet: ServeProcess) -> Iterator[Page]:
+    """As `page`, on a service without any call."""
+    context = browser.new_context(base_url=nothing_yet.url)
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    faults = Faults(home=nothing_yet.url.removeprefix("http://"))
+    faults.watch(page)
+    yield page
+    context.close()
+    assert faults.remaining() == []

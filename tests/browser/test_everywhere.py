@@ -1,0 +1,219 @@
+"""What is claimed of every page, held against every page; what one alone claims is beside it.
+
+Wherever a page is about something that has a name, it is shown about what has a hostile one.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+from urllib.parse import quote, urlencode, urljoin
+
+import httpx2
+import pytest
+from playwright.sync_api import Page, expect
+
+from service.dashboard.pages import PAGES
+from tests.browser.accessible import grave_findings
+from tests.browser.mending import tell_mending
+from tests.browser.referrals import tell_referrals
+from tests.browser.story import (
+    HOSTILE_AGENT,
+    HOSTILE_FAILURE,
+    HOSTILE_SERVER,
+    HOSTILE_TOOL,
+    IMAGE,
+    SCRIPT,
+    Teller,
+)
+from tests.browser.watched import Faults
+from tests.service.running_service import ServeProcess
+
+pytestmark = pytest.mark.real
+
+Theme = Literal["light", "dark"]
+
+PATHS = [page.path for page in PAGES]
+
+LIVE = [path for path in PATHS if path != "/try"]
+"""All but the one that shows what its reader asked for."""
+
+HOSTILE_ID = f"evil/{IMAGE}"
+"""Of a tool that is registered, with such words in its other fields too."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def told(story: ServeProcess) -> None:
+    """Referrals, repairs, and a registered tool with hostile words in all its fields."""
+    tell_referrals(story.url)
+    tell_mending(story.url)
+    tool = {
+        "serverName": HOSTILE_SERVER,
+        "name": HOSTILE_TOOL,
+        "description": f"{SCRIPT} {IMAGE} {{{{7*7}}}}",
+        "tags": [IMAGE],
+        "inputSchema": {
+            "type": "object",
+            "properties": {IMAGE: {"type": "string", "description": SCRIPT, "enum": [SCRIPT]}},
+        },
+    }
+    answer = httpx2.put(f"{story.url}/tools/{quote(HOSTILE_ID, safe='')}", json=tool)
+    answer.raise_for_status()
+
+
+@pytest.fixture(scope="module")
+def addresses(story: ServeProcess) -> dict[str, str]:
+    """An address of each kind of page, by the path of its kind."""
+    patterns = httpx2.get(f"{story.url}/patterns?limit=500").json()["patterns"]
+    [hostile] = [
+        each["patternId"]
+        for each in patterns
+        if each["tool"]["toolName"] == HOSTILE_TOOL and "onerror" in each["signature"]
+    ]
+    about = {
+        "/patterns/{pattern_id}": f"/patterns/{hostile}",
+        "/tools/{tool_id:path}": f"/tools/{quote(HOSTILE_ID)}",
+        "/tool": f"/tool?{urlencode({'server': HOSTILE_SERVER, 'name': HOSTILE_TOOL})}",
+        "/agents/{agent:path}": f"/agents/{quote(HOSTILE_AGENT)}",
+    }
+    return {path: f"/dashboard{about.get(path, path)}" for path in PATHS}
+
+
+def asking(address: str, **query: str) -> str:
+    """The address with further parameters."""
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
+
+
+def opened(page: Page, address: str) -> None:
+    """Load a page, wait until it is there, and open all that can be opened."""
+    answer = page.goto(address)
+    assert answer is not None
+    assert answer.status == 200
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_it_renders_and_fits_at_every_width(
+    page: Page, addresses: dict[str, str], path: str
+) -> None:
+    """One main heading, which is its title; nobody scrolls sideways; the browser says nothing."""
+    for width in (390, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        opened(page, asking(addresses[path], window="7d"))
+        heading = page.get_by_role("heading", level=1)
+        expect(heading).to_have_count(1)
+        expect(page).to_have_title(f"{heading.inner_text()} - Aftercall")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", PATHS)
+def test_axe_finds_nothing_grave(
+    page: Page, addresses: dict[str, str], path: str, theme: Theme
+) -> None:
+    """With everything open that can be opened."""
+    page.emulate_media(color_scheme=theme)
+    opened(page, asking(addresses[path], window="7d"))
+    assert grave_findings(page) == []
+
+
+SAID = {
+    "/": HOSTILE_TOOL,
+    "/failures": f"{SCRIPT} {IMAGE}",  # the context of a call
+    "/patterns/{pattern_id}": f"{SCRIPT} {IMAGE}",
+    "/tools": HOSTILE_TOOL,
+    "/tools/{tool_id:path}": f"{SCRIPT} {IMAGE}",  # the description
+    "/tool": HOSTILE_TOOL,
+    "/agents": HOSTILE_AGENT,
+    "/agents/{agent:path}": HOSTILE_AGENT,
+    "/boundaries": f"axis {SCRIPT}",
+}
+"""What a page quotes; *Suggestions* quotes nothing, and *Try it* what its reader types."""
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_what_tools_and_agents_said_is_text(
+    page: Page, addresses: dict[str, str], path: str
+) -> None:
+    """Letter by letter, with no element or template made of it; `page` fails if any is run."""
+    opened(page, asking(addresses[path], window="7d"))
+    assert page.locator("main img, main script, main iframe, main b").count() == 0
+    shown = page.locator("main").text_content() or ""
+    assert SAID.get(path, "") in shown
+    assert "49 $" not in shown  # of `{{7*7}} ${7*7}`
+
+
+@pytest.fixture(scope="module")
+def answered() -> dict[str, int]:
+    """Statuses of the links that were followed already."""
+    return {}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_link_leads_somewhere(
+    page: Page,
+    addresses: dict[str, str],
+    answered: dict[str, int],
+    story: ServeProcess,
+    path: str,
+) -> None:
+    """To something of this service that is there."""
+    opened(page, asking(addresses[path], window="7d"))
+    links = page.eval_on_selector_all("a[href]", "all => all.map(each => each.href)")
+    assert len(links) >= 10
+    for each in sorted({link.partition("#")[0] for link in links} - set(answered)):
+        assert each.startswith(f"{story.url}/")
+        answered[each] = httpx2.get(each, timeout=30).status_code
+    assert {link: status for link, status in answered.items() if status != 200} == {}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_unknown_workspace_or_window_is_told_and_not_replaced(
+    page: Page, faults: Faults, addresses: dict[str, str], path: str
+) -> None:
+    """Figures of another one than was asked for would be believed."""
+    faults.allow("404")
+    for name, what in (("workspace", "workspace"), ("window", "time range")):
+        answer = page.goto(asking(addresses[path], **{name: IMAGE}))
+        assert answer is not None
+        assert answer.status == 404
+        expect(page.get_by_text(f"There is no {what}")).to_contain_text(IMAGE)
+        expect(page.get_by_role("link", name="To the overview")).to_be_visible()
+        expect(page.locator("main .card")).to_have_count(0)
+
+
+@pytest.fixture
+def teller(story: ServeProcess) -> Iterator[Teller]:
+    """Who records more calls."""
+    with httpx2.Client(base_url=story.url, timeout=30) as client:
+        yield Teller(client)
+
+
+@pytest.mark.parametrize("path", LIVE)
+def test_it_follows_what_is_recorded(
+    page: Page, addresses: dict[str, str], teller: Teller, path: str
+) -> None:
+    """A success, a failure and a referral change every page, without loading it again."""
+    opened(page, addresses[path])
+    page.evaluate("window.here = true")
+    before = page.locator("main").inner_text()
+    teller.call(HOSTILE_TOOL, agent=HOSTILE_AGENT, serverName=HOSTILE_SERVER)
+    teller.call(HOSTILE_TOOL, **HOSTILE_FAILURE)
+    referral = {
+        "type": "wrong_tool_boundary",
+        "message": "that is another one's job",
+        "details": {"boundaryAxes": ["transport", "extraction"], "evidence": "both at once"},
+    }
+    teller.call(HOSTILE_TOOL, **{**HOSTILE_FAILURE, "error": referral})
+    teller.send()
+    page.wait_for_function(
+        "before => document.querySelector('main').innerText !== before", arg=before
+    )
+    assert page.evaluate("window.here") is True
+
+
+def test_every_page_is_here(addresses: dict[str, str], story: ServeProcess) -> None:
+    """A page that is added is tested by being listed; its address may need a name."""
+    assert not [each for each in addresses.values() if "{" in each]
+    assert {
+        httpx2.get(urljoin(story.url, each), timeout=30).status_code for each in addresses.values()
+    } == {200}

@@ -1,0 +1,332 @@
+"""The pages Failures and pattern in a browser."""
+
+import csv
+import io
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.accessible import grave_findings
+from tests.browser.mending import tell_mending
+from tests.browser.story import HOSTILE_AGENT, IMAGE, Teller, too_many
+from tests.browser.watched import Faults
+from tests.service.running_service import ServeProcess, serving
+
+pytestmark = pytest.mark.real
+
+TOP_K = "Invalid parameter: topK must be <= <n>"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def mended(story: ServeProcess) -> None:
+    """Failures that agents mended by themselves."""
+    tell_mending(story.url)
+
+
+def met(story: ServeProcess, window: str = "7d") -> list[dict[str, Any]]:
+    """What the API says of the patterns of a window."""
+    answer = httpx2.get(f"{story.url}/stats/patterns?window={window}&limit=500").json()
+    found: list[dict[str, Any]] = answer["patterns"]
+    return found
+
+
+def rows(page: Page, table: str = "Failure patterns") -> list[list[str]]:
+    """The texts of a table's rows."""
+    found = page.get_by_role("table", name=table, exact=True).locator("tbody tr")
+    expect(found.first).to_be_visible()
+    return [row.locator("th, td").all_inner_texts() for row in found.all()]
+
+
+def pattern_id(story: ServeProcess, signature: str) -> str:
+    """The id of the pattern with such a wording."""
+    patterns = httpx2.get(f"{story.url}/patterns").json()["patterns"]
+    found: str = next(each["patternId"] for each in patterns if signature in each["signature"])
+    return found
+
+
+def test_the_page_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
+    """Every pattern of the window with its failures, and failures by category."""
+    page.goto("/dashboard/failures?window=7d")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Failures")
+    expected = met(story)
+    assert expected
+    told = rows(page)
+    assert [row[0] for row in told] == [each["pattern"]["signature"] for each in expected]
+    assert [row[3] for row in told] == [f"{each['failures']:,}" for each in expected]
+    usage = httpx2.get(f"{story.url}/stats/usage?window=7d").json()
+    bars = page.get_by_role("list", name="Failures by category").get_by_role("listitem")
+    for bar, counted in zip(bars.all(), usage["byCategory"], strict=True):
+        expect(bar).to_contain_text(counted["category"])
+        expect(bar).to_contain_text(f"{counted['failures']:,} (")
+
+
+def test_the_patterns_met_most_come_with_lesson_agents_and_example(
+    page: Page, story: ServeProcess
+) -> None:
+    """Ten at most, most failures first; each leads to its page."""
+    page.goto("/dashboard/failures?window=7d")
+    cards = page.get_by_role("region", name="Met most").get_by_role("listitem")
+    expected = met(story)[:10]
+    expect(cards).to_have_count(len(expected))
+    for card, each in zip(cards.all(), expected, strict=True):
+        expect(card.get_by_role("heading")).to_have_text(each["pattern"]["signature"])
+        expect(card).to_contain_text(f"{each['failures']:,} failure")
+        expect(card).to_contain_text(each["pattern"]["lesson"] or "Nothing is known yet")
+        expect(card.get_by_role("link").last).to_have_text(each["pattern"]["agents"][-1])
+
+
+def test_an_example_shows_what_failed_and_what_the_repair_changed(page: Page) -> None:
+    """The parameters that failed with the error, and beside them those that worked."""
+    page.goto("/dashboard/failures?window=7d")
+    card = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name=TOP_K))
+    expect(card).to_contain_text("replace /topK: 90 -> 10")
+    summary = card.get_by_text("Example with its repair")
+    summary.focus()
+    page.keyboard.press("Enter")
+    expect(card.get_by_role("heading", name="Failed")).to_be_visible()
+    expect(card).to_contain_text('"topK": 90')
+    expect(card).to_contain_text("ValidationError: Invalid parameter: topK must be <= 10")
+    expect(card).to_contain_text("find what there is on reflection")
+    expect(card.get_by_role("heading", name="Worked")).to_be_visible()
+    expect(card).to_contain_text('"topK": 10')
+
+
+def test_patterns_are_filtered_by_tool_and_category(page: Page, story: ServeProcess) -> None:
+    """By the keyboard alone; the address says it, so that it can be shared."""
+    page.goto("/dashboard/failures?window=7d")
+    form = page.get_by_role("region", name="All patterns")
+    form.get_by_role("searchbox", name="Tool", exact=True).fill("SEARCH")
+    form.get_by_role("combobox", name="Category").select_option("invalid_parameters")
+    form.get_by_role("searchbox", name="Tool", exact=True).press("Enter")
+    expect(page).to_have_url(re.compile("tool=SEARCH"))
+    query = parse_qs(urlsplit(page.url).query)
+    assert query["category"] == ["invalid_parameters"]
+    assert query["window"] == ["7d"]
+    expected = [
+        each["pattern"]["signature"]
+        for each in met(story)
+        if each["pattern"]["category"] == "invalid_parameters"
+        and "search" in each["pattern"]["tool"]["toolName"]
+    ]
+    assert [row[0] for row in rows(page)] == expected
+    page.reload()
+    expect(page.get_by_role("searchbox", name="Tool", exact=True)).to_have_value("SEARCH")
+    assert [row[0] for row in rows(page)] == expected
+
+
+def test_a_category_of_the_chart_leads_to_its_patterns(page: Page, story: ServeProcess) -> None:
+    """As the filter does."""
+    page.goto("/dashboard/failures?window=7d")
+    page.get_by_role("list", name="Failures by category").get_by_role(
+        "link", name="timeout", exact=True
+    ).click()
+    expect(page.get_by_role("combobox", name="Category")).to_have_value("timeout")
+    assert {row[2] for row in rows(page)} == {"timeout"}
+
+
+def test_a_filter_that_takes_nothing_says_so(page: Page) -> None:
+    """Whatever was asked for, also markup."""
+    page.goto("/dashboard/failures?window=7d&tool=%3Cimg%20src%3Dy%20onerror%3Dpwned%3D5%3E%22%27")
+    expect(page.get_by_text("No pattern of this window is like that.")).to_be_visible()
+    field = page.get_by_role("searchbox", name="Tool", exact=True)
+    expect(field).to_have_value("<img src=y onerror=pwned=5>\"'")
+
+
+def test_the_table_sorts_by_the_keyboard(page: Page) -> None:
+    """Fewest failures last, then first."""
+    page.goto("/dashboard/failures?window=7d")
+    rows(page)
+    for is_descending in (True, False):
+        page.get_by_role("button", name="Failures", exact=True).focus()
+        page.keyboard.press("Enter")
+        failures = [int(row[3].replace(",", "")) for row in rows(page)]
+        assert failures == sorted(failures, reverse=is_descending)
+
+
+def test_the_download_holds_what_the_table_shows(page: Page, tmp_path: Path) -> None:
+    """As it is filtered by the address, in both forms."""
+    page.goto("/dashboard/failures?window=7d&category=timeout")
+    told = rows(page)
+    for kind in ("JSON", "CSV"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Download Failure patterns as {kind}").click()
+        download.value.save_as(tmp_path / kind)
+    taken = json.loads((tmp_path / "JSON").read_text("utf-8"))
+    assert [[each["signature"], f"{each['failures']:,}"] for each in taken] == [
+        [row[0], row[3]] for row in told
+    ]
+    table = list(csv.reader(io.StringIO((tmp_path / "CSV").read_text("utf-8-sig"))))
+    assert [row[0] for row in table] == ["Pattern", *(row[0] for row in told)]
+
+
+def test_new_failures_are_counted_without_reload(page: Page, story: ServeProcess) -> None:
+    """In the cards and in the table."""
+    page.goto("/dashboard/failures?window=7d")
+    card = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name=TOP_K))
+    expect(card).to_be_visible()
+    before = next(each["failures"] for each in met(story) if each["pattern"]["signature"] == TOP_K)
+    with httpx2.Client(base_url=story.url, timeout=30) as client:
+        teller = Teller(client)
+        teller.call(
+            "search", hours_ago=0.01, parameters={"query": "x", "topK": 50}, error=too_many()
+        )
+        teller.send()
+    expect(card).to_contain_text(f"{before + 1:,} failures")
+    row = page.get_by_role("table", name="Failure patterns").get_by_role("row", name=TOP_K)
+    expect(row).to_contain_text(f"{before + 1:,}")
+
+
+def test_what_tools_said_stays_text(page: Page, story: ServeProcess) -> None:
+    """In cards, examples and tables; the page fixture sees what was run."""
+    page.goto("/dashboard/failures?window=7d")
+    rows(page)
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    expect(page.get_by_text(f"Error<script>window.pwned=1</script>: {IMAGE}").first).to_be_visible()
+    expect(page.get_by_role("link", name=HOSTILE_AGENT).first).to_be_visible()
+    page.goto(f"/dashboard/patterns/{pattern_id(story, 'onerror')}?window=7d")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("<img src=x onerror=")
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    expect(page.get_by_text("{{7*7}} ${7*7}").first).to_be_visible()
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_a_pattern_s_page_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
+    """Its history, its counts, its wordings and whom it happened to."""
+    which = pattern_id(story, TOP_K)
+    told = httpx2.get(f"{story.url}/stats/patterns/{which}?window=7d").json()
+    page.goto(f"/dashboard/patterns/{which}?window=7d")
+    expect(page.get_by_role("heading", level=1)).to_have_text(TOP_K)
+    in_window = sum(each["failures"] for each in told["points"])
+    expect(page.get_by_text("Failures in the window").locator("..")).to_contain_text(
+        f"{in_window:,}"
+    )
+    ever = page.get_by_text("Failures ever").locator("..")
+    expect(ever).to_contain_text(f"{told['pattern']['count']:,}")
+    page.get_by_role("region", name="History").get_by_text("Show as table").click()
+    points = rows(page, "Failures of this pattern")
+    assert [float(row[1]) for row in points] == [each["failures"] for each in told["points"]]
+    for wording in told["pattern"]["wordings"]:
+        expect(page.get_by_role("region", name="Wordings")).to_contain_text(wording)
+    for agent in told["pattern"]["agents"]:
+        link = page.get_by_role("region", name="What helps").get_by_role("link", name=agent)
+        expect(link).to_be_visible()
+
+
+def test_a_pattern_s_page_shows_its_repairs_and_what_they_rest_on(
+    page: Page, story: ServeProcess
+) -> None:
+    """The calls side by side with the JSON Patch between them, and the rule that they made."""
+    page.goto(f"/dashboard/patterns/{pattern_id(story, TOP_K)}")
+    repairs = page.get_by_role("region", name="Latest repairs")
+    for title in ("Failed", "Mended by", "Worked"):
+        expect(repairs.get_by_role("heading", name=title).first).to_be_visible()
+    repairs.get_by_text("JSON Patch").first.click()
+    expect(repairs.get_by_text('"path": "/topK"').first).to_be_visible()
+    [rule, *_] = rows(page, "Repair rules")
+    assert "topK must be" in rule[0]
+    assert int(rule[1]) >= 4
+    examples = page.get_by_role("region", name="Latest examples")
+    examples.locator("summary").first.click()
+    expect(examples.get_by_text("ValidationError: Invalid parameter").first).to_be_visible()
+
+
+def test_a_pattern_leads_to_its_tool(page: Page, story: ServeProcess) -> None:
+    """And back to all failures, in the same window."""
+    page.goto(f"/dashboard/patterns/{pattern_id(story, TOP_K)}?window=7d")
+    page.get_by_role("link", name="library/search", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("library/search")
+    page.go_back()
+    page.get_by_role("link", name="All failures").click()
+    expect(page).to_have_url(re.compile(r"/dashboard/failures\?window=7d"))
+
+
+def test_an_unknown_pattern_gets_a_clear_page(page: Page, faults: Faults) -> None:
+    """With the status 404."""
+    faults.allow("404")
+    answer = page.goto("/dashboard/patterns/%3Cb%3Enope")
+    assert answer is not None
+    assert answer.status == 404
+    expect(page.get_by_text("There is no failure pattern '<b>nope'.")).to_be_visible()
+
+
+def test_before_the_first_night_it_says_what_to_run(browser: Browser, tmp_path: Path) -> None:
+    """The command that gathers failures into patterns, once there are failures to gather."""
+    with serving(tmp_path / "data") as service:
+        with httpx2.Client(base_url=service.url) as client:
+            teller = Teller(client)
+            teller.call("search", error=too_many())
+            teller.send()
+        page = browser.new_page(base_url=service.url)
+        page.goto("/dashboard/failures")
+        expect(page.get_by_text("Failures are not gathered into patterns yet.")).to_be_visible()
+        expect(page.get_by_text("aftercall nightly", exact=True)).to_be_visible()
+        assert grave_findings(page) == []
+        page.context.close()
+
+
+def test_without_a_failure_it_says_where_failures_come_from(empty_page: Page) -> None:
+    """No nightly run would find one."""
+    empty_page.goto("/dashboard/failures")
+    expect(empty_page.get_by_text("No failure in this window.")).to_be_visible()
+    expect(empty_page.get_by_text("aftercall demo --history", exact=True)).to_be_visible()
+    expect(empty_page.get_by_text("not gathered")).to_be_hidden()
+    assert grave_findings(empty_page) == []
+
+
+def test_what_was_before_30_days_is_left_out(page: Page) -> None:
+    """Nobody keeps it, so there is neither a column nor a word of it."""
+    page.goto("/dashboard/failures?window=7d")
+    expect(page.get_by_role("columnheader", name="Before")).to_be_visible()
+    page.goto("/dashboard/failures?window=30d")
+    expect(page.get_by_role("columnheader", name="Failures", exact=True)).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Before")).to_have_count(0)
+    expect(page.get_by_text("not known")).to_have_count(0)
+
+
+def test_names_break_between_their_parts(page: Page) -> None:
+    """The text stays what it is, so that it is found and copied as such."""
+    page.goto("/dashboard/failures?window=7d")
+    cell = page.get_by_role("cell", name="invalid_parameters", exact=True).first
+    expect(cell).to_have_text("invalid_parameters")
+    expect(cell.locator("wbr")).to_have_count(1)
+
+
+def test_headings_leave_no_level_out(page: Page, story: ServeProcess) -> None:
+    """Also of what is folded up."""
+    for path in ("failures?window=7d", f"patterns/{pattern_id(story, TOP_K)}?window=7d"):
+        page.goto(f"/dashboard/{path}")
+        rows(page, "Failure patterns" if path.startswith("failures") else "Repair rules")
+        levels = [
+            int(each.evaluate("each => each.tagName[1]"))
+            for each in page.locator("main").locator("h1, h2, h3, h4, h5, h6").all()
+        ]
+        assert max(levels) > 3
+        assert all(below <= above + 1 for above, below in pairwise(levels))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_they_are_accessible(page: Page, story: ServeProcess, theme: str) -> None:
+    """Also with every example open."""
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    for path in ("failures?window=7d", f"patterns/{pattern_id(story, TOP_K)}?window=7d"):
+        page.goto(f"/dashboard/{path}")
+        rows(page, "Failure patterns" if path.startswith("failures") else "Repair rules")
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert grave_findings(page) == []
+
+
+def test_nothing_is_cut_off_on_a_narrow_screen(page: Page, story: ServeProcess) -> None:
+    """At 390 pixels only tables and code scroll sideways, by themselves."""
+    page.set_viewport_size({"width": 390, "height": 800})
+    for path in ("failures?window=7d", f"patterns/{pattern_id(story, 'onerror')}?window=7d"):
+        page.goto(f"/dashboard/{path}")
+        expect(page.get_by_role("heading", level=2).first).to_be_visible()
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390

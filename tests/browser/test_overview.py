@@ -1,0 +1,180 @@
+"""Overview in a browser: its numbers are the API's, it stays up to date, and text stays text."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser.accessible import grave_findings
+from tests.browser.story import HOSTILE_TOOL, IMAGE, SCRIPT
+from tests.browser.watched import Faults
+from tests.service.running_service import ServeProcess, execution, serving
+
+pytestmark = pytest.mark.real
+
+
+def card(page: Page, title: str) -> Locator:
+    return page.locator("section", has=page.get_by_role("heading", level=2, name=title, exact=True))
+
+
+def stat(page: Page, title: str, label: str) -> Locator:
+    """The value of one number of a card."""
+    block = card(page, title).locator(".stat", has=page.get_by_text(label, exact=True))
+    return block.locator(".value")
+
+
+def rows(page: Page, title: str) -> list[list[str]]:
+    lines = card(page, title).locator("tbody tr").all()
+    return [[cell.inner_text() for cell in line.locator("th, td").all()] for line in lines]
+
+
+def record(service: ServeProcess, **fields: Any) -> None:
+    """One more success, now."""
+    call = execution(**{"timestamp": datetime.now(UTC).isoformat(), **fields})
+    httpx2.post(f"{service.url}/executions", json=call).raise_for_status()
+
+
+@pytest.mark.parametrize("place", range(3), ids=["24h", "7d", "30d"])
+def test_totals_are_the_apis(page: Page, story: ServeProcess, place: int) -> None:
+    title = ["Last 24 hours", "Last 7 days", "Last 30 days"][place]
+    page.goto("/dashboard/")
+    totals = story.get("/stats/totals")["windows"][place]["totals"]
+    calls = totals["successes"] + totals["failures"]
+    expect(stat(page, title, "Calls")).to_have_text(f"{calls:,}")
+    expect(stat(page, title, "Failures")).to_have_text(f"{totals['failures']:,}")
+    expect(stat(page, title, "Succeeded")).to_have_text(
+        f"{100 * totals['successes'] / calls:.1f} %"
+    )
+
+
+def test_reflection_and_answers_are_the_apis(page: Page, story: ServeProcess) -> None:
+    page.goto("/dashboard/?window=7d")
+    said = story.get("/stats/reflection?window=7d")
+    title = "Before and after reflection, 7 days"
+    for label, name in (
+        ("First attempts that succeeded", "firstAttempts"),
+        ("Tasks that succeeded", "tasks"),
+        ("Calls that followed a suggestion", "suggested"),
+    ):
+        counts = said[name]
+        share = counts["successes"] / (counts["successes"] + counts["failures"])
+        expect(stat(page, title, label)).to_have_text(f"{100 * share:.1f} %")
+    expect(stat(page, "Suggestions, 7 days", "Asked")).to_have_text(f"{said['answers']['asked']:,}")
+    assert said["answers"]["asked"] > 0
+
+
+def test_failures_and_tools_are_the_apis(page: Page, story: ServeProcess) -> None:
+    """Most failures first, five of each."""
+    page.goto("/dashboard/?window=7d")
+    patterns = story.get("/stats/patterns?window=7d&limit=5")["patterns"]
+    expect(card(page, "Most frequent failures").locator("tbody tr")).to_have_count(len(patterns))
+    shown = rows(page, "Most frequent failures")
+    assert [int(cells[2]) for cells in shown] == [each["failures"] for each in patterns]
+    tools = [each for each in story.get("/stats/tools?window=7d")["tools"] if each["failures"]]
+    tools.sort(key=lambda each: -each["failures"])
+    shown = rows(page, "Tools in trouble")
+    assert [int(cells[1]) for cells in shown] == [each["failures"] for each in tools[:5]]
+
+
+def test_charts_are_also_tables(page: Page, story: ServeProcess) -> None:
+    """For who sees no picture; a point for each day, with the API's numbers."""
+    page.goto("/dashboard/?window=7d")
+    trend = card(page, "Success rate, 7 days")
+    chart = trend.get_by_role("img", name="Calls over time")
+    expect(chart.locator("svg")).to_be_visible()
+    trend.get_by_text("Show as table").nth(1).click()
+    lines = trend.get_by_role("group", name="Calls over time").locator("tbody tr").all()
+    points = story.get("/stats/trend?window=7d")["points"]
+    assert [line.locator("td").all_inner_texts() for line in lines] == [
+        [str(each["successes"]), str(each["failures"])] for each in points
+    ]
+
+
+def test_a_new_call_is_shown_without_loading_again(page: Page, story: ServeProcess) -> None:
+    """In the same document, and in the foot's time."""
+    page.goto("/dashboard/")
+    calls = stat(page, "Last 24 hours", "Calls")
+    before = int(calls.inner_text().replace(",", ""))
+    page.evaluate("window.stayed = true")
+    record(story)
+    expect(calls).to_have_text(f"{before + 1:,}")
+    record(story)
+    expect(calls).to_have_text(f"{before + 2:,}")
+    assert page.evaluate("window.stayed") is True
+
+
+def test_what_tools_said_stays_text(page: Page) -> None:
+    """In tables, in sentences, in addresses; `page` fails when any of it is run."""
+    page.goto("/dashboard/?window=7d")
+    tools = card(page, "Tools in trouble")
+    expect(tools.get_by_text(HOSTILE_TOOL)).to_be_visible()
+    failures = card(page, "Most frequent failures")
+    expect(failures.get_by_text(IMAGE).first).to_be_visible()
+    content = page.locator("main")
+    expect(content.locator("img")).to_have_count(0)
+    expect(content.locator("script")).to_have_count(0)
+    assert "49" not in failures.inner_text()
+    tools.get_by_text(HOSTILE_TOOL).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(SCRIPT)
+
+
+def test_links_lead_to_tools_and_patterns_in_the_same_window(page: Page) -> None:
+    page.goto("/dashboard/?window=7d")
+    for title in ("Most frequent failures", "Tools in trouble"):
+        for each in card(page, title).locator("tbody a").all():
+            assert "window=7d" in (each.get_attribute("href") or "")
+    card(page, "Tools in trouble").get_by_role("link", name="library/search").click()
+    expect(page).to_have_url(re.compile(r"/dashboard/tools/library/search\?window=7d$"))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_nothing_grave(page: Page, theme: Literal["light", "dark"], width: int) -> None:
+    """Names, roles, contrast; with its charts' tables open."""
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/dashboard/?window=7d")
+    expect(page.get_by_role("img", name="Calls over time").locator("svg")).to_be_visible()
+    for each in page.get_by_text("Show as table").all():
+        each.click()
+    assert grave_findings(page) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_grave_on_an_empty_page(
+    empty_page: Page, theme: Literal["light", "dark"]
+) -> None:
+    empty_page.emulate_media(color_scheme=theme)
+    empty_page.goto("/dashboard/")
+    expect(empty_page.get_by_text("No call was recorded yet.")).to_be_visible()
+    assert grave_findings(empty_page) == []
+
+
+@pytest.fixture
+def filling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
+    """A service without a call, which will have one."""
+    with serving(tmp_path_factory.mktemp("filling") / "data") as service:
+        yield service
+        assert service.stop() == 0
+
+
+def test_an_empty_page_says_how_to_begin_and_fills_by_itself(
+    browser: Browser, filling: ServeProcess
+) -> None:
+    context = browser.new_context(base_url=filling.url)
+    page = context.new_page()
+    faults = Faults(home=filling.url.removeprefix("http://"))
+    faults.watch(page)
+    page.goto("/dashboard/")
+    expect(page.get_by_text("No call was recorded yet.")).to_be_visible()
+    expect(page.get_by_text("aftercall demo --history")).to_be_visible()
+    expect(page.get_by_role("region", name="Last 24 hours")).to_have_count(0)
+    record(filling)
+    expect(stat(page, "Last 24 hours", "Calls")).to_have_text("1")
+    expect(page.get_by_text("No call was recorded yet.")).to_be_hidden()
+    assert faults.remaining() == []
+    context.close()

@@ -1,0 +1,322 @@
+"""The pages Tools and tool in a browser."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser.accessible import grave_findings
+from tests.browser.mending import NEVER_CALLED, TWIN, tell_mending
+from tests.browser.referrals import tell_referrals
+from tests.browser.story import DOTS_TOOL, HOSTILE_SERVER, HOSTILE_TOOL, Teller
+from tests.browser.watched import Faults
+from tests.service.running_service import ServeProcess, serving
+
+pytestmark = pytest.mark.real
+
+SEARCH = "/dashboard/tools/library/search?window=7d"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def more(story: ServeProcess) -> None:
+    """Referrals, repairs, a tool that was never called, one on two servers, a marked failure."""
+    tell_mending(story.url)
+    tell_referrals(story.url)
+    mark = {"scenario": "find a paper", "errorMessage": "<b>wrong</b> paper", "severity": "high"}
+    httpx2.post(
+        f"{story.url}/tools/library%2Fsearch/failures", json=mark, timeout=30
+    ).raise_for_status()
+
+
+def rows(page: Page, table: str = "Tools") -> list[list[str]]:
+    """The texts of a table's rows."""
+    found = page.get_by_role("table", name=table, exact=True).locator("tbody tr")
+    expect(found.first).to_be_visible()
+    return [row.locator("th, td").all_inner_texts() for row in found.all()]
+
+
+def told(story: ServeProcess, window: str = "7d") -> list[dict[str, Any]]:
+    """What the API says of the tools of a window."""
+    answer = httpx2.get(f"{story.url}/stats/tools?window={window}&limit=500").json()
+    found: list[dict[str, Any]] = answer["tools"]
+    return found
+
+
+def stat(page: Page, label: str) -> str:
+    """What stands below a label."""
+    found = page.locator(".stat").filter(has=page.get_by_text(label, exact=True))
+    return found.locator(".value").inner_text()
+
+
+def test_the_table_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
+    """Every called tool with its calls, success rate and scores; then those never called."""
+    page.goto("/dashboard/tools?window=7d")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Tools")
+    expected = told(story)
+    assert expected
+    shown = rows(page)
+    for row, each in zip(shown, expected, strict=False):
+        calls = each["successes"] + each["failures"]
+        assert row[:2] == [each["tool"]["toolName"], each["tool"]["serverName"] or ""]
+        assert row[2:4] == [f"{calls:,}", f"{100 * each['successes'] / calls:.1f} %"]
+        scores = (each["quality"], each["cohesion"])
+        assert row[6:8] == ["-" if it is None else f"{it:.2f}" for it in scores]
+    never = [row for row in shown if row[2] == "0"]
+    assert [row[0] for row in never] == ["never_called"]
+
+
+def test_the_table_sorts_and_filters_by_the_keyboard(page: Page) -> None:
+    """What is not known stands last, whichever way."""
+    page.goto("/dashboard/tools?window=7d")
+    rows(page)
+    for is_descending in (True, False):
+        page.get_by_role("button", name="Success", exact=True).focus()
+        page.keyboard.press("Enter")
+        rates = [row[3] for row in rows(page)]
+        known = [float(each.split()[0]) for each in rates if each.endswith("%")]
+        assert known == sorted(known, reverse=is_descending)
+        assert not rates[-1].endswith("%")
+    page.keyboard.press("Shift+Tab")
+    page.get_by_role("searchbox", name="Filter Tools").press_sequentially("fetch web")
+    assert [row[0] for row in rows(page)] == ["fetch_page"]
+
+
+def test_the_download_holds_what_the_table_shows(page: Page, tmp_path: Path) -> None:
+    """Also the tools that were never called."""
+    page.goto("/dashboard/tools?window=7d")
+    shown = rows(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download Tools as JSON").click()
+    download.value.save_as(tmp_path / "tools")
+    taken = json.loads((tmp_path / "tools").read_text("utf-8"))
+    assert [[each["tool"], f"{each['calls']:,}"] for each in taken] == [
+        [row[0], row[2]] for row in shown
+    ]
+
+
+def test_a_tool_s_page_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
+    """Its numbers, its charts, and the block that agents get."""
+    page.goto(SEARCH)
+    expect(page.get_by_role("heading", level=1)).to_have_text("library/search")
+    [own] = [each for each in told(story) if each["tool"]["toolId"] == "library/search"]
+    calls = own["successes"] + own["failures"]
+    assert stat(page, "Calls") == f"{calls:,}"
+    assert stat(page, "Success") == f"{100 * own['successes'] / calls:.1f} %"
+    assert stat(page, "Quality") == f"{own['quality']:.2f}"
+    where = "window=7d&serverName=library&toolName=search"
+    trend = httpx2.get(f"{story.url}/stats/trend?{where}").json()
+    page.get_by_role("region", name="Success over time").get_by_text("Show as table").click()
+    shown = [row[1] for row in rows(page, "Success rate of this tool")]
+    assert shown == [_rate(each) for each in trend["points"]]
+    block = httpx2.get(f"{story.url}/known-tools?tool=library/search").text
+    expect(page.get_by_role("region", name="What agents are told").locator("pre")).to_have_text(
+        block
+    )
+
+
+def _rate(point: dict[str, Any]) -> str:
+    calls = point["successes"] + point["failures"]
+    return f"{100 * point['successes'] / calls:.2f}" if calls else "-"
+
+
+def test_a_tool_s_page_tells_parameters_versions_and_fitness(page: Page) -> None:
+    """What its schema states, what its calls showed, and what its fitness is made of."""
+    page.goto(SEARCH)
+    parameters = {row[0]: row for row in rows(page, "Parameters of this tool")}
+    assert parameters["query"][1:4] == ["yes", "string", "100.0 %"]
+    assert parameters["topK"][2] == "integer, from 1, up to 10"
+    assert int(parameters["topK"][8]) >= 1
+    assert rows(page, "Versions of this tool")[0][1] == "library/search"
+    [factors] = rows(page, "Fitness of this tool")
+    assert factors[3:6] == ["original", "0.90", "n/a"]
+    base, quality, demotion, score = (float(factors[place]) for place in (4, 6, 7, 8))
+    assert score == pytest.approx(base * quality * demotion, abs=0.01)
+
+
+def test_the_parameters_are_seen_without_scrolling_sideways(page: Page) -> None:
+    """Columns of which no parameter has anything are left out."""
+    page.goto(SEARCH)
+    table = page.get_by_role("table", name="Parameters of this tool", exact=True)
+    expect(table).to_be_visible()
+    scroll = page.get_by_role("group", name="Parameters of this tool", exact=True)
+    assert scroll.evaluate("each => each.scrollWidth <= each.clientWidth")
+    for head in table.get_by_role("columnheader").all():
+        place = table.get_by_role("columnheader").all_inner_texts().index(head.inner_text())
+        cells = [row.locator("th, td").nth(place) for row in table.locator("tbody tr").all()]
+        assert any(cell.inner_text().strip() for cell in cells), head.inner_text()
+
+
+def test_the_pages_of_a_table_keep_the_focus(browser: Browser, tmp_path: Path) -> None:
+    """On the last page too, where there is no next one; and a filter that takes nothing says so."""
+    with serving(tmp_path / "data") as service:
+        with httpx2.Client(base_url=service.url, timeout=30) as client:
+            teller = Teller(client)
+            for number in range(26):
+                teller.call(f"of_many_{number}")
+            teller.send()
+        page = browser.new_page(base_url=service.url)
+        page.goto("/dashboard/tools")
+        following = page.get_by_role("button", name="Next")
+        for _ in range(2):
+            following.press("Enter")
+            expect(page.get_by_text("Page 2 of 2")).to_be_visible()
+            expect(following).to_be_focused()
+            expect(following).to_have_attribute("aria-disabled", "true")
+        page.get_by_label("Filter Tools").fill("nothing is called like that")
+        expect(page.get_by_text("Nothing here matches the filter.")).to_be_visible()
+        page.context.close()
+
+
+def test_a_tool_s_page_tells_its_failures_and_marks(page: Page) -> None:
+    """Patterns with links to their pages, and what somebody marked, as text."""
+    page.goto(SEARCH)
+    assert rows(page, "Marked failures of this tool")[0][1:] == [
+        "high", "1.00", "find a paper", "<b>wrong</b> paper",
+    ]  # fmt: skip
+    page.get_by_role("table", name="Failure patterns of this tool").get_by_role(
+        "link", name="topK must be"
+    ).click()
+    expect(page).to_have_url(re.compile("/dashboard/patterns/"))
+
+
+def test_a_tool_that_is_asked_for_several_jobs_is_told_so(page: Page) -> None:
+    """Its axes, the warning in words, what is recommended, and what it said itself."""
+    page.goto("/dashboard/tool?server=web&name=page_reader")
+    expect(page.get_by_text("! asked for several jobs").first).to_be_visible()
+    axes = {row[0] for row in rows(page, "Axes of this tool's boundary failures")}
+    assert "extraction" in axes
+    expect(page.get_by_role("region", name="Recommendations")).to_contain_text("Split")
+    said = rows(page, "Said of this tool")
+    assert said[0][1] == "referral: wrong_tool_boundary"
+    assert "at once" in said[0][2]
+
+
+def test_by_its_server_and_name_it_is_the_same_page(page: Page) -> None:
+    """As by its id."""
+    page.goto("/dashboard/tool?window=7d&server=library&name=search")
+    expect(page.get_by_role("heading", level=1)).to_have_text("library/search")
+    expect(page.get_by_role("region", name="About")).to_contain_text("Searches the library.")
+
+
+@pytest.mark.parametrize(
+    ("tool", "heading"),
+    [
+        (HOSTILE_TOOL, f"{HOSTILE_SERVER}/{HOSTILE_TOOL}"),
+        (DOTS_TOOL, DOTS_TOOL),
+        ("=cmd()", "-1+1/=cmd()"),
+        ("never_called", NEVER_CALLED),
+    ],
+    ids=["html", "dots", "formula", "never called"],
+)
+def test_every_tool_of_the_table_leads_to_its_page(page: Page, tool: str, heading: str) -> None:
+    """Whatever its name, which stays text."""
+    page.goto("/dashboard/tools?window=7d")
+    page.get_by_role("searchbox", name="Filter Tools").fill(
+        f"{tool} {heading.split('/', maxsplit=1)[0]}"
+    )
+    page.get_by_role("link", name=tool, exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    expect(page.get_by_role("region", name="Versions and fitness")).to_be_visible()
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_the_block_for_agents_can_be_copied(
+    page: Page, context: BrowserContext, story: ServeProcess
+) -> None:
+    """By the keyboard; it is what `GET /known-tools` answers."""
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=story.url)
+    page.goto(SEARCH)
+    page.get_by_role("button", name="Copy").press("Enter")
+    expect(page.get_by_text("Copied.")).to_be_visible()
+    block = httpx2.get(f"{story.url}/known-tools?tool=library/search").text
+    assert page.evaluate("navigator.clipboard.readText()") == block
+
+
+def test_an_unknown_tool_gets_a_clear_page_with_near_names(page: Page, faults: Faults) -> None:
+    """Status 404; the near names are links."""
+    faults.allow("404")
+    answer = page.goto("/dashboard/tools/library/serch")
+    assert answer is not None
+    assert answer.status == 404
+    expect(page.get_by_role("heading", level=1)).to_have_text("No such tool")
+    page.get_by_role("link", name="library/search", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("library/search")
+
+
+def test_a_name_on_two_servers_lists_both(page: Page, faults: Faults) -> None:
+    """Each leads to its own page."""
+    faults.allow("404")
+    page.goto(f"/dashboard/tools/{TWIN}")
+    expect(page.get_by_text(f"Several servers have a tool '{TWIN}'.")).to_be_visible()
+    for server in ("east", "west"):
+        expect(page.get_by_role("link", name=f"{server}/{TWIN}", exact=True)).to_be_visible()
+    page.get_by_role("link", name=f"west/{TWIN}", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"west/{TWIN}")
+
+
+@pytest.mark.parametrize("address", ["/tool", "/tool?name=%3Cscript%3E", "/tool?server=x"])
+def test_an_address_without_a_known_name_is_not_found(
+    page: Page, faults: Faults, address: str
+) -> None:
+    """And says where all tools are."""
+    faults.allow("404")
+    answer = page.goto(f"/dashboard{address}")
+    assert answer is not None
+    assert answer.status == 404
+    expect(page.get_by_role("link", name="All tools")).to_be_visible()
+
+
+def test_new_calls_are_counted_without_reload(page: Page, story: ServeProcess) -> None:
+    """In the table, and on the tool's page."""
+    page.goto("/dashboard/tools?window=7d")
+    rows(page)
+    with httpx2.Client(base_url=story.url, timeout=30) as client:
+        teller = Teller(client)
+        teller.call("brand_new", hours_ago=0.01, serverName="fresh")
+        teller.send()
+        row = page.get_by_role("table", name="Tools").get_by_role("row", name="brand_new")
+        expect(row).to_contain_text("100.0 %")
+        page.goto(f"/dashboard/tool?server=fresh&name={quote('brand_new')}")
+        expect(page.locator(".stat").first).to_contain_text("Calls1")
+        teller.call("brand_new", hours_ago=0.01, serverName="fresh")
+        teller.send()
+    expect(page.locator(".stat").first).to_contain_text("Calls2")
+
+
+def test_without_tools_it_says_what_to_do(empty_page: Page) -> None:
+    """How they come to be known."""
+    empty_page.goto("/dashboard/tools")
+    expect(empty_page.get_by_text("No tool was called or registered yet.")).to_be_visible()
+    expect(empty_page.get_by_text("aftercall demo --history")).to_be_visible()
+    assert grave_findings(empty_page) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_they_are_accessible(page: Page, theme: str) -> None:
+    """Also with every part open."""
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    for path, table in (
+        ("/dashboard/tools?window=7d", "Tools"),
+        (SEARCH, "Parameters of this tool"),
+        ("/dashboard/tool?server=web&name=page_reader", "Said of this tool"),
+    ):
+        page.goto(path)
+        rows(page, table)
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert grave_findings(page) == []
+
+
+def test_nothing_is_cut_off_on_a_narrow_screen(page: Page) -> None:
+    """At 390 pixels only tables and code scroll sideways, by themselves."""
+    page.set_viewport_size({"width": 390, "height": 800})
+    hostile = f"/dashboard/tool?server={quote(HOSTILE_SERVER)}&name={quote(HOSTILE_TOOL)}"
+    for path in ("/dashboard/tools?window=7d", SEARCH, hostile):
+        page.goto(path)
+        expect(page.get_by_role("heading", level=2).first).to_be_visible()
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
