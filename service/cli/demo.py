@@ -1,30 +1,83 @@
-"""`aftercall demo`: failed calls of real tools get their corrections."""
+"""`aftercall demo`: corrections of failed calls of real tools; or a month of made-up calls."""
 
 import argparse
 import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+_EPILOG = (
+    "Without --history, scripted agents call real MCP servers, and you see each correction; this "
+    "takes about ten seconds. With --history, simulated agents work for a month on simulated "
+    "tools, so that the dashboard has something to show; this takes about half a minute. That "
+    "service is of the demo's own, on a free port, and goes with its data when you press Ctrl-C. "
+    "docs/demo-history.md tells what is in the history."
+)
+
+_FOR_HISTORY = ("days", "calls", "seed", "url", "yes", "exit")
+"""Options that say nothing without --history."""
 
 
 class DemoCommand:
-    """Plays scripted agents against real MCP servers behind the gateway."""
+    """Plays scripted agents against real MCP servers, or a history of simulated ones."""
 
     name = "demo"
-    help = "watch failed calls of real tools get their corrections"
+    help = "watch failed calls of real tools get their corrections; or fill a dashboard"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's options."""
+        parser.epilog = _EPILOG
         parser.add_argument(
             "--keep", type=Path, metavar="DIR", help="leave the demo's data and logs in DIR"
         )
+        group = parser.add_argument_group("a made-up history")
+        group.add_argument(
+            "--history",
+            action="store_true",
+            help="play a history of simulated agents and tools, then serve its dashboard",
+        )
+        group.add_argument(
+            "--days",
+            type=_between(1, 366),
+            metavar="N",
+            help="UTC days, up to today (30)",
+        )
+        group.add_argument(
+            "--calls", type=_between(1, 20_000), metavar="N", help="calls per day, about (250)"
+        )
+        group.add_argument(
+            "--seed",
+            type=_between(0, 2**31),
+            metavar="N",
+            help="same seed, same history (7)",
+        )
+        group.add_argument(
+            "--url", help="send it to a running service instead; one that holds nothing yet"
+        )
+        group.add_argument(
+            "--yes",
+            action="store_true",
+            default=None,
+            help="with --url: also to a service that holds executions; they will be mixed for good",
+        )
+        group.add_argument(
+            "--exit",
+            action="store_true",
+            default=None,
+            help="end when the history is played, instead of serving its dashboard",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
-        """Play the demo; 1 when a process did not come up."""
-        try:
-            from rich.console import Console
+        """Play it; 1 when a process did not come up, 2 for options that do not go together.
 
-            from service.demo.run import run_demo
-            from service.demo.stage import StageError
+        Raises:
+            AftercallError: why the history cannot be played, and the cure.
+        """
+        if wrong := _misused(args):
+            print(f"aftercall: {wrong}", file=sys.stderr)
+            return 2
+        try:
+            return _history(args) if args.history else _scripted(args.keep)
         except ImportError as error:
             print(
                 f"aftercall: the demo needs {error.name}; "
@@ -32,12 +85,69 @@ class DemoCommand:
                 file=sys.stderr,
             )
             return 1
-        try:
-            asyncio.run(run_demo(Console(), keep=args.keep))
-        except StageError as error:
-            print(f"aftercall: {error}", file=sys.stderr)
-            return 1
-        return 0
+
+
+def _scripted(keep: Path | None) -> int:
+    from rich.console import Console
+
+    from service.demo.run import run_demo
+    from service.demo.stage import StageError
+
+    try:
+        asyncio.run(run_demo(Console(), keep=keep))
+    except StageError as error:
+        print(f"aftercall: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _history(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from service.demo.history.run import HistoryOptions, run_history
+    from service.demo.stage import StageError
+
+    standard = HistoryOptions()
+    options = HistoryOptions(
+        seed=standard.seed if args.seed is None else args.seed,
+        days=args.days or standard.days,
+        calls_per_day=args.calls or standard.calls_per_day,
+        url=args.url,
+        may_mix=bool(args.yes),
+        keep=args.keep,
+        serves=not args.exit,
+    )
+    try:
+        return asyncio.run(run_history(Console(), options))
+    except StageError as error:
+        print(f"aftercall: {error}", file=sys.stderr)
+        return 1
+
+
+def _misused(args: argparse.Namespace) -> str | None:
+    """What does not go together, with the cure; None when all does."""
+    given = [name for name in _FOR_HISTORY if getattr(args, name) is not None]
+    if not args.history and given:
+        return f"--{given[0]} is for a made-up history; add --history"
+    if args.url is None and args.yes:
+        return "--yes is for a running service; name it with --url"
+    if args.url is not None and args.keep is not None:
+        return "--keep is for a service of the demo's own; leave out --keep or --url"
+    return None
+
+
+def _between(least: int, most: int) -> Callable[[str], int]:
+    """What argparse reads a whole number with."""
+
+    def read(text: str) -> int:
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(
+                f"{text[:40]!r} is no whole number from {least:,} to {most:,}"
+            )
+        return number
+
+    return read
 
 
 command = DemoCommand()

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from service.demo.report import (
     show_summary,
 )
 from service.demo.scenario import sessions
-from service.demo.stage import StageError, open_stage
+from service.demo.stage import empty_folder, open_stage
 
 _LEARNED_S = 30.0
 
@@ -46,7 +45,7 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
         StageError: `keep` cannot be made or holds something, a process does not come up, or what
             must happen does not.
     """
-    folder = _empty_folder(keep)
+    folder = empty_folder(keep)
     started = time.monotonic()
     played: list[PlayedCall] = []
     scene: list[SceneCall] = []
@@ -79,22 +78,6 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
         console.print(f"Data and logs are in {keep}")
     show_next_steps(console)
     return Played(played, scene, boundaries)
-
-
-def _empty_folder(keep: Path | None) -> Path:
-    try:
-        if keep is None:
-            return Path(tempfile.mkdtemp(prefix="aftercall-demo-"))
-        keep.mkdir(parents=True, exist_ok=True)
-        is_empty = not any(keep.iterdir())
-    except OSError as error:
-        what = keep or "the folder for temporary files"
-        raise StageError(
-            f"cannot use {what}: {error.strerror or error}; name another folder with --keep"
-        ) from error
-    if not is_empty:
-        raise StageError(f"{keep} is not empty; name another folder with --keep")
-    return keep
 
 
 async def _until_learned(client: AsyncClient, played: list[PlayedCall]) -> None:

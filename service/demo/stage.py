@@ -6,7 +6,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,27 @@ class Stage:
     data_dir: Path
 
 
+def empty_folder(keep: Path | None) -> Path:
+    """The folder `keep`, made and empty; a temporary one when None, which the caller removes.
+
+    Raises:
+        StageError: it cannot be made, or holds something.
+    """
+    try:
+        if keep is None:
+            return Path(tempfile.mkdtemp(prefix="aftercall-demo-"))
+        keep.mkdir(parents=True, exist_ok=True)
+        is_empty = not any(keep.iterdir())
+    except OSError as error:
+        what = keep or "the folder for temporary files"
+        raise StageError(
+            f"cannot use {what}: {error.strerror or error}; name another folder with --keep"
+        ) from error
+    if not is_empty:
+        raise StageError(f"{keep} is not empty; name another folder with --keep")
+    return keep
+
+
 @asynccontextmanager
 async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[Stage]:
     """Start service and gateway; both are stopped at the end, whatever happened.
@@ -45,25 +67,25 @@ async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[
         StageError: when one of the processes does not come up.
     """
     repository = make_repository(folder / "repository")
-    service_port, gateway_port = _free_port(), _free_port()
+    service_port, gateway_port = free_port(), free_port()
     service_url = f"http://127.0.0.1:{service_port}"
     data_dir = folder / "data"
     say("starting the service (the first time, the model is exported once: about 15 s)")
-    async with _process(
+    async with started(
         folder / "service.log",
         "serve", "--port", str(service_port), "--data-dir", str(data_dir),
     ) as service:  # fmt: skip
         async with AsyncClient(service_url) as client:
-            await _until(client.ready, service, folder / "service.log", "the service")
+            await until_up(client.ready, service, folder / "service.log", "the service")
         say("starting the gateway with mcp-server-time and mcp-server-git behind it")
         config = folder / "mcp.json"
         config.write_text(json.dumps(_mcp_servers(repository)), encoding="utf-8")
-        async with _process(
+        async with started(
             folder / "gateway.log",
             "gateway", "--config", str(config), "--service", service_url,
             "--transport", "http", "--port", str(gateway_port),
         ) as gateway:  # fmt: skip
-            await _until(
+            await until_up(
                 lambda: _listens(gateway_port), gateway, folder / "gateway.log", "the gateway"
             )
             yield Stage(service_url, f"http://127.0.0.1:{gateway_port}/mcp", repository, data_dir)
@@ -114,11 +136,21 @@ def _mcp_servers(repository: Path) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def _process(log: Path, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def started(
+    log: Path, *arguments: str, environ: Mapping[str, str] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """An `aftercall` command as a process, until the block ends; what it says goes into `log`.
+
+    Args:
+        log: a file that is written anew.
+        arguments: of the command.
+        environ: its environment; ours when None.
+    """
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "aftercall.cli", *arguments,
-            stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=dict(os.environ),
+            stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
+            env=dict(os.environ if environ is None else environ),
         )  # fmt: skip
     try:
         yield process
@@ -132,9 +164,14 @@ async def _process(log: Path, *arguments: str) -> AsyncIterator[asyncio.subproce
                 await process.wait()
 
 
-async def _until(
+async def until_up(
     ready: Callable[[], object], process: asyncio.subprocess.Process, log: Path, what: str
 ) -> None:
+    """Wait until a process is ready.
+
+    Raises:
+        StageError: it ended, or takes too long; with the end of its log.
+    """
     deadline = asyncio.get_running_loop().time() + _READY_S
     while asyncio.get_running_loop().time() < deadline:
         if process.returncode is not None:
@@ -159,7 +196,8 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody listens on at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,0 +1,96 @@
+"""A service inside this process, without a port: for notebooks, tests and benchmarks."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx2
+
+from aftercall import AsyncClient
+from service.config.environment import read_settings
+from service.config.settings import DataSettings, NightlySettings, Settings
+from service.container import Services, open_services
+from service.http.app import create_app
+from service.lifecycle import Lifecycle
+from service.one_night import one_night
+from service.startup import one_line
+
+if TYPE_CHECKING:
+    from ingest.nightly.run import NightlyReport
+
+_TIMEOUT_S = 60.0
+"""A notebook shares its processors with the service; nobody is helped by a short patience."""
+
+
+class InProcessClient(AsyncClient):
+    """An `aftercall.AsyncClient` of a service in this process, which can also run the nightly.
+
+    Args:
+        settings: of the service.
+        services: what it holds open, for who looks inside.
+        transport: to its application.
+    """
+
+    def __init__(
+        self, settings: Settings, services: Services, transport: httpx2.AsyncBaseTransport
+    ) -> None:
+        super().__init__("http://127.0.0.1", timeout_s=_TIMEOUT_S, transport=transport)
+        self.settings = settings
+        self.services = services
+
+    async def run_night(self) -> "NightlyReport":
+        """Run the nightly ingest once, to its end.
+
+        Raises:
+            NightlyBusyError: another one is running.
+        """
+        return await one_night(self.settings, lambda _: None, lambda _step, _done: None)
+
+
+@asynccontextmanager
+async def in_process(
+    data_dir: Path | None = None, *, embedder: str | None = None
+) -> AsyncIterator[InProcessClient]:
+    """A service in this process, until the block ends.
+
+    Args:
+        data_dir: where it keeps its data, and leaves them; a temporary folder that is removed when
+            None.
+        embedder: the embedding model; the environment's when None. `hashing` needs no model: it is
+            for tests, and knows likeness of words alone.
+
+    Yields:
+        A client of it. `services` and `settings` are its inside, `run_night()` runs the nightly.
+
+    Raises:
+        CannotOpenError: it cannot be opened, with the cure.
+        ConfigurationError: what the environment says of the model is wrong.
+    """
+    folder = data_dir or Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="aftercall-"))
+    try:
+        settings = await asyncio.to_thread(_settings, folder, embedder)
+        async with AsyncExitStack() as stack:
+            with one_line(folder):  # of opening alone: what the block raises is its own
+                services = await stack.enter_async_context(open_services(settings))
+            app = create_app(settings, Lifecycle(services=services))
+            transport = httpx2.ASGITransport(app=app)
+            client = InProcessClient(settings, services, transport)
+            stack.push_async_callback(client.close)
+            yield client
+    finally:
+        if data_dir is None:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _settings(folder: Path, embedder: str | None) -> Settings:
+    """Of the environment the model alone counts: neither its servers nor its data are for play."""
+    settings = Settings(
+        data=DataSettings(dir=folder),
+        embedding=read_settings().embedding,
+        nightly=NightlySettings(every_h=0),  # only when it is asked for
+    )
+    return settings.with_values(embedding={"model": embedder})

@@ -1,0 +1,131 @@
+"""A made-up history on a service inside this process: what is recorded, learned and reported."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from aftercall import AsyncClient
+from aftercall.errors import ServiceUnreachableError
+from service.demo.history import HistoryProgress, HistoryReport, executions_alone, play_history
+from service.demo.in_process import InProcessClient, in_process
+
+pytestmark = pytest.mark.real
+
+NOW = datetime(2026, 11, 20, 16, tzinfo=UTC)
+_LIMIT = 100
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[InProcessClient]:
+    async with in_process(tmp_path, embedder="hashing") as opened:
+        yield opened
+
+
+async def test_a_history_is_recorded_learned_and_reported(client: InProcessClient) -> None:
+    """Counts agree with the service's; agents that ask are mended more; tools and words arrive."""
+    told: list[HistoryProgress] = []
+    report = await play_history(client, calls_per_day=60, now=NOW, on_progress=told.append)
+
+    status = await client.status()
+    assert status.executions == report.calls == told[-1].done
+    assert status.pending_indexing == 0
+    assert report.is_learned
+    assert sum(report.endings.values()) == report.tasks
+    assert (report.agents, len(report.stages)) == (16, 7)
+    assert report.calls == sum(stage.calls for stage in report.stages)
+    assert report.since < report.until <= NOW
+
+    assert report.asked > report.followed > 0
+    assert report.right + report.wrong + report.failed == report.followed + report.by_hand
+    assert report.right > 8 * report.wrong, "nearly all that succeeded did what was meant"
+    assert report.final_rate > report.first_rate + 0.08
+
+    tools = {tool.tool_id: tool for tool in await client.list_tools()}
+    assert tools["tickets.create_ticket"].version == "2.0.0"
+    assert (await client.get_promotion("translation")).evolved_version == "1.1.0"
+    assert len({tool.namespace for tool in tools.values()} - {None}) >= 5
+    assert len({tool.server_name for tool in tools.values()}) == 8
+    assert len(await client.corrections(limit=_LIMIT)) == report.corrections > 0
+
+
+async def test_suggestions_that_were_followed_are_told_as_such(client: InProcessClient) -> None:
+    """A call on a suggestion's word carries its id, the call that it mends, and its attempt."""
+    report = await play_history(client, calls_per_day=40, now=NOW)
+    kept = [
+        stored.execution
+        for stored in await client.services.store.scan_executions("default", 0, 5_000)
+    ]
+    by_id = {each.execution_id: each for each in kept}
+    following = [each for each in kept if each.suggestion_id is not None]
+
+    assert len(kept) == report.calls
+    assert len(following) == report.followed + report.by_hand
+    for each in following:
+        assert each.repair_of is not None
+        assert by_id[each.repair_of].outcome == "failure"
+        assert by_id[each.repair_of].session_id == each.session_id
+        assert each.attempt >= 2
+
+
+async def test_nobody_asks_where_asking_is_off(client: InProcessClient) -> None:
+    """The history is then that of agents alone, call by call."""
+    report = await play_history(client, calls_per_day=20, now=NOW, ask=False)
+    alone = executions_alone(now=NOW, calls_per_day=20)
+
+    assert (report.asked, report.followed, report.by_hand) == (0, 0, 0)
+    assert report.calls == len(alone)
+    for each in alone[::50]:
+        assert await client.get_execution(each.execution_id) == each
+
+
+async def test_the_same_history_twice_counts_once(client: InProcessClient) -> None:
+    """Ids follow from the seed, corrections and marks included."""
+    first = await play_history(client, calls_per_day=20, now=NOW, ask=False)
+    await play_history(client, calls_per_day=20, now=NOW, ask=False)
+
+    assert (await client.status()).executions == first.calls
+    assert len(await client.corrections(limit=_LIMIT)) == first.corrections
+
+
+async def test_the_nightly_runs_inside(client: InProcessClient) -> None:
+    """After it there are patterns of failures that several agents met."""
+    await play_history(client, calls_per_day=40, now=NOW)
+    report = await client.run_night()
+
+    assert not report.failed
+    patterns = await client.patterns(limit=_LIMIT)
+    assert patterns
+    assert patterns[0].count >= 5
+
+
+async def test_a_folder_of_its_own_is_removed_and_a_given_one_stays(tmp_path: Path) -> None:
+    """Nothing is left behind but what was asked for."""
+    async with in_process(embedder="hashing") as client:
+        folder = client.settings.data.dir
+        assert folder.is_dir()
+    assert not folder.exists()
+
+    async with in_process(tmp_path / "kept", embedder="hashing") as client:
+        report: HistoryReport = await play_history(client, calls_per_day=2, now=NOW, ask=False)
+    async with in_process(tmp_path / "kept", embedder="hashing") as client:
+        assert (await client.status()).executions == report.calls
+
+
+async def test_the_environment_lends_no_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A made-up history never reaches the stores that the environment names."""
+    monkeypatch.setenv("AFTERCALL_MONGO_URI", "mongodb://127.0.0.1:1/")
+    monkeypatch.setenv("AFTERCALL_DATA_DIR", str(tmp_path / "real"))
+    async with in_process(tmp_path / "made-up", embedder="hashing") as client:
+        assert (await client.status()).log_store == "sqlite"
+    assert not (tmp_path / "real").exists()
+
+
+async def test_a_service_that_is_away_is_told() -> None:
+    """The error is the client's own."""
+    async with AsyncClient("http://127.0.0.1:9", retries=0) as nobody:
+        with pytest.raises(ServiceUnreachableError):
+            await play_history(nobody, calls_per_day=2, now=NOW)
