@@ -102,15 +102,25 @@ async def house(settings: Settings, inside: FakeDashboard) -> AsyncIterator[Hous
         yield opened
 
 
+class _Lines(logging.Handler):
+    """Keeps level and fields."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, object]]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.found.append((record.levelname, dict(_fields(record))))
+
+
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[tuple[str, dict[str, object]]]]:
     """Level and fields of the log's request lines."""
-    found: list[tuple[str, dict[str, object]]] = []
-    with caplog.at_level(logging.DEBUG, logger="service.http.request_log"):
-        caplog.handler.emit = lambda record: found.append(  # type: ignore[method-assign]
-            (record.levelname, dict(_fields(record)))
-        )
-        yield found
+    kept, spoken = _Lines(), logging.getLogger("service.http.request_log")
+    with caplog.at_level(logging.DEBUG, logger=spoken.name):
+        spoken.addHandler(kept)
+        yield kept.found
+        spoken.removeHandler(kept)
 
 
 async def socket(house: House, path: str = SOCKET, **headers: str) -> list[str]:

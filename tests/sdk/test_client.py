@@ -48,7 +48,8 @@ METHODS = [
     "get_promotion", "remove_promotion", "rollback_promotion", "promotion_history",
     "export_promotions", "import_promotions", "find_evolutions", "recommendations",
     "change_recommendation", "correct", "corrections", "tool_health", "boundaries", "known_tools",
-    "patterns", "usage",
+    "patterns", "usage", "totals", "trend", "latency", "tool_statistics", "agent_statistics",
+    "reflection", "pattern_statistics", "pattern_history", "confidence",
 ]  # fmt: skip
 FAILURE = {"outcome": "failure", "error": {"type": "ValidationError", "message": "topK too large"}}
 
