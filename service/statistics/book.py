@@ -8,7 +8,6 @@ from typing import Final
 from mongo.protocol import LogStore
 from retrieval.usage.view import UsageView
 from service.statistics.long_tail import LONG, LongTails, RunStep
-from service.statistics.tail import Tail
 from service.statistics.usage_page import UsagePage
 
 PATIENCE_S: Final = 0.05
@@ -76,11 +75,6 @@ class UsageBook:
             self._clock(),
             is_complete=is_fresh and known.is_complete,
         )
-
-    def tail_of(self, workspace: str) -> Tail | None:
-        """The tail that is told at present; None of a workspace that is not at hand."""
-        page = self._pages.get(workspace)
-        return page.tail if page is not None else None
 
     async def close(self) -> None:
         """Stop what works in the background."""

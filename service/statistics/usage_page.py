@@ -67,11 +67,6 @@ class UsagePage:
         """Whether it reads or counts at the moment."""
         return self._task is not None
 
-    @property
-    def tail(self) -> Tail | None:
-        """The tail that is told at present; None before there is one."""
-        return self._known.tail if self._known is not None else None
-
     async def now(self, patience_s: float, first_patience_s: float = 0.0) -> tuple[Known, bool]:
         """What is known, and whether it was brought up to this moment within the patience.
 
