@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
 
 from aftercall.json_values import content_hash  # noqa: E402  # needs the line above
-from aftercall.wire import Execution, Promotion, Tool  # noqa: E402  # as above
+from aftercall.models import Execution, Promotion, Tool  # noqa: E402  # as above
 from bench.service import Service, percentiles, say, serving  # noqa: E402  # as above
 from embeddings.factory import open_embedder  # noqa: E402  # as above
 from embeddings.model_cache import bundled_model  # noqa: E402  # as above

@@ -15,7 +15,7 @@ import json
 import time
 from pathlib import Path
 
-from aftercall.wire import FailedCall
+from aftercall.models import FailedCall
 from embeddings.model_cache import bundled_model
 from embeddings.onnx import DEFAULT_THREADS, OnnxEmbedder, OnnxModel
 from embeddings.render import question_text

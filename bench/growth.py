@@ -28,7 +28,7 @@ import bson
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
 
-from aftercall.wire import Execution  # noqa: E402  # needs the line above
+from aftercall.models import Execution  # noqa: E402  # needs the line above
 from bench import history  # noqa: E402  # as above
 
 FIGURES = ROOT / "docs" / "figures"

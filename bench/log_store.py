@@ -24,7 +24,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from aftercall.json_values import content_hash
-from aftercall.wire import Execution, ExecutionError
+from aftercall.models import Execution, ExecutionError
 from mongo.records import (
     DocumentRow,
     IndexCommit,

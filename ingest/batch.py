@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.learner import (
     failure_document,
     learn_failure,

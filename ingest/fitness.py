@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
-from aftercall.wire import Outcome
+from aftercall.models import Outcome
 from ingest.health import TiedCorrection
 from ingest.scenarios import DocumentKey, ScenarioDocuments, Use
 from mongo.records import DocumentRow, FailureRecord, StatisticsRow, StoredExecution, ToolKey

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from aftercall.models import ErrorCategory, Execution, Referral, ReferralKind
 from aftercall.outcomes import referral_of
-from aftercall.wire import ErrorCategory, Execution, Referral, ReferralKind
 from ingest.learner import session_of
 from mongo.records import CorrectionRecord, HealthRow, StoredExecution, ToolKey
 from retrieval.boundaries.axis_text import normalised_axes

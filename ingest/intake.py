@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from aftercall.json_values import content_hash
+from aftercall.models import Execution, RecordReceipt, Rejection
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
-from aftercall.wire import Execution, RecordReceipt, Rejection
 from ingest.sampling import SuccessSampler
 from mongo.protocol import LogStore
 from mongo.records import Appended, NewExecution

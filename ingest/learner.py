@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from aftercall.json_values import JsonObject, canonical_json
-from aftercall.wire import Execution, Outcome
+from aftercall.models import Execution, Outcome
 from embeddings.render import call_text, failure_text
 from ingest.mining import Repair
 from retrieval.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Literal
 
 from aftercall.json_patch import same_json
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from retrieval.edits import Edit, Grounds, infer_edits
 from retrieval.reading import ErrorReading, read_error
 

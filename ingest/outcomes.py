@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from aftercall.wire import OutcomeReport
+from aftercall.models import OutcomeReport
 from mongo.protocol import LogStore
 from mongo.records import SuggestionOutcome
 from retrieval.suggest import Suggester

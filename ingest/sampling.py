@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from mongo.records import ToolKey
 
 _MAX_TOOLS = 20_000

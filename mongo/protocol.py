@@ -9,7 +9,7 @@ from datetime import date
 from typing import Protocol
 
 from aftercall.json_values import MAX_INTEGER, JsonObject
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from mongo.records import (
     AnswerCount,
     Appended,

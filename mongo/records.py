@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Literal, NamedTuple
 
 from aftercall.json_values import JsonObject
-from aftercall.wire import (
+from aftercall.models import (
     Execution,
     Outcome,
     Promotion,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
-from aftercall.wire import (
+from aftercall.models import (
     Change,
     Evidence,
     EvidenceSource,

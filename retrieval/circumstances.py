@@ -5,9 +5,9 @@ from datetime import datetime
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
+from aftercall.models import FailedCall
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import Redactor
-from aftercall.wire import FailedCall
 from mongo.records import StoredTool, ToolKey
 from retrieval.advice import Situation, needs_other_tools
 from retrieval.elsewhere import other_tools

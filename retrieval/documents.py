@@ -12,7 +12,7 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from retrieval.edits import Edit
 from retrieval.fitness.trials import Trial
 from retrieval.index.protocol import Kind

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from aftercall.wire import ErrorCategory, Outcome
+from aftercall.models import ErrorCategory, Outcome
 from retrieval.edits import OF_ANY_TEXT, Edit, edit_key
 from retrieval.profile import Boundary, ToolProfile
 from retrieval.profile.places import place_of

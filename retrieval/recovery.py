@@ -9,7 +9,7 @@ from math import ceil
 
 from pydantic import BaseModel, Field
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
 
 MAX_RECOVERIES = 32

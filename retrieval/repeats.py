@@ -7,8 +7,8 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonObject, content_hash
+from aftercall.models import ErrorCategory
 from aftercall.redaction import is_redacted
-from aftercall.wire import ErrorCategory
 from retrieval.recovery import TRANSIENT
 
 MAX_RUNS = 100

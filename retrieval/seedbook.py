@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from retrieval.documents import SeedEntry
 from retrieval.knowledge import signature_id
 from retrieval.reading import ErrorReading, read_error

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from aftercall.models import SimilarExecution, SimilarRequest, SimilarResponse
 from aftercall.redaction import Redactor
-from aftercall.wire import SimilarExecution, SimilarRequest, SimilarResponse
 from embeddings.protocol import Embedder
 from embeddings.render import call_text
 from embeddings.terms import terms_text

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from aftercall.wire import Outcome
+from aftercall.models import Outcome
 
 HALF_LIFE = 2.0
 """Contradicting reports after which what was said before weighs half."""

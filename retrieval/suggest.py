@@ -14,15 +14,15 @@ import numpy as np
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, content_hash
-from aftercall.redaction import Redactor
-from aftercall.stages import stage
-from aftercall.wire import (
+from aftercall.models import (
     FailedCall,
     Suggestion,
     SuggestRequest,
     SuggestResponse,
     ToolAnnotations,
 )
+from aftercall.redaction import Redactor
+from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
 from embeddings.render import question_text
 from embeddings.terms import terms_text

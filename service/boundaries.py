@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from aftercall.models import Boundaries
 from aftercall.redaction import Redactor
-from aftercall.wire import Boundaries
 from mongo.protocol import LogStore
 from mongo.records import HealthRow, ToolKey
 from retrieval.boundaries.cohesion import CohesionRules

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
+from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution, RecordReceipt
 from embeddings.protocol import Embedder
 from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     MAX_AXIS_CHARS,
     MAX_CORRECTION,
     Correction,
@@ -13,6 +12,7 @@ from aftercall.wire import (
     KnownCorrection,
     RecordedCorrection,
 )
+from aftercall.redaction import Redactor
 from ingest.intake import EARLIEST, MAX_CLOCK_SKEW
 from mongo.protocol import LogStore
 from mongo.records import CorrectionRecord, StoredExecution, ToolKey

@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
+from aftercall.models import FailureMark, MarkedFailure
 from aftercall.redaction import Redactor
-from aftercall.wire import FailureMark, MarkedFailure
 from mongo.protocol import LogStore
 from mongo.records import FailureRecord, StoredExecution
 from retrieval.fitness.failures import UnknownToolError

@@ -2,8 +2,8 @@
 
 import asyncio
 
+from aftercall.models import ErrorCategory, FailurePattern, FailurePatternList
 from aftercall.redaction import Redactor
-from aftercall.wire import ErrorCategory, FailurePattern, FailurePatternList
 from ingest.nightly.patterns import MAX_PATTERNS, patterns_fact
 from mongo.protocol import LogStore
 from mongo.records import ToolKey

@@ -4,9 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from aftercall.promotions_format import render_promotions
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     Promotion,
     PromotionAction,
     PromotionChange,
@@ -14,6 +12,8 @@ from aftercall.wire import (
     PromotionsReceipt,
     PromotionStatus,
 )
+from aftercall.promotions_format import render_promotions
+from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import PromotionEvent, StoredPromotion
 from retrieval.fitness.failures import UnknownNamespaceError

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from aftercall.local_files import UnsafePathError, check_relative_path
+from aftercall.models import Promotion
 from aftercall.versions import parse_version
-from aftercall.wire import Promotion
 from mongo.records import StoredPromotion
 from retrieval.fitness.failures import UnknownNamespaceError
 from retrieval.fitness.promotion_record import Pair

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     Recommendation,
     RecommendationChange,
     RecommendationKind,
     RecommendationList,
     RecommendationState,
 )
+from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import HealthRow, StoredRecommendation, ToolKey
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules

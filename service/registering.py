@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from aftercall.json_values import content_hash
+from aftercall.models import Tool, ToolSpec
 from aftercall.redaction import Redactor
 from aftercall.versions import check_version
-from aftercall.wire import Tool, ToolSpec
 from mongo.protocol import LogStore
 from mongo.records import StoredTool
 from retrieval.fitness.failures import UnknownToolError

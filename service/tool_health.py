@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+from aftercall.models import ToolHealth
 from aftercall.redaction import Redactor
-from aftercall.wire import ToolHealth
 from mongo.protocol import LogStore
 from mongo.records import StoredTool, ToolKey
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     Execution,
     FailedCall,
     SuggestRequest,
     SuggestResponse,
     ToolAnnotations,
 )
+from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.intake import Intake

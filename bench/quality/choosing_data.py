@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from aftercall.wire import Tool
+from aftercall.models import Tool
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 SETS = {"metatool": "MetaTool", "sealtools": "Seal-Tools"}

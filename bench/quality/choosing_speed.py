@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from bench.quality.choosing_data import SETS, load
 from embeddings.cache import CachedEmbedder
 from embeddings.protocol import Embedder

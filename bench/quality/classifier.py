@@ -21,7 +21,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GroupKFold
 
 import retrieval.classifier
-from aftercall.wire import ErrorCategory, ExecutionError
+from aftercall.models import ErrorCategory, ExecutionError
 from embeddings.factory import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.classifier.fitting import LabelledText, fit_head

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aftercall.wire import SuggestRequest
+from aftercall.models import SuggestRequest
 from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import MISSING, open_dataset
 from bench.quality.methods import failed_call

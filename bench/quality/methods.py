@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from aftercall.models import Execution, FailedCall
 from aftercall.reflection.retry_rules import apply_changes
-from aftercall.wire import Execution, FailedCall
 from bench.quality.brain import Brain
 from bench.quality.trial import Attempt, Json, Result, Trial
 from embeddings.protocol import Embedder

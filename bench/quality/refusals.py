@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from aftercall.wire import FailedCall, SuggestResponse
+from aftercall.models import FailedCall, SuggestResponse
 from bench.quality.trial import Json
 
 Expected = Literal["retry_unchanged", "escalate"]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import NamedTuple
 
-from aftercall.wire import Factors, RankingMode
+from aftercall.models import Factors, RankingMode
 from bench.quality.regret_world import EVOLVED, ORIGINAL, Call, Map, World
 from retrieval.fitness.demotion import LIKE, LikeScenario, demotion_of, similar_failures
 from retrieval.fitness.posterior import LEAST_NEARNESS, posterior_of

@@ -9,7 +9,7 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 from numpy.typing import NDArray
 
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from bench.quality.regret_phrases import CAPABILITIES, Capability
 from embeddings.protocol import Embedder
 from retrieval.fitness.finding import relevant, tool_queries

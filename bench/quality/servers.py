@@ -29,8 +29,8 @@ from fastmcp import Client
 
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
+from aftercall.models import Execution, SuggestResponse, Tool, ToolAnnotations, ToolSpec
 from aftercall.reflection import ReflectionPolicy
-from aftercall.wire import Execution, SuggestResponse, Tool, ToolAnnotations, ToolSpec
 from bench.quality.damage import damaged, damages_of
 from bench.quality.sessions import GoldCall, Session
 from bench.quality.trial import Damage, Json, Trial, Verdict

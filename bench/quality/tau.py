@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from aftercall.models import FailedCall, SuggestResponse
 from aftercall.reflection.retry_rules import apply_changes
-from aftercall.wire import FailedCall, SuggestResponse
 from bench.quality.brain import Recording, open_brain
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder

@@ -9,9 +9,9 @@ from typing import Any
 
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonValue
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import error_in_result, status_in_result, typed_error_in_text
 from aftercall.outcomes.typed_errors import MAX_MESSAGE_CHARS, make_error, words_of
-from aftercall.wire.execution import ExecutionError
 
 TOOL_ERROR = "ToolError"
 """Type of a failure that names none; as the gateway records it."""

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from aftercall.bounded import bounded_text
 from aftercall.json_values import JsonValue, canonical_json
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.formats.reading import Read, Unreadable
 
 MAX_CONTEXT_CHARS = 4000

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 
 
 @dataclass(frozen=True, slots=True)

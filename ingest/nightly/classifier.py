@@ -7,7 +7,7 @@ from heapq import heappush, heappushpop
 
 import numpy as np
 
-from aftercall.wire import ErrorCategory, ExecutionError
+from aftercall.models import ErrorCategory, ExecutionError
 from embeddings.protocol import Embedder
 from ingest.nightly.kinds import is_of
 from ingest.nightly.night import Night

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pymongo import UpdateOne
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import Execution, Tool
+from aftercall.models import Execution, Tool
 from mongo import codec
 from mongo.archive import KINDS, LOCAL_FACTS, ArchiveKind
 from mongo.errors import StoreError

@@ -11,7 +11,7 @@ from pymongo.asynchronous.cursor import AsyncCursor
 from pymongo.errors import BulkWriteError
 
 from aftercall.json_values import JsonObject
-from aftercall.wire import Execution, Tool
+from aftercall.models import Execution, Tool
 from mongo import codec
 from mongo.mongodb import faults, positions
 from mongo.mongodb.collections import NEW, Collection, Collections, Record, key

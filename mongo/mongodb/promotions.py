@@ -6,7 +6,7 @@ holds any more, so that an earlier change that is completed late cannot bring ba
 
 from collections.abc import Sequence
 
-from aftercall.wire import Promotion
+from aftercall.models import Promotion
 from mongo import codec
 from mongo.mongodb import positions, together
 from mongo.mongodb.collections import NEW, Collections, Record, key

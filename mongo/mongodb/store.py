@@ -11,7 +11,7 @@ from uuid import uuid4
 from pymongo import AsyncMongoClient
 
 from aftercall.json_values import MAX_INTEGER, JsonObject
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from mongo.errors import StoreError, StoreFencedError
 from mongo.mongodb import (
     answers,

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from aftercall.json_values import MAX_INTEGER
-from aftercall.wire import Suggestion
+from aftercall.models import Suggestion
 from mongo import codec
 from mongo.judging import PAGE, LatestJudged
 from mongo.mongodb import bulk, by_tool, positions

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pymongo import UpdateOne
 
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from mongo import codec
 from mongo.mongodb import bulk, by_tool, executions, positions
 from mongo.mongodb.collections import NEW, Collections, Record, key, within

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import Execution, Tool
+from aftercall.models import Execution, Tool
 from mongo import codec
 from mongo.archive import KINDS, LOCAL_FACTS, ArchiveKind
 from mongo.errors import StoreError

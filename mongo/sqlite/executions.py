@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 from typing import TypeAlias
 
 from aftercall.json_values import MAX_INTEGER, JsonObject
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from mongo import codec
 from mongo.records import Appended, NewExecution, StoredExecution, ToolKey
 from mongo.sqlite import bulk

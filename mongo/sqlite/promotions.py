@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 
-from aftercall.wire import Promotion
+from aftercall.models import Promotion
 from mongo import codec
 from mongo.records import PromotionEvent, QueuedPromotion, StoredPromotion
 from mongo.sqlite import bulk

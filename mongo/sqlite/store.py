@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from aftercall.json_values import MAX_INTEGER, JsonObject
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from mongo.records import (
     AnswerCount,
     Appended,

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from aftercall.json_values import MAX_INTEGER
-from aftercall.wire import Suggestion
+from aftercall.models import Suggestion
 from mongo import codec
 from mongo.judging import PAGE, LatestJudged
 from mongo.records import IssuedSuggestion, JudgedSuggestion, SuggestionOutcome, ToolKey

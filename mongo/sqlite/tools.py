@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from mongo import codec
 from mongo.records import ChangedTool, StoredTool, ToolKey
 from mongo.sqlite import bulk, executions

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError
-from aftercall.wire import Usage, UsageWindow
+from aftercall.models import Usage, UsageWindow
 
 SEED, DAYS, CALLS_PER_DAY = 7, 30, 40
 """Of the history that is played: a month in a few seconds."""

@@ -11,7 +11,7 @@ from typing import Literal
 from uuid import UUID
 
 from aftercall.json_values import JsonObject
-from aftercall.wire import FailedCall
+from aftercall.models import FailedCall
 from service.demo.history.catalogue import PHASES, Catalogue
 from service.demo.history.faults import PASSING, ToolFault
 from service.demo.history.slips import SlipKind

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from aftercall.wire import ToolSource
+from aftercall.models import ToolSource
 
 TOOLS: tuple[tuple[str, ToolSource], ...] = (
     ("original", "original"),

@@ -7,8 +7,8 @@ from rapidfuzz.distance import JaroWinkler
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
+from aftercall.models import ErrorCategory
 from aftercall.redaction import is_redacted
-from aftercall.wire import ErrorCategory
 from retrieval.advice.quoting import quoted
 from retrieval.advice.situation import Situation
 from retrieval.catalogues import catalogue, is_about

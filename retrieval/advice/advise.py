@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from aftercall.models import ExecutionError
 from aftercall.outcomes import REFERRALS
-from aftercall.wire import ExecutionError
 from retrieval.advice.contracts import contract_advice
 from retrieval.advice.first import first_tool
 from retrieval.advice.permission import permission_lesson

@@ -7,7 +7,7 @@ the result fit (learned repairs), or the same call again where that has worked b
 from collections.abc import Iterator
 
 from aftercall.json_values import JsonValue
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from retrieval.advice.quoting import quoted
 from retrieval.advice.situation import Advice, NoAdvice, Situation
 from retrieval.edits import edit_key

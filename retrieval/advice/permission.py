@@ -2,7 +2,7 @@
 
 import re
 
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from retrieval.advice.quoting import quoted
 
 _READ = 1_000

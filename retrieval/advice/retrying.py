@@ -1,6 +1,6 @@
 """Whether calling again can repeat a side effect (4-rules.md, Retrying)."""
 
-from aftercall.wire import RetryAdvice, ToolAnnotations
+from aftercall.models import RetryAdvice, ToolAnnotations
 from retrieval.reading import ErrorReading
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import Action, Tool
+from aftercall.models import Action, Tool
 from retrieval.health.tool_health import Referred
 from retrieval.proposals import Trials
 from retrieval.recovery import RecoveryTimes

@@ -1,6 +1,6 @@
 """Transient failures: how long to wait before the same call, and when to stop trying. Pure."""
 
-from aftercall.wire import ErrorCategory, ExecutionError
+from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.advice.situation import Advice, Situation
 from retrieval.advice.waits import MAX_WAIT_MS, MIN_WAIT_MS, stated_wait_ms
 from retrieval.proposals import Trials

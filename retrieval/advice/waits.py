@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from itertools import islice
 
 from aftercall.json_values import JsonValue
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 
 MIN_WAIT_MS = 100.0
 MAX_WAIT_MS = 24 * 3_600_000.0

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from aftercall.wire import MAX_AXES, MAX_AXIS_CHARS
+from aftercall.models import MAX_AXES, MAX_AXIS_CHARS
 
 _MAX_READ = 4 * MAX_AXIS_CHARS
 """Characters read of one axis: a referral's own are shorter, and a dumped file names nothing."""

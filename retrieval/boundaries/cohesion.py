@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from aftercall.wire import AxisShare, Cohesion
+from aftercall.models import AxisShare, Cohesion
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.credibility import beta_below
 from retrieval.health.tally import HALF_LIFE

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     AxisCluster,
     AxisMember,
     Boundaries,
@@ -17,6 +16,7 @@ from aftercall.wire import (
     ToolBoundary,
     ToolName,
 )
+from aftercall.redaction import Redactor
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
 from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
 from retrieval.health.tally import Tally

@@ -15,7 +15,7 @@ from sklearn.feature_selection import chi2
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from retrieval.classifier.head import CategoryHead
 from retrieval.classifier.terms import terms_of
 

@@ -13,7 +13,7 @@ from typing import cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from retrieval.classifier.terms import terms_of
 from retrieval.reading import ErrorReading
 from retrieval.reading.category import CategoryReading

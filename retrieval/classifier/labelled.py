@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 
 Split = Literal["train", "test"]
 _TEST_SHARE = 30

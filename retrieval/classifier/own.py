@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
-from aftercall.wire import ErrorCategory, ExecutionError
+from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.classifier.head import CategoryHead, text_of
 from retrieval.documents import Document
 from retrieval.reading import read_error

@@ -7,7 +7,7 @@ Bins of equal width (Niculescu-Mizil and Caruana 2005), the expected calibration
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from aftercall.wire import ConfidenceBin, ConfidenceStatistics
+from aftercall.models import ConfidenceBin, ConfidenceStatistics
 
 BINS = 10
 

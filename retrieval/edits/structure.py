@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
-from aftercall.wire.base import Json
+from aftercall.models.base import Json
 from retrieval.edits.base import EditDoesNotApplyError, EditModel, Site, ValueEdit
 
 

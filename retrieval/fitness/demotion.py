@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from aftercall.wire import SimilarFailure
+from aftercall.models import SimilarFailure
 from retrieval.fitness.quality import wear
 from retrieval.fitness.trials import Trial, moment_of
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from random import Random
 
-from aftercall.wire import Factors, RankedTool, RankingMode, ToolSource
+from aftercall.models import Factors, RankedTool, RankingMode, ToolSource
 from retrieval.fitness.demotion import LikeScenario, demotion_of, similar_failures
 from retrieval.fitness.lineage import Candidate
 from retrieval.fitness.posterior import posterior_of

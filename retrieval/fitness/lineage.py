@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from aftercall.models import Promotion, Tool, ToolSource
 from aftercall.promoted import promoted_tool
 from aftercall.versions import same_version
-from aftercall.wire import Promotion, Tool, ToolSource
 from mongo.records import StoredPromotion, StoredTool, ToolKey
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.statistics import NO_VERSION

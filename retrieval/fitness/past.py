@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     Evolution,
     EvolutionList,
     EvolutionRequest,
     SimilarFailure,
     ToolFailures,
 )
+from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from mongo.protocol import LogStore
 from mongo.records import FailureRecord

@@ -12,7 +12,7 @@ from datetime import datetime
 from math import sqrt
 from random import Random
 
-from aftercall.wire import Posterior
+from aftercall.models import Posterior
 from retrieval.fitness.demotion import LikeScenario
 from retrieval.fitness.quality import wear
 from retrieval.fitness.trials import Trial

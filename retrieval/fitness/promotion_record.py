@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from aftercall.models import Promotion, PromotionStatus, VersionTrials
 from aftercall.versions import same_version
-from aftercall.wire import Promotion, PromotionStatus, VersionTrials
 from mongo.records import PromotionEvent, StoredPromotion, ToolKey
 from retrieval.fitness.judging import counts_of, trials_of
 from retrieval.fitness.lineage import Candidate, candidates_of, original_of, plain_candidate

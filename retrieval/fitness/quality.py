@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from aftercall.wire import Severity
+from aftercall.models import Severity
 from retrieval.fitness.trials import Trial, TrialKind
 
 HEALING = 0.1

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from rapidfuzz import fuzz, process, utils
 
-from aftercall.wire import Namespace
+from aftercall.models import Namespace
 from mongo.records import StoredPromotion, StoredTool
 
 _LEAST_NEARNESS = 60.0

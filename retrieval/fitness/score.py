@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from random import Random
 
-from aftercall.wire import Factors, Posterior, RankedTool, RankingMode, ToolSource
+from aftercall.models import Factors, Posterior, RankedTool, RankingMode, ToolSource
 from retrieval.fitness.posterior import draw_from
 
 BASE_EVOLVED = 1.0

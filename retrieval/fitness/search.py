@@ -12,8 +12,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     BestTool,
     ExcludedTool,
     FindRequest,
@@ -23,6 +22,7 @@ from aftercall.wire import (
     RankingMode,
     ToolSource,
 )
+from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
 from retrieval.fitness.failures import NoToolFitsError, UnknownNamespaceError

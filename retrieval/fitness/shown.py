@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from aftercall.models import ExcludedTool, Promotion, RankedTool, SimilarFailure
 from aftercall.redaction import Redactor
-from aftercall.wire import ExcludedTool, Promotion, RankedTool, SimilarFailure
 
 _MAX_SHOWN = 500
 """Characters of a past scenario, a message or a reason in an answer."""

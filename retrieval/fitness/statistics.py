@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from aftercall.wire import Outcome
+from aftercall.models import Outcome
 from retrieval.fitness.trials import Trial, merged, moment_of, trial_of_call, with_trial
 
 MAX_VERSIONS = 8

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from embeddings.terms import name_words, terms_text
 
 MAX_TEXT = 1_000

@@ -3,7 +3,7 @@
 import re
 
 from aftercall.json_values import JsonObject
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from retrieval.health.tool_health import MAX_METHOD_SESSIONS, KnownHealth, MethodTallies
 
 METHOD_PARAMETERS = ("method", "action", "operation", "op", "command")

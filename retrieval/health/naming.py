@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rapidfuzz import fuzz, process, utils
 
-from aftercall.wire import ToolName
+from aftercall.models import ToolName
 from mongo.records import ToolKey
 
 MAX_KNOWN = 5_000

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     CategoryCount,
     Cohesion,
     CorrectionSeen,
@@ -22,6 +21,7 @@ from aftercall.wire import (
     Utility,
     WeakSuccess,
 )
+from aftercall.redaction import Redactor
 from retrieval.health.methods import common_methods
 from retrieval.health.tally import Tally
 from retrieval.health.tool_health import Corrected, KnownHealth, Referred, Weak

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from pydantic import BaseModel
 
-from aftercall.wire import Count
+from aftercall.models import Count
 
 HALF_LIFE = timedelta(days=7)
 """In which an event's weight halves (4-rules.md)."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from aftercall.wire import ErrorCategory, ReferralKind
+from aftercall.models import ErrorCategory, ReferralKind
 from retrieval.health.tally import Tally
 
 MAX_REFERRALS = 64

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from aftercall.json_values import JsonValue
-from aftercall.wire import Execution
+from aftercall.models import Execution
 
 _DECLARED = frozenset({
     "degraded", "empty", "fallback", "incomplete", "low_confidence", "low_quality", "low_utility",

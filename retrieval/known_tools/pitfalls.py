@@ -6,7 +6,7 @@ from datetime import datetime
 from json import dumps
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap, Wrap
 from retrieval.knowledge import RepairRule, SignatureKnowledge

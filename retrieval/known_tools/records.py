@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from mongo.records import ToolKey
 from retrieval.fitness.statistics import ToolStatistics
 from retrieval.health.tool_health import KnownHealth

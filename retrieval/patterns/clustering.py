@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
 from retrieval.patterns.kinship import MIN_SIMILARITY, may_be_one, plain_signature
 from retrieval.patterns.record import Pattern, Vector, mark_of, new_pattern_id

@@ -7,7 +7,7 @@ parameter, is told as what was seen; what holds for all of them comes from what 
 from collections.abc import Iterator, Mapping, Sequence
 
 from aftercall.json_values import JsonValue
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Clamp, Edit, Remove, Replace, Snap
 from retrieval.knowledge import RepairRule, SignatureKnowledge

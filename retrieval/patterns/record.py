@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
 from retrieval.reading.faults import FaultKind
 

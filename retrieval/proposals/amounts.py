@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
-from aftercall.wire import EvidenceSource
+from aftercall.models import EvidenceSource
 from retrieval.edits import Cast, Clamp, Remove, Replace, Unwrap
 from retrieval.identifiers import is_portion
 from retrieval.profile import ParameterProfile

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
+from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
-from aftercall.wire import EvidenceSource
 from retrieval.catalogues import catalogue, is_about
 from retrieval.edits import Replace
 from retrieval.formats import LetterCase, rewrite

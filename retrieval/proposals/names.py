@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from aftercall.json_values import JsonValue
-from aftercall.wire import EvidenceSource
+from aftercall.models import EvidenceSource
 from retrieval.edits import Add, Cast, Edit, Remove, Rename
 from retrieval.formats import format_of
 from retrieval.identifiers import name_similarity, words_of

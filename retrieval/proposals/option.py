@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from aftercall.wire import EvidenceSource
+from aftercall.models import EvidenceSource
 from retrieval.edits import Edit, edit_key
 
 _OLD_SCHEMA = 0.5

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from retrieval.reading.category_words import (
     OF_PARAMETERS,
     RATE_LIMITED,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 
 _READ = 1_200
 """Characters that are searched: what follows is context, and holds the words of other errors."""

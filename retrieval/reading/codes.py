@@ -3,7 +3,7 @@
 import re
 
 from aftercall.json_values import JsonValue
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 
 CODES: dict[str, ErrorCategory] = {
     # JSON-RPC 2.0 and MCP

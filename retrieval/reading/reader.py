@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from aftercall.wire import ErrorCategory, ExecutionError
+from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.identifiers import words_of
 from retrieval.reading.category import UNREAD, categorise
 from retrieval.reading.codes import CODES, code_within

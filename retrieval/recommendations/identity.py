@@ -4,7 +4,7 @@ import json
 import uuid
 from typing import Literal
 
-from aftercall.wire import RecommendationKind
+from aftercall.models import RecommendationKind
 from mongo.records import ToolKey
 
 _IDS = uuid.UUID("7d0b7a4e-5f3c-5b7e-8a55-0f6a1c2d9b31")

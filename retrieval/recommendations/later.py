@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from itertools import groupby
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from retrieval.health.tally import Tally
 from retrieval.health.tool_health import KnownHealth
 from retrieval.recommendations.subject import tally_of

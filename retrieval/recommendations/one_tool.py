@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from aftercall.wire import Recommendation
+from aftercall.models import Recommendation
 from retrieval.recommendations.other_tools import ToolNames
 from retrieval.recommendations.repairing import repair_of
 from retrieval.recommendations.rules import RULES, RecommendationRules

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from aftercall.wire import Recommendation
+from aftercall.models import Recommendation
 from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import cohesion_of

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from aftercall.wire import Recommendation
+from aftercall.models import Recommendation
 from retrieval.credibility import probability_above
 from retrieval.health.tally import decay
 from retrieval.health.tool_health import OWN_FAILURES, OwnFailure

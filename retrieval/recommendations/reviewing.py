@@ -1,6 +1,6 @@
 """`review_promotion`: a promoted version fails more than the original did."""
 
-from aftercall.wire import (
+from aftercall.models import (
     EvidenceCount,
     PromotionStatus,
     Recommendation,

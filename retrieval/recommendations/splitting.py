@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from aftercall.wire import AxisShare, Recommendation
+from aftercall.models import AxisShare, Recommendation
 from retrieval.health.tally import Tally, decay
 from retrieval.health.tool_health import Corrected, Referred
 from retrieval.recommendations.other_tools import ToolNames

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from aftercall.wire import EvidenceCount, Recommendation
+from aftercall.models import EvidenceCount, Recommendation
 from mongo.records import StoredRecommendation
 
 

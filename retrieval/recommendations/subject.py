@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from aftercall.wire import (
+from aftercall.models import (
     Cohesion,
     EvidenceCount,
     Recommendation,

@@ -1,6 +1,6 @@
 """`tighten_contract`: answers are of little use, and no constraint of the contract says so."""
 
-from aftercall.wire import Recommendation
+from aftercall.models import Recommendation
 from retrieval.credibility import probability_above
 from retrieval.health.tally import Tally
 from retrieval.health.tool_health import Corrected, Referred

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from aftercall.models import Recommendation, RecommendationEvidence
 from aftercall.redaction import Redactor
-from aftercall.wire import Recommendation, RecommendationEvidence
 
 MAX_QUOTES = 5
 MAX_QUOTE = 300

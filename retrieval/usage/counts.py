@@ -13,7 +13,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
 from retrieval.usage.day import OTHER, DayUsage, Hour
 from retrieval.usage.spans import first_hour

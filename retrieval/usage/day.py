@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from mongo.records import StoredExecution
 from retrieval.documents import document_id
 from retrieval.patterns.record import mark_of

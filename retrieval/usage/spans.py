@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from aftercall.wire import Step, UsageWindow
+from aftercall.models import Step, UsageWindow
 
 DAY: Final = 24
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from aftercall.wire import (
+from aftercall.models import (
     AgentStatistics,
     AgentTool,
     AgentUsage,

@@ -41,6 +41,23 @@ from aftercall.executors import (
     ToolFailedError,
     ToolRefusedError,
 )
+from aftercall.models import (
+    BestTool,
+    Execution,
+    ExecutionError,
+    FailedCall,
+    FoundTools,
+    Promotion,
+    RankedTool,
+    RecordReceipt,
+    SimilarResponse,
+    Status,
+    Suggestion,
+    SuggestResponse,
+    Tool,
+    ToolAnnotations,
+    ToolSpec,
+)
 from aftercall.outcomes import Outcome
 from aftercall.prompts import self_evaluation
 from aftercall.recording import Recorder, RecorderStats
@@ -58,23 +75,6 @@ from aftercall.toolbox import (
     ResilientResult,
     Skipped,
     Toolbox,
-)
-from aftercall.wire import (
-    BestTool,
-    Execution,
-    ExecutionError,
-    FailedCall,
-    FoundTools,
-    Promotion,
-    RankedTool,
-    RecordReceipt,
-    SimilarResponse,
-    Status,
-    Suggestion,
-    SuggestResponse,
-    Tool,
-    ToolAnnotations,
-    ToolSpec,
 )
 
 __all__ = [

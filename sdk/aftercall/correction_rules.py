@@ -7,7 +7,7 @@ without finding fault (`not bad`, `no problem`, `not only`) fits none of them.
 import re
 from dataclasses import dataclass
 
-from aftercall.wire.referral import ReferralKind
+from aftercall.models.health import ReferralKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aftercall.correction_rules import AFTER_NO, RULES
-from aftercall.wire.referral import ReferralKind
+from aftercall.models.health import ReferralKind
 
 MAX_READ_CHARS = 600
 """Of a message. A correction stands at its beginning; what comes later is the next request."""

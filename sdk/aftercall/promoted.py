@@ -1,6 +1,6 @@
 """The promoted version of a tool that is not registered as a tool of its own (seed 002). No I/O."""
 
-from aftercall.wire import Promotion, Tool
+from aftercall.models import Promotion, Tool
 
 
 def promoted_tool(original: Tool, promotion: Promotion) -> Tool:

@@ -13,13 +13,13 @@ from uuid import uuid4
 
 from aftercall.errors import ConfigurationError
 from aftercall.local_files import MissingFileError, UnsafePathError, resolve_file
+from aftercall.models.tools import Promotion
 from aftercall.promotions_format import (
     MAX_PROMOTIONS_CHARS,
     PromotionsFileError,
     parse_promotions,
     render_promotions,
 )
-from aftercall.wire.fitness import Promotion
 
 try:
     import fcntl

@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from aftercall.errors import ConfigurationError
 from aftercall.local_files import UnsafePathError, check_relative_path
-from aftercall.wire.base import Name
-from aftercall.wire.fitness import Promotion
+from aftercall.models.base import Name
+from aftercall.models.tools import Promotion
 
 MAX_PROMOTIONS_CHARS = 8 * 1024 * 1024
 """Most characters of a file: as much as one request to the service may carry."""

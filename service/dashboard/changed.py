@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
-from aftercall.wire import (
+from aftercall.models import (
     CallCounts,
     PatternStatistics,
     ToolName,

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from nicegui import Client
 
-from aftercall.wire import UsageWindow
+from aftercall.models import UsageWindow
 from service.container import Services
 from service.dashboard.live import Viewer
 from service.dashboard.prefix import PREFIX

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aftercall.wire import Execution, FailurePattern
+from aftercall.models import Execution, FailurePattern
 from mongo.records import RepairRow, ToolKey
 from retrieval.known_tools import ToolRecord
 from retrieval.patterns.record import Pattern, decoded

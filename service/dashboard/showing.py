@@ -8,7 +8,7 @@ from nicegui import ui
 from starlette.requests import Request
 from starlette.responses import Response
 
-from aftercall.wire import UsageWindow
+from aftercall.models import UsageWindow
 from mongo.errors import StoreError
 from service.dashboard.leaving import free_when_left
 from service.dashboard.look import DEFAULT_WINDOW, MOVED, WINDOWS, Look

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 from aftercall.json_values import JsonValue
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     PromotionStatus,
     Recommendation,
     SimilarFailure,
     ToolHealth,
 )
+from aftercall.redaction import Redactor
 from mongo.records import StoredTool, ToolKey
 from retrieval.fitness.failures import UnknownNamespaceError, UnknownToolError
 from retrieval.health.naming import recorded_name

@@ -16,7 +16,7 @@ from pathlib import Path
 from aftercall import AsyncClient, Outcome, Recorder, ToolSpec, call_with_reflection
 from aftercall.contracts import Deliverable, checked
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import Recommendation, ToolHealth
+from aftercall.models import Recommendation, ToolHealth
 from service.demo.stage import Stage, StageError
 
 READER = "page_reader"

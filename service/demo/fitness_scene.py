@@ -23,8 +23,8 @@ from aftercall import AsyncClient, Recorder, ToolAnnotations, ToolSpec
 from aftercall.executors import CommandExecutor, Executors, ToolFailedError
 from aftercall.executors.mcp import McpExecutor
 from aftercall.json_values import JsonObject
+from aftercall.models import BestTool, Factors
 from aftercall.toolbox import AsyncToolbox
-from aftercall.wire import BestTool, Factors
 from service.demo.stage import Stage, StageError
 
 NAMESPACE = "latest_changes"

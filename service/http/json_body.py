@@ -14,7 +14,7 @@ from typing import Final
 from pydantic_core import from_json
 
 from aftercall.json_values import MAX_DEPTH
-from aftercall.wire import MAX_BATCH
+from aftercall.models import MAX_BATCH
 from service.http.problems import MalformedJsonError, TooLargeError
 
 

@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from aftercall.wire import (
+from aftercall.models import (
     Correction,
     ErrorResponse,
     EvolutionRequest,

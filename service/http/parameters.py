@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Path
 from pydantic import AfterValidator
 
-from aftercall.wire.base import Id, Name
+from aftercall.models.base import Id, Name
 
 ExecutionId = Annotated[Id, Path(alias="executionId", description="A UUID.")]
 

@@ -6,8 +6,8 @@ from typing import Any
 from starlette.responses import Response
 
 from aftercall.json_values import clean_text
+from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.redaction import Redactor
-from aftercall.wire import ErrorBody, ErrorResponse
 
 MAX_MESSAGE = 500
 """Characters of a message: enough for a field's path and a cure, not for an echo of the input."""

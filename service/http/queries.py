@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field
 
-from aftercall.wire import RankingMode, UsageWindow, WireModel
-from aftercall.wire.fitness import Scenario
+from aftercall.models import RankingMode, UsageWindow, WireModel
+from aftercall.models.tools import Scenario
 
 
 class _Best(WireModel):

@@ -2,7 +2,7 @@
 
 from pydantic import ValidationError
 
-from aftercall.wire import Execution, Rejection
+from aftercall.models import Execution, Rejection
 from service.http.explain import explain
 from service.http.json_body import TooDeep, parse_json
 from service.http.problems import InvalidRequestError, safe_message

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.formats.detecting import Format, Shape, look_at
 from ingest.formats.mcp_messages import McpLog
 from ingest.formats.mcp_messages_wrapped import Message, messages_in, messages_in_line

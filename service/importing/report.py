@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from service.http.problems import safe_message
 
 _IN_FULL = 20

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from aftercall.client import Client, endpoints
 from aftercall.errors import NotFoundError
+from aftercall.models import Execution
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution
 from ingest.formats.placed import Placed
 from ingest.formats.reading import Noted, Unreadable
 from ingest.intake import InvalidExecutionError, check_time

@@ -7,8 +7,8 @@ from typing import get_args
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from aftercall.metrics import ToolCallMetrics
-from aftercall.wire import Execution, Outcome, OutcomeReport, RecordReceipt, SuggestResponse
-from aftercall.wire.suggestion import Action, ErrorCategory
+from aftercall.models import Execution, Outcome, OutcomeReport, RecordReceipt, SuggestResponse
+from aftercall.models.calls import Action, ErrorCategory
 from service.metrics.kinds import INDEX_KINDS, LOG_KINDS, Store, kind_of
 
 _SUGGEST_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)

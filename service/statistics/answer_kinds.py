@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, time, timedelta
 from typing import Final, TypeVar, get_args
 
-from aftercall.wire import ActionCount, AnswerCounts, CategoryAbstentions, SuggestResponse
-from aftercall.wire.suggestion import Action, ErrorCategory
+from aftercall.models import ActionCount, AnswerCounts, CategoryAbstentions, SuggestResponse
+from aftercall.models.calls import Action, ErrorCategory
 from mongo.records import AnswerCount
 
 CONFIDENT: Final = 0.80

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime
 
-from aftercall.wire import AnswerCounts, SuggestResponse
+from aftercall.models import AnswerCounts, SuggestResponse
 from mongo.protocol import LogStore
 from mongo.records import AnswerCount
 from service.logs import log_event

@@ -1,6 +1,6 @@
 """Confidence: what suggestions promised and what came of it, as the store has it."""
 
-from aftercall.wire import ConfidenceStatistics
+from aftercall.models import ConfidenceStatistics
 from mongo.protocol import LogStore
 from retrieval.confidence.reliability import Promise, reliability
 from service.statistics.kept import Kept

@@ -6,8 +6,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from aftercall.models import FailurePattern
 from aftercall.redaction import Redactor
-from aftercall.wire import FailurePattern
 from ingest.nightly.patterns import patterns_fact
 from mongo.protocol import LogStore
 from mongo.records import PatternRow, ToolKey

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import numpy as np
 
-from aftercall.wire import RepairTimes
+from aftercall.models import RepairTimes
 from mongo.records import MendedFailure
 
 

@@ -6,8 +6,7 @@ patterns and standings of tools. Nothing is learned or changed here.
 
 from collections.abc import Mapping, Sequence
 
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     AgentStatistics,
     CallCounts,
     ConfidenceStatistics,
@@ -25,6 +24,7 @@ from aftercall.wire import (
     Usage,
     UsageWindow,
 )
+from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import MendedFailure, ToolKey
 from retrieval.boundaries.cohesion import CohesionRules

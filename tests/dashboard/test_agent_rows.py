@@ -1,6 +1,6 @@
 """Agents in rows say what the statistics say."""
 
-from aftercall.wire import AgentUsage, FailurePattern
+from aftercall.models import AgentUsage, FailurePattern
 from service.dashboard.shown.agents import CHARTED, agent_rows, busiest, of_agent
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import Change, FailurePattern, Suggestion, SuggestResponse
+from aftercall.models import Change, FailurePattern, Suggestion, SuggestResponse
 from service.dashboard.shown.answered import (
     ABSENT,
     answer_words,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.models import FailedCall, SuggestRequest
 from aftercall.redaction import DEFAULT_REDACTOR
-from aftercall.wire import FailedCall, SuggestRequest
 from service.dashboard.shown.asking import (
     ASKER,
     FORM_FIELDS,

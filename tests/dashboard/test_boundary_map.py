@@ -3,7 +3,7 @@
 import itertools
 import math
 
-from aftercall.wire import AxisCluster, Boundaries, CoOccurrence
+from aftercall.models import AxisCluster, Boundaries, CoOccurrence
 from service.dashboard.shown.boundary_map import (
     MAX_NODES,
     circle,

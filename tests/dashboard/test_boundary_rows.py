@@ -2,7 +2,7 @@
 
 import json
 
-from aftercall.wire import Boundaries, Execution, Referral
+from aftercall.models import Boundaries, Execution, Referral
 from service.dashboard.shown.boundary_rows import (
     REFERRAL,
     cluster_rows,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.json_patch import Operation, apply
-from aftercall.wire import Execution, ExecutionError
+from aftercall.models import Execution, ExecutionError
 from service.dashboard.shown.call_text import (
     MAX_CHANGES,
     MAX_PARAMETERS,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aftercall.wire import (
+from aftercall.models import (
     CallCounts,
     CallUsage,
     FailurePattern,

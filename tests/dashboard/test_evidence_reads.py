@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import FailurePattern, ToolName
+from aftercall.models import FailurePattern, ToolName
 from mongo.records import PatternRow
 from retrieval.documents import document_id
 from retrieval.fitness.failures import UnknownToolError

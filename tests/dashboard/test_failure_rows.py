@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import FailurePattern, PatternFailures, ToolName
+from aftercall.models import FailurePattern, PatternFailures, ToolName
 from service.dashboard.shown.failure_rows import (
     MAX_SIGNATURE,
     PatternFilter,

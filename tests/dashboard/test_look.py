@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import UsageWindow
+from aftercall.models import UsageWindow
 from service.dashboard import live
 from service.dashboard.look import Look, State
 from service.dashboard.policy import guarded_headers

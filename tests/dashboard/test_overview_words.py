@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from aftercall.wire import (
+from aftercall.models import (
     CallCounts,
     CallUsage,
     ReflectionStatistics,

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from aftercall.models import Execution
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution
 from mongo.records import RepairRow, ToolKey
 from retrieval.documents import document_id
 from retrieval.edits import Clamp, Edit, Rename, Replace, edit_key

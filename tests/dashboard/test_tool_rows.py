@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from aftercall.wire import (
+from aftercall.models import (
     DurationQuantiles,
     Recommendation,
     RecommendationEvidence,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aftercall.wire import (
+from aftercall.models import (
     AnswerCounts,
     CalibrationStatus,
     CallCounts,

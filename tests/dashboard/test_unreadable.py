@@ -19,7 +19,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from pathlib import Path
 import httpx2
-from aftercall.wire import Usage
+from aftercall.models import Usage
 from mongo.errors import StoreError
 from service.container import open_services
 from service.http.app import create_app, dashboard_of

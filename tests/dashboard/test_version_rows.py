@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from aftercall.wire import BestTool, Factors, RankedTool, Tool
+from aftercall.models import BestTool, Factors, RankedTool, Tool
 from mongo.records import StoredTool, ToolKey
 from retrieval.fitness.statistics import ToolStatistics
 from retrieval.fitness.trials import trial_of

@@ -8,7 +8,7 @@ from random import Random
 import jsonschema
 import pytest
 
-from aftercall.wire import ToolSpec
+from aftercall.models import ToolSpec
 from service.demo.history.catalogue import TOOLS, Catalogue
 from service.demo.history.faults import PASSING, ToolFault
 from service.demo.history.schemas import check

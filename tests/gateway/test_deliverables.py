@@ -13,9 +13,9 @@ from mcp_types import ImageContent, TextContent
 from aftercall import Recorder
 from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.contracts import Deliverable
+from aftercall.models import SuggestResponse
 from aftercall.outcomes import Outcome
 from aftercall.reflection import ReflectionPolicy
-from aftercall.wire import SuggestResponse
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService
 from tests.gateway.contract_service import answer as wire_answer

@@ -16,8 +16,8 @@ from mcp_types import (
 
 from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.json_values import JsonObject
+from aftercall.models import SuggestResponse, ToolAnnotations
 from aftercall.reflection import ReflectionPolicy
-from aftercall.wire import SuggestResponse, ToolAnnotations
 from tests.gateway.results import texts
 from tests.sdk.scripted_advice import AsyncScripted, Records, answer, change, suggestion
 

@@ -11,9 +11,9 @@ from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.adapters.fastmcp_results import outcome_result
 from aftercall.executors import ToolFailedError
 from aftercall.executors.mcp import McpExecutor
+from aftercall.models import ExecutionError, Referral, Tool
 from aftercall.outcomes import Outcome, referral_of
 from aftercall.recording import Recorder
-from aftercall.wire import ExecutionError, Referral, Tool
 from tests.gateway import typed_tools
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService

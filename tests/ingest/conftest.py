@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from aftercall.models import Execution, FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution, FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
 from embeddings.hashing import HashingEmbedder
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from aftercall.wire import Execution, Promotion, Severity, Tool
+from aftercall.models import Execution, Promotion, Severity, Tool
 from mongo.protocol import LogStore
 from mongo.records import (
     FailureRecord,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from aftercall.wire import Execution, ReferralKind
+from aftercall.models import Execution, ReferralKind
 from mongo.protocol import LogStore
 from mongo.records import CorrectionRecord, ToolKey
 from retrieval.health.tool_health import AxisBook, KnownHealth

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+from aftercall.models import Execution, ExecutionError
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution, ExecutionError
 from embeddings.hashing import HashingEmbedder
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from aftercall.models import Execution
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution
 from ingest.intake import Intake
 from mongo.protocol import LogStore
 from mongo.records import ToolKey

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from aftercall.wire import Execution, Suggestion, Tool
+from aftercall.models import Execution, Suggestion, Tool
 from mongo.records import StoredTool, ToolKey
 from retrieval.knowledge import ToolKnowledge
 from retrieval.recovery import workspace_wide

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from aftercall.wire import Execution, ExecutionError
+from aftercall.models import Execution, ExecutionError
 from ingest.axes import AxisClusterer
 from tests.ingest.conftest import WORKSPACE, Brain
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.json_values import JsonObject
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.formats.openai_chat import read_transcript
 from ingest.formats.placed import Given
 from tests.ingest.transcripts import AT, GIVEN, answered, called, of_transcript, user

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aftercall.models import Execution, Rejection
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution, Rejection
 from embeddings.hashing import HashingEmbedder
 from ingest import indexer as indexer_module
 from ingest.indexer import Indexer

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from aftercall.models import Execution
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution
 from embeddings.hashing import HashingEmbedder
 from ingest.indexer import Indexer
 from ingest.intake import Intake

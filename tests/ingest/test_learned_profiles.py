@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from ingest.learner import learn_failure, learn_success
 from retrieval.knowledge import ToolKnowledge
 from retrieval.profile import ToolProfile

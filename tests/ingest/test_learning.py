@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
+from aftercall.models import Execution, OutcomeReport, SuggestRequest
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution, OutcomeReport, SuggestRequest
 from embeddings.protocol import EmbeddingError
 from ingest.learner import learn_failure, learn_repair, learn_success
 from ingest.mining import Repair

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.mining import MAX_GAP, mine
 from retrieval.edits import Clamp, Edit, FromContext, Rename
 from tests.retrieval.cases import an_execution

@@ -9,7 +9,7 @@ import pytest
 
 import ingest.nightly.statistics
 import ingest.nightly.vanished
-from aftercall.wire import Execution, Usage, UsageWindow
+from aftercall.models import Execution, Usage, UsageWindow
 from embeddings.protocol import EmbeddingError
 from ingest.claims import learning_lease
 from ingest.leasing import LeaseKeeper

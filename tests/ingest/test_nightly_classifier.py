@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ingest.nightly.classifier as step
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from embeddings.hashing import HashingEmbedder
 from ingest.nightly.classifier import refit_classifiers
 from mongo.protocol import LogStore

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.formats.otlp import read_json, read_protobuf
 from ingest.formats.otlp.values import arguments_of
 from ingest.formats.reading import Noted, Read, Unreadable

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.formats.otlp import (
     OtlpError,
     TooManySpansError,

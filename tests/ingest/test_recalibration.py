@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 import ingest.recalibration
-from aftercall.wire import (
+from aftercall.models import (
     Execution,
     FailedCall,
     Outcome,

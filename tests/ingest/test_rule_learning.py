@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from aftercall.wire import Execution, OutcomeReport
+from aftercall.models import Execution, OutcomeReport
 from ingest.outcomes import record_outcome
 from mongo.records import ToolKey
 from retrieval.edits import Cast

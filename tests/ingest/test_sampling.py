@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.models import Execution, ExecutionError
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution, ExecutionError
 from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
 from mongo.errors import StoreError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from ingest.seed import SeedCorpusError, load_seed
 from retrieval.reading import read_error
 from tests.retrieval.cases import answer_to, make_case, object_schema

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from aftercall.json_values import content_hash
-from aftercall.wire import Execution, Tool
+from aftercall.models import Execution, Tool
 from ingest.intake import _hash_of
 from mongo.records import StoredTool, ToolKey
 from retrieval.knowledge import ToolKnowledge

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.formats.mcp_messages import McpLog
 from ingest.formats.mcp_messages_wrapped import Message, messages_in, messages_in_line
 from ingest.formats.openai_chat import read_transcript

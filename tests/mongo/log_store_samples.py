@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 
 from aftercall.json_values import JsonObject, content_hash
-from aftercall.wire import Evidence, Execution, ExecutionError, Promotion, Suggestion, Tool
+from aftercall.models import Evidence, Execution, ExecutionError, Promotion, Suggestion, Tool
 from mongo.protocol import LogStore
 from mongo.records import (
     CorrectionRecord,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.wire import Outcome
+from aftercall.models import Outcome
 from mongo.archive import KINDS, LOCAL_FACTS
 from mongo.protocol import LogStore
 from mongo.records import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.wire import Outcome
+from aftercall.models import Outcome
 from mongo.errors import StoreUnavailableError
 from mongo.protocol import LogStore
 from mongo.records import (

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aftercall.json_values import MAX_INTEGER, JsonObject
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from mongo.protocol import LogStore
 from mongo.records import (
     DocumentRow,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aftercall.wire import Execution, ExecutionError, ToolAnnotations
+from aftercall.models import Execution, ExecutionError, ToolAnnotations
 from retrieval.answer import Answer, Question, answer
 from retrieval.documents import SeedEntry
 from retrieval.knowledge import SignatureKnowledge

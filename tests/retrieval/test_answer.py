@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import ExecutionError, Suggestion, ToolAnnotations
+from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
 from ingest.seed import load_seed
 from retrieval.answer import Question, answer
 from retrieval.confidence import MOST_WITHOUT_CONSENT, Scaling, lower_bound, shipped

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from aftercall.json_values import JsonObject
-from aftercall.wire import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
+from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
 from embeddings.factory import open_embedder
 from embeddings.model_files import BUNDLED_NAME
 from retrieval.classifier import CategoryHead, text_of

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from retrieval.edits import (
     Add,
     Balance,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import Suggestion, ToolAnnotations
+from aftercall.models import Suggestion, ToolAnnotations
 from retrieval.documents import SeedEntry
 from retrieval.edits import Add, Clamp, Remove, Replace
 from retrieval.knowledge import RepairRule, SignatureKnowledge

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from mongo.records import HealthRow, IndexCommit, StoredTool, ToolKey
 from mongo.sqlite import open_sqlite_store
 from retrieval.health.tool_health import KnownHealth, Weak

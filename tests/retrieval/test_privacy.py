@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.json_values import canonical_json
+from aftercall.models import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.redaction import is_redacted
-from aftercall.wire import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from ingest.learner import learn_failure, learn_outcome, learn_repair, learn_success
 from ingest.mining import mine
 from retrieval.answer import Question, answer

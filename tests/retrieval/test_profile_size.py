@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from retrieval.profile import ToolProfile, merge
 from retrieval.reading import Fault, read_error
 from tests.retrieval.profiles import at

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from retrieval.reading import Fault, read_error
 
 PYDANTIC = (

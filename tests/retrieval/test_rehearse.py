@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aftercall.wire import FailedCall, Suggestion, SuggestRequest
+from aftercall.models import FailedCall, Suggestion, SuggestRequest
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import object_schema
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from ingest.learner import learn_outcome, learn_repair
 from ingest.mining import Repair
 from retrieval.edits import (

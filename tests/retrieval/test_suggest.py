@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from aftercall.json_values import content_hash
-from aftercall.wire import (
+from aftercall.models import (
     FailedCall,
     SuggestRequest,
     SuggestResponse,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from retrieval.reading import read_error
 
 # message, parameters, category (None: any), kind of fault, parameter

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aftercall.client import AsyncClient, Client
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from tests.sdk.loopback import Loopback, Scripted
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import (
+from aftercall.models import (
     Action,
     Change,
     ErrorCategory,

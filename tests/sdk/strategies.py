@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from aftercall.json_values import MAX_INTEGER
-from aftercall.wire import (
+from aftercall.models import (
     Change,
     Evidence,
     Example,

@@ -9,8 +9,8 @@ import pytest
 
 from aftercall.adapters.asking_threads import MAX_THREADS, AskingThreads
 from aftercall.adapters.functions import reflecting
+from aftercall.models import Execution, SuggestResponse, ToolAnnotations
 from aftercall.reflection import ReflectionPolicy
-from aftercall.wire import Execution, SuggestResponse, ToolAnnotations
 from tests.sdk.scripted_advice import Records, answer
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")

@@ -15,7 +15,7 @@ from aftercall import ConfigurationError, Outcome, ToolAnnotations
 from aftercall.adapters.functions import recorded, reflecting
 from aftercall.adapters.functions_arguments import CallSignature
 from aftercall.events import CallbackSink, EventObserver
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     Records,

@@ -20,7 +20,7 @@ from aftercall import ConfigurationError, Outcome, ReflectionPolicy, ToolAnnotat
 from aftercall.adapters.langgraph import ReflectionMiddleware
 from aftercall.adapters.langgraph_requests import latest_request
 from aftercall.events import CallbackSink, EventObserver
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from retrieval.reading import read_error
 from tests.sdk.scripted_advice import (
     AsyncScripted,

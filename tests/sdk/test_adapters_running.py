@@ -22,7 +22,7 @@ from aftercall.adapters.fastmcp import ReflectionMiddleware as FastMcpReflection
 from aftercall.adapters.functions import reflecting
 from aftercall.adapters.langgraph import ReflectionMiddleware as GraphReflection
 from aftercall.adapters.openai_agents import ToolReflection
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from retrieval.reading import read_error
 from tests.sdk.scripted_advice import AsyncScripted, Records, SyncScripted
 

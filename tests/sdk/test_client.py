@@ -35,8 +35,8 @@ from aftercall.errors import (
     ServiceUnreachableError,
     TooLargeError,
 )
+from aftercall.models import Execution, FailedCall, ToolAnnotations, ToolSpec
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution, FailedCall, ToolAnnotations, ToolSpec
 from tests.sdk import loopback
 from tests.sdk.loopback import Fault, Loopback
 

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from aftercall.errors import ProtocolError, ServiceFailedError
+from aftercall.models import Promotion
 from aftercall.promotions_file import parse_promotions
 from aftercall.redaction import Redactor
-from aftercall.wire import Promotion
 from tests.sdk.loopback import Loopback, Scripted
 
 SECRET = "sk-live-abcdefghijklmnop1234"  # noqa: S105  # planted

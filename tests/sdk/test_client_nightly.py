@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import FailurePattern
+from aftercall.models import FailurePattern
 from tests.sdk.loopback import Scripted
 
 PATTERN = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import (
+from aftercall.models import (
     AgentStatistics,
     ConfidenceStatistics,
     Latency,

@@ -18,10 +18,10 @@ from aftercall.contracts import (
 from aftercall.errors import ConfigurationError
 from aftercall.executors import PythonExecutor, ToolFailedError
 from aftercall.json_values import JsonObject
+from aftercall.models import Tool
 from aftercall.outcomes import Outcome
 from aftercall.reflection import ReflectionPolicy, call_with_reflection, call_with_reflection_sync
 from aftercall.reflection.result_reader import OutcomeReader
-from aftercall.wire import Tool
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     Records,

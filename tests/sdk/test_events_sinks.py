@@ -24,8 +24,8 @@ from aftercall.events import (
 )
 from aftercall.events.hand_over import COMPLAINTS
 from aftercall.metrics import ToolCallMetrics
+from aftercall.models import Execution
 from aftercall.recording import Recorder
-from aftercall.wire import Execution
 from tests.sdk.event_records import Events, check_order
 from tests.sdk.loopback import Loopback
 from tests.sdk.scripted_advice import Records

@@ -25,8 +25,7 @@ from aftercall.evolution import (
     evolve,
     read_changelog,
 )
-from aftercall.promotions_file import PROMOTIONS_FILE, read_promotions, write_promotions
-from aftercall.wire import (
+from aftercall.models import (
     Evolution,
     Promotion,
     PromotionChange,
@@ -35,6 +34,7 @@ from aftercall.wire import (
     SimilarFailure,
     VersionTrials,
 )
+from aftercall.promotions_file import PROMOTIONS_FILE, read_promotions, write_promotions
 from tests.sdk.scripted_chat_server import (
     Answer,
     ScriptedChatServer,

@@ -29,7 +29,7 @@ from aftercall.executors import (
 )
 from aftercall.executors.arguments import Places, fill
 from aftercall.json_values import JsonValue
-from aftercall.wire import Tool
+from aftercall.models import Tool
 
 ECHO = "import json, sys\nprint(json.dumps(sys.argv[1:]))\n"
 

@@ -17,7 +17,7 @@ from aftercall.mcp_server.caller import Caller
 from aftercall.mcp_server.schemas import object_schema
 from aftercall.mcp_server.server import build_server
 from aftercall.mcp_server.tools import TOOLS
-from aftercall.wire import SuggestResponse
+from aftercall.models import SuggestResponse
 
 FAILED_CALL: dict[str, Any] = {
     "toolName": "rag_query",

@@ -28,10 +28,10 @@ from aftercall import (
     call_with_reflection,
     call_with_reflection_sync,
 )
+from aftercall.models import Referral
 from aftercall.outcomes import log_line, referral_details, referral_of, typed_error
 from aftercall.reflection.result_reader import read_exception
 from aftercall.toolbox.rules import Candidate, ResilientRules, severity_of
-from aftercall.wire import Referral
 from tests.retrieval.cases import an_execution
 from tests.sdk.scripted_advice import AsyncScripted, Records, SyncScripted, answer
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
+from aftercall.models import Promotion
 from aftercall.promotions_file import (
     MAX_PROMOTIONS_CHARS,
     PromotionsFileError,
@@ -21,7 +22,6 @@ from aftercall.promotions_file import (
     update_promotions,
     write_promotions,
 )
-from aftercall.wire import Promotion
 
 SEED = """{
   "code_generator": {

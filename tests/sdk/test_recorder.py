@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from aftercall.client import Client
 from aftercall.client.endpoints import MAX_BODY_BYTES, encode
 from aftercall.errors import ConfigurationError
+from aftercall.models import Execution
 from aftercall.recording.delivery import Delivery, body_sized
 from aftercall.recording.recorder import Recorder, RecorderStats, state_folder
 from aftercall.recording.tally import LossReport, Tally
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution
 from tests.sdk import loopback
 from tests.sdk.loopback import Fault, Loopback
 
@@ -641,7 +641,7 @@ def test_a_client_that_was_given_stays_open(
 PRELUDE = """
 import json, os, sys, time, uuid
 from aftercall.recording.recorder import Recorder
-from aftercall.wire import Execution
+from aftercall.models import Execution
 url, spool_dir = sys.argv[1:3]
 def new(agent="a"):
     return Execution.model_validate({

@@ -9,19 +9,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aftercall.json_values import check_json_object
-from aftercall.outcomes import (
-    Outcome,
-    normalised_details,
-    referral_details,
-    referral_of,
-)
-from aftercall.wire import (
+from aftercall.models import (
     MAX_AXES,
     MAX_AXIS_CHARS,
     MAX_SPLIT,
     MAX_WORDS_CHARS,
     ExecutionError,
     Referral,
+)
+from aftercall.outcomes import (
+    Outcome,
+    normalised_details,
+    referral_details,
+    referral_of,
 )
 
 FIELDS = ["boundary_axes", "observed_task_shape", "suggested_split", "evidence"]

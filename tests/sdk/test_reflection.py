@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from aftercall.bounded import bounded_json
 from aftercall.errors import ConfigurationError, ServiceUnreachableError
 from aftercall.json_values import JsonObject, check_json_value
+from aftercall.models import Change, Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.outcomes import Outcome
 from aftercall.reflection import (
     ReflectedResult,
@@ -23,7 +24,6 @@ from aftercall.reflection import (
 from aftercall.reflection.advice import describe_suggestion
 from aftercall.reflection.failure_rates import FailureRates
 from aftercall.reflection.retry_rules import Failure, RetryRules
-from aftercall.wire import Change, Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     PickyTool,

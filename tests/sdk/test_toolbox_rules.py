@@ -15,6 +15,7 @@ from aftercall.executors.failures import (
     timed_out,
     tool_error,
 )
+from aftercall.models import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
 from aftercall.toolbox.local_tools import as_tool, rank_by_words
 from aftercall.toolbox.promoted import bare_tool, entry_for, in_place_of, original_id
 from aftercall.toolbox.rules import (
@@ -24,7 +25,6 @@ from aftercall.toolbox.rules import (
     outcome_of,
     severity_of,
 )
-from aftercall.wire import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
 
 READS = ToolAnnotations(read_only_hint=True)
 NONE = ToolAnnotations()

@@ -364,7 +364,7 @@ def test_names_are_bounded_and_clean(spans: Spans) -> None:
 def test_first_attempts_are_forgotten_in_time(spans: Spans) -> None:
     """Of failures that nothing follows, no more than a bounded number is remembered."""
     observer = TracingObserver(spans.provider)
-    from aftercall.wire import ExecutionError
+    from aftercall.models import ExecutionError
 
     for number in range(1_100):
         planned = PlannedAttempt(

@@ -10,7 +10,7 @@ import pytest
 
 from aftercall import Client, Execution, Outcome, Recorder, call_with_reflection_sync
 from aftercall.contracts import Deliverable, checked
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService, eventually, hashing_settings, running
 

@@ -366,7 +366,7 @@ def test_nothing_crosses_workspaces(fitness: Fitness) -> None:
     from dataclasses import replace
     from datetime import UTC, datetime
 
-    from aftercall.wire import Tool
+    from aftercall.models import Tool
 
     store = fitness.service.services.store
     name = fresh("secretive")

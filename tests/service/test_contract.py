@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from aftercall.json_values import content_hash
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from mongo.records import StoredTool
 from tests.service.running_service import (
     RunningService,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from aftercall.wire import Execution, SuggestRequest, WireModel
+from aftercall.models import Execution, SuggestRequest, WireModel
 from service.http.explain import explain, faults_of
 from service.http.problems import MAX_MESSAGE, safe_message
 from tests.service.running_service import execution, failure

@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from aftercall.wire import OutcomeReport
+from aftercall.models import OutcomeReport
 from mongo.errors import StoreReadOnlyError, StoreUnavailableError
 from mongo.protocol import LogStore
 from retrieval.index.current import CurrentIndex

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import FailurePatternList
+from aftercall.models import FailurePatternList
 from mongo.records import PatternRow
 from retrieval.patterns.record import Pattern, encoded
 from service.http import nightly_examples as examples

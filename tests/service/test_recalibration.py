@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from aftercall.wire import SuggestRequest
+from aftercall.models import SuggestRequest
 from ingest import fitting_process
 from ingest.fitting_process import FittingError, FittingProcess
 from ingest.recalibration import recalibrate

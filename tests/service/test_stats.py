@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from aftercall.wire import (
+from aftercall.models import (
     AgentStatistics,
     CallUsage,
     ConfidenceStatistics,

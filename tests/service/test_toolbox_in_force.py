@@ -9,8 +9,8 @@ import pytest
 
 from aftercall import AsyncClient, AsyncToolbox, CommandExecutor, PythonExecutor, ToolSpec
 from aftercall.evolution import EvolutionTask, EvolvedCode
+from aftercall.models import Promotion
 from aftercall.promotions_file import read_promotions, write_promotions
-from aftercall.wire import Promotion
 from service.server import bind
 from tests.service.running_service import RunningService
 

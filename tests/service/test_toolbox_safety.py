@@ -25,7 +25,7 @@ from aftercall import (
 )
 from aftercall.errors import ConfigurationError
 from aftercall.evolution import EvolutionTask, EvolvedCode
-from aftercall.wire import ToolAnnotations
+from aftercall.models import ToolAnnotations
 from tests.service.running_service import RunningService, eventually
 
 READS = ToolAnnotations(read_only_hint=True)

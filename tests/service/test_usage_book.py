@@ -12,7 +12,7 @@ import pytest
 import service.statistics.book
 import service.statistics.long_tail
 import service.statistics.tail
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.nightly.statistics import SETTLE, count_usage
 from ingest.nightly.usage_base import watermark_fact
 from mongo.errors import StoreUnavailableError

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from aftercall.bounded import bounded_text
 from aftercall.json_values import JsonValue, clean_text, make_json_value
-from aftercall.wire import Execution, ExecutionError
+from aftercall.models import Execution, ExecutionError
 from ingest.formats.otlp import keys
 from ingest.formats.otlp.call import ToolCall
 from ingest.formats.otlp.family import Family

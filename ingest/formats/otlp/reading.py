@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 
 from aftercall.bounded import bounded_text
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.formats.otlp import from_json, from_protobuf, genai, keys, mcp, openinference
 from ingest.formats.otlp.building import execution_of
 from ingest.formats.otlp.call import ToolCall

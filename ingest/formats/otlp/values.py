@@ -12,7 +12,7 @@ from ingest.formats.otlp.python_text import json_of_python
 from ingest.formats.otlp.span import Unusable
 
 MAX_NAME: Final = 256
-"""As on the wire (`aftercall.wire.base.Name`)."""
+"""As on the wire (`aftercall.models.base.Name`)."""
 
 UNNAMED: Final = "input"
 """The parameter that a tool's one unnamed argument is recorded under, as LangChain calls it."""

@@ -11,9 +11,8 @@ from typing import TypeAlias, cast
 from aftercall.adapters.asking_threads import AskingThreads
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import make_json_value
+from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.reflection import AsyncSuggester, Suggester
-from aftercall.wire.execution import Execution, ExecutionError
-from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
 
 AnySuggester: TypeAlias = Suggester | AsyncSuggester
 """A `Client` or an `AsyncClient`."""

@@ -40,6 +40,7 @@ from aftercall.adapters.fastmcp_results import (
 from aftercall.adapters.running import code_of, has_run
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
 from aftercall.json_values import JsonObject
+from aftercall.models.calls import Execution, SuggestResponse, ToolAnnotations
 from aftercall.reflection import (
     AsyncSuggester,
     CallObserver,
@@ -49,8 +50,6 @@ from aftercall.reflection import (
     call_with_reflection,
 )
 from aftercall.reflection.failure_rates import FailureRates
-from aftercall.wire.execution import Execution
-from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
 
 _READER = ToolResultReader()
 

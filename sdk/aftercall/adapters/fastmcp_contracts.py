@@ -9,7 +9,7 @@ from mcp_types import ContentBlock, TextContent
 from aftercall.adapters.fastmcp_results import META_KEY
 from aftercall.contracts import Deliverable, canonical
 from aftercall.json_values import JsonObject
-from aftercall.wire.execution import ExecutionError
+from aftercall.models.calls import ExecutionError
 
 _MAX_JSON_CHARS = 10_000_000
 """Longer text is not read as JSON: a result of that size is a document."""

@@ -12,6 +12,8 @@ from mcp_types import ContentBlock, TextContent
 
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonObject, JsonValue
+from aftercall.models.base import WireModel
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import (
     STATUS_KEY,
     Outcome,
@@ -22,8 +24,6 @@ from aftercall.outcomes import (
 )
 from aftercall.reflection.reflected_result import ReflectedResult
 from aftercall.reflection.result_reader import read_exception
-from aftercall.wire.base import WireModel
-from aftercall.wire.execution import ExecutionError
 
 META_KEY = "aftercall"
 """Under this key of a result's `_meta` stands what Aftercall did."""

@@ -26,6 +26,7 @@ from aftercall.adapters.functions_arguments import CallSignature
 from aftercall.adapters.running import Running, code_of
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject
+from aftercall.models.calls import Execution, SuggestResponse, ToolAnnotations
 from aftercall.reflection import (
     CallObserver,
     ExecutionSink,
@@ -37,8 +38,6 @@ from aftercall.reflection import (
     call_with_reflection_sync,
 )
 from aftercall.reflection.result_reader import OutcomeReader
-from aftercall.wire.execution import Execution
-from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
 
 _logger = logging.getLogger(__name__)
 

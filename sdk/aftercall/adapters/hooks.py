@@ -30,6 +30,7 @@ from aftercall.adapters.hooks_table import (
 )
 from aftercall.bounded import bounded_text
 from aftercall.json_values import clean_text
+from aftercall.models.calls import Execution, ExecutionError, ToolAnnotations
 from aftercall.outcomes import ToolFailedError
 from aftercall.reflection import (
     CallObserver,
@@ -42,8 +43,6 @@ from aftercall.reflection import (
 from aftercall.reflection.asking import ask, ask_sync
 from aftercall.reflection.observing import CallFacts
 from aftercall.reflection.reflected_call import ReflectedCall
-from aftercall.wire.execution import Execution, ExecutionError
-from aftercall.wire.suggestion import ToolAnnotations
 
 __all__ = ["CallHooks", "HookStats"]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonValue
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import error_in_result, status_in_result
 from aftercall.reflection.result_reader import OutcomeReader
-from aftercall.wire.execution import ExecutionError
 
 _MAX_MESSAGE_CHARS = 8000
 

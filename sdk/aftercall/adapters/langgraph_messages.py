@@ -14,10 +14,10 @@ from aftercall.adapters import asking
 from aftercall.adapters.langgraph_requests import arguments_of, refusal_of
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonObject, JsonValue
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome, error_in_result
 from aftercall.reflection import ReflectedResult
 from aftercall.reflection.result_reader import read_exception
-from aftercall.wire.execution import ExecutionError
 
 META_KEY = "aftercall"
 """Under this key of a message's `response_metadata` stands what Aftercall did."""

@@ -45,9 +45,8 @@ from aftercall.adapters.openai_agents_tools import (
     json_arguments,
     reflecting_tool,
 )
+from aftercall.models.calls import ExecutionError, ToolAnnotations
 from aftercall.reflection import CallObserver, ExecutionSink, FailureRates, ReflectionPolicy
-from aftercall.wire.execution import ExecutionError
-from aftercall.wire.suggestion import ToolAnnotations
 
 _logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from agents.tool import (
 from agents.tool_context import ToolContext
 
 from aftercall.adapters.hooks_results import HookResultReader
-from aftercall.wire.execution import ExecutionError
+from aftercall.models.calls import ExecutionError
 
 _REFUSED = "Invalid JSON input for tool "
 """The SDK begins so where it refuses arguments, before it calls the function."""

@@ -11,7 +11,7 @@ from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 
 if TYPE_CHECKING:  # `aftercall --help` loads this module
     from aftercall.client import Client
-    from aftercall.wire import Promotion, PromotionHistory
+    from aftercall.models import Promotion, PromotionHistory
 
 
 class PromotionsCommand:

@@ -9,7 +9,7 @@ from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 
 if TYPE_CHECKING:  # `aftercall --help` loads this module
     from aftercall.client import Client
-    from aftercall.wire import Recommendation, RecommendationState
+    from aftercall.models import Recommendation, RecommendationState
 
 _MOST_REASON = 2_000
 """Characters (contract)."""
@@ -67,7 +67,7 @@ class RecommendationsCommand:
 
 
 def _list(client: "Client", args: argparse.Namespace) -> int:
-    from aftercall.wire import RecommendationList  # noqa: PLC0415  # as above
+    from aftercall.models import RecommendationList  # noqa: PLC0415  # as above
 
     found = client.recommendations(state=args.state, tool_id=args.tool)
     if args.json:

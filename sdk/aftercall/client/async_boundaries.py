@@ -5,8 +5,7 @@ from typing import TypeVar
 
 from aftercall.client import boundary_endpoints as endpoints
 from aftercall.client.requests import Request
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     Boundaries,
     KnownCorrection,
     Recommendation,
@@ -16,6 +15,7 @@ from aftercall.wire import (
     ReferralKind,
     ToolHealth,
 )
+from aftercall.redaction import Redactor
 
 T = TypeVar("T")
 

@@ -6,8 +6,7 @@ from uuid import uuid4
 
 from aftercall.client import fitness_endpoints as endpoints
 from aftercall.client.requests import Request
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     BestTool,
     Evolution,
     EvolutionRequest,
@@ -23,6 +22,7 @@ from aftercall.wire import (
     Severity,
     SimilarFailure,
 )
+from aftercall.redaction import Redactor
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from aftercall.client import statistics_endpoints as endpoints
 from aftercall.client.requests import Request
-from aftercall.wire import (
+from aftercall.models import (
     AgentStatistics,
     ConfidenceStatistics,
     Latency,

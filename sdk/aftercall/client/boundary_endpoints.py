@@ -6,8 +6,7 @@ from uuid import uuid4
 
 from aftercall.client.requests import Request, body, query, reads, segment
 from aftercall.errors import ProtocolError
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     Boundaries,
     Correction,
     CorrectionList,
@@ -21,6 +20,7 @@ from aftercall.wire import (
     ReferralKind,
     ToolHealth,
 )
+from aftercall.redaction import Redactor
 
 AskedState: TypeAlias = RecommendationState | Literal["all"]
 """Which recommendations are asked for by their state."""

@@ -16,8 +16,7 @@ from aftercall.client.requests import (
     segment,
 )
 from aftercall.errors import ProtocolError
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     Execution,
     FailedCall,
     Outcome,
@@ -33,6 +32,7 @@ from aftercall.wire import (
     ToolList,
     ToolSpec,
 )
+from aftercall.redaction import Redactor
 
 __all__ = [
     "MAX_BODY_BYTES",

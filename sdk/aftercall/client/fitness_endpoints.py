@@ -4,13 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from aftercall.client.requests import Request, body, query, reads, reads_nothing, segment
 from aftercall.errors import ProtocolError
-from aftercall.promotions_format import (
-    PromotionsFileError,
-    parse_promotions,
-    render_promotions,
-)
-from aftercall.redaction import Redactor
-from aftercall.wire import (
+from aftercall.models import (
     BestTool,
     Evolution,
     EvolutionList,
@@ -29,6 +23,12 @@ from aftercall.wire import (
     SimilarFailure,
     ToolFailures,
 )
+from aftercall.promotions_format import (
+    PromotionsFileError,
+    parse_promotions,
+    render_promotions,
+)
+from aftercall.redaction import Redactor
 
 
 def namespaces() -> Request[list[Namespace]]:

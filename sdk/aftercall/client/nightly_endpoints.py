@@ -1,7 +1,7 @@
 """The endpoints for what the nightly run makes, as data."""
 
 from aftercall.client.requests import Request, query, reads
-from aftercall.wire import ErrorCategory, FailurePattern, FailurePatternList
+from aftercall.models import ErrorCategory, FailurePattern, FailurePatternList
 
 
 def patterns(

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from pydantic import ValidationError
 
 from aftercall.errors import ProtocolError, QuestionTooLongError
-from aftercall.wire import WireModel
+from aftercall.models import WireModel
 
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=WireModel)

@@ -1,7 +1,7 @@
 """The endpoints for statistics as data."""
 
 from aftercall.client.requests import Request, query, reads, segment
-from aftercall.wire import (
+from aftercall.models import (
     AgentStatistics,
     ConfidenceStatistics,
     Latency,

@@ -30,8 +30,7 @@ from aftercall.client.transport import (
 )
 from aftercall.errors import AftercallError
 from aftercall.json_values import JsonObject
-from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.wire import (
+from aftercall.models import (
     Execution,
     FailedCall,
     Outcome,
@@ -44,6 +43,7 @@ from aftercall.wire import (
     ToolAnnotations,
     ToolSpec,
 )
+from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 T = TypeVar("T")
 

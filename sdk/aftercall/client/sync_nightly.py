@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from aftercall.client import nightly_endpoints as endpoints
 from aftercall.client.requests import Request
-from aftercall.wire import ErrorCategory, FailurePattern
+from aftercall.models import ErrorCategory, FailurePattern
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from aftercall.errors import (
     ServiceUnreachableError,
     error_for_status,
 )
-from aftercall.wire import ErrorBody, ErrorResponse
+from aftercall.models import ErrorBody, ErrorResponse
 
 T = TypeVar("T")
 

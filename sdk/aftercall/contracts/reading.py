@@ -7,9 +7,9 @@ from aftercall.contracts.deliverables import Deliverable
 from aftercall.contracts.enforcing import held_against
 from aftercall.contracts.violations import violation_error
 from aftercall.json_values import JsonValue
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome
 from aftercall.reflection.result_reader import ResultReader, StatusReader
-from aftercall.wire.execution import ExecutionError
 
 ResultT = TypeVar("ResultT")
 

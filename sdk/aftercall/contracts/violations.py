@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from aftercall.executors.failures import ToolFailedError, tool_error
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire.execution import ExecutionError
+from aftercall.models.calls import ExecutionError
 
 MAX_VIOLATIONS = 20
 """Told of one result; of more, the first."""

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from aftercall.errors import ConfigurationError
 from aftercall.events.calls import PlannedCall, ToolCalls, request_name
 from aftercall.events.sink import CallSink, EventSink
+from aftercall.models.calls import ExecutionError
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.reflection.observing import CallFacts, PlannedAttempt
-from aftercall.wire.execution import ExecutionError
 
 
 class EventObserver:

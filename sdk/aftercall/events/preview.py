@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from aftercall.bounded import bounded_text
 from aftercall.events.model import MAX_MESSAGE_CHARS
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, clean_text, make_json_value
+from aftercall.models.calls import ExecutionError, FailedCall
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.wire.execution import ExecutionError, FailedCall
 
 PREVIEW_CHARS = 200
 """Characters of the canonical JSON that the hash is made of (seed 001)."""

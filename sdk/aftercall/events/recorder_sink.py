@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from aftercall.bounded import bounded_json
 from aftercall.events.sink import FinishedCall
 from aftercall.json_values import clean_text
+from aftercall.models.calls import Execution, ExecutionError
 from aftercall.reflection.calling import ExecutionSink
-from aftercall.wire.execution import Execution, ExecutionError
 
 _LOGGER = logging.getLogger("aftercall")
 

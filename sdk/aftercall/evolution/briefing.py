@@ -8,8 +8,8 @@ from aftercall.evolution.hidden_values import HiddenValues
 from aftercall.evolution.present import EvolvingTool, Present
 from aftercall.evolution.tasks import EvolutionTask, PastEvolution, PastFailure
 from aftercall.json_values import JsonObject, clean_text
+from aftercall.models import ToolSpec
 from aftercall.redaction import Redactor
-from aftercall.wire import ToolSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

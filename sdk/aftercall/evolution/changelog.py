@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from aftercall.errors import ConfigurationError
-from aftercall.wire.base import Name, Text, Timestamp, WireModel
+from aftercall.models.base import Name, Text, Timestamp, WireModel
 
 if sys.platform != "win32":
     import fcntl

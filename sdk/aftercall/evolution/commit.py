@@ -16,9 +16,9 @@ from aftercall.errors import ConfigurationError
 from aftercall.evolution.changelog import CHANGELOG_FILE, ChangelogEntry, append_entries
 from aftercall.evolution.versioned_files import create_beside, versions_beside
 from aftercall.local_files import MissingFileError, UnsafePathError, resolve_file
+from aftercall.models import Promotion
 from aftercall.promotions_file import read_promotions, update_promotions
 from aftercall.versions import VersionNumber, parse_version, same_version
-from aftercall.wire import Promotion
 
 _MAX_NUMBER = 999_999_999
 """Largest number in a version, as `aftercall.versions` reads it."""

@@ -21,10 +21,10 @@ from aftercall.evolution.results import EvolutionResult
 from aftercall.evolution.rounds import Rounds, ask
 from aftercall.evolution.tasks import Evolver, PastFailure
 from aftercall.json_values import clean_text
+from aftercall.models import MAX_SCENARIO, Promotion
+from aftercall.models.base import Name
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.versions import parse_version
-from aftercall.wire import MAX_SCENARIO, Promotion
-from aftercall.wire.base import Name
 
 T = TypeVar("T")
 

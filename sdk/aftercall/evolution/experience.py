@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.evolution.prompt import MAX_FAILURES, MAX_PAST_EVOLUTIONS
 from aftercall.evolution.tasks import PastEvolution, PastFailure
+from aftercall.models import Evolution, Promotion, PromotionHistory, PromotionStatus, SimilarFailure
 from aftercall.versions import VersionNumber, parse_version
-from aftercall.wire import Evolution, Promotion, PromotionHistory, PromotionStatus, SimilarFailure
 
 T = TypeVar("T")
 

@@ -14,9 +14,9 @@ from aftercall.evolution.versioned_files import (
 )
 from aftercall.json_values import JsonObject
 from aftercall.local_files import MissingFileError, UnsafePathError, resolve_file
+from aftercall.models import Promotion
 from aftercall.promotions_file import read_promotions
 from aftercall.versions import parse_version
-from aftercall.wire import Promotion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

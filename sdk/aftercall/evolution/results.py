@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from aftercall.wire.base import Name, Text, WireModel
-from aftercall.wire.fitness import Promotion
+from aftercall.models.base import Name, Text, WireModel
+from aftercall.models.tools import Promotion
 
 EvolutionStatus = Literal["evolved", "rejected", "failed"]
 """`evolved`: a new version is in force. `rejected`: there were answers, and none was accepted.

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from aftercall.errors import AftercallError
 from aftercall.json_values import JsonObject
-from aftercall.wire import Severity
+from aftercall.models import Severity
 
 
 class EvolverError(AftercallError):

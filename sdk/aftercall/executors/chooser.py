@@ -11,7 +11,7 @@ from aftercall.executors.protocol import (
     titled,
 )
 from aftercall.json_values import JsonValue
-from aftercall.wire.tool import Tool
+from aftercall.models.tools import Tool
 
 
 class Executors:

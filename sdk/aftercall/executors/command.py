@@ -49,9 +49,9 @@ from aftercall.executors.protocol import (
 from aftercall.executors.threads import in_thread
 from aftercall.json_values import JsonObject, JsonValue, clean_text
 from aftercall.local_files import MissingFileError, UnsafePathError, resolve_file
+from aftercall.models.calls import ExecutionError
+from aftercall.models.tools import Tool
 from aftercall.outcomes import typed_error_in_text
-from aftercall.wire.execution import ExecutionError
-from aftercall.wire.tool import Tool
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """Of standard output; a tool that writes more fails, for a part of a result is none."""

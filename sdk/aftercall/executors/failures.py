@@ -6,8 +6,8 @@ ToolFailedError            the tool failed; `ran` is False when it was rejected 
 """
 
 from aftercall.json_values import JsonObject, clean_text, make_json_value
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import ToolFailedError
-from aftercall.wire.execution import ExecutionError
 
 __all__ = [
     "MAX_MESSAGE_CHARS",

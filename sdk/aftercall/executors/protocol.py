@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from aftercall.json_values import JsonObject, JsonValue, make_json_value
+from aftercall.models.tools import Tool
 from aftercall.outcomes import Outcome
-from aftercall.wire.tool import Tool
 
 DEFAULT_TIMEOUT_S = 60.0
 """Seconds that a tool may take when nobody says otherwise."""

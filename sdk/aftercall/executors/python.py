@@ -23,9 +23,9 @@ from aftercall.executors.protocol import (
 )
 from aftercall.executors.threads import in_thread
 from aftercall.json_values import JsonValue
+from aftercall.models.tools import Tool
 from aftercall.reflection.result_reader import read_exception
 from aftercall.versions import same_version
-from aftercall.wire.tool import Tool
 
 ToolFunction = Callable[..., Any]
 """Returns its result, or an awaitable of it."""

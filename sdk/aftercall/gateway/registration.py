@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from aftercall.bounded import bounded_text
 from aftercall.errors import AftercallError, ApiError, RateLimitedError, ServiceFailedError
 from aftercall.json_values import make_json_value
-from aftercall.wire.suggestion import ToolAnnotations
-from aftercall.wire.tool import Tool, ToolSpec
+from aftercall.models.calls import ToolAnnotations
+from aftercall.models.tools import Tool, ToolSpec
 
 CHECK_EVERY_S = 30.0
 """How often the service is looked at, so that its return is noticed."""

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from aftercall.wire import ExecutionError, Outcome, ToolAnnotations
-from aftercall.wire.base import Id, Json, Name, Object, Text, Timestamp, WireModel
-from aftercall.wire.fitness import Scenario
+from aftercall.models import ExecutionError, Outcome, ToolAnnotations
+from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
+from aftercall.models.tools import Scenario
 
 MAX_TOOLS = 100
 """Tools that are asked for by name at once: as many as the service takes in one question."""

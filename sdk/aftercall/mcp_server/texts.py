@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from aftercall.bounded import bounded_text
 from aftercall.json_values import JsonValue
 from aftercall.mcp_server.arguments import Recorded
-from aftercall.wire import (
+from aftercall.models import (
     BestTool,
     Change,
     Count,

@@ -22,7 +22,7 @@ from aftercall.mcp_server.arguments import (
 )
 from aftercall.mcp_server.caller import Caller
 from aftercall.mcp_server.faults import RefusedError
-from aftercall.wire import (
+from aftercall.models import (
     BestTool,
     Execution,
     FailedCall,
@@ -30,7 +30,7 @@ from aftercall.wire import (
     SuggestResponse,
     ToolHealth,
 )
-from aftercall.wire.base import WireModel
+from aftercall.models.base import WireModel
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from aftercall.errors import AftercallError
-from aftercall.wire.execution import ExecutionError
+from aftercall.models.calls import ExecutionError
 
 
 class ToolFailedError(AftercallError):

@@ -3,11 +3,11 @@
 import json
 
 from aftercall.bounded import bounded_text
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes.outcome import Outcome
 from aftercall.outcomes.referrals import referral_of
 from aftercall.outcomes.words import one_line
 from aftercall.redaction import DEFAULT_REDACTOR
-from aftercall.wire.execution import ExecutionError
 
 MAX_LINE_CHARS = 500
 _MAX_MESSAGE_CHARS = 200

@@ -6,9 +6,9 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar, overload
 
 from aftercall.bounded import bounded_text
 from aftercall.json_values import JsonObject, clean_text, make_json_value
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes.failed import ToolFailedError
 from aftercall.outcomes.typed_errors import make_error, typed_error, words_of
-from aftercall.wire.execution import ExecutionError
 
 ValueT = TypeVar("ValueT")
 OtherT = TypeVar("OtherT")

@@ -12,9 +12,8 @@ from typing import cast, get_args
 
 from aftercall.bounded import bounded_json
 from aftercall.json_values import JsonObject
-from aftercall.outcomes.words import distinct, text_in, texts_in
-from aftercall.wire.execution import ExecutionError
-from aftercall.wire.referral import (
+from aftercall.models.calls import ExecutionError
+from aftercall.models.health import (
     MAX_AXES,
     MAX_AXIS_CHARS,
     MAX_SPLIT,
@@ -22,6 +21,7 @@ from aftercall.wire.referral import (
     Referral,
     ReferralKind,
 )
+from aftercall.outcomes.words import distinct, text_in, texts_in
 
 REFERRALS: frozenset[ReferralKind] = frozenset(get_args(ReferralKind))
 """Types of an error that refer the caller elsewhere rather than tell of a fault."""

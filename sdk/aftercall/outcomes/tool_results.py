@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes.outcome import Outcome
 from aftercall.outcomes.typed_errors import typed_error, typed_error_in_text
-from aftercall.wire.execution import ExecutionError
 
 STATUS_KEY = "aftercall/status"
 """Under this key of a result's `_meta` stands the tool's own word for its success."""

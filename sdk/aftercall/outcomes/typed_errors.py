@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonObject, clean_text
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes.referrals import MAX_DETAILS_CHARS, REFERRALS, normalised_details
-from aftercall.wire.execution import ExecutionError
 
 CONTRACT_VIOLATION = "contract_violation"
 

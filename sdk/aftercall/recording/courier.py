@@ -7,11 +7,11 @@ from collections import deque
 from dataclasses import dataclass
 
 from aftercall.client.endpoints import MAX_BODY_BYTES, encode
+from aftercall.models import Execution
 from aftercall.recording.delivery import Delivered, Delivery
 from aftercall.recording.spool import Spool
 from aftercall.recording.tally import LossReport
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution
 
 _LOGGER = logging.getLogger("aftercall")
 

@@ -19,12 +19,12 @@ from typing import Final, Literal, Self, TypeAlias
 from aftercall.client import Client
 from aftercall.client.transport import BASE_URL, checked_base_url
 from aftercall.errors import ConfigurationError
+from aftercall.models import MAX_BATCH, Execution
 from aftercall.recording.courier import Courier
 from aftercall.recording.delivery import Delivery
 from aftercall.recording.spool import Spool
 from aftercall.recording.tally import LossReport, Tally
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.wire import MAX_BATCH, Execution
 
 _LOGGER = logging.getLogger("aftercall")
 

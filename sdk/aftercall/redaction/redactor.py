@@ -13,6 +13,8 @@ from functools import partial
 from typing import TypeVar
 
 from aftercall.json_values import JsonObject, JsonValue, content_hash
+from aftercall.models.calls import Call, ExecutionError
+from aftercall.models.tools import ToolSpec
 from aftercall.redaction.secret_forms import (
     MASKED,
     is_secret_name,
@@ -21,8 +23,6 @@ from aftercall.redaction.secret_forms import (
     snake_case,
 )
 from aftercall.redaction.tool_schema import mask_schema
-from aftercall.wire.execution import Call, ExecutionError
-from aftercall.wire.tool import ToolSpec
 
 CallT = TypeVar("CallT", bound=Call)
 ToolT = TypeVar("ToolT", bound=ToolSpec)

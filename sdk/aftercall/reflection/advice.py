@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonValue
-from aftercall.wire.suggestion import Change, Suggestion
+from aftercall.models.calls import Change, Suggestion
 
 MAX_ADVICE_CHARS = 2000
 """Of the whole text: room for three suggestions, small beside a tool's own error."""

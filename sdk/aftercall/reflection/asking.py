@@ -7,9 +7,8 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+from aftercall.models.calls import Execution, SuggestResponse, ToolAnnotations
 from aftercall.reflection.retry_rules import ReflectionPolicy
-from aftercall.wire.execution import Execution
-from aftercall.wire.suggestion import SuggestResponse, ToolAnnotations
 
 
 class AsyncSuggester(Protocol):

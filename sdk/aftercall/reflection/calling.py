@@ -20,6 +20,7 @@ from copy import deepcopy
 from typing import TypeVar
 
 from aftercall.json_values import JsonObject
+from aftercall.models.calls import ToolAnnotations
 from aftercall.reflection.asking import AsyncSuggester, Suggester, ask, ask_sync
 from aftercall.reflection.failure_rates import FailureRates
 from aftercall.reflection.observing import CallFacts, CallObserver
@@ -27,7 +28,6 @@ from aftercall.reflection.reflected_call import ExecutionSink, ReflectedCall
 from aftercall.reflection.reflected_result import Attempt, ReflectedResult
 from aftercall.reflection.result_reader import ResultReader, ThreadedReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
-from aftercall.wire.suggestion import ToolAnnotations
 
 __all__ = [
     "AsyncSuggester",

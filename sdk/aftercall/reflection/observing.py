@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import Protocol, runtime_checkable
 
 from aftercall.json_values import JsonObject
-from aftercall.wire.execution import ExecutionError
-from aftercall.wire.suggestion import Suggestion
+from aftercall.models.calls import ExecutionError, Suggestion
 
 _logger = logging.getLogger(__name__)
 

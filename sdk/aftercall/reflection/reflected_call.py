@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from aftercall.bounded import bounded_text
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
+from aftercall.models.calls import Execution, ExecutionError, SuggestResponse
 from aftercall.outcomes import Outcome, is_referral, log_line
 from aftercall.reflection.failure_rates import FailureRates
 from aftercall.reflection.observing import (
@@ -29,8 +30,6 @@ from aftercall.reflection.observing import (
 from aftercall.reflection.reflected_result import Attempt, ReflectedResult
 from aftercall.reflection.result_reader import OutcomeReader, ResultReader, StatusReader
 from aftercall.reflection.retry_rules import Failure, ReflectionPolicy, Retry, RetryRules
-from aftercall.wire.execution import Execution, ExecutionError
-from aftercall.wire.suggestion import SuggestResponse
 
 ResultT = TypeVar("ResultT")
 

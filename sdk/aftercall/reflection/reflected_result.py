@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
 from aftercall.json_values import JsonObject
+from aftercall.models.calls import Change, ExecutionError, Outcome, Suggestion
 from aftercall.reflection.advice import describe_suggestions
-from aftercall.wire.execution import ExecutionError, Outcome
-from aftercall.wire.suggestion import Change, Suggestion
 
 ResultT = TypeVar("ResultT")
 

@@ -5,8 +5,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonValue
+from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome
-from aftercall.wire.execution import ExecutionError
 
 ReadT_contra = TypeVar("ReadT_contra", contravariant=True)
 

@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from aftercall.errors import ConfigurationError
 from aftercall.json_patch import JsonPatchError, Operation, apply, same_json, value_at
 from aftercall.json_values import JsonObject, JsonValue
+from aftercall.models.calls import Change, ExecutionError, Suggestion, SuggestResponse
 from aftercall.outcomes import is_referral
 from aftercall.redaction import is_redacted
-from aftercall.wire.execution import ExecutionError
-from aftercall.wire.suggestion import Change, Suggestion, SuggestResponse
 
 MOST_ATTEMPTS = 3
 """Seed 004: "Limit to 3 retry attempts per tool call"; the first call is one of them."""

@@ -24,6 +24,14 @@ from aftercall.evolution import (
 )
 from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, Executor
 from aftercall.json_values import JsonValue
+from aftercall.models import (
+    BestTool,
+    MarkedFailure,
+    RankedTool,
+    Severity,
+    Tool,
+    ToolSpec,
+)
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.toolbox.calls import Runner
 from aftercall.toolbox.evolving import evolve_here
@@ -32,14 +40,6 @@ from aftercall.toolbox.resilient import Question, call_resiliently
 from aftercall.toolbox.resolver import Resolver
 from aftercall.toolbox.results import CallResult, ResilientResult
 from aftercall.toolbox.service_link import ServiceLink
-from aftercall.wire import (
-    BestTool,
-    MarkedFailure,
-    RankedTool,
-    Severity,
-    Tool,
-    ToolSpec,
-)
 
 
 class AsyncToolbox:

@@ -13,10 +13,10 @@ from aftercall.bounded import bounded_json, bounded_text
 from aftercall.executors.failures import ToolFailedError, ToolRefusedError
 from aftercall.executors.protocol import Executor, ExecutorResult
 from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
+from aftercall.models import Execution, Tool
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.reflection.result_reader import read_exception
 from aftercall.toolbox.results import CallResult
-from aftercall.wire import Execution, Tool
 
 _LOGGER = logging.getLogger("aftercall")
 

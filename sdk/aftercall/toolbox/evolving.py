@@ -13,10 +13,7 @@ from aftercall.evolution import (
     evolve,
 )
 from aftercall.executors.protocol import Scripted, titled
-from aftercall.toolbox.parts import Parts
-from aftercall.toolbox.promoted import entry_for
-from aftercall.toolbox.service_link import ServiceLink
-from aftercall.wire import (
+from aftercall.models import (
     Evolution,
     Promotion,
     PromotionHistory,
@@ -24,6 +21,9 @@ from aftercall.wire import (
     SimilarFailure,
     Tool,
 )
+from aftercall.toolbox.parts import Parts
+from aftercall.toolbox.promoted import entry_for
+from aftercall.toolbox.service_link import ServiceLink
 
 FIRST_VERSION = "1.0.0"
 """Of a tool that was registered without one (seed 002)."""

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aftercall.json_values import content_hash
+from aftercall.models import Promotion, Tool, ToolSpec
 from aftercall.promotions_file import read_promotions
-from aftercall.wire import Promotion, Tool, ToolSpec
 
 _MAX_SEEN = 1_000
 """Tools of the service that are remembered; names come from agents and must not grow forever."""

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from aftercall.errors import ConfigurationError
 from aftercall.executors.protocol import evolved_file_of
+from aftercall.models import Promotion, Tool
 from aftercall.promoted import promoted_tool
 from aftercall.versions import same_version
-from aftercall.wire import Promotion, Tool
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 

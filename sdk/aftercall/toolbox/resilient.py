@@ -12,6 +12,8 @@ from aftercall.errors import AftercallError
 from aftercall.evolution import EvolutionResult, PastFailure
 from aftercall.executors.failures import ToolFailedError
 from aftercall.json_values import JsonValue
+from aftercall.models import ExecutionError, FailedCall, Severity, Tool
+from aftercall.models.tools import Scenario
 from aftercall.toolbox.calls import parameters_of
 from aftercall.toolbox.local_tools import rank_by_words
 from aftercall.toolbox.parts import Parts
@@ -19,8 +21,6 @@ from aftercall.toolbox.promoted import original_id
 from aftercall.toolbox.results import Attempted, CallResult, ResilientResult
 from aftercall.toolbox.rules import Candidate, ResilientRules, outcome_of, severity_of
 from aftercall.toolbox.service_link import AWAY
-from aftercall.wire import ExecutionError, FailedCall, Severity, Tool
-from aftercall.wire.fitness import Scenario
 
 _LOGGER = logging.getLogger("aftercall")
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from aftercall.errors import NotFoundError, ServiceUnreachableError
 from aftercall.executors.protocol import evolved_file_of, implementation_of
+from aftercall.models import BestTool, FoundTools, Promotion, RankedTool, Tool
 from aftercall.toolbox.local_tools import LocalTools
 from aftercall.toolbox.promoted import bare_tool, entry_for, in_place_of, original_id
 from aftercall.toolbox.service_link import AWAY, ServiceLink
-from aftercall.wire import BestTool, FoundTools, Promotion, RankedTool, Tool
 
 
 class Resolver:

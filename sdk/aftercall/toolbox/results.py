@@ -5,7 +5,7 @@ from typing import Literal
 
 from aftercall.evolution import EvolutionResult
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import ExecutionError, Severity, Tool
+from aftercall.models import ExecutionError, Severity, Tool
 
 AttemptOutcome = Literal["success", "failed", "rejected", "refused"]
 """How an attempt ended.

@@ -29,10 +29,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aftercall.executors.failures import ToolFailedError, ToolRefusedError
+from aftercall.models import ExecutionError, Severity, Tool, ToolAnnotations
 from aftercall.outcomes import is_referral
 from aftercall.toolbox.results import AttemptOutcome, Skipped
 from aftercall.versions import same_version
-from aftercall.wire import ExecutionError, Severity, Tool, ToolAnnotations
 
 _PASSING = frozenset(
     {

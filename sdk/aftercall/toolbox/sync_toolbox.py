@@ -12,10 +12,10 @@ from aftercall.client import AsyncClient
 from aftercall.evolution import Checks, EvolutionResult, Evolver, PastFailure, checks_beside
 from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, Executor
 from aftercall.json_values import JsonValue
+from aftercall.models import BestTool, MarkedFailure, RankedTool, Severity, Tool, ToolSpec
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.toolbox.async_toolbox import AsyncToolbox
 from aftercall.toolbox.results import CallResult, ResilientResult
-from aftercall.wire import BestTool, MarkedFailure, RankedTool, Severity, Tool, ToolSpec
 
 T = TypeVar("T")
 

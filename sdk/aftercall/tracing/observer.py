@@ -20,8 +20,8 @@ from opentelemetry.trace import Span, SpanContext, SpanKind, StatusCode, Tracer,
 from opentelemetry.util.types import AttributeValue
 
 from aftercall.json_values import clean_text
+from aftercall.models.calls import ExecutionError
 from aftercall.reflection.observing import ObservedAttempt, PlannedAttempt
-from aftercall.wire.execution import ExecutionError
 
 _MAX_CHARS = 256
 """Of a name or an id, as the wire models have it."""

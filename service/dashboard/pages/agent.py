@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aftercall.wire import AgentStatistics, FailurePattern, ToolName
+from aftercall.models import AgentStatistics, FailurePattern, ToolName
 from service.dashboard.look import Look
 from service.dashboard.page import NothingHereError, Page
 from service.dashboard.parts.tool_links import tool_href

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aftercall.wire import Usage
+from aftercall.models import Usage
 from service.dashboard.look import Look
 from service.dashboard.page import Page
 from service.dashboard.parts.rate_bars import RateBars

@@ -4,7 +4,7 @@ from typing import Final
 
 from nicegui.element import Element
 
-from aftercall.wire import Boundaries, Recommendation, ToolBoundary, ToolName
+from aftercall.models import Boundaries, Recommendation, ToolBoundary, ToolName
 from service.dashboard.look import Look
 from service.dashboard.page import Page
 from service.dashboard.parts.boundary_graph import BoundaryGraph

@@ -2,7 +2,7 @@
 
 from typing import Final, get_args
 
-from aftercall.wire import ErrorCategory, PatternStatistics, Usage
+from aftercall.models import ErrorCategory, PatternStatistics, Usage
 from ingest.nightly.patterns import patterns_fact
 from service.dashboard.look import Look
 from service.dashboard.page import Page

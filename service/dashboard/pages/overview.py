@@ -1,6 +1,6 @@
 """Overview: how calls go, what asking about failures did, and what changed."""
 
-from aftercall.wire import PatternStatistics, ToolStatistics, ToolStatisticsList, UsageWindow
+from aftercall.models import PatternStatistics, ToolStatistics, ToolStatisticsList, UsageWindow
 from service.dashboard.changed import Change, calls_of, changes, success_rate
 from service.dashboard.look import Look
 from service.dashboard.page import Page

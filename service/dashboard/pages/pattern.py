@@ -2,7 +2,7 @@
 
 from nicegui.elements.mixins.text_element import TextElement
 
-from aftercall.wire import FailurePattern, PatternHistory
+from aftercall.models import FailurePattern, PatternHistory
 from service.dashboard.charts import BarChart
 from service.dashboard.look import Look
 from service.dashboard.page import NothingHereError, Page

@@ -1,6 +1,6 @@
 """*Suggestions*: what was answered, what came of it, and how far a confidence can be trusted."""
 
-from aftercall.wire import CalibrationStatus, ConfidenceStatistics, ReflectionStatistics
+from aftercall.models import CalibrationStatus, ConfidenceStatistics, ReflectionStatistics
 from service.dashboard.charts import ScatterChart
 from service.dashboard.look import Look
 from service.dashboard.page import Page

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aftercall.wire import ToolHealth, ToolName
+from aftercall.models import ToolHealth, ToolName
 from mongo.records import ToolKey
 from retrieval.fitness.failures import UnknownToolError
 from service.dashboard.look import Look

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from aftercall.wire import ToolName, ToolStatisticsList
+from aftercall.models import ToolName, ToolStatisticsList
 from service.dashboard.look import Look
 from service.dashboard.page import Page
 from service.dashboard.parts.tool_links import tool_href

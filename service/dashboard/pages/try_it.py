@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Final
 
-from aftercall.wire import FailedCall, FailurePattern, SuggestRequest
+from aftercall.models import FailedCall, FailurePattern, SuggestRequest
 from embeddings.protocol import EmbeddingError
 from mongo.errors import StoreError
 from retrieval.index.protocol import VectorIndexError

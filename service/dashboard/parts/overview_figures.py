@@ -1,6 +1,6 @@
 """The figures of Overview: totals, trend, reflection and answers."""
 
-from aftercall.wire import ReflectionStatistics, Totals, Trend
+from aftercall.models import ReflectionStatistics, Totals, Trend
 from service.dashboard.changed import calls_of, success_rate
 from service.dashboard.charts import BarChart, LineChart
 from service.dashboard.look import WINDOWS, Look

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from nicegui.elements.mixins.text_element import TextElement
 
-from aftercall.wire import FailurePattern, PatternFailures
+from aftercall.models import FailurePattern, PatternFailures
 from service.dashboard.look import Look
 from service.dashboard.parts.calls import SAME_CALL, show_call, show_repair
 from service.dashboard.parts.tool_links import tool_href

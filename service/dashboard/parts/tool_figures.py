@@ -1,6 +1,6 @@
 """The numbers and charts of a tool's page, brought up to date in place."""
 
-from aftercall.wire import CallCounts, Latency, ToolHealth, Trend
+from aftercall.models import CallCounts, Latency, ToolHealth, Trend
 from service.dashboard.charts import LineChart
 from service.dashboard.shown.agents import calls, success_rate
 from service.dashboard.shown.numbers import count, duration, percent

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from aftercall.wire import ReferralSeen, ToolHealth
+from aftercall.models import ReferralSeen, ToolHealth
 from service.dashboard.shown.call_text import one_line
 from service.dashboard.tables import Column, DataTable
 from service.dashboard.widgets import section, set_visible, text

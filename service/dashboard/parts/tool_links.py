@@ -1,6 +1,6 @@
 """Where a tool's page is."""
 
-from aftercall.wire import ToolName
+from aftercall.models import ToolName
 from service.dashboard.look import Look
 
 

@@ -1,6 +1,6 @@
 """The parts of a tool's page that stand as they were when it was opened."""
 
-from aftercall.wire import Recommendation, ToolHealth
+from aftercall.models import Recommendation, ToolHealth
 from service.dashboard.parts.copyable import Copyable
 from service.dashboard.shown.boundary_rows import cohesion_words
 from service.dashboard.shown.call_text import one_line, visible

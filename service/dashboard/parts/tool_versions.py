@@ -1,6 +1,6 @@
 """The versions of a tool: trials of each, what fitness is made of, and what is promoted."""
 
-from aftercall.wire import PromotionStatus
+from aftercall.models import PromotionStatus
 from service.dashboard.look import Look
 from service.dashboard.shown.call_text import one_line
 from service.dashboard.shown.numbers import count, moment, percent

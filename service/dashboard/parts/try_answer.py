@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from nicegui import ui
 from nicegui.element import Element
 
-from aftercall.wire import FailurePattern, Suggestion, SuggestResponse
+from aftercall.models import FailurePattern, Suggestion, SuggestResponse
 from service.dashboard.look import Look
 from service.dashboard.shown.answered import (
     MAX_WORDS,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aftercall.wire import Execution, FailedCall, FailurePattern
+from aftercall.models import Execution, FailedCall, FailurePattern
 from service.container import Services
 from service.dashboard.shown.asking import Form, form_of
 from service.dashboard.shown.boundary_rows import tool_text

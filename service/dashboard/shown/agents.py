@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from aftercall.wire import AgentStatistics, AgentUsage, CallCounts, FailurePattern
+from aftercall.models import AgentStatistics, AgentUsage, CallCounts, FailurePattern
 from service.dashboard.shown.call_text import one_line
 
 MAX_NAME = 256

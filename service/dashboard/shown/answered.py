@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aftercall.json_values import JsonValue
-from aftercall.wire import Evidence, FailurePattern, Suggestion, SuggestResponse
+from aftercall.models import Evidence, FailurePattern, Suggestion, SuggestResponse
 from service.dashboard.shown.call_text import one_line
 from service.dashboard.shown.numbers import count, duration, percent
 

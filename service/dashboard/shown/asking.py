@@ -8,8 +8,8 @@ from typing import Final
 from pydantic import ValidationError
 
 from aftercall.json_values import JsonObject
+from aftercall.models import FailedCall, SuggestRequest
 from aftercall.redaction import Redactor
-from aftercall.wire import FailedCall, SuggestRequest
 from service.http.explain import Fault as WireFault
 from service.http.explain import faults_of
 from service.http.json_body import TooDeep, parse_json

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aftercall.wire import AxisCluster, Boundaries, CoOccurrence
+from aftercall.models import AxisCluster, Boundaries, CoOccurrence
 from service.dashboard.shown.call_text import one_line
 
 MAX_NODES: Final = 24

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from aftercall.wire import (
+from aftercall.models import (
     AxisCluster,
     AxisShare,
     Boundaries,

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from aftercall.json_patch import Operation, diff
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from aftercall.wire import Execution
+from aftercall.models import Execution
 
 MAX_PARAMETERS = 4_000
 """Characters of a call's parameters as JSON; of more, the first are shown."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypedDict
 
-from aftercall.wire import FailurePattern, PatternFailures, ToolName
+from aftercall.models import FailurePattern, PatternFailures, ToolName
 from service.dashboard.shown.call_text import one_line
 
 MAX_SIGNATURE = 300

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from aftercall.wire import (
+from aftercall.models import (
     ReflectionStatistics,
     RepairTimes,
     Step,

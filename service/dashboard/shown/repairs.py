@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from aftercall.models import Execution
 from aftercall.redaction import Redactor
-from aftercall.wire import Execution
 from mongo.records import RepairRow
 from retrieval.documents import document_id
 from retrieval.edits import Edit, edits_of_key

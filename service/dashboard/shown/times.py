@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from aftercall.wire import UsageWindow
+from aftercall.models import UsageWindow
 
 
 def axis(moments: Iterable[datetime], window: UsageWindow) -> list[str]:

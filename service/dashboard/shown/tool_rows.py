@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
-from aftercall.wire import Recommendation, ToolName, ToolStatistics
+from aftercall.models import Recommendation, ToolName, ToolStatistics
 from mongo.records import StoredTool
 from service.dashboard.shown.agents import calls, success_rate
 from service.dashboard.shown.call_text import one_line

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from aftercall.wire import (
+from aftercall.models import (
     AnswerCounts,
     CalibrationStatus,
     CallCounts,

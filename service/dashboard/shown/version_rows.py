@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from aftercall.models import BestTool, ToolSource
 from aftercall.versions import same_version
-from aftercall.wire import BestTool, ToolSource
 from mongo.records import StoredTool, ToolKey
 from retrieval.fitness.quality import quality_of
 from retrieval.fitness.statistics import NO_VERSION, ToolStatistics

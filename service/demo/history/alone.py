@@ -6,7 +6,7 @@ It is what `play_history` with `ask=False` records, some 20,000 calls a second.
 from collections.abc import Iterator
 from datetime import datetime
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from service.demo.history.catalogue import Catalogue
 from service.demo.history.playing import play_session
 from service.demo.history.records import PlayedSession

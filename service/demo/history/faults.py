@@ -6,7 +6,7 @@ The kind is the hidden truth. It is never sent: the service has to read it out o
 from typing import Literal, get_args
 
 from aftercall.json_values import JsonObject
-from aftercall.wire import ExecutionError
+from aftercall.models import ExecutionError
 
 FaultKind = Literal[
     "unknown_parameter",

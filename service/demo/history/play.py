@@ -15,7 +15,7 @@ from uuid import UUID
 
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError, ApiError
-from aftercall.wire import FailedCall, Promotion
+from aftercall.models import FailedCall, Promotion
 from service.demo.history.catalogue import PHASES, Catalogue
 from service.demo.history.playing import Answer, play_session
 from service.demo.history.records import PlayedSession, Remark

@@ -12,13 +12,13 @@ from typing import TypeAlias
 from uuid import UUID
 
 from aftercall.json_values import JsonObject
+from aftercall.models import Change, FailedCall, SuggestResponse
 from aftercall.reflection.retry_rules import (
     Failure,
     ReflectionPolicy,
     RetryRules,
     apply_changes,
 )
-from aftercall.wire import Change, FailedCall, SuggestResponse
 from service.demo.history.catalogue import Catalogue
 from service.demo.history.faults import HOPELESS, PASSING, ToolFault
 from service.demo.history.records import Ending, PlayedSession, Remark, SimCall, SimTask

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import Execution, FailedCall, Severity
+from aftercall.models import Execution, FailedCall, Severity
 from service.demo.history.faults import FaultKind, ToolFault
 from service.demo.history.tools import SimTool
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from random import Random
 
-from aftercall.wire import Severity
+from aftercall.models import Severity
 from service.demo.history.records import Remark, SimCall
 
 CORRECTED: Mapping[str, tuple[float, tuple[str, ...]]] = {

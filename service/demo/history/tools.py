@@ -7,7 +7,7 @@ from random import Random
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.wire import ToolAnnotations, ToolSpec
+from aftercall.models import ToolAnnotations, ToolSpec
 from service.demo.history.dialects import Dialect
 from service.demo.history.drift import WELL, Drift, Weather
 from service.demo.history.faults import ToolFault

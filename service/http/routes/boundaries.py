@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from aftercall.wire import Boundaries, WireModel
+from aftercall.models import Boundaries, WireModel
 from service.http import boundary_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers

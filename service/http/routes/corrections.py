@@ -5,8 +5,8 @@ from typing import Annotated, Self
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field, model_validator
 
-from aftercall.wire import Correction, CorrectionList, RecordedCorrection, WireModel
-from aftercall.wire.base import Name
+from aftercall.models import Correction, CorrectionList, RecordedCorrection, WireModel
+from aftercall.models.base import Name
 from service.http import correction_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers, json_body

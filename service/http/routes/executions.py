@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from aftercall.wire import Execution, RecordReceipt
+from aftercall.models import Execution, RecordReceipt
 from service.http import examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers, json_body

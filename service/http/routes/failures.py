@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from aftercall.wire import FailureMark, MarkedFailure, ToolFailures
+from aftercall.models import FailureMark, MarkedFailure, ToolFailures
 from service.http import fitness_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers, json_body

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from aftercall.wire import EvolutionList, EvolutionRequest, FindRequest, FoundTools
+from aftercall.models import EvolutionList, EvolutionRequest, FindRequest, FoundTools
 from service.http import fitness_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers, json_body

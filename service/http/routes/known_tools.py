@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from aftercall.wire import WireModel
-from aftercall.wire.base import Name
+from aftercall.models import WireModel
+from aftercall.models.base import Name
 from service.http import known_tools_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from aftercall.wire import BestTool, NamespaceList
+from aftercall.models import BestTool, NamespaceList
 from service.http import fitness_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from aftercall.wire import ErrorCategory, FailurePatternList, WireModel
-from aftercall.wire.base import Name
+from aftercall.models import ErrorCategory, FailurePatternList, WireModel
+from aftercall.models.base import Name
 from service.http import nightly_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers

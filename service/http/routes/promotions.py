@@ -5,13 +5,13 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic_core import from_json
 
-from aftercall.promotions_format import KEYS, PromotionsFileError, parse_promotions
-from aftercall.wire import (
+from aftercall.models import (
     Promotion,
     PromotionHistory,
     PromotionsReceipt,
     PromotionStatus,
 )
+from aftercall.promotions_format import KEYS, PromotionsFileError, parse_promotions
 from service.http import fitness_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers, body_of, json_body

@@ -5,14 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
-from aftercall.wire import (
+from aftercall.models import (
     Recommendation,
     RecommendationChange,
     RecommendationKind,
     RecommendationList,
     WireModel,
 )
-from aftercall.wire.base import Id, Name
+from aftercall.models.base import Id, Name
 from service.http import recommendation_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers, json_body

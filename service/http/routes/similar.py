@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from aftercall.wire import SimilarRequest, SimilarResponse
+from aftercall.models import SimilarRequest, SimilarResponse
 from retrieval.similar import find_similar
 from service.http import examples
 from service.http.dependencies import CurrentWorkspace, OpenServices

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from fastapi import APIRouter, Query, Response
 from pydantic import Field, model_validator
 
-from aftercall.wire import (
+from aftercall.models import (
     AgentStatistics,
     Latency,
     ToolStatisticsList,
@@ -15,7 +15,7 @@ from aftercall.wire import (
     UsageWindow,
     WireModel,
 )
-from aftercall.wire.base import Name
+from aftercall.models.base import Name
 from mongo.records import ToolKey
 from service.http import stats_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from aftercall.wire import (
+from aftercall.models import (
     ConfidenceStatistics,
     PatternHistory,
     PatternStatistics,

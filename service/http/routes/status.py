@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from fastapi import APIRouter, Response
 
-from aftercall.wire import CalibrationStatus, Status
+from aftercall.models import CalibrationStatus, Status
 from retrieval.confidence import Scaling
 from service.container import Services
 from service.http import examples

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from aftercall.wire import OutcomeReport, SuggestRequest, SuggestResponse
+from aftercall.models import OutcomeReport, SuggestRequest, SuggestResponse
 from ingest.outcomes import record_outcome
 from service.http import examples
 from service.http.dependencies import CurrentWorkspace, OpenServices

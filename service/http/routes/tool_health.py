@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from aftercall.wire import ToolHealth
+from aftercall.models import ToolHealth
 from service.http import health_examples as examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.openapi import answers

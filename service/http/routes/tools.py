@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from aftercall.wire import Tool, ToolList, ToolSpec
+from aftercall.models import Tool, ToolList, ToolSpec
 from service.http import examples
 from service.http.dependencies import CurrentWorkspace, OpenServices
 from service.http.fitness_examples import UNKNOWN_TOOL

@@ -11,7 +11,7 @@ from typing import TypeVar
 from fastapi import APIRouter, Request, Response
 
 from aftercall.json_values import JsonValue
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from ingest.formats.otlp import (
     Located,
     OtlpError,

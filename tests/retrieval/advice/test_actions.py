@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import ExecutionError, Suggestion, SuggestResponse, Tool, ToolAnnotations
+from aftercall.models import ExecutionError, Suggestion, SuggestResponse, Tool, ToolAnnotations
 from retrieval.advice import PLAIN, Candidate, Situation, abstention_reason
 from retrieval.answer import Question, answer
 from retrieval.profile import ToolProfile

@@ -6,8 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from aftercall.outcomes import Outcome
-from aftercall.wire import (
+from aftercall.models import (
     Execution,
     ExecutionError,
     FailedCall,
@@ -15,6 +14,7 @@ from aftercall.wire import (
     SuggestResponse,
     Tool,
 )
+from aftercall.outcomes import Outcome
 from ingest.mining import mine
 from mongo.records import StoredTool
 from retrieval.advice import PLAIN, Candidate, Situation

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import ExecutionError, Suggestion
+from aftercall.models import ExecutionError, Suggestion
 from retrieval.advice import refusal_of
 from retrieval.edits import Rename
 from retrieval.knowledge import SignatureKnowledge

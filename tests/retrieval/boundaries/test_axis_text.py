@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aftercall.wire import MAX_AXES, MAX_AXIS_CHARS
+from aftercall.models import MAX_AXES, MAX_AXIS_CHARS
 from retrieval.boundaries.axis_text import normalise_axis, normalised_axes
 
 _PIECES = st.sampled_from(

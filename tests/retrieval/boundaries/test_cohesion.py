@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import Cohesion
+from aftercall.models import Cohesion
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
 from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
 from retrieval.health.tool_health import Corrected, KnownHealth, Referred

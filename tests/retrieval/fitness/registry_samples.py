@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from aftercall.wire import Promotion, Tool
+from aftercall.models import Promotion, Tool
 from mongo.records import StoredPromotion, StoredTool
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)

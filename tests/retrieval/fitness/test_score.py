@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import Factors, Posterior, RankedTool, Tool
+from aftercall.models import Factors, Posterior, RankedTool, Tool
 from retrieval.fitness.demotion import LikeScenario, demotion_of, similar_failures
 from retrieval.fitness.quality import quality_of
 from retrieval.fitness.score import (

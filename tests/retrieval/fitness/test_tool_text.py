@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from embeddings.terms import MAX_TERMS
 from retrieval.fitness.tool_text import MAX_TEXT, tool_terms, tool_text
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from retrieval.health.tally import Tally
 from tests.retrieval.cases import an_execution
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import Tool
+from aftercall.models import Tool
 from retrieval.health.methods import common_methods, is_earlier, method_of, stated_methods
 from retrieval.health.tool_health import KnownHealth, MethodTallies
 from tests.retrieval.health.health_samples import NOW, tally_of

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.models import AxisShare, Cohesion, ToolHealth, ToolName
 from aftercall.redaction import Redactor
-from aftercall.wire import AxisShare, Cohesion, ToolHealth, ToolName
 from retrieval.health.report import MAX_SHOWN, health_report, utility_of
 from retrieval.health.tool_health import (
     Corrected,

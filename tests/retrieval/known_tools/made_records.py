@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from aftercall.json_values import content_hash
+from aftercall.models import ErrorCategory, Tool
 from aftercall.redaction import Redactor
-from aftercall.wire import ErrorCategory, Tool
 from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.edits import Edit

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
 from retrieval.edits import Add, Cast, Clamp, Rename, Replace
 from retrieval.health.tool_health import MethodTallies, Violation

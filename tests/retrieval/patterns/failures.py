@@ -5,7 +5,7 @@ from uuid import UUID
 
 import numpy as np
 
-from aftercall.wire import ErrorCategory
+from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
 from retrieval.patterns.clustering import Clustering, Failure
 from retrieval.patterns.kinship import subjects_of

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from aftercall.models import Recommendation
 from aftercall.redaction import Redactor
-from aftercall.wire import Recommendation
 from mongo.records import StoredTool, ToolKey
 from retrieval.boundaries.axis_text import normalise_axis
 from retrieval.boundaries.clusters import AxisClusters

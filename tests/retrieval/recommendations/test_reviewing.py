@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import PromotionStatus, VersionTrials
+from aftercall.models import PromotionStatus, VersionTrials
 from mongo.records import StoredRecommendation
 from retrieval.fitness.promoted import Counts, compare, fails_more
 from retrieval.recommendations.queue import queue_of

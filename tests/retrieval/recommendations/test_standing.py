@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.wire import Recommendation
+from aftercall.models import Recommendation
 from mongo.records import StoredRecommendation
 from retrieval.recommendations.standing import Standing, standings_of
 from tests.retrieval.recommendations.health_samples import NOW, TOOL, Story, around, queue

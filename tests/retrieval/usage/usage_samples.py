@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
-from aftercall.wire import Execution
+from aftercall.models import Execution
 from mongo.records import StoredExecution, ToolKey
 from retrieval.usage.base import Base, kept_at
 from retrieval.usage.counts import Counts, Gathering

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from aftercall.wire import Execution, WireModel
+from aftercall.models import Execution, WireModel
 from tests.service.running_service import RunningService, eventually, execution, failure
 
 ModelT = TypeVar("ModelT", bound=WireModel)

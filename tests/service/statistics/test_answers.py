@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import AnswerCounts, SuggestResponse
-from aftercall.wire.suggestion import Action, ErrorCategory
+from aftercall.models import AnswerCounts, SuggestResponse
+from aftercall.models.calls import Action, ErrorCategory
 from mongo.errors import StoreError
 from mongo.records import AnswerCount
 from mongo.sqlite import open_sqlite_store

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from aftercall.wire import (
+from aftercall.models import (
     ConfidenceStatistics,
     PatternHistory,
     PatternStatistics,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aftercall.wire import (
+from aftercall.models import (
     AgentStatistics,
     CallCounts,
     Latency,

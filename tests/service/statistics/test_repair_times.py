@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.wire import RepairTimes
+from aftercall.models import RepairTimes
 from mongo.records import MendedFailure
 from service.statistics.reflection import joined, repair_times
 

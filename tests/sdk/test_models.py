@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
 from aftercall.json_patch import same_json
-from aftercall.wire import (
+from aftercall.models import (
     Change,
     Execution,
     FailedCall,

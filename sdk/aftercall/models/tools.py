@@ -1,12 +1,54 @@
-"""Fitness: which tool of a namespace to take, what speaks against it, and what stands in for it."""
+"""Tools as they are registered, and their fitness: which one to take, and what replaces it."""
 
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
+from aftercall.models.calls import ToolAnnotations
 from aftercall.versions import check_version
-from aftercall.wire.base import Id, Name, Text, Timestamp, WireModel
-from aftercall.wire.tool import Tool
+
+
+class ToolSpec(WireModel):
+    """Body of `PUT /tools/{toolId}`."""
+
+    namespace: Name | None = Field(default=None, description="The capability the tool serves.")
+    name: Name = Field(examples=["git_log"])
+    server_name: Name | None = Field(default=None, examples=["git"])
+    version: Name | None = None
+    description: Text = ""
+    input_schema: Object | None = None
+    annotations: ToolAnnotations = Field(default_factory=ToolAnnotations)
+    tags: list[Name] = Field(default_factory=list, max_length=100)
+    negative_tags: list[Name] = Field(
+        default_factory=list,
+        max_length=100,
+        description="What it is not to be offered for, such as `not-for-code-blocks`.",
+    )
+    implementation: Json = None
+    evolved_from: Name | None = Field(
+        default=None, description="The id of the tool that this one is a newer version of."
+    )
+
+
+class Tool(ToolSpec):
+    """A registered tool."""
+
+    tool_id: Name
+    schema_hash: str | None = Field(
+        default=None, description="SHA-256 of the canonical input schema."
+    )
+    updated_at: Timestamp
+    is_evolved: bool = Field(
+        default=False, description="A promoted version, which stands in for the tool as registered."
+    )
+
+
+class ToolList(WireModel):
+    """Answer of `GET /tools`."""
+
+    tools: list[Tool]
+
 
 Severity = Literal["low", "medium", "high"]
 """How bad a marked failure was; what each takes off a tool's quality is seed 002's."""

@@ -1,4 +1,4 @@
-"""What all wire models share: camelCase on the wire, unknown fields refused by name."""
+"""What all models of the contract share: camelCase in JSON, unknown fields refused by name."""
 
 import re
 from datetime import UTC, datetime

@@ -1,24 +1,121 @@
-"""Statistics: how calls went over time, what was suggested about failures, and what that did.
-
-They are up to now: what the nightly run counted, and what arrived since.
-"""
+"""Failure patterns, and statistics of calls over time, up to what has been counted."""
 
 from typing import Literal
 
 from pydantic import Field
 
-from aftercall.wire.base import Name, Timestamp, WireModel
-from aftercall.wire.failure_pattern import FailurePattern
-from aftercall.wire.health import ToolName
-from aftercall.wire.suggestion import Action, ErrorCategory
-from aftercall.wire.usage import (
-    AgentUsage,
-    CallCounts,
-    CallUsage,
-    DurationQuantiles,
-    ToolUsage,
-    UsageWindow,
-)
+from aftercall.models.base import Name, Text, Timestamp, WireModel
+from aftercall.models.calls import Action, ErrorCategory
+from aftercall.models.health import ToolName
+
+
+class FailurePattern(WireModel):
+    """One way in which calls of a tool fail, whatever its wording. Its id lasts over time."""
+
+    pattern_id: Name
+    tool: ToolName
+    category: ErrorCategory
+    signature: Text = Field(description="Its most frequent wording, variable parts masked.")
+    wordings: list[Text] = Field(
+        default_factory=list, description="Its most frequent wordings, most frequent first."
+    )
+    count: int = Field(ge=0, description="Failures.")
+    mended: int = Field(default=0, ge=0, description="Of them, those that agents mended.")
+    agents: list[Name] = Field(default_factory=list, description="Some of those it happened to.")
+    examples: list[Name] = Field(
+        default_factory=list, description="Executions, the latest last; they may have expired."
+    )
+    lesson: Text = Field(default="", description="What helps, in words; empty if nothing is known.")
+    first_seen: Timestamp | None = None
+    last_seen: Timestamp | None = None
+
+
+class FailurePatternList(WireModel):
+    """Answer of `GET /patterns`."""
+
+    patterns: list[FailurePattern] = Field(description="Most failures first.")
+    consolidated_at: Timestamp | None = Field(
+        default=None, description="When the latest nightly run did so; None before the first."
+    )
+
+
+UsageWindow = Literal["24h", "7d", "30d"]
+"""Up to now; see `aftercall.models.statistics` for where each begins."""
+
+
+class CallCounts(WireModel):
+    """Calls and how they went; a success counts for those that sampling left out beside it."""
+
+    successes: int = Field(default=0, ge=0)
+    failures: int = Field(default=0, ge=0)
+
+
+class DurationQuantiles(WireModel):
+    """How long calls took, in milliseconds, within 5 % of themselves; of those that say so."""
+
+    p50: float = Field(ge=0)
+    p95: float = Field(ge=0)
+    p99: float = Field(ge=0)
+
+
+class CallUsage(CallCounts):
+    """Calls with what was done about failures and how long they took."""
+
+    retries: CallCounts = Field(
+        default_factory=CallCounts, description="Second and later attempts."
+    )
+    suggested: CallCounts = Field(
+        default_factory=CallCounts, description="Calls that followed a suggestion."
+    )
+    duration_ms: DurationQuantiles | None = Field(
+        default=None, description="None where no call says how long it took."
+    )
+
+
+class ToolUsage(CallUsage):
+    """Calls of one tool."""
+
+    tool: ToolName
+
+
+class AgentUsage(CallCounts):
+    """Calls by one agent."""
+
+    agent: Name
+
+
+class CategoryUsage(WireModel):
+    """Failures of one kind."""
+
+    category: ErrorCategory
+    failures: int = Field(ge=0)
+
+
+class Usage(WireModel):
+    """Answer of `GET /stats/usage`: a window up to now."""
+
+    window: UsageWindow
+    computed_at: Timestamp | None = Field(default=None, description="As `until`.")
+    since: Timestamp | None = Field(
+        default=None, description="The beginning of an hour for 24h, else of a day (UTC)."
+    )
+    until: Timestamp | None = None
+    is_complete: bool = Field(
+        default=True, description="False while what arrived lately is still being counted."
+    )
+    totals: CallUsage = Field(default_factory=CallUsage)
+    by_tool: list[ToolUsage] = Field(default_factory=list, description="Most calls first.")
+    by_agent: list[AgentUsage] = Field(default_factory=list, description="Most calls first.")
+    by_category: list[CategoryUsage] = Field(
+        default_factory=list, description="Most failures first."
+    )
+    other_tools: CallCounts = Field(
+        default_factory=CallCounts, description="Calls of tools beyond those of the list."
+    )
+    other_agents: CallCounts = Field(
+        default_factory=CallCounts, description="Calls by agents beyond those of the list."
+    )
+
 
 Step = Literal["hour", "day"]
 """Between two points of a series: hours within 24 h, else days (UTC)."""

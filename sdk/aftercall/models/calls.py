@@ -1,0 +1,384 @@
+"""Calls of tools, the answers to failed ones, and what the service says of itself."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    Strict,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from aftercall.json_values import MAX_INTEGER
+from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
+
+Outcome = Literal["success", "failure"]
+
+MAX_BATCH = 1000
+"""Most executions in one `POST /executions`."""
+
+
+def _code_as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class ExecutionError(WireModel):
+    """What a tool said when it failed, in its own words."""
+
+    type: Name = Field(default="Error", examples=["ValidationError"])
+    message: Text = Field(examples=["Invalid parameter: topK must be <= 10"])
+    code: Annotated[Text | None, BeforeValidator(_code_as_text)] = Field(
+        default=None, examples=["PARAM_INVALID"]
+    )
+    stack: Text | None = None
+    details: Object = Field(default_factory=dict)
+
+
+class Call(WireModel):
+    """What every record of a call has, whether it was stored or is being asked about."""
+
+    agent: Name = Field(examples=["librarian"])
+    server_name: Name | None = Field(default=None, examples=["rag-server"])
+    tool_name: Name = Field(examples=["rag_query"])
+    tool_version: Name | None = None
+    parameters: Object = Field(examples=[{"query": "reflection", "topK": 50}])
+    parameters_known: bool = Field(
+        default=True,
+        strict=True,
+        exclude_if=bool,  # what it nearly always is need not be told
+        description="False, with no parameters, when whoever tells of the call did not see them: "
+        "the call counts, and nothing is learned of parameters from it.",
+    )
+    context: Text | None = Field(default=None, description="What the agent was trying to do.")
+    duration_ms: float = Field(
+        default=0.0, ge=0, strict=True, description="Milliseconds.", examples=[245.0]
+    )
+    result: Json = None
+    result_status: Name | None = Field(
+        default=None,
+        description="What the tool itself calls its success; kept and never reinterpreted.",
+        examples=["success_no_parse"],
+    )
+    session_id: Name | None = Field(default=None, examples=["s-1"])
+    sequence: int | None = Field(
+        default=None, ge=0, le=MAX_INTEGER, strict=True, description="Order within the session."
+    )
+    attempt: int = Field(default=1, ge=1, le=1000, strict=True)
+    repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
+    suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
+    input_schema: Object | None = Field(default=None, description="The tool's live input schema.")
+
+    @model_validator(mode="after")
+    def _unknown_parameters_are_none(self) -> Self:
+        if self.parameters and not self.parameters_known:
+            raise ValueError("parameters that are not known are sent as {}")
+        return self
+
+
+class Execution(Call):
+    """One call of one tool, with its outcome. `execution_id` is the idempotency key."""
+
+    execution_id: Id
+    timestamp: Timestamp
+    outcome: Outcome
+    error: ExecutionError | None = None
+
+    @model_validator(mode="after")
+    def _error_fits_outcome(self) -> Self:
+        if self.outcome == "failure" and self.error is None:
+            raise ValueError("a failure needs an error: say what the tool said")
+        if self.outcome == "success" and self.error is not None:
+            raise ValueError("a success has no error: leave it out, or send outcome 'failure'")
+        return self
+
+
+class FailedCall(Call):
+    """A failed execution to be asked about; `execution_id` and `timestamp` may be left out."""
+
+    execution_id: Id | None = None
+    timestamp: Timestamp | None = None
+    outcome: Literal["failure"] = "failure"
+    error: ExecutionError
+
+
+class Rejection(WireModel):
+    """Why one record of a batch was not stored."""
+
+    index: int = Field(ge=0, description="Position in the batch that was sent, from 0.")
+    message: str
+
+
+class RecordReceipt(WireModel):
+    """Answer of `POST /executions`: what is durable now, and what is not."""
+
+    accepted: int = Field(ge=0)
+    duplicates: int = Field(default=0, ge=0)
+    rejected: list[Rejection] = Field(default_factory=list)
+    left_out: int = Field(default=0, ge=0)
+    """How many of the accepted are successes that the service's sampling did not keep."""
+
+
+ErrorCategory = Literal[
+    "invalid_parameters",
+    "not_found",
+    "conflict",
+    "timeout",
+    "rate_limited",
+    "unavailable",
+    "permission_denied",
+    "contract_violation",
+    "wrong_tool_boundary",
+    "low_utility",
+    "user_rejected",
+    "execution",
+    "unknown",
+]
+
+Action = Literal["change_parameters", "retry_unchanged", "switch_tool", "escalate"]
+
+EvidenceSource = Literal[
+    "schema", "error", "context", "repairs", "profile", "similar", "parameters", "seed"
+]
+
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+"""From 0, never, to 1, always."""
+
+Flag = Annotated[bool, Strict()]
+"""A JSON boolean: `"no"` and 0 are refused instead of read, for safety hangs on it."""
+
+
+class ToolAnnotations(WireModel):
+    """MCP tool annotations: claims of the tool's maker, not facts. Unknown ones are ignored."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        extra="ignore",
+        frozen=True,
+    )
+
+    read_only_hint: Flag | None = None
+    destructive_hint: Flag | None = None
+    idempotent_hint: Flag | None = None
+    open_world_hint: Flag | None = None
+
+
+class SuggestRequest(WireModel):
+    """Question of `POST /suggest`."""
+
+    execution: FailedCall
+    limit: int = Field(default=3, ge=1, le=20, strict=True)
+    annotations: ToolAnnotations | None = Field(
+        default=None,
+        description="Claims about the tool; left out, the registered ones count; {} trusts none.",
+    )
+
+
+class Pattern(WireModel):
+    """The service's reading of the error."""
+
+    category: ErrorCategory
+    signature: str = Field(description="The message with its variable parts masked.")
+    confidence: float = Field(ge=0, le=1, description="Of the category; higher is surer.")
+
+
+class Change(WireModel):
+    """One JSON Patch operation (RFC 6902: add, remove, replace) with its reason.
+
+    `from` is the value before (absent for `add`), not RFC 6902's pointer; a rename is a `remove`
+    and an `add`, so the operations apply with any JSON Patch library once `from` is dropped.
+    """
+
+    op: Literal["add", "remove", "replace"]
+    path: str = Field(description="JSON Pointer into the parameters.", examples=["/topK"])
+    from_: Json = Field(default=None, alias="from")
+    value: Json = None
+    reason: str
+
+    @model_serializer(mode="wrap")
+    def _fields_of_the_operation(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        if self.op == "add":
+            fields.pop("from", None)
+            fields.pop("from_", None)
+        if self.op == "remove":
+            fields.pop("value", None)
+        return fields
+
+
+class Evidence(WireModel):
+    """What a suggestion rests on. Counts are of recorded executions in this workspace."""
+
+    repairs: int = Field(default=0, ge=0, description="Mined repairs that made the same edit.")
+    successes: int = Field(default=0, ge=0, description="Successes that agree with the correction.")
+    failures: int = Field(default=0, ge=0, description="Times the same edit was tried and failed.")
+    execution_ids: list[Id] = Field(default_factory=list, description="A few to look at.")
+    sources: list[EvidenceSource] = Field(
+        default_factory=list, description="`seed` marks the shipped corpus, not own experience."
+    )
+
+
+class Example(WireModel):
+    """The changed parameters, before and after."""
+
+    failed: Object
+    successful: Object
+
+
+class Suggestion(WireModel):
+    """One proposed action for a failed call. `confidence` is the probability that it is right."""
+
+    suggestion_id: Id
+    action: Action
+    changes: list[Change] = Field(default_factory=list)
+    corrected_parameters: Object | None = None
+    tool: Name | None = Field(default=None, description="For `switch_tool`.")
+    split: list[Text] = Field(
+        default_factory=list,
+        description="For a request that crosses a tool's boundary: the parts to split it into, in "
+        "order. With `switch_tool` these are tools, of which `tool` comes first; with `escalate` "
+        "they are the tool's own words.",
+    )
+    retry_after_ms: float | None = Field(
+        default=None, ge=0, description="For `retry_unchanged`: milliseconds to wait."
+    )
+    confidence: float = Field(ge=0, le=1)
+    confidence_interval: tuple[Probability, Probability] | None = Field(
+        default=None,
+        description="The 90 % interval of the confidence, low and high: the less evidence, the "
+        "wider. Null where no calibration made it, as for a wait.",
+    )
+    evidence: Evidence
+    lesson: str
+    example: Example | None = None
+
+
+class RetryAdvice(WireModel):
+    """Whether calling again can repeat a side effect."""
+
+    safe: bool
+    reason: str
+
+
+class SuggestResponse(WireModel):
+    """Answer of `POST /suggest`, best suggestion first."""
+
+    pattern: Pattern
+    suggestions: list[Suggestion]
+    retry: RetryAdvice
+    abstained: bool
+    reason: str | None = Field(default=None, description="Why there are no suggestions.")
+    took_ms: float = Field(ge=0)
+
+
+class OutcomeReport(WireModel):
+    """What became of a suggestion: `POST /suggestions/{suggestionId}/outcome`."""
+
+    outcome: Outcome
+    execution_id: Id
+
+
+class SimilarRequest(WireModel):
+    """Question of `POST /similar`."""
+
+    tool_name: Name
+    server_name: Name | None = None
+    context: Text | None = None
+    parameters: Object = Field(default_factory=dict)
+    outcome: Outcome = "success"
+    limit: int = Field(default=5, ge=1, le=50, strict=True)
+
+    @field_validator("parameters", mode="before")
+    @classmethod
+    def _none_is_empty(cls, value: object) -> object:
+        return {} if value is None else value
+
+
+class ErrorBody(WireModel):
+    """What went wrong: a stable code, a sentence that names the cure, and details."""
+
+    code: str = Field(examples=["invalid_request"])
+    message: str
+    details: Any = None
+
+
+class ErrorResponse(WireModel):
+    """Every error of the service has this form."""
+
+    error: ErrorBody
+
+
+class CalibrationStatus(WireModel):
+    """How the workspace's confidence is calibrated.
+
+    The log-odds of a confidence are those of the shipped calibration, times `slope`, plus `shift`.
+    """
+
+    source: Literal["shipped", "own"] = Field(
+        description="`own` once there are enough recorded outcomes of suggestions."
+    )
+    outcomes: int = Field(ge=0, description="Outcomes that it was fitted on; 0 when shipped.")
+    shift: float = Field(description="Above 0 raises every confidence, below lowers it.")
+    slope: float = Field(gt=0, description="Below 1 draws confidences together.")
+    fitted_at: Timestamp | None = None
+
+
+class Status(WireModel):
+    """Answer of `GET /status`."""
+
+    version: str
+    ready: bool
+    executions: int = Field(ge=0)
+    tools: int = Field(ge=0, description="Registered tools; others are learned from calls alone.")
+    pending_indexing: int = Field(ge=0, description="Durable but not yet usable in answers.")
+    documents: int = Field(ge=0, description="Distinct documents, one vector each.")
+    seed_patterns: int = Field(ge=0, description="Entries of the shipped corpus in use.")
+    embedder: str
+    log_store: str
+    vector_index: str
+    uptime_s: float = Field(ge=0)
+    calibration: CalibrationStatus | None = None
+    vectors: int | None = Field(
+        default=None,
+        ge=0,
+        description="Vectors in the index over all workspaces, those of the shipped corpus too; "
+        "null when it does not answer.",
+    )
+    consistent: bool = Field(
+        default=True, description="False when the vectors do not agree with the log store for good."
+    )
+    problem: str | None = Field(
+        default=None, description="What is wrong with the service, with its cure; null for nothing."
+    )
+    generation: int | None = Field(
+        default=None, ge=1, description="Grows by one with every rebuild of what was learned."
+    )
+    indexing: Literal["here", "workers"] | None = Field(
+        default=None, description="Who learns: this process too, or `aftercall worker` alone."
+    )
+    indexing_lag_s: float | None = Field(
+        default=None,
+        ge=0,
+        description="Seconds that the oldest execution has waited to be learned from; 0 for none.",
+    )
+
+
+class SimilarExecution(WireModel):
+    """One hit of `POST /similar`."""
+
+    execution: Execution
+    similarity: float = Field(description="Cosine, -1 to 1; higher is nearer.")
+
+
+class SimilarResponse(WireModel):
+    """Answer of `POST /similar`, nearest first."""
+
+    executions: list[SimilarExecution]
