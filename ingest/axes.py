@@ -21,8 +21,7 @@ from retrieval.boundaries.phrasing import (
     sentences_of,
     stacked,
 )
-from retrieval.health.axes import prune
-from retrieval.health.tool_health import MAX_BOOK_AXES, AxisBook, axes_of_pair
+from retrieval.health.record import MAX_BOOK_AXES, AxisBook, axes_of_pair, prune
 from retrieval.memory import Memory
 
 _CHUNK = 16

@@ -20,8 +20,8 @@ from mongo.records import (
     StoredTool,
 )
 from retrieval.documents import Document, document_id
-from retrieval.fitness.tool_documents import tool_document_id
-from retrieval.fitness.tool_text import tool_terms, tool_text
+from retrieval.fitness.registry import tool_document_id
+from retrieval.fitness.relevance import tool_terms, tool_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,14 @@ from ingest.health import TiedCorrection
 from ingest.scenarios import DocumentKey, ScenarioDocuments, Use
 from mongo.records import DocumentRow, FailureRecord, StatisticsRow, StoredExecution, ToolKey
 from retrieval.documents import Document
-from retrieval.fitness.statistics import MAX_NEGATIVE_TAGS, NO_VERSION, ToolStatistics
-from retrieval.fitness.trials import TrialKind, moment_of, trial_of
+from retrieval.fitness.statistics import (
+    MAX_NEGATIVE_TAGS,
+    NO_VERSION,
+    ToolStatistics,
+    TrialKind,
+    moment_of,
+    trial_of,
+)
 from retrieval.reading import ErrorReading
 
 Call: TypeAlias = tuple[ToolKey, str]

@@ -16,19 +16,7 @@ from aftercall.outcomes import referral_of
 from ingest.learner import session_of
 from mongo.records import CorrectionRecord, HealthRow, StoredExecution, ToolKey
 from retrieval.boundaries.axis_text import normalised_axes
-from retrieval.health.axes import count_axes, latest_use, prune
-from retrieval.health.methods import is_earlier, method_of
-from retrieval.health.remembering import (
-    encoded,
-    method_to_update,
-    remember_correction,
-    remember_own_failure,
-    remember_referral,
-    remember_weak,
-    short,
-)
-from retrieval.health.tally import Tally
-from retrieval.health.tool_health import (
+from retrieval.health.record import (
     MAX_METHOD_SESSIONS,
     OWN_FAILURES,
     AxisBook,
@@ -36,10 +24,20 @@ from retrieval.health.tool_health import (
     KnownHealth,
     OwnFailure,
     Referred,
+    Tally,
     Weak,
+    count_axes,
+    encoded,
+    latest_use,
+    method_to_update,
+    prune,
+    remember_correction,
+    remember_own_failure,
+    remember_referral,
+    remember_weak,
+    short,
 )
-from retrieval.health.violations import breaches_of, count_breach
-from retrieval.health.weak import weakness_of
+from retrieval.health.signals import breaches_of, count_breach, is_earlier, method_of, weakness_of
 from retrieval.reading import ErrorReading
 from retrieval.recovery import workspace_wide
 

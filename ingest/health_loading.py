@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ingest.health import HealthMaterial, TiedCorrection
 from mongo.protocol import LogStore
 from mongo.records import CorrectionRecord, StoredExecution, ToolKey
-from retrieval.health.tool_health import AxisBook, KnownHealth
+from retrieval.health.record import AxisBook, KnownHealth
 from retrieval.reading import ErrorReading
 from retrieval.recovery import workspace_wide
 

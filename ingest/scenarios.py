@@ -14,8 +14,14 @@ from typing import TypeAlias
 from embeddings.render import MAX_TEXT
 from mongo.records import DocumentRow, ToolKey
 from retrieval.documents import MAX_EXECUTION_IDS, Document, document_id
-from retrieval.fitness.statistics import MAX_SCENARIO_TRIALS, MAX_SCENARIOS
-from retrieval.fitness.trials import Trial, merged, trial_of_call, with_trial
+from retrieval.fitness.statistics import (
+    MAX_SCENARIO_TRIALS,
+    MAX_SCENARIOS,
+    Trial,
+    merged,
+    trial_of_call,
+    with_trial,
+)
 from retrieval.knowledge import remember
 
 DocumentKey: TypeAlias = tuple[str, str]

@@ -11,7 +11,7 @@ from aftercall.redaction import Redactor
 from mongo.records import StoredTool, ToolKey
 from retrieval.advice import Situation, needs_other_tools
 from retrieval.elsewhere import other_tools
-from retrieval.health.tool_health import Referred
+from retrieval.health.record import Referred
 from retrieval.index.protocol import Hit
 from retrieval.knowledge import ToolKnowledge, signature_id
 from retrieval.memory import Memory

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory
 from retrieval.edits import Edit
-from retrieval.fitness.trials import Trial
+from retrieval.fitness.statistics import Trial
 from retrieval.index.protocol import Kind
 from retrieval.values import type_of
 

@@ -21,7 +21,7 @@ from retrieval.confidence import Calibration, Scaling, shipped
 from retrieval.documents import Document
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.statistics import ToolStatistics
-from retrieval.health.tool_health import AxisBook, KnownHealth
+from retrieval.health.record import AxisBook, KnownHealth
 from retrieval.knowledge import ToolKnowledge
 from retrieval.recovery import workspace_wide
 

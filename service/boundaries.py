@@ -11,8 +11,8 @@ from mongo.protocol import LogStore
 from mongo.records import HealthRow, ToolKey
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.boundaries.report import TroubledTool, boundaries_of
-from retrieval.health.naming import named
-from retrieval.health.tool_health import KnownHealth
+from retrieval.health.record import KnownHealth
+from retrieval.health.report import named
 from retrieval.memory import Memory
 
 MAX_TOOLS = 500

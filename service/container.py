@@ -16,7 +16,7 @@ from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
 from mongo.protocol import LogStore
 from retrieval.boundaries.cohesion import CohesionRules
-from retrieval.fitness.past import ToolHistory
+from retrieval.fitness.history import ToolHistory
 from retrieval.fitness.search import ToolChooser
 from retrieval.index.protocol import VectorIndex
 from retrieval.memory import Memory

@@ -13,8 +13,7 @@ from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import StoredTool, ToolKey
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules
-from retrieval.fitness.failures import UnknownNamespaceError, UnknownToolError
-from retrieval.fitness.registry import Registry
+from retrieval.fitness.registry import Registry, UnknownNamespaceError, UnknownToolError
 from retrieval.known_tools import (
     ToolFacts,
     ToolRecord,

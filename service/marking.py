@@ -9,13 +9,16 @@ from aftercall.models import FailureMark, MarkedFailure
 from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import FailureRecord, StoredExecution
-from retrieval.fitness.failures import UnknownToolError
-from retrieval.fitness.judging import trials_of
-from retrieval.fitness.lineage import Candidate, offered, plain_candidate
-from retrieval.fitness.quality import quality_of
-from retrieval.fitness.registry import Registry
+from retrieval.fitness.history import statistics_with_marks
+from retrieval.fitness.registry import (
+    Candidate,
+    Registry,
+    UnknownToolError,
+    offered,
+    plain_candidate,
+)
+from retrieval.fitness.score import quality_of, trials_of
 from retrieval.fitness.statistics import NO_VERSION
-from retrieval.fitness.unlearned import statistics_with_marks
 from retrieval.memory import Memory
 
 _MAX_MESSAGE = 10_000

@@ -7,7 +7,7 @@ from aftercall.redaction import Redactor
 from ingest.nightly.patterns import MAX_PATTERNS, patterns_fact
 from mongo.protocol import LogStore
 from mongo.records import ToolKey
-from retrieval.health.naming import named
+from retrieval.health.report import named
 from retrieval.memory import Memory
 from retrieval.patterns.record import Pattern, decoded
 

@@ -16,16 +16,14 @@ from aftercall.promotions_format import render_promotions
 from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import PromotionEvent, StoredPromotion
-from retrieval.fitness.failures import UnknownNamespaceError
-from retrieval.fitness.promotion_record import (
+from retrieval.fitness.history import Shown, statistics_with_marks
+from retrieval.fitness.promotions import (
     before,
     inherited_quality,
     pair_of,
     status_of,
 )
-from retrieval.fitness.registry import Registry
-from retrieval.fitness.shown import Shown
-from retrieval.fitness.unlearned import statistics_with_marks
+from retrieval.fitness.registry import Registry, UnknownNamespaceError
 from retrieval.memory import Memory
 from service.changes import Changes, NothingBeforeError
 from service.promotion_checks import (

@@ -6,9 +6,8 @@ from aftercall.local_files import UnsafePathError, check_relative_path
 from aftercall.models import Promotion
 from aftercall.versions import parse_version
 from mongo.records import StoredPromotion
-from retrieval.fitness.failures import UnknownNamespaceError
-from retrieval.fitness.promotion_record import Pair
-from retrieval.fitness.registry import Registry
+from retrieval.fitness.promotions import Pair
+from retrieval.fitness.registry import Registry, UnknownNamespaceError
 from service.changes import NotPromotedError, RefusedError, check_addressable
 
 MAX_WORDS = 10_000

@@ -18,11 +18,10 @@ from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import HealthRow, StoredRecommendation, ToolKey
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules
-from retrieval.fitness.failures import UnknownNameError, UnknownToolError
-from retrieval.fitness.promotion_record import pair_of, status_of
-from retrieval.fitness.registry import Registry
-from retrieval.health.naming import MAX_KNOWN, meant, nearest_names, possible_tools
-from retrieval.health.tool_health import KnownHealth
+from retrieval.fitness.promotions import pair_of, status_of
+from retrieval.fitness.registry import Registry, UnknownNameError, UnknownToolError
+from retrieval.health.record import KnownHealth
+from retrieval.health.report import MAX_KNOWN, meant, nearest_names, possible_tools
 from retrieval.memory import Memory
 from retrieval.recommendations.one_tool import by_priority
 from retrieval.recommendations.queue import Workspace, about_tools, queue_of

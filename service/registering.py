@@ -10,8 +10,7 @@ from aftercall.redaction import Redactor
 from aftercall.versions import check_version
 from mongo.protocol import LogStore
 from mongo.records import StoredTool
-from retrieval.fitness.failures import UnknownToolError
-from retrieval.fitness.lineage import find_cycle, offered, original_of
+from retrieval.fitness.registry import UnknownToolError, find_cycle, offered, original_of
 from retrieval.memory import Memory
 from service.changes import Changes, RefusedError, check_addressable
 

@@ -9,18 +9,18 @@ from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import StoredTool, ToolKey
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
-from retrieval.fitness.failures import UnknownToolError
-from retrieval.health.methods import stated_methods
-from retrieval.health.naming import (
+from retrieval.fitness.registry import UnknownToolError
+from retrieval.health.record import KnownHealth
+from retrieval.health.report import (
     MAX_KNOWN,
+    health_report,
     meant,
     named,
     nearest_names,
     possible_tools,
     recorded_name,
 )
-from retrieval.health.report import health_report
-from retrieval.health.tool_health import KnownHealth
+from retrieval.health.signals import stated_methods
 from retrieval.memory import Memory
 
 

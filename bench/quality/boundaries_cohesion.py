@@ -14,7 +14,7 @@ from statistics import median
 
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
-from retrieval.health.tool_health import MAX_REFERRALS, KnownHealth, Referred
+from retrieval.health.record import MAX_REFERRALS, KnownHealth, Referred
 
 DAYS = 30
 TOOLS = 1_000

@@ -40,7 +40,7 @@ from retrieval.boundaries.axis_text import normalise_axis
 from retrieval.boundaries.clustering import THRESHOLD, cluster
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.boundaries.phrasing import phrase_vectors, sentences_of
-from retrieval.health.tool_health import MAX_BOOK_AXES
+from retrieval.health.record import MAX_BOOK_AXES
 
 _SOON = 10
 _SHORT = """\

@@ -21,8 +21,7 @@ from bench.quality.choosing_data import SETS, load
 from bench.quality.choosing_pool import Asked, ask_all
 from bench.quality.choosing_scores import macro
 from embeddings.factory import open_embedder
-from retrieval.fitness.finding import relevant
-from retrieval.fitness.relevance import Weights
+from retrieval.fitness.relevance import Weights, relevant
 
 FILE = Path(__file__).parents[2] / "retrieval" / "fitness" / "relevance.json"
 TERMS = (0.0075, 0.01, 0.0125, 0.015, 0.0175, 0.02, 0.025, 0.03)

@@ -23,13 +23,17 @@ from embeddings.protocol import Embedder
 from embeddings.terms import terms_text
 from mongo.records import ToolKey
 from retrieval.documents import Document
-from retrieval.fitness.finding import Owner, relevant, tool_queries
-from retrieval.fitness.gathering import past_scenarios
-from retrieval.fitness.relevance import Weights
-from retrieval.fitness.scenario_parts import scenario_parts
-from retrieval.fitness.statistics import MAX_SCENARIOS, ToolStatistics
-from retrieval.fitness.tool_text import tool_terms, tool_text
-from retrieval.fitness.trials import trial_of
+from retrieval.fitness.relevance import (
+    Owner,
+    Weights,
+    relevant,
+    scenario_parts,
+    tool_queries,
+    tool_terms,
+    tool_text,
+)
+from retrieval.fitness.search import past_scenarios
+from retrieval.fitness.statistics import MAX_SCENARIOS, ToolStatistics, trial_of
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.edge_shard import Fusion
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind

@@ -24,8 +24,7 @@ from bench.quality.choosing_data import SETS, load
 from embeddings.cache import CachedEmbedder
 from embeddings.protocol import Embedder
 from embeddings.terms import terms_text
-from retrieval.fitness.finding import tool_queries
-from retrieval.fitness.tool_text import tool_terms, tool_text
+from retrieval.fitness.relevance import tool_queries, tool_terms, tool_text
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import IndexPoint, IndexQuery
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bench.quality import regret_rules as rules
 from bench.quality.regret_rules import Memory, Rule, Seed
 from bench.quality.regret_world import EVOLVED, Map, World
-from retrieval.fitness.trials import TrialKind
+from retrieval.fitness.statistics import TrialKind
 
 DEVELOPMENT = range(8)
 REPORTED = range(100, 130)

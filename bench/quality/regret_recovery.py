@@ -16,8 +16,8 @@ import numpy as np
 from bench.quality import regret_rules as rules
 from bench.quality.regret_rules import Memory
 from bench.quality.regret_world import EVOLVED, ORIGINAL, Call, Map, World
-from retrieval.fitness.demotion import LIKE
-from retrieval.fitness.trials import TrialKind
+from retrieval.fitness.score import LIKE
+from retrieval.fitness.statistics import TrialKind
 
 _MOST = 1_000
 GRAVE = 20

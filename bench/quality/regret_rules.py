@@ -11,13 +11,19 @@ from typing import NamedTuple
 
 from aftercall.models import Factors, RankingMode
 from bench.quality.regret_world import EVOLVED, ORIGINAL, Call, Map, World
-from retrieval.fitness.demotion import LIKE, LikeScenario, demotion_of, similar_failures
-from retrieval.fitness.posterior import LEAST_NEARNESS, posterior_of
-from retrieval.fitness.quality import quality_of
 from retrieval.fitness.relevance import past_evidence, relevance
-from retrieval.fitness.score import base_of, score_of
-from retrieval.fitness.statistics import MAX_SCENARIO_TRIALS
-from retrieval.fitness.trials import MAX_TRIALS, Trial, TrialKind
+from retrieval.fitness.score import (
+    LEAST_NEARNESS,
+    LIKE,
+    LikeScenario,
+    base_of,
+    demotion_of,
+    posterior_of,
+    quality_of,
+    score_of,
+    similar_failures,
+)
+from retrieval.fitness.statistics import MAX_SCENARIO_TRIALS, MAX_TRIALS, Trial, TrialKind
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 EPSILON = 0.1

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from aftercall.models import Tool
 from bench.quality.regret_phrases import CAPABILITIES, Capability
 from embeddings.protocol import Embedder
-from retrieval.fitness.finding import relevant, tool_queries
-from retrieval.fitness.tool_text import tool_terms, tool_text
+from retrieval.fitness.relevance import relevant, tool_queries, tool_terms, tool_text
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import IndexPoint
 

@@ -17,8 +17,8 @@ from ingest.nightly.kinds import is_of
 from ingest.nightly.night import Night
 from mongo.records import DocumentRow, IndexCommit, ToolKey
 from retrieval.documents import Document
+from retrieval.fitness.registry import tool_document_id
 from retrieval.fitness.statistics import ToolStatistics
-from retrieval.fitness.tool_documents import tool_document_id
 
 _PAGE = 500
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, Tool
-from retrieval.health.tool_health import Referred
+from retrieval.health.record import Referred
 from retrieval.proposals import Trials
 from retrieval.recovery import RecoveryTimes
 from retrieval.repeats import Repeats

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 from aftercall.models import AxisShare, Cohesion
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.credibility import beta_below
-from retrieval.health.tally import HALF_LIFE
-from retrieval.health.tool_health import KnownHealth
+from retrieval.health.record import HALF_LIFE, KnownHealth
 
 _JEFFREYS = 0.5
 """Failures that each axis is assumed to have had beforehand (Jeffreys's prior)."""

@@ -19,8 +19,7 @@ from aftercall.models import (
 from aftercall.redaction import Redactor
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
 from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
-from retrieval.health.tally import Tally
-from retrieval.health.tool_health import AxisBook, AxisSeen, KnownHealth, axes_of_pair
+from retrieval.health.record import AxisBook, AxisSeen, KnownHealth, Tally, axes_of_pair
 
 MAX_MEMBERS = 50
 """Wordings told of one cluster, the most frequent first."""

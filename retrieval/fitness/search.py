@@ -4,9 +4,11 @@ One embedding, two questions to the index, one read of the statistics; nothing i
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 from random import Random
 
 import numpy as np
@@ -25,27 +27,227 @@ from aftercall.models import (
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
-from retrieval.fitness.failures import NoToolFitsError, UnknownNamespaceError
-from retrieval.fitness.finding import RelevantTool, relevant, tool_queries
-from retrieval.fitness.found import (
-    MAX_JUDGED,
-    document_of,
-    documents_with_tags,
-    most_relevant,
-    near_queries,
-    offered_tools,
-    outside,
+from retrieval.documents import Document
+from retrieval.fitness.history import Shown
+from retrieval.fitness.registry import (
+    Candidate,
+    NoToolFitsError,
+    Registry,
+    UnknownNamespaceError,
+    candidates_of,
+    offered,
+    tool_document_id,
+    tools_by_document,
 )
-from retrieval.fitness.gathering import PastScenarios, past_scenarios
-from retrieval.fitness.judging import judge, why_excluded
-from retrieval.fitness.lineage import Candidate, candidates_of
-from retrieval.fitness.registry import Registry
-from retrieval.fitness.scenario_parts import scenario_parts
-from retrieval.fitness.score import SEMANTIC_WEIGHT, THRESHOLD, ranked
-from retrieval.fitness.shown import Shown
-from retrieval.fitness.statistics import ToolStatistics
-from retrieval.index.protocol import Hit, VectorIndex
+from retrieval.fitness.relevance import (
+    Owner,
+    RelevantTool,
+    relevant,
+    scenario_parts,
+    successes_of,
+    tool_queries,
+)
+from retrieval.fitness.score import (
+    LEAST_NEARNESS,
+    SEMANTIC_WEIGHT,
+    THRESHOLD,
+    LikeScenario,
+    judge,
+    ranked,
+    why_excluded,
+)
+from retrieval.fitness.statistics import MAX_TRIALS, ToolStatistics, Trial, merged
+from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
 from retrieval.memory import Memory
+
+MAX_NEAR = 3
+"""Tools outside a namespace that are compared with its own."""
+
+MAX_JUDGED = 50
+"""Tools of one question that are judged by all that is known of them; the most relevant ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTool:
+    """A tool that was found, as it is offered, and the document that it was found by."""
+
+    candidate: Candidate
+    document_id: str
+
+    @property
+    def tool_id(self) -> str:
+        """Of the tool as it is offered."""
+        return self.candidate.tool.tool_id
+
+
+def document_of(registry: Registry, candidate: Candidate) -> str:
+    """The id of the document that a candidate is found by: its own, or its original's."""
+    stored = registry.by_id[candidate.tool.tool_id]
+    return tool_document_id(stored.tool_key, stored.tool.tool_id)
+
+
+def documents_with_tags(registry: Registry, tags: Iterable[str]) -> tuple[str, ...]:
+    """The documents of tools that have at least one of the tags, whatever their case."""
+    wanted = {tag.casefold() for tag in tags}
+    return tuple(
+        document_id
+        for document_id, stored in tools_by_document(registry).items()
+        if not wanted.isdisjoint(tag.casefold() for tag in stored.tool.tags)
+    )
+
+
+def near_queries(
+    registry: Registry,
+    workspace: str,
+    candidates: Sequence[Candidate],
+    vector: NDArray[np.float32],
+) -> list[IndexQuery]:
+    """Which tools are nearest by cosine; of very many candidates, also which of these are.
+
+    BM25 over all tools takes as long as the rest of the question, so it is left to what is near.
+
+    Args:
+        registry: where the candidates are from.
+        workspace: whose.
+        candidates: of a namespace.
+        vector: of the scenario; shape (dimension,), unit length.
+    """
+    nearest = IndexQuery(
+        workspaces=(workspace,), kind="tool", vector=vector, terms="",
+        limit=min(MAX_JUDGED, len(candidates)) + MAX_NEAR, fused=False,
+    )  # fmt: skip
+    if len(candidates) <= MAX_JUDGED:
+        return [nearest]
+    own = tuple(document_of(registry, each) for each in candidates)
+    return [nearest, replace(nearest, limit=MAX_JUDGED, document_ids=own)]
+
+
+def offered_tools(registry: Registry, found: Iterable[RelevantTool]) -> Iterator[FoundTool]:
+    """The found tools as they are offered, each once, under the most relevant of its documents."""
+    tools: set[str] = set()
+    for each in found:
+        stored = tools_by_document(registry).get(each.document_id)
+        if stored is None:  # deleted a moment ago
+            continue
+        tool = FoundTool(offered(registry, stored), each.document_id)
+        if tool.tool_id not in tools:
+            tools.add(tool.tool_id)
+            yield tool
+
+
+def most_relevant(
+    registry: Registry, candidates: Sequence[Candidate], found: Sequence[RelevantTool]
+) -> list[Candidate]:
+    """The candidates to be judged: all, or the promoted one and the most relevant of many."""
+    if len(candidates) <= MAX_JUDGED:
+        return list(candidates)
+    place = {each.document_id: number for number, each in enumerate(found)}
+
+    def order(candidate: Candidate) -> tuple[bool, int]:
+        known = place.get(document_of(registry, candidate), len(found))
+        return (candidate.source != "evolved", known)
+
+    return sorted(candidates, key=order)[:MAX_JUDGED]
+
+
+def outside(
+    registry: Registry, candidates: Iterable[Candidate], found: Iterable[RelevantTool]
+) -> list[FoundTool]:
+    """The nearest tools that are none of the candidates."""
+    inside = {each.tool.tool_id for each in candidates}
+    others = (each for each in offered_tools(registry, found) if each.tool_id not in inside)
+    return list(islice(others, MAX_NEAR))
+
+
+_PER_TOOL = 8
+"""Past scenarios asked for, times the tools asked about: what is nearest over all of them counts
+most, so they are asked for together, which takes half the time of a question for each."""
+
+_MAX_SCENARIOS = 400
+
+_MAX_CALLS = _MAX_SCENARIOS * MAX_TRIALS
+
+
+@dataclass(frozen=True, slots=True)
+class PastScenarios:
+    """Past scenarios of some tools that are near enough to say something."""
+
+    hits: Mapping[Owner, Sequence[Hit]] = field(default_factory=dict)
+    """By tool, nearest first."""
+    documents: Mapping[str, Document] = field(default_factory=dict)
+
+    def of(self, candidate: Candidate) -> list[LikeScenario]:
+        """Those of a candidate's own versions, nearest first, each call in one of them.
+
+        A call that named no version and a mark of it that does are in two documents.
+        """
+        own = [
+            (hit, document)
+            for hit in self.hits.get((candidate.tool.server_name, candidate.tool.name), ())
+            if candidate.counts(hit.version)
+            and (document := self.documents.get(hit.document_id)) is not None
+        ]
+        calls = merged(*(document.trials for _, document in own), limit=_MAX_CALLS)
+        left = {trial.key: trial for trial in calls}
+        return [
+            LikeScenario(
+                document.text,
+                hit.similarity,
+                [each for each in document.trials if _taken(left, each)],
+                document.message,
+            )
+            for hit, document in own
+        ]
+
+    def successes(self) -> dict[Owner, float]:
+        """What they say for each tool's relevance, 0 to 1."""
+        hits = (hit for several in self.hits.values() for hit in several)
+        return successes_of(hits, self.documents)
+
+
+def _taken(left: dict[str, Trial], trial: Trial) -> bool:
+    """Whether this is what holds of the call, and nobody had it yet."""
+    if left.get(trial.key) != trial:
+        return False
+    del left[trial.key]
+    return True
+
+
+async def past_scenarios(
+    workspace: str,
+    vector: NDArray[np.float32],
+    statistics: Mapping[ToolKey, ToolStatistics],
+    *,
+    index: VectorIndex,
+    memory: Memory,
+) -> PastScenarios:
+    """The past scenarios of these tools nearest to a scenario, of cosine 0.5 and above.
+
+    Args:
+        workspace: whose.
+        vector: of the scenario; shape (dimension,), unit length.
+        statistics: of the tools; they name the documents.
+        index: where the vectors are.
+        memory: where the documents are read.
+
+    Raises:
+        VectorIndexError, StoreError: when these cannot answer.
+    """
+    ids = [each for known in statistics.values() for each in known.scenarios]
+    if not ids:
+        return PastScenarios()
+    query = IndexQuery(
+        workspaces=(workspace,), kind="scenario", vector=vector, terms="",
+        limit=min(len(ids), _PER_TOOL * len(statistics), _MAX_SCENARIOS),
+        document_ids=tuple(ids), fused=False, least_similarity=LEAST_NEARNESS,
+    )  # fmt: skip
+    [near] = await index.search([query])
+    documents = await memory.documents(workspace, [hit.document_id for hit in near])
+    by_tool: dict[Owner, list[Hit]] = defaultdict(list)
+    for hit in near:
+        by_tool[hit.server_name, hit.tool_name].append(hit)
+    return PastScenarios(by_tool, documents)
+
 
 _LEAST_SIMILARITY = THRESHOLD / SEMANTIC_WEIGHT
 """Below it a tool from outside would be marked as hardly fit whatever its record."""

@@ -10,8 +10,7 @@ from aftercall.models import Cohesion, ErrorCategory
 from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
-from retrieval.health.tally import decay
-from retrieval.health.tool_health import KnownHealth, MethodTallies
+from retrieval.health.record import KnownHealth, MethodTallies, decay
 from retrieval.known_tools.pitfalls import Limit, Pitfall, limits_of, pitfalls_of
 from retrieval.known_tools.plain import Clean, plain, without_masks
 from retrieval.known_tools.rates import weekly

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from math import log
 
-from retrieval.health.tally import HALF_LIFE, Tally, decay
+from retrieval.health.record import HALF_LIFE, Tally, decay
 
 _WEEK = timedelta(days=7)
 _PER_WEEK = log(2) * (_WEEK / HALF_LIFE)

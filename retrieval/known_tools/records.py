@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from aftercall.models import Tool
 from mongo.records import ToolKey
 from retrieval.fitness.statistics import ToolStatistics
-from retrieval.health.tool_health import KnownHealth
+from retrieval.health.record import KnownHealth
 from retrieval.knowledge import ToolKnowledge
 from retrieval.parameters import ToolView, view_of_schema
 from retrieval.profile import ToolProfile

@@ -1,13 +1,13 @@
 """Which constraint of a `deliverable` would have caught weak answers. A hint in words, no contract.
 
-The reasons are those of `retrieval.health.weak`.
+The reasons are those of `retrieval.health.signals`.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
 
-from retrieval.health.tool_health import Weak
+from retrieval.health.record import Weak
 from retrieval.recommendations.words import Words
 
 _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (

@@ -5,8 +5,7 @@ from datetime import datetime
 from itertools import groupby
 
 from aftercall.models import ErrorCategory
-from retrieval.health.tally import Tally
-from retrieval.health.tool_health import KnownHealth
+from retrieval.health.record import KnownHealth, Tally
 from retrieval.recommendations.subject import tally_of
 
 

@@ -14,7 +14,7 @@ from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import cohesion_of
 from retrieval.fitness.registry import Registry
-from retrieval.health.tool_health import KnownHealth
+from retrieval.health.record import KnownHealth
 from retrieval.recommendations.identity import TOOL_MATTERS, id_of_tool_matter
 from retrieval.recommendations.later import health_since
 from retrieval.recommendations.one_tool import by_priority, recommendations_about

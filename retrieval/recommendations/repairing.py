@@ -4,8 +4,7 @@ from collections import defaultdict
 
 from aftercall.models import Recommendation
 from retrieval.credibility import probability_above
-from retrieval.health.tally import decay
-from retrieval.health.tool_health import OWN_FAILURES, OwnFailure
+from retrieval.health.record import OWN_FAILURES, OwnFailure, decay
 from retrieval.reading.signature import signature_of
 from retrieval.recommendations.rules import RecommendationRules
 from retrieval.recommendations.subject import Part, Subject, latest_first, recommendation, times

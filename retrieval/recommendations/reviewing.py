@@ -7,7 +7,7 @@ from aftercall.models import (
     RecommendationEvidence,
     VersionTrials,
 )
-from retrieval.fitness.promoted import SURE, Counts, compare
+from retrieval.fitness.promotions import SURE, Counts, compare
 from retrieval.recommendations.identity import id_of_namespace_matter
 
 MIN_CALLS_SINCE = 5

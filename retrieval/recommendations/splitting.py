@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from aftercall.models import AxisShare, Recommendation
-from retrieval.health.tally import Tally, decay
-from retrieval.health.tool_health import Corrected, Referred
+from retrieval.health.record import Corrected, Referred, Tally, decay
 from retrieval.recommendations.other_tools import ToolNames
 from retrieval.recommendations.rules import RecommendationRules
 from retrieval.recommendations.subject import (

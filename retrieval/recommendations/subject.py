@@ -14,8 +14,7 @@ from aftercall.models import (
     ToolName,
 )
 from mongo.records import ToolKey
-from retrieval.health.tally import Tally
-from retrieval.health.tool_health import Corrected, KnownHealth, OwnFailure, Referred, Weak
+from retrieval.health.record import Corrected, KnownHealth, OwnFailure, Referred, Tally, Weak
 from retrieval.recommendations.identity import MATTERS, id_of_tool_matter
 from retrieval.recommendations.words import MAX_EXECUTIONS, Words
 

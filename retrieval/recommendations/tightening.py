@@ -2,8 +2,7 @@
 
 from aftercall.models import Recommendation
 from retrieval.credibility import probability_above
-from retrieval.health.tally import Tally
-from retrieval.health.tool_health import Corrected, Referred
+from retrieval.health.record import Corrected, Referred, Tally
 from retrieval.recommendations.constraints import constraint_for
 from retrieval.recommendations.rules import RecommendationRules
 from retrieval.recommendations.subject import (

@@ -13,8 +13,8 @@ from aftercall.models import (
 )
 from aftercall.redaction import Redactor
 from mongo.records import StoredTool, ToolKey
-from retrieval.fitness.failures import UnknownNamespaceError, UnknownToolError
-from retrieval.health.naming import recorded_name
+from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError
+from retrieval.health.report import recorded_name
 from service.container import Services
 from service.dashboard.repair_reads import record_of
 from service.dashboard.shown.profile_rows import ShownProfile, shown_profile

@@ -37,7 +37,7 @@ from embeddings.protocol import EmbeddingError
 from ingest.intake import ConflictError, InvalidExecutionError
 from ingest.outcomes import UnknownSuggestionError
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
-from retrieval.fitness.failures import NoToolFitsError, UnknownNameError
+from retrieval.fitness.registry import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
 from service.changes import NothingBeforeError, NotPromotedError, RefusedError
 from service.correcting import (

@@ -11,7 +11,7 @@ from aftercall.redaction import Redactor
 from ingest.nightly.patterns import patterns_fact
 from mongo.protocol import LogStore
 from mongo.records import PatternRow, ToolKey
-from retrieval.fitness.failures import UnknownNameError
+from retrieval.fitness.registry import UnknownNameError
 from retrieval.memory import Memory
 from retrieval.patterns.record import Pattern, decoded
 from service.patterns import told_pattern

@@ -11,13 +11,10 @@ from typing import NamedTuple
 from mongo.records import StoredTool, ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
-from retrieval.fitness.judging import trials_of
-from retrieval.fitness.lineage import Candidate, offered, plain_candidate
-from retrieval.fitness.quality import quality_of
-from retrieval.fitness.registry import Registry
-from retrieval.fitness.statistics import ToolStatistics
-from retrieval.fitness.trials import merged
-from retrieval.health.tool_health import KnownHealth
+from retrieval.fitness.registry import Candidate, Registry, offered, plain_candidate
+from retrieval.fitness.score import quality_of, trials_of
+from retrieval.fitness.statistics import ToolStatistics, merged
+from retrieval.health.record import KnownHealth
 from retrieval.memory import Memory
 
 _KEPT_FOR = timedelta(seconds=30)

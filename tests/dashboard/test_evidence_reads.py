@@ -9,7 +9,7 @@ import pytest
 from aftercall.models import FailurePattern, ToolName
 from mongo.records import PatternRow
 from retrieval.documents import document_id
-from retrieval.fitness.failures import UnknownToolError
+from retrieval.fitness.registry import UnknownToolError
 from retrieval.patterns.record import Pattern, encoded, mark_of
 from service.dashboard.repair_reads import evidence_of, examples_of
 from service.dashboard.tool_reads import ToolEvidence, health_of, tool_evidence

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from aftercall.models import BestTool, Factors, RankedTool, Tool
 from mongo.records import StoredTool, ToolKey
-from retrieval.fitness.statistics import ToolStatistics
-from retrieval.fitness.trials import trial_of
+from retrieval.fitness.statistics import ToolStatistics, trial_of
 from service.dashboard.shown.version_rows import UNNAMED, fitness_rows, version_rows
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

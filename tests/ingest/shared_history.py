@@ -11,7 +11,7 @@ from mongo.protocol import LogStore
 from mongo.records import ToolKey
 from retrieval.documents import Document
 from retrieval.fitness.statistics import ToolStatistics
-from retrieval.health.tool_health import KnownHealth
+from retrieval.health.record import KnownHealth
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery
 from retrieval.knowledge import ToolKnowledge
 from tests.ingest.fitness_samples import a_call, worded

@@ -13,8 +13,8 @@ from ingest.indexer import REGISTERED_BATCH
 from mongo.errors import StoreUnavailableError
 from mongo.records import IndexCommit, StoredTool, ToolKey
 from retrieval.documents import Document, document_id
-from retrieval.fitness.tool_documents import tool_document_id
-from retrieval.fitness.tool_text import tool_terms, tool_text
+from retrieval.fitness.registry import tool_document_id
+from retrieval.fitness.relevance import tool_terms, tool_text
 from retrieval.index.protocol import IndexQuery, Kind
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.ingest.fitness_samples import a_call, a_promotion, a_tool, documents_of

@@ -7,8 +7,7 @@ import pytest
 from ingest.scenarios import normalised, scenario_id
 from mongo.errors import StoreUnavailableError
 from mongo.records import FailureRecord, IndexCommit
-from retrieval.fitness.statistics import MAX_NEGATIVE_TAGS, MAX_SCENARIOS
-from retrieval.fitness.trials import MAX_TRIALS
+from retrieval.fitness.statistics import MAX_NEGATIVE_TAGS, MAX_SCENARIOS, MAX_TRIALS
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.ingest.fitness_samples import (
     TOOL,

@@ -8,8 +8,16 @@ from hypothesis import strategies as st
 
 from ingest.scenarios import ScenarioDocuments, Use, normalised
 from retrieval.documents import Document
-from retrieval.fitness.statistics import MAX_SCENARIOS, VersionStatistics
-from retrieval.fitness.trials import Trial, TrialKind, merged, moment_of, trial_of, with_trial
+from retrieval.fitness.statistics import (
+    MAX_SCENARIOS,
+    Trial,
+    TrialKind,
+    VersionStatistics,
+    merged,
+    moment_of,
+    trial_of,
+    with_trial,
+)
 from tests.ingest.fitness_samples import START, TOOL, worded
 
 kinds: st.SearchStrategy[TrialKind] = st.sampled_from(

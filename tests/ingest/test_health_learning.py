@@ -11,8 +11,7 @@ from ingest import indexer as indexer_module
 from ingest.indexer import Indexer
 from mongo.errors import StoreUnavailableError
 from mongo.records import CorrectionRecord, IndexCommit
-from retrieval.health.remembering import MAX_ROW, MAX_WORDED
-from retrieval.health.tool_health import (
+from retrieval.health.record import (
     MAX_BOOK_AXES,
     MAX_BOOK_PAIRS,
     MAX_CORRECTIONS,
@@ -20,7 +19,9 @@ from retrieval.health.tool_health import (
     MAX_METHODS,
     MAX_OWN_FAILURES,
     MAX_REFERRALS,
+    MAX_ROW,
     MAX_WEAK,
+    MAX_WORDED,
     axes_of_pair,
 )
 from retrieval.recovery import workspace_wide

@@ -24,8 +24,7 @@ from mongo.protocol import LogStore
 from mongo.records import CorrectionRecord, FailureRecord
 from mongo.sqlite import open_sqlite_store
 from retrieval.fitness.statistics import ToolStatistics
-from retrieval.health.axes import count_axes
-from retrieval.health.tool_health import AxisBook, KnownHealth
+from retrieval.health.record import AxisBook, KnownHealth, count_axes
 from retrieval.index.edge import EdgeIndex
 from retrieval.memory import Memory
 from tests.ingest.fitness_samples import START, WORKSPACE, a_call, a_mark, documents_of, tool_of

@@ -14,8 +14,8 @@ from ingest.indexer import Indexer
 from mongo.protocol import LogStore
 from mongo.records import ToolKey
 from mongo.sqlite import open_sqlite_store
+from retrieval.fitness.registry import tool_document_id
 from retrieval.fitness.statistics import ToolStatistics
-from retrieval.fitness.tool_documents import tool_document_id
 from retrieval.index.edge import EdgeIndex
 from retrieval.memory import Memory
 from tests.ingest.fitness_samples import (

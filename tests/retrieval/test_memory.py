@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aftercall.models import Tool
 from mongo.records import HealthRow, IndexCommit, StoredTool, ToolKey
 from mongo.sqlite import open_sqlite_store
-from retrieval.health.tool_health import KnownHealth, Weak
+from retrieval.health.record import KnownHealth, Weak
 from retrieval.memory import Memory, with_change
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)

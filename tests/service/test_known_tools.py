@@ -11,8 +11,7 @@ import pytest
 
 from aftercall import Client
 from mongo.records import HealthRow, IndexCommit, ToolKey
-from retrieval.health.tally import Tally
-from retrieval.health.tool_health import KnownHealth, Weak
+from retrieval.health.record import KnownHealth, Tally, Weak
 from retrieval.known_tools import estimate_tokens
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (

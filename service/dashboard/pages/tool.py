@@ -4,7 +4,7 @@ from typing import Final
 
 from aftercall.models import ToolHealth, ToolName
 from mongo.records import ToolKey
-from retrieval.fitness.failures import UnknownToolError
+from retrieval.fitness.registry import UnknownToolError
 from service.dashboard.look import Look
 from service.dashboard.page import Page
 from service.dashboard.parts.before_column import before_column

@@ -7,7 +7,7 @@ from datetime import datetime
 from aftercall.models import BestTool, ToolSource
 from aftercall.versions import same_version
 from mongo.records import StoredTool, ToolKey
-from retrieval.fitness.quality import quality_of
+from retrieval.fitness.score import quality_of
 from retrieval.fitness.statistics import NO_VERSION, ToolStatistics
 from service.dashboard.shown.call_text import one_line
 

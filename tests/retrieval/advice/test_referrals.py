@@ -20,7 +20,7 @@ from mongo.records import StoredTool
 from retrieval.advice import PLAIN, Candidate, Situation
 from retrieval.answer import Question, answer
 from retrieval.edits import Add, Edit
-from retrieval.health.tool_health import Referred
+from retrieval.health.record import Referred
 from retrieval.knowledge import SignatureKnowledge
 from retrieval.proposals import Case
 from retrieval.reading import read_error

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aftercall.models import Cohesion
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
 from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
-from retrieval.health.tool_health import Corrected, KnownHealth, Referred
+from retrieval.health.record import Corrected, KnownHealth, Referred
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CLUSTERS = AxisClusters(

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.fitness.demotion import (
+from retrieval.fitness.score import (
     DEMOTION,
+    HALF_LIFE,
     LIKE,
     MAX_FAILURES,
     LikeScenario,
     demotion_of,
     similar_failures,
 )
-from retrieval.fitness.quality import HALF_LIFE
-from retrieval.fitness.trials import TrialKind, trial_of
+from retrieval.fitness.statistics import TrialKind, trial_of
 from tests.retrieval.fitness.fitness_strategies import (
     NOW,
     bad_kinds,

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from embeddings.hashing import HashingEmbedder
 from embeddings.terms import terms_text
 from retrieval.documents import Document, document_id
-from retrieval.fitness.finding import relevant, successes_of, tool_queries
-from retrieval.fitness.scenario_parts import scenario_parts
-from retrieval.fitness.trials import Trial
+from retrieval.fitness.relevance import relevant, scenario_parts, successes_of, tool_queries
+from retrieval.fitness.statistics import Trial
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import Hit, IndexPoint, Kind
 

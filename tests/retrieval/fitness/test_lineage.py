@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.promoted import promoted_tool
-from retrieval.fitness.lineage import (
+from retrieval.fitness.registry import (
     Candidate,
+    Registry,
     candidates_of,
     find_cycle,
     offered,
     original_of,
 )
-from retrieval.fitness.registry import Registry
 from tests.retrieval.fitness.registry_samples import AT, promoted, stored
 
 TEXT = stored("text", version="1.0.0", namespace="text", implementation={"command": "python"})

@@ -7,10 +7,8 @@ from statistics import fmean
 import pytest
 from hypothesis import given
 
-from retrieval.fitness.demotion import LikeScenario
-from retrieval.fitness.posterior import PRIOR_MEAN, draw_from, posterior_of
-from retrieval.fitness.quality import HALF_LIFE
-from retrieval.fitness.trials import Trial, TrialKind, trial_of
+from retrieval.fitness.score import HALF_LIFE, PRIOR_MEAN, LikeScenario, draw_from, posterior_of
+from retrieval.fitness.statistics import Trial, TrialKind, trial_of
 from tests.retrieval.fitness.fitness_strategies import (
     NOW,
     bad_kinds,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.fitness.promoted import LEAST_TRIALS, SURE, Counts, compare, fails_more
-from retrieval.fitness.promoted import _normal as by_normal
+from retrieval.fitness.promotions import LEAST_TRIALS, SURE, Counts, compare, fails_more
+from retrieval.fitness.promotions import _normal as by_normal
 
 counts = st.builds(Counts, st.integers(0, 200), st.integers(0, 200))
 

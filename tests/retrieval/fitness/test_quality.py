@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.fitness.quality import HALF_LIFE, quality_of
-from retrieval.fitness.trials import MAX_REFERRALS, MAX_TRIALS, Trial, TrialKind, merged, trial_of
+from retrieval.fitness.score import HALF_LIFE, quality_of
+from retrieval.fitness.statistics import (
+    MAX_REFERRALS,
+    MAX_TRIALS,
+    Trial,
+    TrialKind,
+    merged,
+    trial_of,
+)
 from tests.retrieval.fitness.fitness_strategies import (
     EARLIEST,
     NOW,

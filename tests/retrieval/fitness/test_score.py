@@ -8,18 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import Factors, Posterior, RankedTool, Tool
-from retrieval.fitness.demotion import LikeScenario, demotion_of, similar_failures
-from retrieval.fitness.quality import quality_of
 from retrieval.fitness.score import (
     BASE_EVOLVED,
     BASE_ORIGINAL,
     THRESHOLD,
+    LikeScenario,
     base_of,
+    demotion_of,
     is_below_threshold,
+    quality_of,
     ranked,
     score_of,
+    similar_failures,
 )
-from retrieval.fitness.trials import Trial, TrialKind, trial_of
+from retrieval.fitness.statistics import Trial, TrialKind, trial_of
 from tests.retrieval.fitness.fitness_strategies import NOW
 
 shares = st.floats(0, 1)

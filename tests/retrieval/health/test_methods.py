@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from aftercall.models import Tool
-from retrieval.health.methods import common_methods, is_earlier, method_of, stated_methods
-from retrieval.health.tool_health import KnownHealth, MethodTallies
+from retrieval.health.record import KnownHealth, MethodTallies
+from retrieval.health.signals import common_methods, is_earlier, method_of, stated_methods
 from tests.retrieval.health.health_samples import NOW, tally_of
 
 

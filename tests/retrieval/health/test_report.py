@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from aftercall.models import AxisShare, Cohesion, ToolHealth, ToolName
 from aftercall.redaction import Redactor
-from retrieval.health.report import MAX_SHOWN, health_report, utility_of
-from retrieval.health.tool_health import (
+from retrieval.health.record import (
     Corrected,
     KnownHealth,
     MethodTallies,
     Referred,
     Weak,
 )
+from retrieval.health.report import MAX_SHOWN, health_report, utility_of
 from retrieval.knowledge import SignatureKnowledge, ToolKnowledge
 from tests.retrieval.health.health_samples import NOW, moments, tallies, tally_of
 

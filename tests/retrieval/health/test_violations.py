@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from retrieval.health.tool_health import MAX_VIOLATIONS, Violation
-from retrieval.health.violations import Breach, breaches_of, count_breach
+from retrieval.health.record import MAX_VIOLATIONS, Violation
+from retrieval.health.signals import Breach, breaches_of, count_breach
 from tests.retrieval.health.health_samples import NOW
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from retrieval.health.weak import weakness_of
+from retrieval.health.signals import weakness_of
 from tests.retrieval.cases import an_execution
 from tests.retrieval.health.health_samples import a_success
 

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from retrieval.edits import Add, Cast, Clamp, Rename, Replace
-from retrieval.health.tool_health import Violation
+from retrieval.health.record import Violation
 from retrieval.known_tools import ToolRecord
 from retrieval.profile import ToolProfile
 from tests.retrieval.known_tools.made_records import (

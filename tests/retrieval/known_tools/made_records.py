@@ -10,8 +10,7 @@ from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.edits import Edit
-from retrieval.health.tally import Tally
-from retrieval.health.tool_health import KnownHealth, Referred
+from retrieval.health.record import KnownHealth, Referred, Tally
 from retrieval.knowledge import ToolKnowledge
 from retrieval.known_tools import ToolFacts, ToolRecord, facts_of
 from retrieval.profile import ToolProfile

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from aftercall.models import ErrorCategory
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
 from retrieval.edits import Add, Cast, Clamp, Rename, Replace
-from retrieval.health.tool_health import MethodTallies, Violation
+from retrieval.health.record import MethodTallies, Violation
 from retrieval.known_tools import estimate_tokens, markdown_page, prompt_block
 from retrieval.profile import ToolProfile
 from retrieval.recovery import RecoveryTimes, learn_recovery

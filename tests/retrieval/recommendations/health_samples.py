@@ -12,8 +12,7 @@ from mongo.records import StoredTool, ToolKey
 from retrieval.boundaries.axis_text import normalise_axis
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.fitness.registry import Registry
-from retrieval.health.tally import Tally
-from retrieval.health.tool_health import (
+from retrieval.health.record import (
     MAX_OWN_FAILURES,
     MAX_REFERRALS,
     MAX_WEAK,
@@ -21,6 +20,7 @@ from retrieval.health.tool_health import (
     KnownHealth,
     OwnFailure,
     Referred,
+    Tally,
     Violation,
     Weak,
 )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aftercall.models import PromotionStatus, VersionTrials
 from mongo.records import StoredRecommendation
-from retrieval.fitness.promoted import Counts, compare, fails_more
+from retrieval.fitness.promotions import Counts, compare, fails_more
 from retrieval.recommendations.queue import queue_of
 from retrieval.recommendations.reviewing import review_of
 from retrieval.recommendations.standing import standings_of

@@ -1,6 +1,7 @@
-"""What happened before: the failures of a tool, and how tools were evolved."""
+"""What is remembered of tools: their past failures, how they evolved, and marks not yet learned."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -9,22 +10,80 @@ from aftercall.models import (
     Evolution,
     EvolutionList,
     EvolutionRequest,
+    ExcludedTool,
+    Promotion,
+    RankedTool,
     SimilarFailure,
     ToolFailures,
 )
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from mongo.protocol import LogStore
-from mongo.records import FailureRecord
+from mongo.records import FailureRecord, ToolKey
 from retrieval.documents import Document
-from retrieval.fitness.demotion import WEAR
-from retrieval.fitness.failures import UnknownToolError
-from retrieval.fitness.lineage import offered
-from retrieval.fitness.quality import wear
-from retrieval.fitness.shown import Shown
-from retrieval.fitness.trials import Trial, moment_of, trial_of
+from retrieval.fitness.registry import UnknownToolError, offered
+from retrieval.fitness.score import WEAR, wear
+from retrieval.fitness.statistics import (
+    MAX_TRIALS,
+    NO_VERSION,
+    ToolStatistics,
+    Trial,
+    VersionStatistics,
+    merged,
+    moment_of,
+    trial_of,
+)
 from retrieval.index.protocol import Hit, IndexQuery, Kind, VectorIndex
 from retrieval.memory import Memory
+
+_MAX_SHOWN = 500
+"""Characters of a past scenario, a message or a reason in an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Makes answers of what is known; each method returns a copy."""
+
+    redactor: Redactor
+
+    def ranked(self, ranked: RankedTool) -> RankedTool:
+        """A candidate with its factors."""
+        factors = ranked.factors
+        failures = [self.failure(each) for each in factors.similar_failures]
+        return ranked.model_copy(
+            update={
+                "tool": self.redactor.tool(ranked.tool),
+                "factors": factors.model_copy(update={"similar_failures": failures}),
+            }
+        )
+
+    def excluded(self, excluded: ExcludedTool) -> ExcludedTool:
+        """What was not offered, and why."""
+        return excluded.model_copy(update={"reason": self._bounded(excluded.reason)})
+
+    def failure(self, failure: SimilarFailure) -> SimilarFailure:
+        """A past failure; its words are some caller's."""
+        message = failure.error_message
+        return failure.model_copy(
+            update={
+                "scenario": self._bounded(failure.scenario),
+                "error_message": None if message is None else self._bounded(message),
+            }
+        )
+
+    def promotion(self, promotion: Promotion) -> Promotion:
+        """A promotion whole: its file is exchanged as it is."""
+        return promotion.model_copy(
+            update={
+                "reason": self.redactor.text(promotion.reason),
+                "mutation": self.redactor.text(promotion.mutation),
+            }
+        )
+
+    def _bounded(self, text: str) -> str:
+        text = self.redactor.text(text)
+        return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+
 
 _MAX_HISTORY = 500
 """Changes of a namespace that are looked through for the promotion that was found."""
@@ -175,3 +234,38 @@ def _weight(failure: Trial, trials: Iterable[Trial], now: datetime) -> float:
     later = sum(trial.is_success and trial.at > failure.at for trial in trials)
     worn = (1 - WEAR) ** later
     return float(worn * wear(now.timestamp() - failure.at))
+
+
+async def statistics_with_marks(
+    tools: Sequence[ToolKey], *, memory: Memory, store: LogStore
+) -> dict[ToolKey, ToolStatistics]:
+    """How tools fared, with the trials of all marks that are stored.
+
+    `Memory.statistics` knows of a mark a moment after it was stored. One read of the store a tool,
+    so not for the hot path. The counts of successes and failures are as they were learned.
+
+    Raises:
+        StoreError: when the store cannot say.
+    """
+    known = await memory.statistics(tools)
+    return {
+        tool: with_marks(known.get(tool), await store.list_marks(tool, MAX_TRIALS))
+        for tool in dict.fromkeys(tools)
+    }
+
+
+def with_marks(known: ToolStatistics | None, marks: Iterable[FailureRecord]) -> ToolStatistics:
+    """A copy in which each mark is a trial of its version; those that were learned change nothing.
+
+    Args:
+        known: how the tool fared.
+        marks: of that tool, in any order.
+    """
+    versions = dict(known.versions) if known else {}
+    for mark in marks:
+        name = mark.version or NO_VERSION
+        version = versions.get(name) or VersionStatistics()
+        trial = trial_of(mark.marked_at, mark.execution_id or mark.mark_id, mark.severity)
+        trials = merged(version.trials, [trial])
+        versions[name] = version.model_copy(update={"trials": trials})
+    return (known or ToolStatistics()).model_copy(update={"versions": versions})

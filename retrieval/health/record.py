@@ -1,0 +1,362 @@
+"""What is counted of a tool's health: bounded, exactly once, rebuilt from the log. Made by ingest.
+
+Latest events are kept one by one, as far as questions about them look back; all are in the tallies.
+Each list keeps its latest events by time and id, so that it ends the same in any order of arrival.
+The latest few keep their words; of the others there stays what questions count by.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from itertools import combinations
+from math import ceil
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, Field
+
+from aftercall.models import Count, ErrorCategory, ReferralKind
+
+HALF_LIFE = timedelta(days=7)
+"""In which an event's weight halves (4-rules.md)."""
+
+_HALF_LIFE_SECONDS = HALF_LIFE.total_seconds()
+
+
+class Tally(BaseModel):
+    """How often something happened, and the weight of that at the latest time."""
+
+    count: int = 0
+    weight: float = 0.0
+    """As of `at`: an event of then counts 1 and one of a half-life earlier 1/2."""
+    at: datetime | None = None
+
+    def add(self, at: datetime, times: int = 1) -> None:
+        """Count an event, in place; a late arrival counts as its own time says."""
+        if self.at is None or at >= self.at:
+            self.weight = self.weight_at(at) + times
+            self.at = at
+        else:
+            self.weight += times * decay(self.at, at)
+        self.count += times
+
+    def weight_at(self, now: datetime) -> float:
+        """The weight now; events of a later time count whole."""
+        return 0.0 if self.at is None else self.weight * decay(now, self.at)
+
+    def shown(self, now: datetime) -> Count:
+        """As it is told."""
+        return Count(count=self.count, weight=round(self.weight_at(now), 4), last_seen=self.at)
+
+
+def decay(now: datetime, then: datetime) -> float:
+    """What an event of then still weighs now, in (0, 1]."""
+    return float(0.5 ** (max(0.0, (now - then).total_seconds()) / _HALF_LIFE_SECONDS))
+
+
+MAX_REFERRALS = 64
+"""Latest boundary referrals remembered one by one: cohesion and recommendations read them."""
+
+MAX_LOW_UTILITY = 32
+"""The same of the other kind, by itself: a flood of these must not push out the boundaries."""
+
+MAX_WEAK = 16
+MAX_CORRECTIONS = 32
+MAX_OWN_FAILURES = 64
+"""Moments of the latest failures that are the implementation's own."""
+
+MAX_VIOLATIONS = 16
+MAX_METHODS = 32
+MAX_METHOD_SESSIONS = 2
+"""Sessions remembered of a method: from two on its name is common knowledge."""
+
+OWN_FAILURES: frozenset[ErrorCategory] = frozenset({"execution", "contract_violation", "timeout"})
+"""Failures that only the tool's maker can mend; they speak for a repair."""
+
+
+class Referred(BaseModel):
+    """One referral."""
+
+    at: datetime
+    execution_id: str
+    kind: ReferralKind
+    session: str
+    axes: list[str] = Field(default_factory=list)
+    """Normalised (`retrieval.boundaries.axis_text`), each once."""
+    spelled: list[str] = Field(default_factory=list)
+    """The same in the tool's own words, in the same order."""
+    shape: str | None = None
+    split: list[str] = Field(default_factory=list)
+    evidence: str | None = None
+    message: str = ""
+
+
+class Weak(BaseModel):
+    """One weak success."""
+
+    at: datetime
+    execution_id: str
+    why: str
+
+
+class Corrected(BaseModel):
+    """One correction by a user."""
+
+    at: datetime
+    correction_id: str
+    execution_id: str
+    kind: ReferralKind
+    text: str
+    axes: list[str] = Field(default_factory=list)
+    """Normalised, as in `Referred`."""
+
+
+class OwnFailure(BaseModel):
+    """One failure of the implementation."""
+
+    at: datetime
+    execution_id: str
+    category: ErrorCategory
+    message: str
+
+
+class Violation(BaseModel):
+    """One way in which results broke a contract."""
+
+    path: str
+    mismatch: str
+    expected: str
+    tally: Tally = Field(default_factory=Tally)
+
+
+class MethodTallies(BaseModel):
+    """How one method fared."""
+
+    successes: Tally = Field(default_factory=Tally)
+    failures: Tally = Field(default_factory=Tally)
+    categories: dict[ErrorCategory, Tally] = Field(default_factory=dict)
+    sessions: list[str] = Field(default_factory=list)
+    """Short marks of distinct sessions, a few."""
+
+
+class KnownHealth(BaseModel):
+    """All that is counted of one tool."""
+
+    successes: Tally = Field(default_factory=Tally)
+    failures: Tally = Field(default_factory=Tally)
+    categories: dict[ErrorCategory, Tally] = Field(default_factory=dict)
+    methods: dict[str, MethodTallies] = Field(default_factory=dict)
+    method_parameter: str | None = None
+    """The parameter that says which method is called; None for a tool with one job."""
+    repair_attempts: Tally = Field(default_factory=Tally)
+    repair_successes: Tally = Field(default_factory=Tally)
+    referrals: list[Referred] = Field(default_factory=list)
+    """Of both kinds, oldest first."""
+    weak: Tally = Field(default_factory=Tally)
+    recent_weak: list[Weak] = Field(default_factory=list)
+    corrections: Tally = Field(default_factory=Tally)
+    recent_corrections: list[Corrected] = Field(default_factory=list)
+    own_failures: list[OwnFailure] = Field(default_factory=list)
+    violations: list[Violation] = Field(default_factory=list)
+    first_seen: datetime | None = None
+    used_at: datetime | None = None
+    troubled_at: datetime | None = None
+
+
+class AxisSeen(BaseModel):
+    """One axis of a workspace."""
+
+    spelled: str
+    """As a tool wrote it last."""
+    tally: Tally = Field(default_factory=Tally)
+    first_seen: datetime | None = None
+
+
+MAX_BOOK_AXES = 2_000
+"""Distinct axes remembered of a workspace; of more, the least heavy make room."""
+
+MAX_BOOK_PAIRS = 4_000
+
+
+class AxisBook(BaseModel):
+    """All axes of a workspace, and which were named together. The row of `workspace_wide`."""
+
+    axes: dict[str, AxisSeen] = Field(default_factory=dict)
+    """By their normalised form."""
+    pairs: dict[str, Tally] = Field(default_factory=dict)
+    """By `pair_key` of two normalised forms, named in the same referral."""
+
+
+def pair_key(one: str, other: str) -> str:
+    """The key of two axes, in either order."""
+    return "\x1f".join(sorted((one, other)))
+
+
+def axes_of_pair(key: str) -> tuple[str, str]:
+    """The reverse of `pair_key`."""
+    one, _, other = key.partition("\x1f")
+    return one, other
+
+
+MAX_WORDED = 16
+"""Latest events of a list that keep their words: as many as anybody reads."""
+
+MAX_WORDS = 300
+"""Characters kept of what a tool or a user said."""
+
+MAX_ROW = 40_000
+"""Bytes of a tool's row. What a hostile tool says may be longer than all lists have room for."""
+
+_FADED_EVIDENCE = 40
+"""Characters that stay of the evidence of older referrals: that there was any still counts."""
+
+_SHED = 4
+"""Of a row that is too large the oldest quarter of every list goes, until it fits."""
+
+EventT = TypeVar("EventT", bound=BaseModel)
+
+
+def short(text: str, limit: int = MAX_WORDS) -> str:
+    """Text on one line, of at most so many characters."""
+    return " ".join(text[: 4 * limit].split())[:limit]
+
+
+def remember_referral(known: KnownHealth, new: Referred) -> None:
+    """Add a referral, in place of the oldest of its kind."""
+    like = [each for each in known.referrals if each.kind == new.kind]
+    others = [each for each in known.referrals if each.kind != new.kind]
+    most = MAX_REFERRALS if new.kind == "wrong_tool_boundary" else MAX_LOW_UTILITY
+    faded = _insert(like, new, most, _by_execution)
+    known.referrals = sorted([*others, *like], key=_by_execution)
+    for each in faded:
+        each.shape, each.split, each.message = None, [], ""
+        if each.evidence is not None:
+            each.evidence = each.evidence[:_FADED_EVIDENCE]
+
+
+def remember_weak(known: KnownHealth, new: Weak) -> None:
+    """Add a weak success, in place of the oldest."""
+    _insert(known.recent_weak, new, MAX_WEAK, _by_execution)
+
+
+def remember_own_failure(known: KnownHealth, new: OwnFailure) -> None:
+    """Add a failure of the implementation, in place of the oldest."""
+    for each in _insert(known.own_failures, new, MAX_OWN_FAILURES, _by_execution):
+        each.message = ""
+
+
+def remember_correction(known: KnownHealth, new: Corrected) -> None:
+    """Add a correction, in place of the oldest."""
+    for each in _insert(known.recent_corrections, new, MAX_CORRECTIONS, _by_correction):
+        each.text = ""
+
+
+def method_to_update(known: KnownHealth, method: str) -> MethodTallies:
+    """A method's tallies, made when they are new in the place of the least called."""
+    tallies = known.methods.setdefault(method, MethodTallies())
+    while len(known.methods) > MAX_METHODS:
+        others = (each for each in known.methods if each != method)
+        del known.methods[min(others, key=lambda each: _importance(known.methods[each], each))]
+    return tallies
+
+
+def encoded(known: KnownHealth) -> bytes:
+    """A tool's row, of at most `MAX_ROW` bytes; one of which little is known is short.
+
+    Of one that is too large, what is remembered one by one is shed from `known` itself, the oldest
+    first, and the least called methods; what counts all events of the tool stays.
+    """
+    data = _dumped(known)
+    while len(data) > MAX_ROW:
+        _shed(known)
+        data = _dumped(known)
+    return data
+
+
+def _dumped(known: KnownHealth) -> bytes:
+    return known.model_dump_json(exclude_defaults=True).encode()
+
+
+def _shed(known: KnownHealth) -> None:
+    lists: tuple[list[Any], ...] = (
+        known.referrals, known.own_failures, known.recent_corrections, known.recent_weak,
+        known.violations,
+    )  # fmt: skip
+    for events in lists:
+        del events[: ceil(len(events) / _SHED)]
+    least = sorted(known.methods, key=lambda each: _importance(known.methods[each], each))
+    for method in least[: ceil(len(least) / _SHED)]:
+        del known.methods[method]
+
+
+def _insert(
+    events: list[EventT], new: EventT, limit: int, key: Callable[[EventT], tuple[datetime, str]]
+) -> list[EventT]:
+    """Put an event into its place; returns those that keep their words no longer."""
+    events.insert(bisect_right(events, key(new), key=key), new)
+    del events[:-limit]
+    faded = events[-MAX_WORDED - 1 : -MAX_WORDED]
+    is_older = bool(faded) and key(new) < key(faded[0])
+    return [*faded, new] if is_older else faded
+
+
+def _by_execution(event: Referred | Weak | OwnFailure) -> tuple[datetime, str]:
+    return event.at, event.execution_id
+
+
+def _by_correction(event: Corrected) -> tuple[datetime, str]:
+    return event.at, event.correction_id
+
+
+def _importance(tallies: MethodTallies, method: str) -> tuple[int, str]:
+    return tallies.successes.count + tallies.failures.count, method
+
+
+_MAX_PAIRED = 8
+"""Axes of one referral that are paired: 28 pairs. A referral of more names a list, no boundary."""
+
+_OVERFLOW = 2
+"""A book may grow to twice its bound before it is pruned, so that pruning is rare."""
+
+
+def count_axes(book: AxisBook, axes: Mapping[str, str], at: datetime) -> None:
+    """Count the axes that were named together, in place.
+
+    Args:
+        book: of the workspace; call `prune` when all is counted.
+        axes: by their normalised form, as spelled.
+        at: when.
+    """
+    for axis, spelled in axes.items():
+        seen = book.axes.get(axis)
+        if seen is None:
+            seen = book.axes[axis] = AxisSeen(spelled=spelled)
+        elif seen.tally.at is None or (at, spelled) > (seen.tally.at, seen.spelled):
+            seen.spelled = spelled
+        seen.tally.add(at)
+        seen.first_seen = at if seen.first_seen is None else min(at, seen.first_seen)
+    for one, other in combinations(list(axes)[:_MAX_PAIRED], 2):
+        book.pairs.setdefault(pair_key(one, other), Tally()).add(at)
+    if len(book.axes) > _OVERFLOW * MAX_BOOK_AXES or len(book.pairs) > _OVERFLOW * MAX_BOOK_PAIRS:
+        prune(book)
+
+
+def prune(book: AxisBook) -> None:
+    """Forget the least heavy axes and pairs of a book that is too full, in place."""
+    tallies = {axis: seen.tally for axis, seen in book.axes.items()}
+    for axis in _lightest(tallies, MAX_BOOK_AXES):
+        del book.axes[axis]
+    for pair in _lightest(book.pairs, MAX_BOOK_PAIRS):
+        del book.pairs[pair]
+
+
+def latest_use(book: AxisBook) -> datetime | None:
+    """When an axis was named last; None of an empty book."""
+    return max((each.tally.at for each in book.axes.values() if each.tally.at), default=None)
+
+
+def _lightest(tallies: Mapping[str, Tally], limit: int) -> list[str]:
+    """What goes so that only the heaviest stay, of equal weight the first by name."""
+    if len(tallies) <= limit:
+        return []
+    now = max(each.at for each in tallies.values() if each.at)
+    return sorted(tallies, key=lambda name: (-tallies[name].weight_at(now), name))[limit:]
