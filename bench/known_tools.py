@@ -44,10 +44,13 @@ from mongo.records import ToolKey  # noqa: E402  # as above
 from retrieval.known_tools import estimate_tokens  # noqa: E402  # as above
 from retrieval.known_tools.tokens import COMMON_WORDS  # noqa: E402  # as above
 from service.config.settings import DataSettings, EmbeddingSettings, Settings  # noqa: E402  # as above
-from service.container import Services, open_services  # noqa: E402  # as above
+from service.context import (  # noqa: E402  # as above
+    Context,
+    Lifecycle,  # as above
+    open_context,
+)
 from service.garbage import settle_memory  # noqa: E402  # as above
 from service.http.app import create_app  # noqa: E402  # as above
-from service.lifecycle import Lifecycle  # noqa: E402  # as above
 
 FIGURES = ROOT / "docs" / "figures"
 WORKSPACE = "default"
@@ -119,15 +122,15 @@ async def fill(client: httpx2.AsyncClient, tool_count: int, executions: int) -> 
         await asyncio.sleep(0.1)
 
 
-def forget(services: Services, tool_count: int) -> None:
+def forget(context: Context, tool_count: int) -> None:
     """Drop all that is kept in memory of the tools, so that the store is read."""
     keys = [ToolKey(WORKSPACE, each.server, each.name) for each in history.tools(tool_count)]
     for key in keys:
-        services.memory.forget_tool(key)
-    services.memory.forget_knowledge(keys)
-    services.memory.forget_health(keys)
-    services.memory.forget_statistics(keys)
-    services.memory.forget_axis_clusters(WORKSPACE)
+        context.memory.forget_tool(key)
+    context.memory.forget_knowledge(keys)
+    context.memory.forget_health(keys)
+    context.memory.forget_statistics(keys)
+    context.memory.forget_axis_clusters(WORKSPACE)
 
 
 async def ask(client: httpx2.AsyncClient, **query: object) -> tuple[float, str]:
@@ -147,8 +150,8 @@ async def measure(folder: Path, tool_count: int, executions: int, questions: int
     )
     lifecycle = Lifecycle()
     app = create_app(settings, lifecycle)
-    async with open_services(settings) as services:
-        lifecycle.services = services
+    async with open_context(settings) as context:
+        lifecycle.context = context
         settle_memory()  # as `aftercall serve` does
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(
@@ -164,7 +167,7 @@ async def measure(folder: Path, tool_count: int, executions: int, questions: int
             ]
             cold = []
             for _ in range(max(20, questions // 5)):
-                forget(services, tool_count)
+                forget(context, tool_count)
                 cold.append((await ask(client, maxTokens=BUDGET))[0])
             texts = {
                 f"{form} {budget}": (await ask(client, maxTokens=budget, format=form))[1]

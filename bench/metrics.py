@@ -38,11 +38,14 @@ from service.config.settings import (  # noqa: E402  # as above
     MetricsSettings,
     Settings,
 )
-from service.container import Services, open_services  # noqa: E402  # as above
+from service.context import (  # noqa: E402  # as above
+    Context,
+    Lifecycle,  # as above
+    open_context,
+)
 from service.garbage import settle_memory  # noqa: E402  # as above
 from service.http.app import create_app  # noqa: E402  # as above
 from service.http.malformed_http import ContractHttpProtocol  # noqa: E402  # as above
-from service.lifecycle import Lifecycle  # noqa: E402  # as above
 from service.server import bind, loop_factory, url_of  # noqa: E402  # as above
 
 MOST_MS = 20.0
@@ -55,7 +58,7 @@ Json = dict[str, Any]
 
 
 @contextmanager
-def serving(folder: Path, labels: int) -> Iterator[tuple[Services, str]]:
+def serving(folder: Path, labels: int) -> Iterator[tuple[Context, str]]:
     """A service with so many labels, and its address; it runs on a thread of its own."""
     settings = Settings(
         data=DataSettings(dir=folder / "data"),
@@ -71,8 +74,8 @@ def serving(folder: Path, labels: int) -> Iterator[tuple[Services, str]]:
     )  # fmt: skip
 
     async def serve() -> None:
-        async with open_services(settings) as services:
-            lifecycle.services = services
+        async with open_context(settings) as context:
+            lifecycle.context = context
             settle_memory()  # as `aftercall serve` does
             opened.set()
             await server.serve(sockets=[listener])
@@ -85,8 +88,8 @@ def serving(folder: Path, labels: int) -> Iterator[tuple[Services, str]]:
     thread.start()
     try:
         opened.wait(60)
-        assert lifecycle.services is not None
-        yield lifecycle.services, url_of(listener)
+        assert lifecycle.context is not None
+        yield lifecycle.context, url_of(listener)
     finally:
         server.should_exit = True
         thread.join()
@@ -99,11 +102,11 @@ def resident_mib() -> float:
     return float(psutil.Process().memory_info().rss / _MIB)
 
 
-def call_all(services: Services, tools: int, latency_ms: float = 12.5) -> float:
+def call_all(context: Context, tools: int, latency_ms: float = 12.5) -> float:
     """Count a call of every tool; microseconds for each."""
     started = time.perf_counter()
     for number in range(tools):
-        services.metrics.tools.observe(
+        context.metrics.tools.observe(
             f"tool_{number}", "ok", latency_ms, server_name=f"server_{number % 40}"
         )
     return (time.perf_counter() - started) / tools * 1e6
@@ -111,7 +114,7 @@ def call_all(services: Services, tools: int, latency_ms: float = 12.5) -> float:
 
 def scrape_ms(
     client: httpx2.Client,
-    services: Services,
+    context: Context,
     tools: int,
     scrapes: int,
     *,
@@ -126,7 +129,7 @@ def scrape_ms(
     times, size = [], 0
     for _ in range(scrapes + WARM_UP):
         if moving:
-            call_all(services, tools)
+            call_all(context, tools)
         started = time.perf_counter()
         with client.stream("GET", "/metrics", headers=headers) as response:
             size = sum(len(part) for part in response.iter_raw())
@@ -142,16 +145,16 @@ def scrape_ms(
 def measure(folder: Path, tools: int, labels: int, scrapes: int) -> Json:
     """All figures of one bound of labels."""
     with (
-        serving(folder, labels) as (services, url),
+        serving(folder, labels) as (context, url),
         httpx2.Client(base_url=url, timeout=60) as asks,
     ):
         before = resident_mib()
-        cost = [call_all(services, tools) for _ in range(CALLS_EACH)]
+        cost = [call_all(context, tools) for _ in range(CALLS_EACH)]
         counted = resident_mib()
-        given = services.metrics.tools.labels
+        given = context.metrics.tools.labels
         ways = {
             f"{'moving' if moving else 'still'}, {'packed' if packed else 'plain'}": scrape_ms(
-                asks, services, tools, scrapes, packed=packed, moving=moving
+                asks, context, tools, scrapes, packed=packed, moving=moving
             )
             for moving in (False, True)
             for packed in (True, False)

@@ -13,11 +13,10 @@ from starlette.types import ASGIApp
 
 from aftercall.errors import AftercallError
 from service.config.settings import Settings
-from service.container import Services, open_services
+from service.context import Context, Lifecycle, open_context
 from service.garbage import settle_memory
 from service.http.app import create_app, dashboard_of
 from service.http.malformed_http import ContractHttpProtocol
-from service.lifecycle import Lifecycle
 from service.logs import log_event
 from service.stopping import first, stopped_by_signals
 from service.tracing.opening import traced
@@ -85,7 +84,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 async def serve(
-    settings: Settings, listener: socket.socket, on_ready: Callable[[Services], None]
+    settings: Settings, listener: socket.socket, on_ready: Callable[[Context], None]
 ) -> None:
     """Serve on `listener` until SIGINT or SIGTERM; then finish, flush and close.
 
@@ -107,7 +106,7 @@ async def serve(
 async def _serve(
     settings: Settings,
     listener: socket.socket,
-    on_ready: Callable[[Services], None],
+    on_ready: Callable[[Context], None],
     lifecycle: Lifecycle,
     app: FastAPI,
     served: ASGIApp,
@@ -132,8 +131,8 @@ async def _serve(
         try:
             async with _opened(settings, lifecycle, stopping), dashboard_of(app):
                 settle_memory()
-                if lifecycle.services is not None:
-                    on_ready(lifecycle.services)
+                if lifecycle.context is not None:
+                    on_ready(lifecycle.context)
                 await first(stopping, serving)
                 lifecycle.phase = "stopping"
                 server.should_exit = True
@@ -147,7 +146,7 @@ async def _serve(
 async def _opened(
     settings: Settings, lifecycle: Lifecycle, stopping: asyncio.Event
 ) -> AsyncIterator[None]:
-    """Services in `lifecycle`; none when it was told to stop while they were being opened."""
+    """Context in `lifecycle`; none when it was told to stop while they were being opened."""
 
     def phase(what: str) -> None:
         if what != lifecycle.phase:  # what is waited for is told again and again
@@ -156,7 +155,7 @@ async def _opened(
 
     async with contextlib.AsyncExitStack() as stack:
         opening = asyncio.create_task(
-            stack.enter_async_context(open_services(settings, phase)), name="open services"
+            stack.enter_async_context(open_context(settings, phase)), name="open services"
         )
         await first(stopping, opening)
         if not opening.done():
@@ -164,11 +163,11 @@ async def _opened(
             with contextlib.suppress(asyncio.CancelledError):
                 await opening
         else:
-            lifecycle.services = opening.result()
+            lifecycle.context = opening.result()
         try:
             yield
         finally:
-            lifecycle.services = None
+            lifecycle.context = None
             lifecycle.phase = "stopping"
 
 

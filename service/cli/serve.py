@@ -30,7 +30,7 @@ class ServeCommand:
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
         from service.config.combinations import check_serving, harmful
-        from service.container import Services
+        from service.context import Context
         from service.garbage import few_arenas
         from service.http.host_guard import is_loopback
         from service.logs import configure_logging
@@ -55,15 +55,15 @@ class ServeCommand:
                 "no authentication; put a proxy that has some in front of it"
             )
 
-        def ready(services: Services) -> None:
-            store, index = services.store.name, services.index.name
+        def ready(context: Context) -> None:
+            store, index = context.store.name, context.index.name
             if settings.mongo.uri is not None:
                 store += f" at {where_store_is(settings)}"
             if settings.qdrant.url is not None:
                 index += f" at {where_index_is(settings)}"
             print(
                 f"aftercall {VERSION} ready at {url_of(listener)} · data {settings.data.dir} · "
-                f"log store {store} · vector index {index} · embedder {services.embedder.name} · "
+                f"log store {store} · vector index {index} · embedder {context.embedder.name} · "
                 f"{time.perf_counter() - started:.1f} s",
                 flush=True,
             )

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from nicegui import Client
 
 from aftercall.models import UsageWindow
-from service.container import Services
+from service.context import Context
 from service.dashboard.live import Viewer
 from service.dashboard.prefix import PREFIX
 from service.dashboard.viewing import Viewing
@@ -43,7 +43,7 @@ class State:
 class Look:
     """What a page gets to build itself with."""
 
-    services: Services
+    services: Context
     workspace: str
     window: UsageWindow
     params: Mapping[str, str]

@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.config.settings import Settings
+from service.context import Lifecycle
 from service.dashboard.notice import notice
 from service.dashboard.policy import (
     guarded_headers,
@@ -26,7 +27,6 @@ from service.dashboard.policy import (
 from service.dashboard.prefix import PAGE_TEMPLATE, PREFIX, QUIET_TEMPLATES, SOCKET, template_of
 from service.dashboard.viewing import VIEWING, Viewing
 from service.http.problems import ProblemError, UnavailableError, render
-from service.lifecycle import Lifecycle
 from service.logs import log_event
 
 logger = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ class DashboardMount(BaseRoute):
         refuse_other_origin(headers.get("origin"), headers.get("host", ""), self._hosts)
 
     async def _open(self) -> OpenDashboard:
-        if self._lifecycle.services is None:
+        if self._lifecycle.context is None:
             raise UnavailableError(
                 "not_ready", f"the service is {self._lifecycle.phase}; try again shortly"
             )

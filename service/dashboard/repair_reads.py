@@ -8,7 +8,7 @@ from aftercall.models import Execution, FailurePattern
 from mongo.records import RepairRow, ToolKey
 from retrieval.known_tools import ToolRecord
 from retrieval.patterns.record import Pattern, decoded
-from service.container import Services
+from service.context import Context
 from service.dashboard.shown.call_text import ShownCall, shown_call
 from service.dashboard.shown.repair_rules import ShownRule, rules_of
 from service.dashboard.shown.repairs import (
@@ -56,7 +56,7 @@ class PatternEvidence:
 
 
 async def examples_of(
-    services: Services, workspace: str, patterns: Sequence[FailurePattern]
+    services: Context, workspace: str, patterns: Sequence[FailurePattern]
 ) -> dict[str, Example]:
     """An example of each pattern, by its id: a few questions to the store, however many there are.
 
@@ -82,7 +82,7 @@ async def examples_of(
 
 
 async def evidence_of(
-    services: Services, workspace: str, pattern: FailurePattern
+    services: Context, workspace: str, pattern: FailurePattern
 ) -> PatternEvidence:
     """What shows one pattern.
 
@@ -115,7 +115,7 @@ async def evidence_of(
     )
 
 
-async def record_of(services: Services, tool: ToolKey) -> ToolRecord:
+async def record_of(services: Context, tool: ToolKey) -> ToolRecord:
     """All that the memory has of a tool.
 
     Raises:
@@ -132,7 +132,7 @@ async def record_of(services: Services, tool: ToolKey) -> ToolRecord:
 
 
 async def _latest_repairs(
-    services: Services, workspace: str, patterns: Sequence[Pattern]
+    services: Context, workspace: str, patterns: Sequence[Pattern]
 ) -> dict[str, list[RepairRow]]:
     """The latest repairs of each pattern, by its id; each tool is asked about once."""
     of_tools: dict[ToolKey, list[RepairRow]] = {}
@@ -147,7 +147,7 @@ async def _latest_repairs(
 
 
 async def _executions(
-    services: Services, workspace: str, ids: Sequence[str]
+    services: Context, workspace: str, ids: Sequence[str]
 ) -> dict[str, Execution]:
     found = await services.store.get_executions(workspace, ids) if ids else []
     return {each.execution.execution_id: each.execution for each in found}

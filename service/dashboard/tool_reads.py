@@ -15,10 +15,13 @@ from aftercall.redaction import Redactor
 from mongo.records import StoredTool, ToolKey
 from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError
 from retrieval.health.report import recorded_name
-from service.container import Services
+from service import health as tools_health
+from service.context import Context
 from service.dashboard.repair_reads import record_of
 from service.dashboard.shown.profile_rows import ShownProfile, shown_profile
 from service.dashboard.shown.version_rows import FitnessRow, VersionRow, fitness_rows, version_rows
+from service.known_tools import KnownToolsQuery, known_tools
+from service.recommendations import recommendations_about
 
 MAX_MARKS: Final = 20
 
@@ -47,7 +50,7 @@ class ToolEvidence:
 
 
 async def health_of(
-    services: Services, workspace: str, *, tool_id: str, server: str, name: str
+    services: Context, workspace: str, *, tool_id: str, server: str, name: str
 ) -> ToolHealth:
     """The health of the tool that an address names.
 
@@ -63,11 +66,11 @@ async def health_of(
         StoreError: when the store cannot say.
     """
     if tool_id:
-        return await services.tool_health.health(workspace, tool_id)
-    return await services.tool_health.of_tool(ToolKey(workspace, server or None, name))
+        return await tools_health.tool_health(services, workspace, tool_id)
+    return await tools_health.health_of(services, ToolKey(workspace, server or None, name))
 
 
-async def tool_evidence(services: Services, workspace: str, health: ToolHealth) -> ToolEvidence:
+async def tool_evidence(services: Context, workspace: str, health: ToolHealth) -> ToolEvidence:
     """What else is known of a tool.
 
     Raises:
@@ -95,7 +98,7 @@ async def tool_evidence(services: Services, workspace: str, health: ToolHealth) 
         fitness=tuple(await _fitness(services, stored)),
         not_for=tuple(dict.fromkeys(tag for each in tags for tag in each)),
         promotions=tuple(await _promotions(services, stored)),
-        recommendations=tuple(await services.recommendations.of_tools(workspace, [tool])),
+        recommendations=tuple(await recommendations_about(services, workspace, [tool])),
         marks=tuple(await _marks(services, stored)),
         known_text=await _known_text(services, tool, stored),
     )
@@ -111,7 +114,7 @@ def namespaces_of(stored: StoredTool) -> list[str]:
     return list(dict.fromkeys(filter(None, (stored.tool.tool_id, stored.tool.namespace))))
 
 
-async def _fitness(services: Services, stored: StoredTool | None) -> list[FitnessRow]:
+async def _fitness(services: Context, stored: StoredTool | None) -> list[FitnessRow]:
     """Factors without a scenario: nothing is searched for, so no similarity and no demotion.
 
     Nor is anything left out: negative tags speak of scenarios.
@@ -130,7 +133,7 @@ async def _fitness(services: Services, stored: StoredTool | None) -> list[Fitnes
     return rows
 
 
-async def _promotions(services: Services, stored: StoredTool | None) -> list[PromotionStatus]:
+async def _promotions(services: Context, stored: StoredTool | None) -> list[PromotionStatus]:
     if stored is None:
         return []
     registry = await services.memory.registry(stored.workspace)
@@ -138,7 +141,7 @@ async def _promotions(services: Services, stored: StoredTool | None) -> list[Pro
     return [await services.promotions.read(stored.workspace, name) for name in held]
 
 
-async def _marks(services: Services, stored: StoredTool | None) -> list[SimilarFailure]:
+async def _marks(services: Context, stored: StoredTool | None) -> list[SimilarFailure]:
     if stored is None:
         return []
     found = await services.history.failures(
@@ -147,11 +150,13 @@ async def _marks(services: Services, stored: StoredTool | None) -> list[SimilarF
     return [each for each in found.failures if each.severity is not None]
 
 
-async def _known_text(services: Services, tool: ToolKey, stored: StoredTool | None) -> str:
+async def _known_text(services: Context, tool: ToolKey, stored: StoredTool | None) -> str:
     name = stored.tool.tool_id if stored is not None else recorded_name(tool)
     try:
-        return await services.known_tools.tell(
-            tool.workspace, tools=[name], max_tokens=KNOWN_TOOLS_TOKENS
+        return await known_tools(
+            services,
+            tool.workspace,
+            KnownToolsQuery(tool=[name], max_tokens=KNOWN_TOOLS_TOKENS),
         )
     except UnknownToolError:  # called long ago, or forgotten meanwhile
         return ""

@@ -2,11 +2,10 @@
 
 from typing import Final
 
-from service.container import Services
+from service.context import Context, Lifecycle
 from service.dashboard.live import Watchers
 from service.dashboard.shared import SharedReads
 from service.http.problems import UnavailableError
-from service.lifecycle import Lifecycle
 
 VIEWING: Final = "aftercall.viewing"
 """Its name in the scope of a request."""
@@ -21,13 +20,13 @@ class Viewing:
         self.watchers = Watchers()
 
     @property
-    def services(self) -> Services:
+    def services(self) -> Context:
         """The open services.
 
         Raises:
             UnavailableError: while they are being opened or closed.
         """
-        services = self._lifecycle.services
+        services = self._lifecycle.context
         if services is None:
             raise UnavailableError("not_ready", f"the service is {self._lifecycle.phase}")
         return services

@@ -13,9 +13,8 @@ import httpx2
 from aftercall import AsyncClient
 from service.config.environment import read_settings
 from service.config.settings import DataSettings, NightlySettings, Settings
-from service.container import Services, open_services
+from service.context import Context, Lifecycle, open_context
 from service.http.app import create_app
-from service.lifecycle import Lifecycle
 from service.one_night import one_night
 from service.startup import one_line
 
@@ -31,16 +30,16 @@ class InProcessClient(AsyncClient):
 
     Args:
         settings: of the service.
-        services: what it holds open, for who looks inside.
+        context: what it holds open, for those who look inside.
         transport: to its application.
     """
 
     def __init__(
-        self, settings: Settings, services: Services, transport: httpx2.AsyncBaseTransport
+        self, settings: Settings, context: Context, transport: httpx2.AsyncBaseTransport
     ) -> None:
         super().__init__("http://127.0.0.1", timeout_s=_TIMEOUT_S, transport=transport)
         self.settings = settings
-        self.services = services
+        self.context = context
 
     async def run_night(self) -> "NightlyReport":
         """Run the nightly ingest once, to its end.
@@ -75,10 +74,10 @@ async def in_process(
         settings = await asyncio.to_thread(_settings, folder, embedder)
         async with AsyncExitStack() as stack:
             with one_line(folder):  # of opening alone: what the block raises is its own
-                services = await stack.enter_async_context(open_services(settings))
-            app = create_app(settings, Lifecycle(services=services))
+                context = await stack.enter_async_context(open_context(settings))
+            app = create_app(settings, Lifecycle(context=context))
             transport = httpx2.ASGITransport(app=app)
-            client = InProcessClient(settings, services, transport)
+            client = InProcessClient(settings, context, transport)
             stack.push_async_callback(client.close)
             yield client
     finally:

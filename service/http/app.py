@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from starlette.responses import HTMLResponse
 
 from service.config.settings import Settings
+from service.context import Lifecycle
 from service.dashboard.mount import DashboardMount
 from service.http.docs_page import render_docs
 from service.http.errors import install_error_handlers
@@ -38,7 +39,6 @@ from service.http.routes import (
     tools,
     traces,
 )
-from service.lifecycle import Lifecycle
 from service.metrics.page import MetricsPage
 from service.metrics.requests import RequestMetrics
 from service.version import VERSION

@@ -7,9 +7,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from service.container import Services
+from service.context import Context, Lifecycle
 from service.http.problems import UnavailableError
-from service.lifecycle import Lifecycle
 
 DEFAULT_WORKSPACE = "default"
 
@@ -25,18 +24,18 @@ async def current_lifecycle(request: Request) -> Lifecycle:
     return lifecycle
 
 
-async def open_services(request: Request) -> Services:
+async def open_context(request: Request) -> Context:
     """The open services.
 
     Raises:
         UnavailableError: while they are being opened or closed.
     """
     lifecycle = await current_lifecycle(request)
-    if lifecycle.services is None:
+    if lifecycle.context is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
-    return lifecycle.services
+    return lifecycle.context
 
 
 CurrentWorkspace = Annotated[str, Depends(current_workspace)]
 CurrentLifecycle = Annotated[Lifecycle, Depends(current_lifecycle)]
-OpenServices = Annotated[Services, Depends(open_services)]
+CurrentContext = Annotated[Context, Depends(open_context)]

@@ -117,7 +117,7 @@ def _unavailable(
 
     def to_problem(request: Request, error: Exception) -> ProblemError:
         log_event(logger, code, level="error", reason=str(error), error=error)
-        services = request.app.state.lifecycle.services
+        services = request.app.state.lifecycle.context
         if services is not None and isinstance(error, StoreError):  # others count where they arise
             services.metrics.failed("log", error)
         return UnavailableError(code, message, retry_after_s=retry_after_s)

@@ -10,7 +10,7 @@ from prometheus_client.exposition import gzip_accepted
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from service.lifecycle import Lifecycle
+from service.context import Lifecycle
 from service.metrics.counting import ServiceMetrics
 from service.metrics.formats import PageFormat, format_for
 from service.metrics.requests import RequestMetrics
@@ -53,9 +53,9 @@ class MetricsPage:
             accept: the `Accept` of the request; any text.
             accept_encoding: its `Accept-Encoding`; any text.
         """
-        services = self._lifecycle.services
-        now = await self._state.look(services)
-        counted = None if services is None else services.metrics
+        context = self._lifecycle.context
+        now = await self._state.look(context)
+        counted = None if context is None else context.metrics
         form = format_for(accept)
         packed = gzip_accepted(accept_encoding)
         content = await asyncio.get_running_loop().run_in_executor(

@@ -14,7 +14,7 @@ from mongo.errors import StoreError
 from mongo.protocol import LogStore
 from mongo.records import StoreCounts
 from retrieval.index.protocol import VectorIndexError
-from service.container import Services
+from service.context import Context
 from service.logs import log_event
 
 T = TypeVar("T")
@@ -76,15 +76,15 @@ class StateOfStores:
         self._vectors = Question[int](within_s)
         self._lag = Lag()
 
-    async def look(self, services: Services | None) -> list[Metric]:
+    async def look(self, context: Context | None) -> list[Metric]:
         """What is known within the time; what is not is left out. None while it is starting."""
-        if services is None:
+        if context is None:
             return [_gauge("ready", "Whether calls are served.", 0.0)]
-        store, index = services.store, services.index
+        store, index = context.store, context.index
         log, vectors = await asyncio.gather(
             self._log.answer(lambda: self._look_at(store)), self._vectors.answer(index.count)
         )
-        return list(_families(services, log, vectors))
+        return list(_families(context, log, vectors))
 
     async def _look_at(self, store: LogStore) -> _Log:
         counts = await store.counts()
@@ -123,10 +123,10 @@ class Lag:
         return max(0.0, waited.total_seconds())
 
 
-def _families(services: Services, log: _Log | None, vectors: int | None) -> Iterator[Metric]:
-    learns = services.learning.problem is None
+def _families(context: Context, log: _Log | None, vectors: int | None) -> Iterator[Metric]:
+    learns = context.learning.problem is None
     # As `/readyz`: who waits for a restart with another model answers meanwhile.
-    is_ready = log is not None and services.indexer.problem is None
+    is_ready = log is not None and context.indexer.problem is None
     yield _gauge("ready", "Whether calls are served.", float(is_ready))
     yield _gauge("learning_up", "Whether this process can learn; 0 for a problem.", float(learns))
     up = GaugeMetricFamily(

@@ -12,9 +12,9 @@ from ingest.nightly.patterns import patterns_fact
 from mongo.protocol import LogStore
 from mongo.records import PatternRow, ToolKey
 from retrieval.fitness.registry import UnknownNameError
+from retrieval.health.report import named
 from retrieval.memory import Memory
 from retrieval.patterns.record import Pattern, decoded
-from service.patterns import told_pattern
 
 MAX_PATTERNS = 5_000
 """Patterns that failures are looked for in, those of most failures. At a million executions there
@@ -150,3 +150,24 @@ def _by_pattern(counts: Mapping[str, int], of_marks: Mapping[str, str]) -> Count
         if pattern_id is not None:
             found[pattern_id] += count
     return found
+
+
+def told_pattern(
+    pattern: Pattern, tool: ToolKey, tool_id: str | None, redactor: Redactor
+) -> FailurePattern:
+    """A pattern as it is answered: without secrets, whenever it was learned."""
+    wordings = [redactor.text(each) for each in pattern.signatures or [pattern.leader]]
+    return FailurePattern(
+        pattern_id=pattern.pattern_id,
+        tool=named(tool, tool_id),
+        category=pattern.category,
+        signature=wordings[0],
+        wordings=list(dict.fromkeys(wordings)),
+        count=pattern.count,
+        mended=pattern.mended,
+        agents=pattern.agents,
+        examples=pattern.execution_ids,
+        lesson=redactor.text(pattern.lesson),
+        first_seen=pattern.first_seen,
+        last_seen=pattern.last_seen,
+    )

@@ -59,7 +59,7 @@ def pattern(service: RunningService, tool: str, *examples: str) -> FailurePatter
     )  # fmt: skip
     kept.set_marks({mark_of(document_id("default", "reflection", "s", tool, SIGNATURE))})
     row = PatternRow("default", kept.pattern_id, encoded(kept), AT, 1)
-    on_loop(service, service.services.store.put_patterns("default", [row]))
+    on_loop(service, service.context.store.put_patterns("default", [row]))
     return FailurePattern(
         pattern_id=kept.pattern_id, tool=ToolName(server_name="s", tool_name=tool),
         category=kept.category, signature=SIGNATURE, count=1, examples=list(examples),

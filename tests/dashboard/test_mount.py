@@ -13,10 +13,9 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from service.config.settings import Settings
-from service.container import Services
+from service.context import Context, Lifecycle
 from service.dashboard import mount
 from service.http.app import create_app, dashboard_of
-from service.lifecycle import Lifecycle
 from service.logs import _fields
 from tests.service.running_service import hashing_settings
 
@@ -86,7 +85,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @asynccontextmanager
 async def housed(settings: Settings, inside: FakeDashboard) -> AsyncIterator[House]:
-    lifecycle = Lifecycle(services=cast("Services", object()))
+    lifecycle = Lifecycle(context=cast("Context", object()))
     app = create_app(settings, lifecycle)
     transport = httpx2.ASGITransport(app=app)
     async with (
@@ -181,7 +180,7 @@ async def test_an_opening_that_fails_is_told_and_tried_again(house: House) -> No
 
 async def test_until_services_are_open_it_says_so(house: House) -> None:
     """A browser gets a page that loads itself again; a program gets the house's form."""
-    house.lifecycle.services = None
+    house.lifecycle.context = None
     house.lifecycle.phase = "loading its <model>"
     answer = await house.get("/dashboard/", accept="text/html")
     assert answer.status_code == 503

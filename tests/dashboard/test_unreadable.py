@@ -21,16 +21,16 @@ from pathlib import Path
 import httpx2
 from aftercall.models import Usage
 from mongo.errors import StoreError
-from service.container import open_services
+from service.context import open_context
 from service.http.app import create_app, dashboard_of
-from service.lifecycle import Lifecycle
+from service.context import Lifecycle
 from tests.service.running_service import hashing_settings
 
 @asynccontextmanager
 async def house():
     settings = hashing_settings(Path("one"))
-    async with open_services(settings) as services:
-        app = create_app(settings, Lifecycle(services=services))
+    async with open_context(settings) as services:
+        app = create_app(settings, Lifecycle(context=services))
         transport = httpx2.ASGITransport(app=app)
         async with (
             dashboard_of(app),

@@ -55,7 +55,7 @@ async def test_suggestions_that_were_followed_are_told_as_such(client: InProcess
     report = await play_history(client, calls_per_day=40, now=NOW)
     kept = [
         stored.execution
-        for stored in await client.services.store.scan_executions("default", 0, 5_000)
+        for stored in await client.context.store.scan_executions("default", 0, 5_000)
     ]
     by_id = {each.execution_id: each for each in kept}
     following = [each for each in kept if each.suggestion_id is not None]

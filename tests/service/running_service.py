@@ -19,10 +19,9 @@ import httpx2
 import uvicorn
 
 from service.config.settings import DataSettings, EmbeddingSettings, Settings
-from service.container import Services, open_services
+from service.context import Context, Lifecycle, open_context
 from service.http.app import create_app
 from service.http.malformed_http import ContractHttpProtocol
-from service.lifecycle import Lifecycle
 from service.server import bind, loop_factory, url_of
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +83,7 @@ class RunningService:
     """A service in a thread of this process."""
 
     url: str
-    services: Services
+    context: Context
     loop: asyncio.AbstractEventLoop
     client: httpx2.Client
 
@@ -125,8 +124,8 @@ def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
 
     async def serve() -> None:
         loops.append(asyncio.get_running_loop())
-        async with open_services(settings) as services:
-            lifecycle.services = services
+        async with open_context(settings) as context:
+            lifecycle.context = context
             await server.serve(sockets=[listener])
 
     def run() -> None:
@@ -142,10 +141,10 @@ def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
         eventually(lambda: server.started or faults)
         if faults:
             raise faults[0]
-        if lifecycle.services is None:
+        if lifecycle.context is None:
             raise RuntimeError("the server started without its services")
         with httpx2.Client(base_url=url_of(listener), timeout=30) as client:
-            yield RunningService(url_of(listener), lifecycle.services, loops[0], client)
+            yield RunningService(url_of(listener), lifecycle.context, loops[0], client)
     finally:
         server.should_exit = True
         thread.join(timeout=30)

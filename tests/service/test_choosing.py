@@ -106,7 +106,7 @@ def test_without_search_an_embedder_that_fails_does_not_matter(
         async def broken(*_: object) -> None:
             raise EmbeddingError("the model is gone: reinstall it")
 
-        monkeypatch.setattr(type(service.services.embedder), "embed", broken)
+        monkeypatch.setattr(type(service.context.embedder), "embed", broken)
         assert fitness.best("translator", useRag=False)["tool"]["toolId"] == "translator"
         error_of(fitness.best_answer("translator"), 503, "embedder_unavailable")
         found = fitness.client.post("/tools/find", json={"scenario": SCENARIO})
@@ -368,7 +368,7 @@ def test_nothing_crosses_workspaces(fitness: Fitness) -> None:
 
     from aftercall.models import Tool
 
-    store = fitness.service.services.store
+    store = fitness.service.context.store
     name = fresh("secretive")
     tool = Tool(
         tool_id=name, name=name, namespace=name, description="Translates secrets",
@@ -377,7 +377,7 @@ def test_nothing_crosses_workspaces(fitness: Fitness) -> None:
     stored = StoredTool("elsewhere", tool)
     on_loop(fitness.service, store.put_tool(stored))
     on_loop(fitness.service, store.put_tool(replace(stored, workspace="a third")))
-    fitness.service.services.indexer.wake()
+    fitness.service.context.indexer.wake()
     fitness.put(fresh("mine"))
     fitness.learned()
     error_of(fitness.best_answer(name), 404, "not_found")
@@ -437,6 +437,6 @@ def test_secrets_are_masked_before_they_are_stored_and_answered(fitness: Fitness
         assert secret not in answer.text
     [mark] = on_loop(
         fitness.service,
-        fitness.service.services.store.list_marks(ToolKey("default", None, name), 5),
+        fitness.service.context.store.list_marks(ToolKey("default", None, name), 5),
     )
     assert secret not in mark.scenario + mark.error_message

@@ -209,7 +209,7 @@ def test_secrets_of_a_tool_are_neither_stored_nor_returned(service: RunningServi
         service.client.get("/tools/login"),
         service.client.get("/tools"),
     ]
-    stored = on_loop(service, service.services.store.get_tool("default", "login"))
+    stored = on_loop(service, service.context.store.get_tool("default", "login"))
     assert stored is not None
     for text in (*(answer.text for answer in answers), stored.tool.model_dump_json()):
         assert "[redacted:" in text
@@ -225,7 +225,7 @@ def test_what_was_stored_unmasked_is_masked_when_it_is_read(service: RunningServ
         tool_id="old", name="old", description="password=hunter2hunter2",
         updated_at=datetime.now(UTC),
     )  # fmt: skip
-    on_loop(service, service.services.store.put_tool(StoredTool("default", tool)))
+    on_loop(service, service.context.store.put_tool(StoredTool("default", tool)))
     for path in ("/tools/old", "/tools"):
         answer = service.client.get(path)
         assert "[redacted:" in answer.text

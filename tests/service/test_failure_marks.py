@@ -165,7 +165,7 @@ def test_a_put_that_changes_nothing_keeps_the_tool_and_the_caches(fitness: Fitne
 
     name = fresh("tool")
     first = fitness.put(name, inputSchema={"type": "object"})
-    memory = fitness.service.services.memory
+    memory = fitness.service.context.memory
     before = on_loop(fitness.service, memory.registry("default"))
     assert fitness.put(name, inputSchema={"type": "object"}) == first
     assert on_loop(fitness.service, memory.registry("default")) is before
@@ -187,7 +187,7 @@ def test_of_two_ids_with_one_name_the_last_put_is_meant_also_when_it_is_as_befor
     fitness.put(two, name=name)
     fitness.put(one, name=name)
     stored = on_loop(
-        fitness.service, fitness.service.services.memory.tool(ToolKey("default", None, name))
+        fitness.service, fitness.service.context.memory.tool(ToolKey("default", None, name))
     )
     assert stored is not None
     assert stored.tool.tool_id == one

@@ -32,7 +32,7 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
 
 def limit_pages(service: RunningService, pages: int) -> None:
     """Let SQLite itself run full: its file may not grow beyond so many pages."""
-    writer = service.services.store._writer  # type: ignore[attr-defined]  # the one place to reach it
+    writer = service.context.store._writer  # type: ignore[attr-defined]  # the one place to reach it
     on_loop(
         service,
         writer.run(lambda connection: connection.execute(f"PRAGMA max_page_count={pages}")),
@@ -61,7 +61,7 @@ def test_a_full_disk_is_503_and_recording_goes_on_when_there_is_space(
 
 def test_a_closed_store_is_503(own_service: RunningService) -> None:
     """Not a 500: the caller may come back."""
-    on_loop(own_service, own_service.services.store.close())
+    on_loop(own_service, own_service.context.store.close())
     for response in (
         own_service.record(execution()),
         own_service.client.get("/status"),
@@ -81,7 +81,7 @@ def test_the_unexpected_is_a_500_whose_id_is_in_the_log_without_its_text(
     async def broken(*_: object) -> None:
         raise RuntimeError("topK of the secret query was 50")
 
-    monkeypatch.setattr(type(own_service.services.suggester), "suggest", broken)
+    monkeypatch.setattr(type(own_service.context.suggester), "suggest", broken)
     with caplog.at_level(logging.INFO):
         response = own_service.client.post("/suggest", json={"execution": failure()})
     assert response.status_code == 500
@@ -107,7 +107,7 @@ def test_an_embedder_that_fails_is_no_reason_not_to_answer(
     async def broken(*_: object) -> None:
         raise EmbeddingError("the model is gone: reinstall it")
 
-    monkeypatch.setattr(type(own_service.services.embedder), "embed", broken)
+    monkeypatch.setattr(type(own_service.context.embedder), "embed", broken)
     assert own_service.client.post("/suggest", json={"execution": failure()}).status_code == 200
     response = own_service.client.post("/similar", json={"toolName": "rag_query"})
     assert response.status_code == 503
@@ -172,7 +172,7 @@ def test_while_another_process_switches_the_store_recording_waits_and_the_rest_g
     """A rebuild that switches holds the embedded store for seconds: nobody is refused."""
     service, stored, late = own_service, execution(), execution()
     assert service.record(stored).status_code == 202
-    path = service.services.store._path  # type: ignore[attr-defined]  # the one place to reach it
+    path = service.context.store._path  # type: ignore[attr-defined]  # the one place to reach it
     with closing(sqlite3.connect(path, isolation_level=None)) as switching:
         switching.execute("BEGIN IMMEDIATE")
         with ThreadPoolExecutor(1) as caller:

@@ -155,7 +155,7 @@ def test_what_a_mark_says_is_masked_and_bounded(fitness: Fitness) -> None:
         name, errorMessage="y" * 2_000_000, negativeTags=[f"not-for-{SECRET}", "not-for-harbours"]
     )
     fitness.learned()
-    store = fitness.service.services.store
+    store = fitness.service.context.store
     [mark] = on_loop(fitness.service, store.list_marks(ToolKey("default", None, name), 5))
     assert len(mark.error_message) == 10_000
     assert mark.negative_tags == ("not-for-harbours",)
@@ -286,9 +286,9 @@ def test_a_storm_of_changes_leaves_answers_that_agree_with_the_store(tmp_path: A
         assert statuses <= {200, 202, 204, 404, 409, 422}
         fitness = Fitness(service)
         fitness.learned()
-        cached = on_loop(service, service.services.memory.registry("default"))
-        stored = on_loop(service, service.services.store.list_tools("default"))
-        promoted = on_loop(service, service.services.store.list_promotions("default"))
+        cached = on_loop(service, service.context.memory.registry("default"))
+        stored = on_loop(service, service.context.store.list_tools("default"))
+        promoted = on_loop(service, service.context.store.list_promotions("default"))
         assert list(cached.by_id.values()) == stored
         assert list(cached.promotions.values()) == promoted
         answers = [fitness.best_answer(name, useRag=False).text for name in names]
@@ -336,7 +336,7 @@ def test_who_starts_a_store_of_an_earlier_version_is_told_to_rebuild(
     with running(settings) as service:
         assert service.record(execution()).status_code == 202
         Fitness(service).learned()
-        on_loop(service, service.services.store.put_fact(WITHOUT_STATISTICS, "1"))
+        on_loop(service, service.context.store.put_fact(WITHOUT_STATISTICS, "1"))
     assert "aftercall rebuild" not in caplog.text
     with running(settings):
         pass

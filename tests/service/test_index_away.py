@@ -85,10 +85,10 @@ def test_suggestions_come_from_rules_while_the_index_is_away(
         assert known
 
         async def waver() -> Wavering:
-            current = cast("CurrentIndex", service.services.index)
+            current = cast("CurrentIndex", service.context.index)
             connection = connect(f"http://127.0.0.1:{port}", grpc_port=port, timeout_s=TIMEOUT_S)
             away = QdrantIndex(connection, "vectors", dimension=384, shards=1)
-            same = await open_named(settings, current.opened, service.services.embedder)
+            same = await open_named(settings, current.opened, service.context.embedder)
             wavering = Wavering(same, away)
             await current.switch(cast("VectorIndex", wavering), current.opened)
             return wavering

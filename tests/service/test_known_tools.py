@@ -186,9 +186,7 @@ def test_many_tools_are_told_in_one_order(tmp_path: Path) -> None:
         tool = ToolKey("default", None, f"tool-{number:03}")
         rows.append(HealthRow(tool, known.model_dump_json().encode(), now))
     with running(hashing_settings(tmp_path)) as service:
-        on_loop(
-            service, service.services.store.commit_index(IndexCommit("default", 1, health=rows))
-        )
+        on_loop(service, service.context.store.commit_index(IndexCommit("default", 1, health=rows)))
         expected = [row.tool.tool_name for row in rows]
         for _ in range(2):
             assert names(told(service, maxTokens=100_000)) == expected

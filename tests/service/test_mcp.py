@@ -19,12 +19,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from aftercall.stages import measured_by
-from service.container import open_services
+from service.context import Lifecycle, open_context
 from service.http.app import create_app
 from service.http.mcp_sessions import McpSession
 from service.http.origins import refuse_foreign_origin
 from service.http.problems import ProblemError
-from service.lifecycle import Lifecycle
 from service.tracing.request_spans import RequestSpans
 from service.tracing.stage_spans import StageSpans
 from tests.sdk.tracing_collector import Spans, trace_of
@@ -419,12 +418,12 @@ async def test_the_trace_in_meta_is_gone_on_with(tmp_path: Path, version: str) -
     named = {"mcp-protocol-version": version, "mcp-method": "tools/call", "mcp-name": "suggest_fix"}
     with measured_by(stages):
         async with (
-            open_services(settings) as services,
+            open_context(settings) as context,
             httpx2.AsyncClient(
                 transport=httpx2.ASGITransport(app=app), base_url="http://127.0.0.1:8799"
             ) as http,
         ):
-            lifecycle.services = services
+            lifecycle.context = context
             body = message("tools/call", name="suggest_fix", arguments=call, _meta=meta)
             answer = await http.post("/mcp", json=body, headers={**ACCEPT, **named})
     assert not answer.json()["result"].get("isError")

@@ -16,8 +16,8 @@ from mongo.errors import StoreReadOnlyError, StoreUnavailableError
 from mongo.protocol import LogStore
 from retrieval.index.current import CurrentIndex
 from retrieval.index.protocol import VectorIndexUnavailableError
+from service.context import Lifecycle
 from service.http.app import create_app
-from service.lifecycle import Lifecycle
 from service.metrics.counting import ServiceMetrics
 from service.metrics.formats import format_for
 from service.metrics.kinds import kind_of
@@ -156,7 +156,7 @@ def test_repairs_are_counted_by_who_tells_of_them(own_service: RunningService) -
 def test_a_repair_that_is_told_twice_counts_once(own_service: RunningService) -> None:
     """A report and the execution that it tells of say the same, whichever comes first."""
     suggestion = ask(own_service)["suggestions"][0]["suggestionId"]
-    on_loop(own_service, own_service.services.indexer.close())  # it would settle it, but later
+    on_loop(own_service, own_service.context.indexer.close())  # it would settle it, but later
     for is_reported_first in (True, False):
         record = execution(suggestionId=suggestion, attempt=2)
         told = {"outcome": "success", "executionId": record["executionId"]}
@@ -225,7 +225,7 @@ def test_a_waiting_execution_has_an_age(
     own_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lag is that of the oldest one, while learning stands."""
-    on_loop(own_service, own_service.services.indexer.close())
+    on_loop(own_service, own_service.context.indexer.close())
     own_service.record(execution())
     # A store may say up to half a second late that a workspace has work.
     eventually(lambda: scrape(own_service).of("aftercall_indexing_lag_seconds") > 0)
@@ -263,7 +263,7 @@ async def test_the_oldest_execution_is_found_in_whatever_workspace() -> None:
 def test_a_store_that_fails_is_told_and_counted(own_service: RunningService) -> None:
     """The page is there all the same, without what the store would have to say."""
     own_service.record(execution(toolName="t", serverName=None))
-    on_loop(own_service, own_service.services.store.close())
+    on_loop(own_service, own_service.context.store.close())
     assert own_service.record(execution()).status_code == 503
     page = scrape(own_service)
     assert page.of("aftercall_store_up", store="log") == 0
@@ -301,7 +301,7 @@ def test_a_store_that_hangs_does_not_hang_the_page(
         asked.append(store)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(type(own_service.services.store), "counts", hang)
+    monkeypatch.setattr(type(own_service.context.store), "counts", hang)
     pages = [scrape(own_service) for _ in range(2)]
     assert [page.of("aftercall_store_up", store="log") for page in pages] == [0, 0]
     assert len(asked) == 1

@@ -29,7 +29,7 @@ def put(service: RunningService, **fields: Any) -> Pattern:
     row = PatternRow(
         "default", pattern.pattern_id, encoded(pattern), pattern.last_seen, pattern.count
     )
-    on_loop(service, service.services.store.put_patterns("default", [row]))
+    on_loop(service, service.context.store.put_patterns("default", [row]))
     return pattern
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.real
 
 def make_writable(service: RunningService, *, writable: bool) -> None:
     """Have SQLite refuse every write, in its own words for such a file system, or take them."""
-    store = cast("SqliteLogStore", service.services.store)
+    store = cast("SqliteLogStore", service.context.store)
     # Past the writer: it begins each operation with what is refused.
     store._writer._connection.execute(f"PRAGMA query_only = {'OFF' if writable else 'ON'}").close()
 

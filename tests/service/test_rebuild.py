@@ -308,8 +308,8 @@ def test_vectors_that_are_gone_are_seen_and_rebuilt(tmp_path: Path) -> None:
         assert service.record(many_documents(50)).status_code == 202
         status: Callable[[], Any] = lambda: service.client.get("/status").json()  # noqa: E731  # short
         eventually(lambda: status()["pendingIndexing"] == 0)
-        rows = on_loop(service, service.services.store.scan_documents("default", "", 20))
-        on_loop(service, service.services.index.delete([row.document_id for row in rows]))
+        rows = on_loop(service, service.context.store.scan_documents("default", "", 20))
+        on_loop(service, service.context.index.delete([row.document_id for row in rows]))
         eventually(lambda: not status()["consistent"])
         assert status()["vectors"] == status()["documents"] + status()["seedPatterns"] - 20
         assert "aftercall rebuild" in status()["problem"]

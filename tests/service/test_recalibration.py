@@ -52,7 +52,7 @@ def best(service: RunningService, tool: str) -> dict[str, Any]:
 def elsewhere(service: RunningService, tool: str) -> float:
     """The confidence that another workspace gets for the same question."""
     asked = SuggestRequest.model_validate(question(tool))
-    answer = on_loop(service, service.services.suggester.suggest("elsewhere", asked))
+    answer = on_loop(service, service.context.suggester.suggest("elsewhere", asked))
     return answer.suggestions[0].confidence
 
 
@@ -77,7 +77,7 @@ def follow(service: RunningService, outcome: str, times: int) -> None:
 
 def recalibrated(service: RunningService) -> dict[str, Scaling]:
     """What the nightly run changes."""
-    return on_loop(service, recalibrate(service.services.store, service.services.memory))
+    return on_loop(service, recalibrate(service.context.store, service.context.memory))
 
 
 @pytest.mark.parametrize(("outcome", "direction"), [("failure", -1), ("success", 1)])

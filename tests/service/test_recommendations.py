@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from mongo.records import HealthRow, IndexCommit, ToolKey
+from service.recommendations import recommendations_about
 from tests.retrieval.recommendations.health_samples import Story
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
@@ -30,8 +31,8 @@ def learn(service: RunningService, tool: str, story: Story, server: str | None =
     key = ToolKey("default", server, tool)
     data = story.known.model_dump_json().encode()
     row = HealthRow(key, data, used_at=story.now, troubled_at=story.now)
-    on_loop(service, service.services.store.commit_index(IndexCommit("default", 1, health=[row])))
-    service.services.memory.forget_health([key])
+    on_loop(service, service.context.store.commit_index(IndexCommit("default", 1, health=[row])))
+    service.context.memory.forget_health([key])
     return key
 
 
@@ -237,7 +238,7 @@ def test_what_was_said_is_told_without_secrets_and_bounded(service: RunningServi
         assert "abcdefghijklmnop" not in changed.text
         assert len(changed.text) < 20_000
     assert "abcdefghijklmnop" not in service.client.get("/recommendations?state=all").text
-    store = service.services.store
+    store = service.context.store
     for kept in on_loop(service, store.list_recommendations("default")):
         assert b"abcdefghijklmnop" not in kept.data
         assert "abcdefghijklmnop" not in (kept.reason or "")
@@ -255,7 +256,7 @@ def test_nothing_is_changed_by_a_recommendation(tmp_path: Path) -> None:
             told.correction()
         fitness.learned()
         key = learn(service, "reader", told)
-        store = service.services.store
+        store = service.context.store
 
         def everything() -> tuple[Any, ...]:
             paths = ("/tools", "/promotions", "/namespaces", "/namespaces/reader/promotion/history")
@@ -276,17 +277,16 @@ def test_the_open_ones_of_a_tool_are_found_without_the_others(
 ) -> None:
     """As its page shows them; nothing for a tool that was never called."""
     key = ToolKey("default", None, repair["tool"]["toolName"])
-    room = service.services.recommendations
+    context = service.context
 
-    def ask(tool: ToolKey) -> list[str]:
-        return on_loop(service, room.open_ids("default", tool))
+    def ask(tool: ToolKey) -> list[tuple[str, str]]:
+        found = on_loop(service, recommendations_about(context, "default", [tool]))
+        return [(each.recommendation_id, each.state) for each in found]
 
-    assert ask(key) == [repair["recommendationId"]]
+    assert ask(key) == [(repair["recommendationId"], "open")]
     assert ask(ToolKey("default", None, fresh("nobody"))) == []
     put(service, repair["recommendationId"], state="taken")
-    assert ask(key) == []
-    [taken] = on_loop(service, room.of_tools("default", [key]))
-    assert taken.state == "taken"
+    assert ask(key) == [(repair["recommendationId"], "taken")]
 
 
 def test_calls_that_time_out_end_in_a_repair(fitness: Fitness) -> None:

@@ -275,7 +275,7 @@ def test_when_the_store_fails_midway_sending_again_completes(
     spans = [tool_span(n, more={"gen_ai.tool.call.id": "x"}) for n in range(5_000, 5_900)]
     body = gzip.compress(in_protobuf(request(*spans)))
     before = service.client.get("/status").json()["executions"]
-    store = type(service.services.store)
+    store = type(service.context.store)
     append, calls = store.append, 0
 
     async def failing(self: Any, *arguments: Any) -> Any:
@@ -300,7 +300,7 @@ def test_the_exporter_retries_what_was_not_stored(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without anybody's help, after the seconds that it was told."""
-    store = type(service.services.store)
+    store = type(service.context.store)
     append, calls = store.append, 0
 
     async def failing_once(self: Any, *arguments: Any) -> Any:

@@ -24,9 +24,8 @@ from aftercall.stages import measured_by, stage
 from aftercall.tracing import TracingObserver
 from aftercall.tracing.exporting import exporting
 from service.config.environment import read_settings
-from service.container import Services, open_services
+from service.context import Context, Lifecycle, open_context
 from service.http.app import create_app
-from service.lifecycle import Lifecycle
 from service.tracing.opening import traced
 from service.tracing.request_spans import RequestSpans
 from service.tracing.stage_spans import StageSpans
@@ -56,7 +55,7 @@ class Traced:
 
     spans: Spans
     client: httpx2.AsyncClient
-    services: Services
+    context: Context
 
     def requests(self) -> list[ReadableSpan]:
         return [span for span in self.spans.ended if span.kind is SpanKind.SERVER]
@@ -69,13 +68,13 @@ async def app(tmp_path: Path) -> AsyncIterator[Traced]:
     stages = StageSpans(spans.tracer)
     spanned = RequestSpans(create_app(settings, lifecycle), spans.tracer, stages)
     with measured_by(stages):
-        async with open_services(settings) as services:
-            lifecycle.services = services
+        async with open_context(settings) as context:
+            lifecycle.context = context
             transport = httpx2.ASGITransport(app=spanned)
             async with httpx2.AsyncClient(
                 transport=transport, base_url="http://127.0.0.1:8799"
             ) as client:
-                yield Traced(spans, client, services)
+                yield Traced(spans, client, context)
 
 
 def _question(**fields: Any) -> dict[str, Any]:
@@ -244,7 +243,7 @@ async def test_an_error_of_ours_is_one(app: Traced, monkeypatch: pytest.MonkeyPa
         raise RuntimeError("who-is-ill")
 
     await app.client.get(f"/executions/{execution()['executionId']}")
-    monkeypatch.setattr(type(app.services.store), "get_execution", broken)
+    monkeypatch.setattr(type(app.context.store), "get_execution", broken)
     await app.client.get(f"/executions/{execution()['executionId']}")
 
     missing, failed = app.requests()

@@ -13,7 +13,7 @@ import pytest
 from aftercall.redaction import Redactor
 from ingest.intake import Intake
 from service.config.settings import Settings
-from service.container import open_services
+from service.context import open_context
 from service.stores import open_store
 from service.worker import work_once
 from tests.ingest.shared_history import calls
@@ -146,8 +146,8 @@ async def test_it_learns_until_it_is_told_to_stop(servers: Settings) -> None:
 async def test_a_service_that_leaves_learning_to_workers_records_only(tmp_path: Path) -> None:
     """What it stores stays queued for whoever learns."""
     settings = hashing_settings(tmp_path, indexing={"here": False})
-    async with open_services(settings) as services:
-        await services.intake.accept(WORKSPACE, calls(1, 1))
-        assert services.indexer._learner._task is None
-        assert (await services.store.counts()).pending == 1
-        assert await services.indexer.run_until_empty() == 1
+    async with open_context(settings) as context:
+        await context.intake.accept(WORKSPACE, calls(1, 1))
+        assert context.indexer._learner._task is None
+        assert (await context.store.counts()).pending == 1
+        assert await context.indexer.run_until_empty() == 1

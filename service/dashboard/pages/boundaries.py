@@ -37,7 +37,8 @@ from service.dashboard.widgets import (
     set_visible,
     text,
 )
-from service.recommending import RecommendationFilter
+from service.health import boundaries
+from service.recommendations import RecommendationQuery, recommendations
 
 MAX_LISTED: Final = 200
 """Clusters, co-occurrences and tools, of each at most so many."""
@@ -58,7 +59,7 @@ async def build(look: Look) -> None:
     async def read() -> Boundaries:
         return await look.shared(
             f"boundaries {MAX_LISTED}",
-            lambda: look.services.boundaries.report(look.workspace, MAX_LISTED),
+            lambda: boundaries(look.services, look.workspace, MAX_LISTED),
         )
 
     tools: dict[str, ToolName] = {}
@@ -159,10 +160,8 @@ async def _recommendations(look: Look) -> dict[ToolId, list[str]]:
     """What is recommended for tools that should be split, by tool."""
 
     async def read() -> list[Recommendation]:
-        asked = RecommendationFilter()
-        queue = await look.services.recommendations.queue(
-            look.workspace, asked, _MAX_RECOMMENDATIONS
-        )
+        asked = RecommendationQuery(limit=_MAX_RECOMMENDATIONS)
+        queue = await recommendations(look.services, look.workspace, asked)
         return queue.recommendations
 
     found: dict[ToolId, list[str]] = {}

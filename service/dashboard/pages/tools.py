@@ -27,7 +27,7 @@ from service.dashboard.widgets import (
     still_counting,
     text,
 )
-from service.recommending import RecommendationFilter
+from service.recommendations import RecommendationQuery, recommendations
 
 MAX_TOOLS: Final = 500
 """Called tools in the table, the most called; as many as `GET /stats/tools` tells."""
@@ -46,8 +46,8 @@ async def build(look: Look) -> None:
         )
 
     async def read_open() -> dict[ToolPlace, int]:
-        asked = RecommendationFilter(state="open")
-        found = await services.recommendations.queue(workspace, asked, _MAX_RECOMMENDATIONS)
+        asked = RecommendationQuery(state="open", limit=_MAX_RECOMMENDATIONS)
+        found = await recommendations(services, workspace, asked)
         return open_by_tool(found.recommendations)
 
     # Each reading weighs all the evidence anew, which is too much for every update.

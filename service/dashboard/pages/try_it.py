@@ -25,7 +25,7 @@ from service.dashboard.shown.asking import (
     from_pasted,
 )
 from service.dashboard.widgets import box, section, text
-from service.patterns import failure_patterns
+from service.patterns import PatternsQuery, failure_patterns
 
 logger = logging.getLogger(__name__)
 
@@ -104,17 +104,12 @@ async def _answer(look: Look, request: SuggestRequest, place: TryAnswer) -> None
 
 async def _patterns(look: Look, tool: FailedCall | None, limit: int) -> Sequence[FailurePattern]:
     """Those of a call's tool, or of all; most failures first."""
-    services = look.services
-    found = await failure_patterns(
-        look.workspace,
+    query = PatternsQuery(
         tool_name=None if tool is None else tool.tool_name,
         server_name=None if tool is None else tool.server_name,
-        category=None,
         limit=limit,
-        store=services.store,
-        memory=services.memory,
-        redactor=services.redactor,
     )
+    found = await failure_patterns(look.services, look.workspace, query)
     return found.patterns
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aftercall.models import Execution, FailedCall, FailurePattern
-from service.container import Services
+from service.context import Context
 from service.dashboard.shown.asking import Form, form_of
 from service.dashboard.shown.boundary_rows import tool_text
 from service.dashboard.shown.call_text import one_line
@@ -24,7 +24,7 @@ class Example:
 
 
 async def examples_of(
-    services: Services, workspace: str, patterns: Sequence[FailurePattern]
+    services: Context, workspace: str, patterns: Sequence[FailurePattern]
 ) -> list[Example]:
     """The latest failure that is still stored of each of the first patterns.
 

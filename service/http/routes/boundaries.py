@@ -6,8 +6,9 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from aftercall.models import Boundaries, WireModel
+from service.health import boundaries
 from service.http import boundary_examples as examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers
 from service.http.responses import answer
 
@@ -32,8 +33,8 @@ BoundariesQuery = Annotated[_Asked, Query()]
     response_model=Boundaries,
     responses=answers(200, examples.BOUNDARIES, errors=(422, 503)),
 )
-async def boundaries(
-    query: BoundariesQuery, services: OpenServices, workspace: CurrentWorkspace
+async def read_boundaries(
+    query: BoundariesQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Axes are the tools' own words; those that mean one capability are one cluster.
 
@@ -41,4 +42,4 @@ async def boundaries(
     seconds after they were first named; until then each stands for itself. Of each workspace the
     2,000 weightiest axes are remembered.
     """
-    return answer(await services.boundaries.report(workspace, query.limit))
+    return answer(await boundaries(context, workspace, query.limit))

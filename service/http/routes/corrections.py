@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from aftercall.models import Correction, CorrectionList, RecordedCorrection, WireModel
 from aftercall.models.base import Name
 from service.http import correction_examples as examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers, json_body
 from service.http.queries import NoQuery
 from service.http.requests import read_model
@@ -52,15 +52,15 @@ CorrectionsQuery = Annotated[_Corrections, Query()]
     openapi_extra=json_body(Correction, examples.CORRECTING),
 )
 async def correct(
-    request: Request, _query: NoQuery, services: OpenServices, workspace: CurrentWorkspace
+    request: Request, _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """It is durable now, and weighs more than the tool's own word.
 
     It is about one execution, which may be recorded later (`tied` is false until then), or about
     the latest recorded call of a session. The same `correctionId` twice counts once.
     """
-    correction = await read_model(request, Correction, services.parsers)
-    return answer(await services.corrections.correct(workspace, correction), status=202)
+    correction = await read_model(request, Correction, context.parsers)
+    return answer(await context.corrections.correct(workspace, correction), status=202)
 
 
 @router.get(
@@ -70,10 +70,10 @@ async def correct(
     responses=answers(200, examples.CORRECTIONS, errors=(414, 422, 503)),
 )
 async def list_corrections(
-    query: CorrectionsQuery, services: OpenServices, workspace: CurrentWorkspace
+    query: CorrectionsQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Newest first. One counts for its tool soon after both are recorded, and is listed so then."""
-    corrections = await services.corrections.latest(
+    corrections = await context.corrections.latest(
         workspace, limit=query.limit, server_name=query.server_name, tool_name=query.tool_name
     )
     return answer(corrections)

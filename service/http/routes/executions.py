@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.models import Execution, RecordReceipt
 from service.http import examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers, json_body
 from service.http.parameters import ExecutionId
 from service.http.problems import NotFoundError
@@ -24,18 +24,20 @@ router = APIRouter(tags=["recording"])
     responses=answers(202, examples.RECEIPT, errors=(400, 408, 409, 413, 415, 422, 503)),
     openapi_extra=json_body(Execution, examples.RECORDING, or_list=True),
 )
-async def record(request: Request, services: OpenServices, workspace: CurrentWorkspace) -> Response:
+async def record(
+    request: Request, context: CurrentContext, workspace: CurrentWorkspace
+) -> Response:
     """Answers when the executions are durable. `executionId` makes sending them again harmless.
 
     In a list, one bad record never rejects its neighbours: it is named in `rejected`. A single
     execution that is malformed is a 422, one whose id is taken by other content a 409.
     """
     body = await read_body(request)
-    records = await parse(body, parse_records, services.parsers)
+    records = await parse(body, parse_records, context.parsers)
     if isinstance(records, Execution):
-        receipt = await services.intake.accept_one(workspace, records)
+        receipt = await context.intake.accept_one(workspace, records)
     else:
-        receipt = await services.intake.accept(workspace, records)
+        receipt = await context.intake.accept(workspace, records)
     count(
         request,
         accepted=receipt.accepted,
@@ -52,10 +54,10 @@ async def record(request: Request, services: OpenServices, workspace: CurrentWor
     responses=answers(200, examples.FAILED_EXECUTION, errors=(404, 422, 503)),
 )
 async def read_execution(
-    execution_id: ExecutionId, services: OpenServices, workspace: CurrentWorkspace
+    execution_id: ExecutionId, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Secrets were masked before it was written, and are masked again before it is returned."""
-    execution = await services.store.get_execution(workspace, execution_id)
+    execution = await context.store.get_execution(workspace, execution_id)
     if execution is None:
         raise NotFoundError("there is no execution of that id")
-    return answer(services.redactor.call(execution))
+    return answer(context.redactor.call(execution))

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.models import FailureMark, MarkedFailure, ToolFailures
 from service.http import fitness_examples as examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers, json_body
 from service.http.parameters import ToolId
 from service.http.queries import FailuresQuery
@@ -30,7 +30,7 @@ _PATH = "/tools/{toolId:path}/failures"
     openapi_extra=json_body(FailureMark, examples.MARKING),
 )
 async def mark_failure(
-    tool_id: ToolId, request: Request, services: OpenServices, workspace: CurrentWorkspace
+    tool_id: ToolId, request: Request, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """It is durable now, and counts against the tool, the more in scenarios like this one.
 
@@ -38,8 +38,8 @@ async def mark_failure(
     `executionId` the mark says how bad that one was, and of what version it was when `version` is
     left out; without either it is of the version in force.
     """
-    mark = await read_model(request, FailureMark, services.parsers)
-    return answer(await services.marks.mark(workspace, tool_id, mark), status=202)
+    mark = await read_model(request, FailureMark, context.parsers)
+    return answer(await context.marks.mark(workspace, tool_id, mark), status=202)
 
 
 @router.get(
@@ -51,13 +51,13 @@ async def mark_failure(
     ),
 )
 async def tool_failures(
-    tool_id: ToolId, query: FailuresQuery, services: OpenServices, workspace: CurrentWorkspace
+    tool_id: ToolId, query: FailuresQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Marked or recorded, of all versions: nearest to the scenario first, without one the latest.
 
     Without a scenario every `similarity` is 0, and `weight` says how far time has worn it off.
     """
-    failures = await services.history.failures(
+    failures = await context.history.failures(
         workspace, tool_id, scenario=query.scenario, limit=query.limit
     )
     return answer(failures)

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.models import EvolutionList, EvolutionRequest, FindRequest, FoundTools
 from service.http import fitness_examples as examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers, json_body
 from service.http.request_log import count
 from service.http.requests import read_model
@@ -21,11 +21,11 @@ router = APIRouter(tags=["choosing a tool"])
     openapi_extra=json_body(FindRequest, examples.FINDING),
 )
 async def find_tools(
-    request: Request, services: OpenServices, workspace: CurrentWorkspace
+    request: Request, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
-    question = await read_model(request, FindRequest, services.parsers)
-    found = await services.chooser.find(workspace, question)
+    question = await read_model(request, FindRequest, context.parsers)
+    found = await context.chooser.find(workspace, question)
     count(request, candidates=len(found.candidates))
     return answer(found)
 
@@ -38,8 +38,8 @@ async def find_tools(
     openapi_extra=json_body(EvolutionRequest, examples.FINDING_EVOLUTIONS),
 )
 async def find_evolutions(
-    request: Request, services: OpenServices, workspace: CurrentWorkspace
+    request: Request, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Promotions of the past and present, nearest first, by namespace, reason and mutation."""
-    question = await read_model(request, EvolutionRequest, services.parsers)
-    return answer(await services.history.evolutions(workspace, question))
+    question = await read_model(request, EvolutionRequest, context.parsers)
+    return answer(await context.history.evolutions(workspace, question))

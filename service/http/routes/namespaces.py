@@ -4,7 +4,7 @@ from fastapi import APIRouter, Response
 
 from aftercall.models import BestTool, NamespaceList
 from service.http import fitness_examples as examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers
 from service.http.parameters import Namespace
 from service.http.queries import BestQuery
@@ -19,9 +19,9 @@ router = APIRouter(tags=["choosing a tool"])
     response_model=NamespaceList,
     responses=answers(200, examples.NAMESPACES, errors=(503,)),
 )
-async def list_namespaces(services: OpenServices, workspace: CurrentWorkspace) -> Response:
+async def list_namespaces(context: CurrentContext, workspace: CurrentWorkspace) -> Response:
     """A tool without a namespace serves the one that is called like its id."""
-    return answer(await services.chooser.namespaces(workspace))
+    return answer(await context.chooser.namespaces(workspace))
 
 
 @router.get(
@@ -33,13 +33,13 @@ async def list_namespaces(services: OpenServices, workspace: CurrentWorkspace) -
     ),
 )
 async def best_tool(
-    namespace: Namespace, query: BestQuery, services: OpenServices, workspace: CurrentWorkspace
+    namespace: Namespace, query: BestQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """With every factor of its score, all candidates, and what was left out and why.
 
     The score is base x quality x failure demotion; `belowThreshold` marks one that is hardly fit.
     """
-    found = await services.chooser.best(
+    found = await context.chooser.best(
         workspace,
         namespace,
         query.scenario,

@@ -13,7 +13,7 @@ from aftercall.models import (
 )
 from aftercall.promotions_format import KEYS, PromotionsFileError, parse_promotions
 from service.http import fitness_examples as examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers, body_of, json_body
 from service.http.parameters import Namespace
 from service.http.problems import MalformedJsonError, ProblemError
@@ -48,10 +48,10 @@ _FILE: dict[str, Any] = {
     responses=answers(200, examples.HISTORY, errors=(422, 503), own={404: examples.NOT_PROMOTED}),
 )
 async def promotion_history(
-    namespace: Namespace, query: HistoryQuery, services: OpenServices, workspace: CurrentWorkspace
+    namespace: Namespace, query: HistoryQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Latest first; a change's `promotion` is null where the original served again."""
-    return answer(await services.promotions.history(workspace, namespace, query.limit))
+    return answer(await context.promotions.history(workspace, namespace, query.limit))
 
 
 @router.post(
@@ -66,13 +66,13 @@ async def promotion_history(
     ),
 )
 async def roll_back(
-    namespace: Namespace, services: OpenServices, workspace: CurrentWorkspace
+    namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Undoes the latest change that is not undone yet; the answer is the history, latest first.
 
     Before the first promotion the original served. Each call goes back one step further.
     """
-    return answer(await services.promotions.roll_back(workspace, namespace))
+    return answer(await context.promotions.roll_back(workspace, namespace))
 
 
 @router.put(
@@ -88,7 +88,7 @@ async def roll_back(
     openapi_extra=json_body(Promotion, examples.PROMOTING),
 )
 async def promote(
-    namespace: Namespace, request: Request, services: OpenServices, workspace: CurrentWorkspace
+    namespace: Namespace, request: Request, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """From now on it stands in for the original, and starts with the original's quality.
 
@@ -96,8 +96,8 @@ async def promote(
     callers': the service cannot see whether one is there. The same again changes nothing. Where
     that tool is deleted later and there is no file, the original serves until the tool is back.
     """
-    promotion = await read_model(request, Promotion, services.parsers)
-    return answer(await services.promotions.promote(workspace, namespace, promotion))
+    promotion = await read_model(request, Promotion, context.parsers)
+    return answer(await context.promotions.promote(workspace, namespace, promotion))
 
 
 @router.get(
@@ -109,10 +109,10 @@ async def promote(
     ),
 )
 async def read_promotion(
-    namespace: Namespace, services: OpenServices, workspace: CurrentWorkspace
+    namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """`failsMore` says that the evolved version does worse than the original; nothing is undone."""
-    return answer(await services.promotions.read(workspace, namespace))
+    return answer(await context.promotions.read(workspace, namespace))
 
 
 @router.delete(
@@ -123,10 +123,10 @@ async def read_promotion(
     responses=answers(204, None, errors=(422, 503), own={404: examples.NOT_PROMOTED}),
 )
 async def remove_promotion(
-    namespace: Namespace, services: OpenServices, workspace: CurrentWorkspace
+    namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Its history stays."""
-    await services.promotions.remove(workspace, namespace)
+    await context.promotions.remove(workspace, namespace)
     return Response(status_code=204)
 
 
@@ -135,9 +135,9 @@ async def remove_promotion(
     summary="All promotions, as the file .tool_promotions.json",
     responses=answers(200, examples.PROMOTIONS_FILE, errors=(503,)),
 )
-async def export_promotions(services: OpenServices, workspace: CurrentWorkspace) -> Response:
+async def export_promotions(context: CurrentContext, workspace: CurrentWorkspace) -> Response:
     """Exactly as the file has them: by namespace, with keys in snake_case."""
-    text = await services.promotions.export_file(workspace)
+    text = await context.promotions.export_file(workspace)
     return Response(text, media_type="application/json")
 
 
@@ -149,15 +149,15 @@ async def export_promotions(services: OpenServices, workspace: CurrentWorkspace)
     openapi_extra=body_of(_FILE, {"a file": examples.PROMOTIONS_FILE}),
 )
 async def import_promotions(
-    request: Request, services: OpenServices, workspace: CurrentWorkspace
+    request: Request, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """All of it or nothing; what is wrong is named with its line and entry.
 
     What the file does not name is promoted no more; all of it is in the histories.
     """
     body = await read_body(request)
-    promotions = await parse(body, _parse_file, services.parsers)
-    return answer(await services.promotions.import_file(workspace, promotions))
+    promotions = await parse(body, _parse_file, context.parsers)
+    return answer(await context.promotions.import_file(workspace, promotions))
 
 
 def _parse_file(body: bytes) -> dict[str, Promotion]:

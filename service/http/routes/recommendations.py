@@ -3,40 +3,27 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import Field
 
 from aftercall.models import (
     Recommendation,
     RecommendationChange,
-    RecommendationKind,
     RecommendationList,
-    WireModel,
 )
-from aftercall.models.base import Id, Name
+from aftercall.models.base import Id
 from service.http import recommendation_examples as examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers, json_body
 from service.http.queries import NoQuery
 from service.http.requests import read_model
 from service.http.responses import answer
-from service.recommending import RecommendationFilter, RecommendationStates
+from service.recommendations import (
+    RecommendationQuery,
+    change_recommendation,
+    recommendations,
+)
 
 router = APIRouter(tags=["boundaries"])
 
-
-class _Recommendations(WireModel):
-    state: RecommendationStates | None = Field(
-        default=None, description="Only those in that state; open and taken ones when left out."
-    )
-    tool_id: Name | None = Field(
-        default=None,
-        description="Only those about a tool (its id, or the name of its calls) or a namespace.",
-    )
-    kind: RecommendationKind | None = Field(default=None, description="Only those of that kind.")
-    limit: int = Field(default=100, ge=1, le=1000)
-
-
-RecommendationsQuery = Annotated[_Recommendations, Query()]
 
 RecommendationId = Annotated[
     Id, Path(alias="recommendationId", description="A UUID, from `GET /recommendations`.")
@@ -55,15 +42,16 @@ RecommendationId = Annotated[
     ),
 )
 async def list_recommendations(
-    query: RecommendationsQuery, services: OpenServices, workspace: CurrentWorkspace
+    query: Annotated[RecommendationQuery, Query()],
+    context: CurrentContext,
+    workspace: CurrentWorkspace,
 ) -> Response:
     """Greatest priority first. The service reports and changes nothing by itself.
 
     They are made from the evidence when they are asked for: open ones come and go with it. What
     tools and users said is quoted as data.
     """
-    asked = RecommendationFilter(state=query.state, tool_id=query.tool_id, kind=query.kind)
-    return answer(await services.recommendations.queue(workspace, asked, query.limit))
+    return answer(await recommendations(context, workspace, query))
 
 
 @router.put(
@@ -78,11 +66,11 @@ async def list_recommendations(
     ),
     openapi_extra=json_body(RecommendationChange, examples.CHANGING),
 )
-async def change_recommendation(
+async def put_recommendation(
     recommendation_id: RecommendationId,
     request: Request,
     _query: NoQuery,
-    services: OpenServices,
+    context: CurrentContext,
     workspace: CurrentWorkspace,
 ) -> Response:
     """Any state may follow any other; of two changes the later one counts.
@@ -91,5 +79,5 @@ async def change_recommendation(
     (`reopened`) when evidence later than that speaks for it; one that is opened by hand lives and
     ends with its evidence, as if nobody had touched it.
     """
-    change = await read_model(request, RecommendationChange, services.parsers)
-    return answer(await services.recommendations.change(workspace, recommendation_id, change))
+    change = await read_model(request, RecommendationChange, context.parsers)
+    return answer(await change_recommendation(context, workspace, recommendation_id, change))

@@ -5,7 +5,7 @@ from fastapi import APIRouter, Request, Response
 from aftercall.models import SimilarRequest, SimilarResponse
 from retrieval.similar import find_similar
 from service.http import examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers, json_body
 from service.http.request_log import count
 from service.http.requests import read_model
@@ -22,18 +22,18 @@ router = APIRouter(tags=["suggesting"])
     openapi_extra=json_body(SimilarRequest, examples.ASKING_SIMILAR),
 )
 async def similar(
-    request: Request, services: OpenServices, workspace: CurrentWorkspace
+    request: Request, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Nearest first; `similarity` is a cosine. Secrets are masked."""
-    question = await read_model(request, SimilarRequest, services.parsers)
+    question = await read_model(request, SimilarRequest, context.parsers)
     found = await find_similar(
         workspace,
         question,
-        store=services.store,
-        memory=services.memory,
-        index=services.index,
-        embedder=services.embedder,
-        redactor=services.redactor,
+        store=context.store,
+        memory=context.memory,
+        index=context.index,
+        embedder=context.embedder,
+        redactor=context.redactor,
     )
     count(request, found=len(found.executions))
     return answer(found)

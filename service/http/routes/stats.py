@@ -18,7 +18,7 @@ from aftercall.models import (
 from aftercall.models.base import Name
 from mongo.records import ToolKey
 from service.http import stats_examples as examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers
 from service.http.parameters import AgentName
 from service.http.queries import ListQuery, NoQuery, WindowQuery
@@ -58,12 +58,12 @@ OverTimeQuery = Annotated[_OverTime, Query()]
     response_model=Totals,
     responses=answers(200, examples.TOTALS, errors=(422, 503)),
 )
-async def totals(_query: NoQuery, services: OpenServices, workspace: CurrentWorkspace) -> Response:
+async def totals(_query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace) -> Response:
     """Of 24 hours, 7 days and 30 days up to now, each with the same span before it where known.
 
     24h begins with an hour, the others with a day (UTC), so that points of `/stats/trend` add up.
     """
-    return answer(await services.statistics.totals(workspace))
+    return answer(await context.statistics.totals(workspace))
 
 
 @router.get(
@@ -72,13 +72,13 @@ async def totals(_query: NoQuery, services: OpenServices, workspace: CurrentWork
     response_model=Usage,
     responses=answers(200, examples.USAGE, errors=(422, 503)),
 )
-async def usage(query: ListQuery, services: OpenServices, workspace: CurrentWorkspace) -> Response:
+async def usage(query: ListQuery, context: CurrentContext, workspace: CurrentWorkspace) -> Response:
     """Up to now: what the nightly run counted, and what arrived since.
 
     It stays when executions expire. Times are those that callers gave their calls. Tools and agents
     beyond the limit are counted together.
     """
-    return answer(await services.statistics.usage(workspace, query.window, query.limit))
+    return answer(await context.statistics.usage(workspace, query.window, query.limit))
 
 
 @router.get(
@@ -88,14 +88,14 @@ async def usage(query: ListQuery, services: OpenServices, workspace: CurrentWork
     responses=answers(200, examples.TREND, errors=(422, 503)),
 )
 async def trend(
-    query: OverTimeQuery, services: OpenServices, workspace: CurrentWorkspace
+    query: OverTimeQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """By the hour for 24h, else by the day (UTC); those without calls too.
 
     A tool that nobody called has points of none.
     """
     tool = query.tool(workspace)
-    return answer(await services.statistics.trend(workspace, query.window, tool))
+    return answer(await context.statistics.trend(workspace, query.window, tool))
 
 
 @router.get(
@@ -105,14 +105,14 @@ async def trend(
     responses=answers(200, examples.LATENCY, errors=(422, 503)),
 )
 async def latency(
-    query: OverTimeQuery, services: OpenServices, workspace: CurrentWorkspace
+    query: OverTimeQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """p50, p95 and p99 in milliseconds, within 5 % of themselves, by the hour or by the day (UTC).
 
     Of calls that say how long they took; null where there is none.
     """
     tool = query.tool(workspace)
-    return answer(await services.statistics.latency(workspace, query.window, tool))
+    return answer(await context.statistics.latency(workspace, query.window, tool))
 
 
 @router.get(
@@ -121,13 +121,13 @@ async def latency(
     response_model=ToolStatisticsList,
     responses=answers(200, examples.TOOLS, errors=(422, 503)),
 )
-async def tools(query: ListQuery, services: OpenServices, workspace: CurrentWorkspace) -> Response:
+async def tools(query: ListQuery, context: CurrentContext, workspace: CurrentWorkspace) -> Response:
     """Calls are of the window; quality and cohesion are of now.
 
     Quality is that of the tool's fitness (`GET /namespaces/{namespace}/best`), cohesion that of
     `GET /boundaries`.
     """
-    return answer(await services.statistics.tools(workspace, query.window, query.limit))
+    return answer(await context.statistics.tools(workspace, query.window, query.limit))
 
 
 @router.get(
@@ -137,7 +137,7 @@ async def tools(query: ListQuery, services: OpenServices, workspace: CurrentWork
     responses=answers(200, examples.AGENT, errors=(422, 503), own={404: examples.UNKNOWN_AGENT}),
 )
 async def agent(
-    agent: AgentName, query: WindowQuery, services: OpenServices, workspace: CurrentWorkspace
+    agent: AgentName, query: WindowQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Some of its tools, those with most failures first. The name may hold slashes."""
-    return answer(await services.statistics.agent(workspace, agent, query.window))
+    return answer(await context.statistics.agent(workspace, agent, query.window))

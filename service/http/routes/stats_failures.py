@@ -9,7 +9,7 @@ from aftercall.models import (
     ReflectionStatistics,
 )
 from service.http import stats_examples as examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers
 from service.http.parameters import PatternId
 from service.http.queries import ListQuery, NoQuery, WindowQuery
@@ -25,14 +25,14 @@ router = APIRouter(tags=["statistics"])
     responses=answers(200, examples.REFLECTION, errors=(422, 503)),
 )
 async def reflection(
-    query: WindowQuery, services: OpenServices, workspace: CurrentWorkspace
+    query: WindowQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """How calls went before it and after it, what was answered, and how long repairs took.
 
     Repairs are of the latest 2,000, and of as many outcomes of suggestions (a success that followed
     one counts when it names in `repairOf` what it mends). Times are those that callers gave.
     """
-    return answer(await services.statistics.reflection(workspace, query.window))
+    return answer(await context.statistics.reflection(workspace, query.window))
 
 
 @router.get(
@@ -42,13 +42,13 @@ async def reflection(
     responses=answers(200, examples.PATTERNS, errors=(422, 503)),
 )
 async def patterns(
-    query: ListQuery, services: OpenServices, workspace: CurrentWorkspace
+    query: ListQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Most failures in the window first. Empty before the first nightly run, which makes patterns.
 
     Failures that are of no pattern yet are counted together. What tools said is quoted as data.
     """
-    return answer(await services.statistics.patterns(workspace, query.window, query.limit))
+    return answer(await context.statistics.patterns(workspace, query.window, query.limit))
 
 
 @router.get(
@@ -60,10 +60,10 @@ async def patterns(
     ),
 )
 async def pattern(
-    pattern_id: PatternId, query: WindowQuery, services: OpenServices, workspace: CurrentWorkspace
+    pattern_id: PatternId, query: WindowQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Up to now, those without failures too. Ids are those of `GET /patterns`; they last."""
-    return answer(await services.statistics.pattern(workspace, pattern_id, query.window))
+    return answer(await context.statistics.pattern(workspace, pattern_id, query.window))
 
 
 @router.get(
@@ -73,10 +73,10 @@ async def pattern(
     responses=answers(200, examples.CONFIDENCE, errors=(422, 503)),
 )
 async def confidence(
-    _query: NoQuery, services: OpenServices, workspace: CurrentWorkspace
+    _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """The latest 2,000 outcomes in tenths of the confidence that was told, with two errors.
 
     A success is a call that succeeded: whether it did what was meant is not known from outcomes.
     """
-    return answer(await services.statistics.confidence(workspace))
+    return answer(await context.statistics.confidence(workspace))

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Response
 
 from aftercall.models import CalibrationStatus, Status
 from retrieval.confidence import Scaling
-from service.container import Services
+from service.context import Context
 from service.http import examples
-from service.http.dependencies import CurrentLifecycle, CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentLifecycle, CurrentWorkspace
 from service.http.openapi import answers
 from service.http.problems import UnavailableError
 from service.http.responses import answer
@@ -24,38 +24,38 @@ router = APIRouter(tags=["service"])
     response_model=Status,
     responses=answers(200, examples.STATUS, errors=(503,)),
 )
-async def status(services: OpenServices, workspace: CurrentWorkspace) -> Response:
+async def status(context: CurrentContext, workspace: CurrentWorkspace) -> Response:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
-    counts = await services.store.counts(workspace)
-    agreement = await services.vectors.look()
-    calibration = await services.memory.calibration(workspace)
+    counts = await context.store.counts(workspace)
+    agreement = await context.vectors.look()
+    calibration = await context.memory.calibration(workspace)
     return answer(
         Status(
             version=VERSION,
-            ready=services.learning.problem is None,
+            ready=context.learning.problem is None,
             executions=counts.executions,
             tools=counts.tools,
             pending_indexing=counts.pending,
             documents=counts.documents,
-            seed_patterns=services.seed_patterns,
-            embedder=services.embedder.name,
-            log_store=services.store.name,
-            vector_index=services.index.name,
-            uptime_s=round(time.monotonic() - services.opened_at, 1),
+            seed_patterns=context.seed_patterns,
+            embedder=context.embedder.name,
+            log_store=context.store.name,
+            vector_index=context.index.name,
+            uptime_s=round(time.monotonic() - context.opened_at, 1),
             calibration=_calibration(calibration.scaling),
             vectors=agreement.vectors,
             consistent=agreement.consistent,
-            problem=services.learning.problem or agreement.problem,
-            generation=await services.store.generation(),
-            indexing="here" if services.indexes_here else "workers",
-            indexing_lag_s=await _lag(services, workspace) if counts.pending else 0.0,
+            problem=context.learning.problem or agreement.problem,
+            generation=await context.store.generation(),
+            indexing="here" if context.indexes_here else "workers",
+            indexing_lag_s=await _lag(context, workspace) if counts.pending else 0.0,
         )
     )
 
 
-async def _lag(services: Services, workspace: str) -> float:
+async def _lag(context: Context, workspace: str) -> float:
     """Seconds that the oldest execution has waited, by the clock that gave its time of arrival."""
-    waiting = await services.store.pending(workspace, 1)
+    waiting = await context.store.pending(workspace, 1)
     if not waiting:
         return 0.0
     return round(max(0.0, (datetime.now(UTC) - waiting[0].received_at).total_seconds()), 1)
@@ -87,16 +87,16 @@ async def readyz(lifecycle: CurrentLifecycle) -> Response:
 
     A service that waits for a restart with another model answers meanwhile, so it counts as ready.
     """
-    services = lifecycle.services
-    if services is None:
+    context = lifecycle.context
+    if context is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
-    if not await services.store_watch.answers():
+    if not await context.store_watch.answers():
         raise UnavailableError(
             "store_unavailable",
-            f"the log store at {services.store_place} does not answer; it is asked again",
+            f"the log store at {context.store_place} does not answer; it is asked again",
             retry_after_s=2,
         )
-    if services.indexer.problem is not None:
+    if context.indexer.problem is not None:
         raise UnavailableError(
             "indexing_stopped",
             "executions are stored, but learning from them fails; see the service's log",

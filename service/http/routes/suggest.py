@@ -5,7 +5,7 @@ from fastapi import APIRouter, Request, Response
 from aftercall.models import OutcomeReport, SuggestRequest, SuggestResponse
 from ingest.outcomes import record_outcome
 from service.http import examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers, json_body
 from service.http.parameters import SuggestionId
 from service.http.request_log import count
@@ -23,16 +23,16 @@ router = APIRouter(tags=["suggesting"])
     openapi_extra=json_body(SuggestRequest, examples.SUGGESTING),
 )
 async def suggest(
-    request: Request, services: OpenServices, workspace: CurrentWorkspace
+    request: Request, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Suggestions come best first; `confidence` is the probability of doing what the caller meant.
 
     An empty list is an honest "I don't know", with its reason.
     """
-    question = await read_model(request, SuggestRequest, services.parsers)
-    response = await services.suggester.suggest(workspace, question)
-    services.metrics.answered(response)
-    services.statistics.answered(workspace, response)
+    question = await read_model(request, SuggestRequest, context.parsers)
+    response = await context.suggester.suggest(workspace, question)
+    context.metrics.answered(response)
+    context.statistics.answered(workspace, response)
     count(request, suggestions=len(response.suggestions))
     return answer(response)
 
@@ -48,20 +48,20 @@ async def suggest(
 async def report_outcome(
     suggestion_id: SuggestionId,
     request: Request,
-    services: OpenServices,
+    context: CurrentContext,
     workspace: CurrentWorkspace,
 ) -> Response:
     """An execution recorded with `suggestionId` says the same; saying it twice changes nothing."""
-    report = await read_model(request, OutcomeReport, services.parsers)
+    report = await read_model(request, OutcomeReport, context.parsers)
     is_new = await record_outcome(
         workspace,
         suggestion_id,
         report,
-        store=services.store,
-        suggester=services.suggester,
-        on_stored=services.indexer.wake,
+        store=context.store,
+        suggester=context.suggester,
+        on_stored=context.indexer.wake,
     )
     if is_new:
-        services.metrics.reported(suggestion_id, report)
-        services.statistics.news.tell(workspace)
+        context.metrics.reported(suggestion_id, report)
+        context.statistics.news.tell(workspace)
     return Response(status_code=204)

@@ -3,8 +3,9 @@
 from fastapi import APIRouter, Response
 
 from aftercall.models import ToolHealth
+from service.health import tool_health
 from service.http import health_examples as examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.openapi import answers
 from service.http.parameters import ToolId
 from service.http.queries import NoQuery
@@ -21,8 +22,8 @@ router = APIRouter(tags=["boundaries"])
         200, examples.TOOL_HEALTH, errors=(422, 503), own={404: examples.UNKNOWN_TOOL}
     ),
 )
-async def tool_health(
-    tool_id: ToolId, _query: NoQuery, services: OpenServices, workspace: CurrentWorkspace
+async def read_health(
+    tool_id: ToolId, _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """Counts are of all calls that are known, whatever their version; weights halve every 7 days.
 
@@ -30,4 +31,4 @@ async def tool_health(
     that is empty, or that the tool itself calls weak, is told as such and stays a success. The name
     of a method is told when the tool's schema has it or several sessions used it.
     """
-    return answer(await services.tool_health.health(workspace, tool_id))
+    return answer(await tool_health(context, workspace, tool_id))

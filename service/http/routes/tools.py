@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.models import Tool, ToolList, ToolSpec
 from service.http import examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.fitness_examples import UNKNOWN_TOOL
 from service.http.openapi import answers, json_body
 from service.http.parameters import NewToolId, ToolId
@@ -24,10 +24,10 @@ _PATH = "/tools/{toolId:path}"
     response_model=ToolList,
     responses=answers(200, {"tools": [examples.TOOL]}, errors=(503,)),
 )
-async def list_tools(services: OpenServices, workspace: CurrentWorkspace) -> Response:
+async def list_tools(context: CurrentContext, workspace: CurrentWorkspace) -> Response:
     """Registering is optional; a tool is learned from its calls all the same."""
-    stored = await services.store.list_tools(workspace)
-    return answer(ToolList(tools=[services.redactor.tool(entry.tool) for entry in stored]))
+    stored = await context.store.list_tools(workspace)
+    return answer(ToolList(tools=[context.redactor.tool(entry.tool) for entry in stored]))
 
 
 @router.put(
@@ -38,15 +38,15 @@ async def list_tools(services: OpenServices, workspace: CurrentWorkspace) -> Res
     openapi_extra=json_body(ToolSpec, examples.REGISTERING),
 )
 async def put_tool(
-    tool_id: NewToolId, request: Request, services: OpenServices, workspace: CurrentWorkspace
+    tool_id: NewToolId, request: Request, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """With its input schema, a suggestion for the tool is checked against it before it is made.
 
     `version` is up to three numbers, as in `1.2.0`. `evolvedFrom` must not lead back to the tool.
     """
-    spec = await read_model(request, ToolSpec, services.parsers)
-    tool = await services.tools.put(workspace, tool_id, spec)
-    services.metrics.tools.promise(tool.name, server_name=tool.server_name)
+    spec = await read_model(request, ToolSpec, context.parsers)
+    tool = await context.tools.put(workspace, tool_id, spec)
+    context.metrics.tools.promise(tool.name, server_name=tool.server_name)
     return answer(tool)
 
 
@@ -57,13 +57,13 @@ async def put_tool(
     responses=answers(200, examples.TOOL, errors=(422, 503), own={404: UNKNOWN_TOOL}),
 )
 async def read_tool(
-    tool_id: ToolId, query: ToolQuery, services: OpenServices, workspace: CurrentWorkspace
+    tool_id: ToolId, query: ToolQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """As it was last put; with `useEvolved` the version that was promoted in its place.
 
     For that, the name of a namespace will do as well as an id.
     """
-    return answer(await services.tools.get(workspace, tool_id, use_evolved=query.use_evolved))
+    return answer(await context.tools.get(workspace, tool_id, use_evolved=query.use_evolved))
 
 
 @router.delete(
@@ -74,8 +74,8 @@ async def read_tool(
     responses=answers(204, None, errors=(422, 503), own={404: UNKNOWN_TOOL}),
 )
 async def delete_tool(
-    tool_id: ToolId, services: OpenServices, workspace: CurrentWorkspace
+    tool_id: ToolId, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """What was learned from its calls stays."""
-    await services.tools.delete(workspace, tool_id)
+    await context.tools.delete(workspace, tool_id)
     return Response(status_code=204)

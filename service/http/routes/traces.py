@@ -23,9 +23,9 @@ from ingest.formats.otlp.answers import success_json, success_protobuf
 from ingest.formats.otlp.building import is_same_span
 from ingest.formats.otlp.span import Place, where
 from ingest.formats.reading import Unreadable
-from service.container import Services
+from service.context import Context
 from service.http import otlp_examples
-from service.http.dependencies import CurrentWorkspace, OpenServices
+from service.http.dependencies import CurrentContext, CurrentWorkspace
 from service.http.json_body import TooDeep, parse_json
 from service.http.openapi import answers
 from service.http.otlp_errors import PATH, PROTOBUF, media_type
@@ -104,7 +104,7 @@ class _Outcome:
     openapi_extra=otlp_examples.BODY,
 )
 async def export_traces(
-    request: Request, services: OpenServices, workspace: CurrentWorkspace
+    request: Request, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Response:
     """OTLP over HTTP (`application/x-protobuf` or `application/json`, plain or in gzip).
 
@@ -125,8 +125,8 @@ async def export_traces(
     aside = is_packed or len(packed) > _INLINE_BYTES
     # What waits for its turn is packed yet.
     async with _turns(request) if aside else nullcontext():
-        located = await _work(partial(begin, packed), services, aside=aside)
-        outcome = await _record(located, services, workspace, aside=aside)
+        located = await _work(partial(begin, packed), context, aside=aside)
+        outcome = await _record(located, context, workspace, aside=aside)
     count(
         request,
         accepted=outcome.accepted,
@@ -147,12 +147,12 @@ def _turns(request: Request) -> asyncio.Semaphore:
 
 
 async def _record(
-    located: Iterator[Located], services: Services, workspace: str, *, aside: bool
+    located: Iterator[Located], context: Context, workspace: str, *, aside: bool
 ) -> _Outcome:
     """Read to the end, and make durable what was read, a batch at a time."""
     outcome = _Outcome()
-    while batch := await _work(lambda: next_batch(located), services, aside=aside):
-        await _store(batch, outcome, services, workspace)
+    while batch := await _work(lambda: next_batch(located), context, aside=aside):
+        await _store(batch, outcome, context, workspace)
     return outcome
 
 
@@ -177,15 +177,15 @@ def _values_in(value: JsonValue) -> int:
     return 1
 
 
-async def _work(what: Callable[[], ResultT], services: Services, *, aside: bool) -> ResultT:
+async def _work(what: Callable[[], ResultT], context: Context, *, aside: bool) -> ResultT:
     """Do a piece of the reading; aside, on a thread, unless it is small."""
     if not aside:
         return what()
-    return await asyncio.get_running_loop().run_in_executor(services.parsers, what)
+    return await asyncio.get_running_loop().run_in_executor(context.parsers, what)
 
 
 async def _store(
-    located: Sequence[Located], outcome: _Outcome, services: Services, workspace: str
+    located: Sequence[Located], outcome: _Outcome, context: Context, workspace: str
 ) -> None:
     """Make executions durable, and tell of the rest.
 
@@ -202,13 +202,13 @@ async def _store(
             outcome.reject(each.read.where, each.read.message)
         else:
             outcome.notes.append(each.read.message)
-    receipt = await services.intake.accept(workspace, executions)
+    receipt = await context.intake.accept(workspace, executions)
     outcome.accepted += receipt.accepted
     outcome.duplicates += receipt.duplicates
     if not receipt.rejected:
         return
     refused = [executions[rejection.index].execution_id for rejection in receipt.rejected]
-    stored = await services.store.get_executions(workspace, sorted(set(refused)))
+    stored = await context.store.get_executions(workspace, sorted(set(refused)))
     known = {each.execution.execution_id: each.execution for each in stored}
     for rejection in receipt.rejected:
         told = executions[rejection.index]

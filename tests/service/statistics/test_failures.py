@@ -258,7 +258,7 @@ def everything(service: RunningService) -> str:
 
 def test_there_is_news_when_something_happens(service: RunningService) -> None:
     """Calls came in, something was answered, an outcome was said."""
-    news = service.services.statistics.news
+    news = service.context.statistics.news
     totals = asked(service, "totals", Totals).windows[0].totals
 
     def is_told(seen: int) -> bool:

@@ -1,11 +1,19 @@
-"""Everything a running service holds open: what answers, on the rooms below it."""
+"""The context: what an operation needs, made once at the start of the process.
+
+Operations are functions of a context and of typed models: routes, MCP tools, the dashboard and
+notebooks call the same ones. Stores, index, embedder and what stands on them are opened here in
+order, and closed in reverse.
+"""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+import weakref
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+
+from cachetools import TTLCache
 
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
@@ -15,39 +23,38 @@ from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
 from mongo.protocol import LogStore
+from mongo.records import ToolKey
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.fitness.history import ToolHistory
 from retrieval.fitness.search import ToolChooser
 from retrieval.index.protocol import VectorIndex
+from retrieval.known_tools import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
 from service.answering import StoreWatch
-from service.boundaries import BoundaryReports
 from service.changes import Changes
 from service.config.settings import BoundarySettings, SamplingSettings, Settings
 from service.consistency import VectorCheck
 from service.correcting import Corrections
-from service.known_tools import KnownTools
 from service.learning import Learning, open_learning
 from service.marking import FailureMarks
 from service.metrics.counted_index import CountedIndex
 from service.metrics.counting import ServiceMetrics
 from service.nightly import nightly
 from service.promoting import Promotions
-from service.recommending import Recommendations
 from service.registering import ToolRegister
 from service.rooms import open_rooms
 from service.statistics.opening import open_statistics
 from service.statistics.reports import StatisticsReports
 from service.stores import where_store_is
-from service.tool_health import ToolHealths
 from service.waiting import OnPhase
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
-    """The open rooms below the routes."""
+class Context:
+    """What operations need."""
 
+    settings: Settings
     store: LogStore
     embedder: Embedder
     index: VectorIndex
@@ -57,15 +64,18 @@ class Services:
     chooser: ToolChooser
     history: ToolHistory
     tools: ToolRegister
-    tool_health: ToolHealths
-    boundaries: BoundaryReports
     clusterer: AxisClusterer
     promotions: Promotions
-    recommendations: Recommendations
     marks: FailureMarks
     corrections: Corrections
-    known_tools: KnownTools
     redactor: Redactor
+    cohesion: CohesionRules
+    """When a tool is said to be asked for several jobs."""
+    clock: Callable[[], datetime]
+    """The time now, with a zone."""
+    tool_facts: TTLCache[ToolKey, tuple[list["weakref.ref[object] | None"], ToolFacts]]
+    """What `service.known_tools` made of each tool, and from what: `Memory` replaces what it
+    changes. Facts fade over days and agents ask often, so they are kept for a minute."""
     parsers: Executor
     seed_patterns: int
     memory: Memory
@@ -81,10 +91,22 @@ class Services:
     opened_at: float
 
 
+@dataclass(slots=True)
+class Lifecycle:
+    """Where the process is between its start and its end.
+
+    The app listens before its context is open, so that `/healthz` can say it lives. `phase`
+    completes the sentence "the service is ...".
+    """
+
+    context: Context | None = None
+    phase: str = "starting"
+
+
 @asynccontextmanager
-async def open_services(
+async def open_context(
     settings: Settings, on_phase: OnPhase = lambda _: None
-) -> AsyncIterator[Services]:
+) -> AsyncIterator[Context]:
     """Open the rooms and what stands on them; close all in reverse, failures included.
 
     Args:
@@ -119,9 +141,6 @@ async def open_services(
         await stack.enter_async_context(nightly(settings, store))
         changes = Changes()
         cohesion = _cohesion_rules(settings.boundaries)
-        recommendations = Recommendations(
-            store=store, memory=memory, redactor=redactor, cohesion=cohesion
-        )
         statistics = await stack.enter_async_context(
             open_statistics(
                 settings, store=store, memory=memory, redactor=redactor, cohesion=cohesion
@@ -133,7 +152,8 @@ async def open_services(
             if accepted:
                 statistics.news.tell_all()
 
-        yield Services(
+        yield Context(
+            settings=settings,
             store=store,
             embedder=embedder,
             index=rooms.index,
@@ -157,16 +177,6 @@ async def open_services(
                 changes=changes,
                 on_change=indexer.wake,
             ),
-            tool_health=ToolHealths(
-                store=store,
-                memory=memory,
-                redactor=redactor,
-                open_recommendations=recommendations.open_ids,
-                cohesion=cohesion,
-            ),
-            boundaries=BoundaryReports(
-                store=store, memory=memory, redactor=redactor, rules=cohesion
-            ),
             clusterer=learning.clusterer,
             promotions=Promotions(
                 store=store,
@@ -175,19 +185,14 @@ async def open_services(
                 changes=changes,
                 on_change=indexer.wake,
             ),
-            recommendations=recommendations,
             marks=FailureMarks(
                 store=store, memory=memory, redactor=redactor, on_stored=indexer.wake
             ),
             corrections=Corrections(store=store, redactor=redactor, on_stored=indexer.wake),
-            known_tools=KnownTools(
-                store=store,
-                memory=memory,
-                redactor=redactor,
-                public_url=settings.server.public_url,
-                cohesion=cohesion,
-            ),
             redactor=redactor,
+            cohesion=cohesion,
+            clock=lambda: datetime.now(UTC),
+            tool_facts=TTLCache(maxsize=2_000, ttl=60),
             parsers=parsers,
             memory=memory,
             seed_patterns=len(rooms.seeds.entries),

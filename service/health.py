@@ -1,0 +1,130 @@
+"""What is known of tools: the health of one, and the boundaries of all of a workspace."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from aftercall.models import Boundaries, ToolHealth
+from mongo.records import HealthRow, StoredTool, ToolKey
+from retrieval.boundaries.cohesion import cohesion_of
+from retrieval.boundaries.report import TroubledTool, boundaries_of
+from retrieval.fitness.registry import UnknownToolError
+from retrieval.health.record import KnownHealth
+from retrieval.health.report import (
+    MAX_KNOWN,
+    health_report,
+    meant,
+    named,
+    nearest_names,
+    possible_tools,
+    recorded_name,
+)
+from retrieval.health.signals import stated_methods
+from service.context import Context
+from service.recommendations import recommendations_about
+
+MAX_TOOLS = 500
+"""Tools that are looked at for boundaries, the latest troubled first, as for recommendations."""
+
+
+async def tool_health(context: Context, workspace: str, name: str) -> ToolHealth:
+    """The health of the tool of that id, or whose calls are recorded under that name.
+
+    Raises:
+        UnknownToolError: nothing is known of such a tool, or several servers have one.
+        StoreError: when the store cannot say.
+    """
+    tool, registered = await _tool_of(context, workspace, name)
+    return await _health(context, tool, registered)
+
+
+async def health_of(context: Context, tool: ToolKey) -> ToolHealth:
+    """The health of the tool that calls name exactly so.
+
+    Raises:
+        UnknownToolError: it is neither registered nor was it ever called.
+        StoreError: when the store cannot say.
+    """
+    memory = context.memory
+    # Under no name at all is kept what is known of the workspace.
+    registered = await memory.tool(tool) if tool.tool_name else None
+    if registered is None and not (tool.tool_name and await memory.health([tool])):
+        registry = await memory.registry(tool.workspace)
+        recorded = await context.store.tools_with_health(tool.workspace, MAX_KNOWN)
+        name = recorded_name(tool)
+        raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
+    return await _health(context, tool, registered)
+
+
+async def _health(context: Context, tool: ToolKey, registered: StoredTool | None) -> ToolHealth:
+    known = (await context.memory.health([tool])).get(tool) or KnownHealth()
+    knowledge = await context.memory.knowledge(tool)
+    clusters = await context.memory.axis_clusters(tool.workspace)
+    now = context.clock()
+    report = await asyncio.to_thread(
+        lambda: health_report(
+            known,
+            tool=named(tool, registered.tool.tool_id if registered else None),
+            knowledge=knowledge,
+            cohesion=cohesion_of(known, clusters, now=now, rules=context.cohesion),
+            stated_methods=stated_methods(registered.tool if registered else None),
+            redactor=context.redactor,
+            now=now,
+        )
+    )
+    found = await recommendations_about(context, tool.workspace, [tool])
+    ids = [each.recommendation_id for each in found if each.state == "open"]
+    return report.model_copy(update={"recommendation_ids": ids})
+
+
+async def _tool_of(
+    context: Context, workspace: str, name: str
+) -> tuple[ToolKey, StoredTool | None]:
+    registry = await context.memory.registry(workspace)
+    registered = registry.by_id.get(name)
+    if registered is not None:
+        return registered.tool_key, registered
+    found = list(await context.memory.health(list(possible_tools(workspace, name))))
+    recorded: list[ToolKey] = []
+    if not found:
+        recorded = await context.store.tools_with_health(workspace, MAX_KNOWN)
+        found = meant(name, recorded)
+    if not found:
+        raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
+    if len(found) > 1:
+        raise UnknownToolError(name, sorted(recorded_name(each) for each in found))
+    return found[0], await context.memory.tool(found[0])
+
+
+async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries:
+    """The boundaries as of now; of clusters, co-occurrences and tools at most `limit` each.
+
+    Raises:
+        StoreError: when the store cannot say.
+    """
+    rows = await context.store.list_health(workspace, MAX_TOOLS, troubled=True)
+    book = await context.memory.axis_book(workspace)
+    clusters = await context.memory.axis_clusters(workspace)
+    ids = {each.tool_key: each.tool.tool_id for each in await context.memory.tools(workspace)}
+    return await asyncio.to_thread(
+        lambda: boundaries_of(
+            book,
+            clusters,
+            _troubled(rows, ids),
+            redactor=context.redactor,
+            rules=context.cohesion,
+            now=context.clock(),
+            limit=limit,
+        )
+    )
+
+
+def _troubled(rows: Sequence[HealthRow], ids: dict[ToolKey, str]) -> list[TroubledTool]:
+    """The tools with what cohesion is made of; decoded, all of a row would take thrice the room."""
+    read = []
+    for row in rows:
+        known = KnownHealth.model_validate_json(row.data)
+        about = KnownHealth(referrals=known.referrals, recent_corrections=known.recent_corrections)
+        read.append(TroubledTool(named(row.tool, ids.get(row.tool)), about))
+        time.sleep(0)  # the event loop must get the interpreter between two
+    return read

@@ -1,0 +1,243 @@
+"""Recommendations: made from the evidence when somebody asks, kept when somebody acts on them."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from aftercall.models import (
+    Recommendation,
+    RecommendationChange,
+    RecommendationKind,
+    RecommendationList,
+    RecommendationState,
+    WireModel,
+)
+from aftercall.models.base import Name
+from mongo.records import HealthRow, StoredRecommendation, ToolKey
+from retrieval.fitness.promotions import pair_of, status_of
+from retrieval.fitness.registry import Registry, UnknownNameError, UnknownToolError
+from retrieval.health.record import KnownHealth
+from retrieval.health.report import MAX_KNOWN, meant, nearest_names, possible_tools
+from retrieval.recommendations.one_tool import by_priority
+from retrieval.recommendations.queue import Workspace, about_tools, queue_of
+from retrieval.recommendations.reviewing import review_of
+from retrieval.recommendations.rules import rules_for
+from retrieval.recommendations.standing import standings_of
+from retrieval.recommendations.words import Words
+from service.changes import RefusedError
+from service.context import Context
+
+MAX_TOOLS = 500
+"""Tools that are looked at, the latest troubled first: 20 MB, for a row is 40 kB at most. One of
+which as much is remembered as there is room for takes some 2 ms."""
+
+RecommendationStates = Literal["open", "taken", "done", "dismissed", "all"]
+
+_STILL_TO_DO: frozenset[RecommendationState] = frozenset({"open", "taken"})
+
+
+class UnknownRecommendationError(UnknownNameError):
+    """Nothing is suggested under the id, and nobody ever acted on it."""
+
+    def __init__(self, recommendation_id: str) -> None:
+        super().__init__("recommendation", recommendation_id, (), "GET /recommendations?state=all")
+
+
+class RecommendationQuery(WireModel):
+    """Which recommendations are asked for."""
+
+    state: RecommendationStates | None = Field(
+        default=None, description="Only those in that state; open and taken ones when left out."
+    )
+    tool_id: Name | None = Field(
+        default=None,
+        description="Only those about a tool (its id, or the name of its calls) or a namespace.",
+    )
+    kind: RecommendationKind | None = Field(default=None, description="Only those of that kind.")
+    limit: int = Field(default=100, ge=1, le=1000)
+
+
+async def recommendations(
+    context: Context, workspace: str, asked: RecommendationQuery
+) -> RecommendationList:
+    """Those that are asked for, greatest priority first.
+
+    Raises:
+        UnknownToolError: nothing is known of a tool or a namespace of that name.
+        StoreError: when the store cannot say.
+    """
+    found = await _all(context, workspace)
+    if asked.tool_id is not None:
+        found = await _about(context, workspace, asked.tool_id, found)
+    wanted = [each for each in found if _is_asked_for(each, asked)]
+    words = Words(context.redactor)
+    return RecommendationList(recommendations=[words.shown(each) for each in wanted[: asked.limit]])
+
+
+async def change_recommendation(
+    context: Context, workspace: str, recommendation_id: str, change: RecommendationChange
+) -> Recommendation:
+    """Say what is done about a recommendation; durable when this returns, the last word counts.
+
+    It is kept as it is now, for it stays listed when its evidence has faded.
+
+    Raises:
+        RefusedError: it is dismissed without a reason.
+        UnknownRecommendationError: there is none of that id.
+        StoreError: when it cannot be stored.
+    """
+    reason = (change.reason or "").strip() or None
+    if change.state == "dismissed" and reason is None:
+        raise RefusedError(
+            "say in `reason` why it is dismissed; it stays dismissed, and the next one who "
+            "looks wants to know"
+        )
+    found, now = await _one(context, workspace, recommendation_id), context.clock()
+    changed = Words(context.redactor).shown(
+        found.model_copy(
+            update={
+                "state": change.state,
+                "state_reason": reason,
+                "state_changed_at": now,
+                "state_changed_by": change.changed_by,
+                "reopened": False,
+            }
+        )
+    )
+    await context.store.put_recommendation(
+        StoredRecommendation(
+            workspace=workspace,
+            recommendation_id=recommendation_id,
+            state=change.state,
+            changed_at=now,
+            data=changed.model_dump_json().encode(),
+            reason=changed.state_reason,
+            changed_by=changed.state_changed_by,
+        )
+    )
+    return changed
+
+
+async def recommendations_about(
+    context: Context, workspace: str, tools: Sequence[ToolKey]
+) -> list[Recommendation]:
+    """Open and taken ones about these tools, greatest priority first.
+
+    Without a look at the rest of the workspace, so that a `split` may be a `recompose` in the
+    queue, under the same id.
+
+    Raises:
+        StoreError: when the store cannot say.
+    """
+    known = await context.memory.health(tools)
+    if not known:
+        return []
+    around = await _workspace(context, workspace)
+    found = await asyncio.to_thread(about_tools, around, known.items())
+    return by_priority(around.words.shown(each) for each in found if each.state in _STILL_TO_DO)
+
+
+async def _all(context: Context, workspace: str) -> list[Recommendation]:
+    """All, in every state, greatest priority first."""
+    around = await _workspace(context, workspace)
+    reviews = await _reviews(context, workspace, around.registry, around.now)
+    rows = await context.store.list_health(workspace, MAX_TOOLS, troubled=True)
+    return await asyncio.to_thread(queue_of, around, _decoded(rows), reviews)
+
+
+async def _one(context: Context, workspace: str, recommendation_id: str) -> Recommendation:
+    """One as it is now; one that faded as it was, with the calls of now."""
+    for each in await _all(context, workspace):
+        if each.recommendation_id == recommendation_id:
+            return await _with_calls(context, workspace, each)
+    stored = await context.store.list_recommendations(workspace)
+    standing = standings_of(stored).get(recommendation_id)
+    if standing is None:
+        raise UnknownRecommendationError(recommendation_id)
+    return await _with_calls(context, workspace, standing.snapshot)
+
+
+async def _with_calls(context: Context, workspace: str, found: Recommendation) -> Recommendation:
+    """Whether evidence returns is told by the calls from then on."""
+    if found.tool is None:
+        return found
+    tool = ToolKey(workspace, found.tool.server_name, found.tool.tool_name)
+    known = (await context.memory.health([tool])).get(tool)
+    if known is None:
+        return found
+    calls = known.successes.count + known.failures.count
+    evidence = found.evidence.model_copy(update={"calls": calls})
+    return found.model_copy(update={"evidence": evidence})
+
+
+async def _workspace(context: Context, workspace: str) -> Workspace:
+    return Workspace(
+        registry=await context.memory.registry(workspace),
+        clusters=await context.memory.axis_clusters(workspace),
+        standings=standings_of(await context.store.list_recommendations(workspace)),
+        words=Words(context.redactor),
+        now=context.clock(),
+        rules=rules_for(context.cohesion),
+    )
+
+
+async def _reviews(
+    context: Context, workspace: str, registry: Registry, now: datetime
+) -> list[Recommendation]:
+    """Promotions whose version fails more than the original did."""
+    pairs = {name: pair_of(registry, name) for name in registry.promotions}
+    keys = [key for pair in pairs.values() if pair for key in pair.keys]
+    statistics = await context.memory.statistics(keys)
+    reviews = (
+        review_of(workspace, status_of(registry.promotions[name], pair, statistics, now=now))
+        for name, pair in pairs.items()
+    )
+    return [each for each in reviews if each is not None]
+
+
+async def _about(
+    context: Context, workspace: str, name: str, found: Iterable[Recommendation]
+) -> list[Recommendation]:
+    """Those about a tool or a namespace of that name."""
+    registry = await context.memory.registry(workspace)
+    registered = registry.by_id.get(name)
+    tools = [registered.tool_key] if registered else list(possible_tools(workspace, name))
+    about = [each for each in found if _is_about(each, name, tools)]
+    if about or registry.in_namespace(name) or await context.memory.health(tools):
+        return about
+    recorded = await context.store.tools_with_health(workspace, MAX_KNOWN)
+    tools = meant(name, recorded)  # on whatever server
+    if not tools:
+        raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
+    return [each for each in found if _is_about(each, name, tools)]
+
+
+def _decoded(rows: Iterable[HealthRow]) -> Iterator[tuple[ToolKey, KnownHealth]]:
+    """One at a time, so that no more is held than is needed.
+
+    In between whoever waits for the interpreter gets it: calls are not to feel that somebody asks.
+    """
+    for row in rows:
+        time.sleep(0)
+        yield row.tool, KnownHealth.model_validate_json(row.data)
+
+
+def _is_asked_for(recommendation: Recommendation, asked: RecommendationQuery) -> bool:
+    if asked.kind is not None and recommendation.kind != asked.kind:
+        return False
+    if asked.state is None:
+        return recommendation.state in _STILL_TO_DO
+    return asked.state in ("all", recommendation.state)
+
+
+def _is_about(recommendation: Recommendation, name: str, tools: Sequence[ToolKey]) -> bool:
+    if recommendation.tool is None:
+        return recommendation.namespace == name
+    tool = recommendation.tool
+    return any(
+        (tool.server_name, tool.tool_name) == (each.server_name, each.tool_name) for each in tools
+    )
