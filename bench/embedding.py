@@ -30,8 +30,7 @@ from embeddings.model_files import default_cache_dir
 from embeddings.onnx import OnnxEmbedder
 from embeddings.protocol import Embedder
 from embeddings.sentence_transformers import SentenceTransformersEmbedder
-from retrieval.index.edge import EdgeIndex
-from retrieval.index.edge_compaction import CompactingProcess
+from retrieval.index.edge import CompactingProcess, EdgeIndex
 from retrieval.index.edge_shard import Shard
 from retrieval.index.protocol import IndexPoint, IndexQuery
 

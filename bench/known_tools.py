@@ -42,7 +42,7 @@ from embeddings.model_cache import bundled_model  # noqa: E402  # as above
 from embeddings.model_files import TOKENIZER_FILE, default_cache_dir  # noqa: E402  # as above
 from mongo.records import ToolKey  # noqa: E402  # as above
 from retrieval.known_tools import estimate_tokens  # noqa: E402  # as above
-from retrieval.known_tools.tokens import COMMON_WORDS  # noqa: E402  # as above
+from retrieval.known_tools.text import COMMON_WORDS  # noqa: E402  # as above
 from service.config.settings import DataSettings, EmbeddingSettings, Settings  # noqa: E402  # as above
 from service.context import (  # noqa: E402  # as above
     Context,
@@ -283,7 +283,7 @@ def page(figures: Json) -> str:
         f"| time, all caches of the tools dropped | | {ms('cold')} |",
         f"| time, Markdown form, warm | | {ms('markdown')} |",
         "",
-        "The estimate (`retrieval/known_tools/tokens.py`) beside WordPiece:",
+        "The estimate (`retrieval/known_tools/text.py`) beside WordPiece:",
         "",
         "| answer | budget | estimate | WordPiece | tools |",
         "|---|---|---|---|---|",

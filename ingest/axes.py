@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 
 from embeddings.protocol import Embedder, Vectors
 from mongo.protocol import LogStore
-from retrieval.boundaries.clustering import cluster, clusters_of
-from retrieval.boundaries.clusters import AxisClusters, axes_fact
-from retrieval.boundaries.naming import named
-from retrieval.boundaries.phrasing import (
+from retrieval.boundaries.clusters import (
+    AxisClusters,
+    axes_fact,
+    cluster,
+    clusters_of,
+    named,
     neutral_sentences,
     neutral_vector,
     phrase_vectors,

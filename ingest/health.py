@@ -15,7 +15,7 @@ from aftercall.models import ErrorCategory, Execution, Referral, ReferralKind
 from aftercall.outcomes import referral_of
 from ingest.learner import session_of
 from mongo.records import CorrectionRecord, HealthRow, StoredExecution, ToolKey
-from retrieval.boundaries.axis_text import normalised_axes
+from retrieval.boundaries.axes import normalised_axes
 from retrieval.health.record import (
     MAX_METHOD_SESSIONS,
     OWN_FAILURES,

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from aftercall.models import Boundaries, ToolHealth
 from mongo.records import HealthRow, StoredTool, ToolKey
-from retrieval.boundaries.cohesion import cohesion_of
-from retrieval.boundaries.report import TroubledTool, boundaries_of
+from retrieval.boundaries.cohesion import TroubledTool, boundaries_of, cohesion_of
 from retrieval.fitness.registry import UnknownToolError
 from retrieval.health.record import KnownHealth
 from retrieval.health.report import (

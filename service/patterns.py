@@ -8,7 +8,7 @@ from aftercall.models import ErrorCategory, FailurePattern, FailurePatternList, 
 from aftercall.models.base import Name
 from ingest.nightly.patterns import MAX_PATTERNS, patterns_fact
 from mongo.records import ToolKey
-from retrieval.patterns.record import Pattern, decoded
+from retrieval.patterns import Pattern, decoded
 from service.context import Context
 from service.statistics.patterns import told_pattern
 

@@ -22,12 +22,15 @@ from retrieval.fitness.promotions import pair_of, status_of
 from retrieval.fitness.registry import Registry, UnknownNameError, UnknownToolError
 from retrieval.health.record import KnownHealth
 from retrieval.health.report import MAX_KNOWN, meant, nearest_names, possible_tools
-from retrieval.recommendations.one_tool import by_priority
-from retrieval.recommendations.queue import Workspace, about_tools, queue_of
-from retrieval.recommendations.reviewing import review_of
-from retrieval.recommendations.rules import rules_for
-from retrieval.recommendations.standing import standings_of
-from retrieval.recommendations.words import Words
+from retrieval.recommendations.evidence import Words, rules_for
+from retrieval.recommendations.kinds import review_of
+from retrieval.recommendations.queue import (
+    Workspace,
+    about_tools,
+    by_priority,
+    queue_of,
+    standings_of,
+)
 from service.changes import RefusedError
 from service.context import Context
 

@@ -16,9 +16,7 @@ from ingest.seed import index_seed, load_seed
 from mongo.protocol import LogStore
 from mongo.records import WITHOUT_STATISTICS
 from mongo.upkeep import ChangeFeed
-from retrieval.index.current import CurrentIndex
-from retrieval.index.opening import INDEX_FACT, index_name, open_index
-from retrieval.index.patience import Patience
+from retrieval.index.opening import INDEX_FACT, CurrentIndex, Patience, index_name, open_index
 from retrieval.index.protocol import VectorIndex, VectorIndexError
 from retrieval.memory import Memory
 from retrieval.seedbook import SeedBook

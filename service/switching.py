@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from ingest.claims import Claims
 from ingest.indexer import Indexer
-from retrieval.index.current import CurrentIndex
-from retrieval.index.opening import EdgePlace, IndexPlace
+from retrieval.index.opening import CurrentIndex, EdgePlace, IndexPlace
 from retrieval.index.protocol import IndexModelMismatchError, VectorIndex
 from service.former_vectors import remove_former_quietly
 from service.logs import log_event

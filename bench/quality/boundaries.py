@@ -19,19 +19,17 @@ from sklearn.metrics import (
 )
 
 from embeddings.protocol import Embedder, Vectors
-from retrieval.boundaries.axis_text import normalise_axis
-from retrieval.boundaries.clustering import (
+from retrieval.boundaries.axes import normalise_axis
+from retrieval.boundaries.clusters import (
     average_linkage,
     centred,
     cluster,
-    smoothed,
-    without_hubs,
-)
-from retrieval.boundaries.phrasing import (
     neutral_sentences,
     neutral_vector,
     phrase_vectors,
     sentences_of,
+    smoothed,
+    without_hubs,
 )
 
 LABELS = Path(__file__).parent / "axis_labels.json"

@@ -36,10 +36,9 @@ from bench.quality.boundaries_cohesion import (
 )
 from bench.quality.boundaries_plot import plot_clusters
 from embeddings.protocol import Embedder
-from retrieval.boundaries.axis_text import normalise_axis
-from retrieval.boundaries.clustering import THRESHOLD, cluster
+from retrieval.boundaries.axes import normalise_axis
+from retrieval.boundaries.clusters import THRESHOLD, cluster, phrase_vectors, sentences_of
 from retrieval.boundaries.cohesion import CohesionRules
-from retrieval.boundaries.phrasing import phrase_vectors, sentences_of
 from retrieval.health.record import MAX_BOOK_AXES
 
 _SOON = 10

@@ -26,7 +26,7 @@ from retrieval.classifier.own import (
     split,
 )
 from retrieval.documents import Document
-from retrieval.patterns.record import Vector
+from retrieval.patterns import Vector
 from retrieval.reading import read_error
 
 _PAGE = 2_000

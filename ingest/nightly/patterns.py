@@ -18,12 +18,19 @@ from ingest.nightly.night import Night
 from ingest.nightly.spilling import SpilledByTool
 from mongo.records import DocumentRow, PatternRow, ToolKey
 from retrieval.documents import Document
-from retrieval.known_tools.records import ToolRecord
-from retrieval.patterns.clustering import MAX_FAILURES, Clustering, Failure
-from retrieval.patterns.kinship import subjects_of
-from retrieval.patterns.lessons import lesson_of_pattern
-from retrieval.patterns.merging import merged
-from retrieval.patterns.record import Pattern, Vector, decoded, encoded
+from retrieval.known_tools.common import ToolRecord
+from retrieval.patterns import (
+    MAX_FAILURES,
+    Clustering,
+    Failure,
+    Pattern,
+    Vector,
+    decoded,
+    encoded,
+    lesson_of_pattern,
+    merged,
+    subjects_of,
+)
 
 MAX_PATTERNS = 20_000
 """Kept of a workspace, those of most failures: some 50 MB."""

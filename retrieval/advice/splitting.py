@@ -14,7 +14,7 @@ from aftercall.outcomes.referrals import referral_in
 from retrieval.advice.naming import names_said
 from retrieval.advice.quoting import quoted
 from retrieval.advice.situation import Advice, Situation
-from retrieval.boundaries.axis_text import normalised_axes
+from retrieval.boundaries.axes import normalised_axes
 from retrieval.health.record import Referred
 from retrieval.profile import COMMON_SESSIONS
 from retrieval.proposals import Trials

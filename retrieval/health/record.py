@@ -81,7 +81,7 @@ class Referred(BaseModel):
     kind: ReferralKind
     session: str
     axes: list[str] = Field(default_factory=list)
-    """Normalised (`retrieval.boundaries.axis_text`), each once."""
+    """Normalised (`retrieval.boundaries.axes`), each once."""
     spelled: list[str] = Field(default_factory=list)
     """The same in the tool's own words, in the same order."""
     shape: str | None = None

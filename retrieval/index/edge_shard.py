@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeVar
 
 import qdrant_edge as qdrant
 
-from retrieval.index.fields import (
+from retrieval.index.protocol import (
     DENSE,
     KIND,
     OF_A_HIT,
@@ -32,13 +32,17 @@ from retrieval.index.fields import (
     TOOL,
     VERSION,
     WORKSPACE,
+    Hit,
+    IndexPoint,
+    IndexQuery,
+    TermEncoder,
+    VectorIndexError,
     idf_corpus,
     payload_of,
     prefetch_limit,
+    to_hits,
+    to_unfused,
 )
-from retrieval.index.hits import to_hits, to_unfused
-from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, VectorIndexError
-from retrieval.index.sparse import TermEncoder
 
 Fusion = Literal["dbsf", "rrf"]
 """How dense and sparse scores become one.

@@ -5,14 +5,24 @@ and so on. A rebuild fills the next one and the store's fact `index` then names 
 """
 
 import asyncio
+import logging
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from retrieval.index.edge import EdgeIndex
-from retrieval.index.protocol import VectorIndex, VectorIndexError
+from retrieval.index.protocol import (
+    Hit,
+    IndexPoint,
+    IndexQuery,
+    VectorIndex,
+    VectorIndexError,
+    VectorIndexUnavailableError,
+)
 
 INDEX_FACT = "index"
 """The store's fact of which index holds; absent for the first."""
@@ -93,7 +103,7 @@ async def open_index(
             place.folder / name, dimension=dimension, fingerprint=fingerprint
         )
     with _extra():
-        from retrieval.index.qdrant_opening import open_collection  # noqa: PLC0415 - see _extra
+        from retrieval.index.qdrant import open_collection  # noqa: PLC0415 - see _extra
     return await open_collection(place, name, dimension=dimension, fingerprint=fingerprint)
 
 
@@ -111,7 +121,7 @@ async def destroy_index(place: IndexPlace, name: str) -> None:
             await EdgeIndex.destroy(folder)
         return
     with _extra():
-        from retrieval.index.qdrant_opening import delete_collection  # noqa: PLC0415 - see _extra
+        from retrieval.index.qdrant import delete_collection  # noqa: PLC0415 - see _extra
     await delete_collection(place, name)
 
 
@@ -125,7 +135,7 @@ async def list_indexes(place: IndexPlace) -> list[str]:
         names = await asyncio.to_thread(_names_in, place.folder)
     else:
         with _extra():
-            from retrieval.index.qdrant_opening import list_names  # noqa: PLC0415 - see _extra
+            from retrieval.index.qdrant import list_names  # noqa: PLC0415 - see _extra
         names = await list_names(place)
     ours = [name for name in names if _NAME.fullmatch(name)]
     return sorted(ours, key=lambda name: (len(name), name))
@@ -148,3 +158,188 @@ def _extra() -> Iterator[None]:
             "a Qdrant server is set, but its client is not installed: "
             "pip install 'aftercall-service[servers]'"
         ) from error
+
+
+SEARCH_WITHIN_S = 1.5
+"""A search takes milliseconds. What is not answered by then will not be in time."""
+
+_LOOK_AGAIN_S = 1.0
+"""After one that was not answered the others are refused at once, but for one in so long, which
+looks whether it is over."""
+
+T = TypeVar("T")
+
+
+class Patience:
+    """Bounds calls in time, and in number while none is answered.
+
+    Args:
+        within_s: seconds that a call has.
+        clock: tells the time, in seconds that only grow.
+    """
+
+    def __init__(
+        self, within_s: float = SEARCH_WITHIN_S, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._within_s = within_s
+        self._clock = clock
+        self._looked_at: float | None = None
+        """When the latest look began, while nothing is answered; None while all is well."""
+
+    async def wait_for(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What a call returns, if it does in time; it is cancelled else.
+
+        Raises:
+            VectorIndexUnavailableError: it does not, or the last ones did not.
+        """
+        if self._looked_at is not None:
+            if self._clock() - self._looked_at < self._within_s + _LOOK_AGAIN_S:
+                raise _hangs()
+            self._looked_at = self._clock()
+        try:
+            async with asyncio.timeout(self._within_s):
+                result = await call()
+        except TimeoutError:
+            self._looked_at = self._clock() - self._within_s
+            raise _hangs() from None
+        self._looked_at = None
+        return result
+
+
+def _hangs() -> VectorIndexUnavailableError:
+    return VectorIndexUnavailableError(
+        "the vector index takes a connection and does not answer: see that Qdrant runs and is not "
+        "overloaded; it is asked again every second"
+    )
+
+
+log = logging.getLogger(__name__)
+
+
+class CurrentIndex:
+    """`VectorIndex` that delegates to another, which can be replaced while calls are under way.
+
+    A call that began with an index ends with it. The index belongs to this from now on.
+
+    Args:
+        index: The present one.
+        opened: The name that it was opened by.
+        patience: With searches and counts, where the index is a server that may hang.
+    """
+
+    def __init__(
+        self, index: VectorIndex, opened: str = FIRST_INDEX, *, patience: Patience | None = None
+    ) -> None:
+        self._use = _Use(index, opened)
+        self._patience = patience
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The present index's."""
+        return self._use.index.name
+
+    @property
+    def opened(self) -> str:
+        """The name that the present index was opened by, as `opening.index_name` says."""
+        return self._use.opened
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None:
+        """See `VectorIndex.upsert`."""
+        with self._present() as index:
+            await index.upsert(points)
+
+    async def delete(self, document_ids: Sequence[str]) -> None:
+        """See `VectorIndex.delete`."""
+        with self._present() as index:
+            await index.delete(document_ids)
+
+    async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
+        """See `VectorIndex.search`."""
+        with self._present() as index:
+            return await self._in_time(lambda: index.search(queries))
+
+    async def count(self) -> int:
+        """See `VectorIndex.count`."""
+        with self._present() as index:
+            return await self._in_time(index.count)
+
+    async def switch(self, index: VectorIndex, opened: str = FIRST_INDEX) -> None:
+        """Put another index in the place of the present one, which is closed.
+
+        Every call from now on goes to the new one. Returns when those that were under way in the
+        former one are done and it is closed, which goes on even where the caller is cancelled.
+
+        Args:
+            index: The new one, open; the present one itself stays open.
+            opened: The name that it was opened by.
+
+        Raises:
+            VectorIndexError: when this is closed; the index is closed then, too.
+        """
+        if self._closed:
+            await index.close()
+            raise _closed_error()
+        former = self._use
+        if former.index is index:
+            former.opened = opened
+            return
+        self._use = _Use(index, opened)
+        leaving = asyncio.create_task(former.close_when_idle())
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+        await asyncio.shield(leaving)
+
+    async def close(self) -> None:
+        """See `VectorIndex.close`. Former indexes that are still in use are waited for."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self._use.index.close()
+        finally:
+            await asyncio.gather(*self._leaving)
+
+    async def _in_time(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await (call() if self._patience is None else self._patience.wait_for(call))
+
+    @contextmanager
+    def _present(self) -> Iterator[VectorIndex]:
+        if self._closed:
+            raise _closed_error()
+        with self._use as index:
+            yield index
+
+
+class _Use:
+    """An index and how many calls are under way in it."""
+
+    def __init__(self, index: VectorIndex, opened: str) -> None:
+        self.index = index
+        self.opened = opened
+        self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def __enter__(self) -> VectorIndex:
+        self._calls += 1
+        self._idle.clear()
+        return self.index
+
+    def __exit__(self, *_: object) -> None:
+        self._calls -= 1
+        if not self._calls:
+            self._idle.set()
+
+    async def close_when_idle(self) -> None:
+        """It is not in its place any more, so a failure to close harms no one."""
+        await self._idle.wait()
+        try:
+            await self.index.close()
+        except VectorIndexError as error:
+            log.warning("the former vector index was not closed properly: %s", error)
+
+
+def _closed_error() -> VectorIndexError:
+    return VectorIndexError("this index is closed; open another")

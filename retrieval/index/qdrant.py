@@ -11,22 +11,186 @@ It answers as the embedded index does, up to ties and what follows:
 """
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from qdrant_client import models
 
-from retrieval.index.checks import check_id, check_point, check_vector
+from retrieval.index.opening import QdrantPlace
 from retrieval.index.protocol import (
+    DENSE,
+    KIND,
+    OF_A_HIT,
+    SERVER,
+    TERMS,
+    TOOL,
+    VERSION,
+    WORKSPACE,
     Hit,
     IndexPoint,
     IndexQuery,
+    TermEncoder,
     VectorIndexError,
     VectorIndexUnavailableError,
+    check_id,
+    check_point,
+    check_vector,
+    idf_corpus,
+    payload_of,
+    prefetch_limit,
+    to_hits,
+    to_unfused,
 )
-from retrieval.index.qdrant_collection import Model, Spread, ensure_collection
-from retrieval.index.qdrant_connection import Connection
-from retrieval.index.qdrant_requests import RequestMaker, is_fusion, nothing_fits
+from retrieval.index.qdrant_collection import Connection, Model, Spread, connect, ensure_collection
+
+OVERSAMPLING = 2.0
+"""Candidates by int8, as a multiple of those asked for, of which the cosine is then taken."""
+
+NEAREST = models.SearchParams(
+    quantization=models.QuantizationSearchParams(rescore=True, oversampling=OVERSAMPLING)
+)
+
+EXACT = models.SearchParams(exact=True)
+"""For scores of candidates that are found already."""
+
+
+class RequestMaker:
+    """Makes requests to a collection of so many shards, and reads what they brought."""
+
+    def __init__(self, *, shards: int) -> None:
+        self._shards = shards
+        self._terms = TermEncoder()
+
+    def point(self, point: IndexPoint) -> models.PointStruct:
+        """A document as it is stored."""
+        vectors: dict[str, list[float] | models.SparseVector] = {DENSE: point.vector.tolist()}
+        if (terms := self._terms.document(point.terms)) is not None:
+            vectors[TERMS] = models.SparseVector(indices=terms.indices, values=terms.values)
+        return models.PointStruct(id=point.document_id, vector=vectors, payload=payload_of(point))
+
+    def requests(self, query: IndexQuery) -> list[models.QueryRequest]:
+        """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
+        only = _filter(query)
+        vector = query.vector.tolist()
+        encoded = self._terms.query(query.terms)
+        if encoded is None:
+            return [
+                models.QueryRequest(
+                    query=vector,
+                    using=DENSE,
+                    filter=only,
+                    params=NEAREST,
+                    limit=query.limit,
+                    with_payload=OF_A_HIT,
+                    with_vector=[DENSE],
+                )
+            ]
+        terms = models.SparseVector(indices=encoded.indices, values=encoded.values)
+        idf = _idf(query)
+        count = prefetch_limit(query) if query.fused else query.limit
+        sides = [
+            models.Prefetch(query=vector, using=DENSE, filter=only, params=NEAREST, limit=count),
+            models.Prefetch(query=terms, using=TERMS, filter=only, params=idf, limit=count),
+        ]
+        if query.fused:
+            return [
+                models.QueryRequest(
+                    prefetch=sides,
+                    query=models.FusionQuery(fusion=models.Fusion.DBSF),
+                    limit=query.limit,
+                    with_payload=OF_A_HIT,
+                    with_vector=[DENSE],
+                )
+            ]
+        # Every shard has its own best of each side: all are asked for, with both scores, and
+        # `hits` keeps what is among the best of all shards.
+        limit = 2 * query.limit * self._shards
+        return [
+            models.QueryRequest(
+                prefetch=sides,
+                query=vector,
+                using=DENSE,
+                params=EXACT,
+                limit=limit,
+                score_threshold=query.least_similarity,
+                with_payload=OF_A_HIT,
+            ),
+            models.QueryRequest(
+                prefetch=sides,
+                query=terms,
+                using=TERMS,
+                params=idf,
+                limit=limit,
+                with_payload=False,
+            ),
+        ]
+
+    def hits(
+        self, query: IndexQuery, answers: Sequence[Sequence[models.ScoredPoint]], *, is_fused: bool
+    ) -> list[Hit]:
+        """What the requests of a question brought, best first, ties by document id.
+
+        Args:
+            query: the question.
+            answers: rows, one list a request.
+            is_fused: whether the rows' scores are the fusion's.
+        """
+        if len(answers) == 1:
+            hits = to_hits(answers[0], query, is_fused=is_fused)
+            return hits if query.fused else [replace(hit, score=0.0) for hit in hits]
+        hits = to_unfused(*answers)
+        if self._shards == 1:
+            return hits
+        by_terms = sorted(answers[1], key=lambda row: (-row.score, str(row.id)))
+        kept = {hit.document_id for hit in hits[: query.limit]}
+        kept.update(str(row.id) for row in by_terms[: query.limit] if row.score > 0)
+        return [hit for hit in hits if hit.document_id in kept]
+
+
+def is_fusion(request: models.QueryRequest) -> bool:
+    """Whether the request makes one order of two sides."""
+    return isinstance(request.query, models.FusionQuery)
+
+
+def nothing_fits(query: IndexQuery) -> bool:
+    """Whether no document can be an answer, so that none need be asked for."""
+    return (
+        query.limit <= 0 or not query.workspaces or query.versions == () or query.document_ids == ()
+    )
+
+
+def _idf(query: IndexQuery) -> models.SearchParams | None:
+    corpus = idf_corpus(query)
+    if corpus is None:
+        return None
+    return models.SearchParams(idf=models.IdfCorpusParams(corpus=_filter(corpus)))
+
+
+def _filter(query: IndexQuery) -> models.Filter:
+    must: list[models.Condition] = [
+        _any_of(WORKSPACE, query.workspaces),
+        _is(KIND, query.kind),
+    ]
+    if query.tool_name is not None:
+        must.append(_is(TOOL, query.tool_name))
+    if query.server_name is not None:
+        must.append(_is(SERVER, query.server_name))
+    if query.versions is not None:
+        must.append(_any_of(VERSION, query.versions))
+    if query.document_ids is not None:
+        must.append(models.HasIdCondition(has_id=list(dict.fromkeys(query.document_ids))))
+    return models.Filter(must=must)
+
+
+def _is(field: str, value: str) -> models.FieldCondition:
+    return models.FieldCondition(key=field, match=models.MatchValue(value=value))
+
+
+def _any_of(field: str, values: Sequence[str]) -> models.FieldCondition:
+    return models.FieldCondition(key=field, match=models.MatchAny(any=list(values)))
+
 
 POINTS_PER_CALL = 64
 """A point takes 50 µs to encode, on the event loop, and 1.8 KiB on the wire (384 dimensions)."""
@@ -172,3 +336,54 @@ class QdrantIndex:
 
 def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+log = logging.getLogger(__name__)
+
+
+async def open_collection(
+    place: QdrantPlace, name: str, *, dimension: int, fingerprint: str
+) -> QdrantIndex:
+    """As `opening.open_index`."""
+    if place.api_key and place.url.startswith("http://"):
+        log.warning("the key of Qdrant is sent without TLS; use https outside of a private network")
+    return await QdrantIndex.open(
+        _connect(place),
+        _collection(place, name),
+        dimension=dimension,
+        fingerprint=fingerprint,
+        spread=Spread(place.shards, place.replicas, place.write_consistency),
+    )
+
+
+async def delete_collection(place: QdrantPlace, name: str) -> None:
+    """As `opening.destroy_index`."""
+    connection, collection = _connect(place), _collection(place, name)
+    try:
+        with connection.doing(f"delete the collection {collection}") as client:
+            if await client.collection_exists(collection):
+                await client.delete_collection(collection)
+    finally:
+        await connection.close()
+
+
+async def list_names(place: QdrantPlace) -> list[str]:
+    """What follows the prefix in the names of all collections that have it."""
+    connection = _connect(place)
+    try:
+        with connection.doing("list the collections") as client:
+            found = (await client.get_collections()).collections
+    finally:
+        await connection.close()
+    prefix = _collection(place, "")
+    return [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]
+
+
+def _connect(place: QdrantPlace) -> Connection:
+    return connect(
+        place.url, api_key=place.api_key, grpc_port=place.grpc_port, timeout_s=place.timeout_s
+    )
+
+
+def _collection(place: QdrantPlace, name: str) -> str:
+    return f"{place.prefix}-{name}"

@@ -4,11 +4,11 @@ Everything that tools, agents and users said is data here: bounded, escaped, quo
 where it is common knowledge. Pure; `service.known_tools` reads the stores.
 """
 
+from retrieval.known_tools.common import ToolRecord
 from retrieval.known_tools.facts import ToolFacts, facts_of, use_of
 from retrieval.known_tools.markdown import markdown_page
 from retrieval.known_tools.prompt import prompt_block
-from retrieval.known_tools.records import ToolRecord
-from retrieval.known_tools.tokens import estimate_tokens
+from retrieval.known_tools.text import estimate_tokens
 
 __all__ = [
     "ToolFacts",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from retrieval.known_tools.tokens import estimate_tokens
+from retrieval.known_tools.text import estimate_tokens
 
 _MAX_COSTS = 8_192
 """Parts whose estimate is kept, those of some hundred tools: agents ask for the same ones often."""

@@ -4,8 +4,7 @@ A failed call is the unit. A fact is worth the failures a week that it is about,
 who reads it avoids them.
 """
 
-from retrieval.known_tools.facts import Contract, ToolFacts, Wait
-from retrieval.known_tools.pitfalls import Limit, Pitfall
+from retrieval.known_tools.facts import Contract, Limit, Pitfall, ToolFacts, Wait
 
 # Shares of failures that reading avoids, by judgement; only their order decides what is told first.
 _LESSON = 0.9

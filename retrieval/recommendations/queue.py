@@ -8,23 +8,177 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import groupby
 
-from aftercall.models import Recommendation
-from mongo.records import ToolKey
+from aftercall.models import ErrorCategory, EvidenceCount, Recommendation
+from mongo.records import StoredRecommendation, ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import cohesion_of
 from retrieval.fitness.registry import Registry
-from retrieval.health.record import KnownHealth
-from retrieval.recommendations.identity import TOOL_MATTERS, id_of_tool_matter
-from retrieval.recommendations.later import health_since
-from retrieval.recommendations.one_tool import by_priority, recommendations_about
-from retrieval.recommendations.other_tools import ToolNames
-from retrieval.recommendations.reviewing import has_returned
-from retrieval.recommendations.rules import RULES, RecommendationRules, rules_of_return
-from retrieval.recommendations.splitting import Mixed, mixed_of
-from retrieval.recommendations.standing import Standing, merged
-from retrieval.recommendations.subject import Subject
-from retrieval.recommendations.words import Words
+from retrieval.health.record import KnownHealth, Tally
+from retrieval.recommendations.evidence import (
+    RULES,
+    TOOL_MATTERS,
+    RecommendationRules,
+    Subject,
+    Words,
+    id_of_tool_matter,
+    rules_of_return,
+    tally_of,
+)
+from retrieval.recommendations.kinds import (
+    Mixed,
+    ToolNames,
+    has_returned,
+    mixed_of,
+    repair_of,
+    split_of,
+    tighten_of,
+)
+
+
+def health_since(known: KnownHealth, moment: datetime, *, calls_then: int) -> KnownHealth:
+    """A copy with the evidence that is later than a moment, as far as it is remembered.
+
+    Failures of the implementation, referrals, weak successes and corrections are kept one by one
+    with their times. Calls are not, so the others since then are taken for successes of the time of
+    the latest one.
+
+    Args:
+        known: all that is known; not changed.
+        moment: what happened then or earlier is left out.
+        calls_then: all calls that were known then.
+    """
+    own = [each for each in known.own_failures if each.at > moment]
+    referrals = [each for each in known.referrals if each.at > moment]
+    weak = [each for each in known.recent_weak if each.at > moment]
+    corrections = [each for each in known.recent_corrections if each.at > moment]
+    failed: list[tuple[ErrorCategory, datetime]] = [(each.category, each.at) for each in own]
+    failed += [(each.kind, each.at) for each in referrals]
+    calls = known.successes.count + known.failures.count - calls_then
+    return KnownHealth(
+        successes=_all_at(max(len(weak), calls - len(failed)), known.successes.at),
+        failures=tally_of(at for _, at in failed),
+        categories=_by_category(failed),
+        referrals=referrals,
+        weak=tally_of(each.at for each in weak),
+        recent_weak=weak,
+        corrections=tally_of(each.at for each in corrections),
+        recent_corrections=corrections,
+        own_failures=own,
+        violations=[
+            each
+            for each in known.violations
+            if each.tally.at is not None and each.tally.at > moment
+        ],
+    )
+
+
+def _by_category(
+    failed: Iterable[tuple[ErrorCategory, datetime]],
+) -> dict[ErrorCategory, Tally]:
+    return {
+        category: tally_of(at for _, at in each)
+        for category, each in groupby(sorted(failed), key=lambda one: one[0])
+    }
+
+
+def _all_at(count: int, at: datetime | None) -> Tally:
+    return Tally() if at is None else Tally(count=count, weight=float(count), at=at)
+
+
+def recommendations_about(
+    subject: Subject,
+    names: ToolNames,
+    mixed: Iterable[Mixed] = (),
+    *,
+    rules: RecommendationRules = RULES,
+) -> list[Recommendation]:
+    """What the evidence suggests about a tool, greatest priority first; at most one of each matter.
+
+    Args:
+        subject: the tool and its health.
+        names: all registered tools, of which some may do one of its jobs.
+        mixed: tools of the workspace with a cohesion warning.
+        rules: what makes a recommendation.
+    """
+    found = (
+        repair_of(subject, rules),
+        tighten_of(subject, rules),
+        split_of(subject, names, mixed, rules),
+    )
+    return by_priority(each for each in found if each is not None)
+
+
+def by_priority(recommendations: Iterable[Recommendation]) -> list[Recommendation]:
+    """Greatest priority first, then by id, so that the order is always the same."""
+    return sorted(recommendations, key=lambda each: (-each.priority, each.recommendation_id))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A recommendation that somebody touched."""
+
+    stored: StoredRecommendation
+
+    @cached_property
+    def snapshot(self) -> Recommendation:
+        """The recommendation as it was then; read when it is needed."""
+        return Recommendation.model_validate_json(self.stored.data)
+
+
+def standings_of(stored: Iterable[StoredRecommendation]) -> dict[str, Standing]:
+    """All that were touched, by id."""
+    return {each.recommendation_id: Standing(each) for each in stored}
+
+
+def merged(
+    current: Recommendation | None, standing: Standing | None, returned: Recommendation | None
+) -> Recommendation | None:
+    """One recommendation as it stands; None when there is nothing to tell.
+
+    An open one lives and ends with its evidence. One that was taken, done or dismissed stays
+    listed, as it was when its evidence has faded. One that was done opens again while evidence of
+    later speaks for it; one that was dismissed stays so, for whoever dismissed it gave a reason
+    that more of the same does not answer; one that was taken is being worked on.
+
+    Args:
+        current: what the evidence of today suggests, if anything.
+        standing: what was done about it, if anything.
+        returned: what evidence later than the change suggests, if anything.
+    """
+    if standing is None:
+        return current
+    stored, snapshot = standing.stored, standing.snapshot
+    is_back = stored.state == "done" and returned is not None
+    base = current or (returned if is_back else None)
+    if base is None:
+        if stored.state == "open":
+            return None
+        base = snapshot
+    evidence = base.evidence
+    if is_back and returned is not None:
+        counts = [*evidence.counts, *_since(returned)]
+        evidence = evidence.model_copy(update={"counts": counts})
+    seen = [each for each in (base.first_seen, snapshot.first_seen) if each is not None]
+    return base.model_copy(
+        update={
+            "evidence": evidence,
+            "first_seen": min(seen, default=None),
+            "state": "open" if is_back else stored.state,
+            "state_reason": stored.reason,
+            "state_changed_at": stored.changed_at,
+            "state_changed_by": stored.changed_by,
+            "reopened": is_back,
+        }
+    )
+
+
+def _since(returned: Recommendation) -> list[EvidenceCount]:
+    return [
+        each.model_copy(update={"what": f"{each.what}, since it was done"})
+        for each in returned.evidence.counts
+    ]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from aftercall.models import ErrorCategory
 from mongo.records import StoredExecution
 from retrieval.documents import document_id
-from retrieval.patterns.record import mark_of
+from retrieval.patterns import mark_of
 from retrieval.reading import read_error
 from retrieval.usage.durations import bucket_of
 
@@ -29,7 +29,7 @@ OTHER = ""
 class Failure(NamedTuple):
     """What is counted of a failure.
 
-    `mark` is that of the document that it belongs to (`retrieval.patterns.record.mark_of`), 16
+    `mark` is that of the document that it belongs to (`retrieval.patterns.mark_of`), 16
     hexadecimal digits: a pattern knows its members by it.
     """
 

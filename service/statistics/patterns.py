@@ -14,7 +14,7 @@ from mongo.records import PatternRow, ToolKey
 from retrieval.fitness.registry import UnknownNameError
 from retrieval.health.report import named
 from retrieval.memory import Memory
-from retrieval.patterns.record import Pattern, decoded
+from retrieval.patterns import Pattern, decoded
 
 MAX_PATTERNS = 5_000
 """Patterns that failures are looked for in, those of most failures. At a million executions there

@@ -9,7 +9,7 @@ from mongo.records import RepairRow, ToolKey
 from retrieval.documents import document_id
 from retrieval.edits import Clamp, Edit, Rename, Replace, edit_key
 from retrieval.knowledge import ToolKnowledge
-from retrieval.patterns.record import Pattern, mark_of
+from retrieval.patterns import Pattern, mark_of
 from service.dashboard.shown.repair_rules import SAME_CALL, rules_of
 from service.dashboard.shown.repairs import belonging_to, ids_of, repairs_of, shown_repairs
 from tests.retrieval.known_tools.made_records import knowledge, mended, record

@@ -25,7 +25,7 @@ from mongo.errors import StoreUnavailableError
 from mongo.protocol import LogStore
 from mongo.records import NewExecution, ToolKey
 from mongo.sqlite import open_sqlite_store
-from retrieval.patterns.record import Pattern, decoded
+from retrieval.patterns import Pattern, decoded
 from retrieval.usage.base import Base, usage_fact, version_fact, version_of
 from retrieval.usage.base import decoded as decoded_base
 from retrieval.usage.day import decoded as decoded_day

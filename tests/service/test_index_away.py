@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from retrieval.index.current import CurrentIndex
+from retrieval.index.opening import CurrentIndex
 from retrieval.index.protocol import VectorIndex
 from retrieval.index.qdrant import QdrantIndex
-from retrieval.index.qdrant_connection import connect
+from retrieval.index.qdrant_collection import connect
 from service.rooms import open_named
 from tests.service.running_service import (
     RunningService,

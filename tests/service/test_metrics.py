@@ -14,7 +14,7 @@ import pytest
 from aftercall.models import OutcomeReport
 from mongo.errors import StoreReadOnlyError, StoreUnavailableError
 from mongo.protocol import LogStore
-from retrieval.index.current import CurrentIndex
+from retrieval.index.opening import CurrentIndex
 from retrieval.index.protocol import VectorIndexUnavailableError
 from service.context import Lifecycle
 from service.http.app import create_app

@@ -11,8 +11,7 @@ import pytest
 from embeddings.hashing import HashingEmbedder
 from mongo.errors import StoreDamagedError, StoreReadOnlyError, StoreUnavailableError
 from mongo.records import StoreCounts
-from retrieval.index.current import CurrentIndex
-from retrieval.index.opening import EdgePlace, list_indexes, open_index
+from retrieval.index.opening import CurrentIndex, EdgePlace, list_indexes, open_index
 from retrieval.index.protocol import (
     IndexModelMismatchError,
     VectorIndex,

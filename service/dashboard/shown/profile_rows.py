@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from aftercall.json_values import JsonValue, canonical_json
-from retrieval.known_tools.common import is_common_name
-from retrieval.known_tools.plain import Clean, number, plain
-from retrieval.known_tools.records import ToolRecord
+from retrieval.known_tools.common import ToolRecord, is_common_name
+from retrieval.known_tools.text import Clean, number, plain
 from retrieval.parameters import ParameterView, ToolView
 from retrieval.profile import ParameterProfile, ToolProfile
 from retrieval.profile.shape import Shape

@@ -7,8 +7,7 @@ from datetime import datetime
 from aftercall.redaction import Redactor
 from retrieval.confidence import lower_bound
 from retrieval.knowledge import RepairRule
-from retrieval.known_tools.common import may_be_told
-from retrieval.known_tools.records import ToolRecord
+from retrieval.known_tools.common import ToolRecord, may_be_told
 from retrieval.proposals.experience import rule_trials
 from service.dashboard.shown.repairs import told_lesson
 

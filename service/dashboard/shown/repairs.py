@@ -10,7 +10,7 @@ from mongo.records import RepairRow
 from retrieval.documents import document_id
 from retrieval.edits import Edit, edits_of_key
 from retrieval.lessons import lesson_of
-from retrieval.patterns.record import Pattern, mark_of
+from retrieval.patterns import Pattern, mark_of
 from service.dashboard.shown.call_text import (
     ShownCall,
     changes_between,

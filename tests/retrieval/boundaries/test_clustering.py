@@ -6,8 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.cluster import AgglomerativeClustering
 
-from retrieval.boundaries.clustering import average_linkage, cluster, clusters_of, similarity_of
-from retrieval.boundaries.phrasing import unit
+from retrieval.boundaries.clusters import average_linkage, cluster, clusters_of, similarity_of, unit
 
 DIMENSION = 384
 NEUTRAL = np.zeros((1, DIMENSION), dtype=np.float32)

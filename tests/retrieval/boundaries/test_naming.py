@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.boundaries.clusters import AxisClusters, new_cluster_id
-from retrieval.boundaries.naming import RENAME, named
+from retrieval.boundaries.clusters import RENAME, AxisClusters, named, new_cluster_id
 
 NIGHT = datetime(2026, 3, 1, 3, tzinfo=UTC)
 AXES = [f"axis {letter}" for letter in "abcdefghij"]

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from retrieval.index.current import CurrentIndex
-from retrieval.index.opening import EdgePlace, next_index_name, open_index
-from retrieval.index.patience import Patience
+from retrieval.index.opening import CurrentIndex, EdgePlace, Patience, next_index_name, open_index
 from retrieval.index.protocol import (
     Hit,
     IndexPoint,

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.index import edge_compaction
-from retrieval.index.edge import EdgeIndex
-from retrieval.index.edge_compaction import CompactingProcess, is_worthwhile
+from retrieval.index import edge
+from retrieval.index.edge import CompactingProcess, EdgeIndex, is_worthwhile
 from retrieval.index.protocol import VectorIndexError
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 
@@ -31,7 +30,7 @@ async def _found(index: EdgeIndex, name: str) -> bool:
 @pytest.fixture
 def early(monkeypatch):
     """Compaction that begins with the tests' number of points."""
-    monkeypatch.setattr(edge_compaction, "MIN_NEW_POINTS", POINTS)
+    monkeypatch.setattr(edge, "MIN_NEW_POINTS", POINTS)
 
 
 def test_compaction_stays_in_proportion_to_what_was_written():
@@ -111,12 +110,12 @@ async def test_another_try_comes_after_a_failure(tmp_path, early, monkeypatch):
     """A failure is not for ever: as many points later it is tried again, and works."""
     index = await _open(tmp_path)
     (before,) = _shards(tmp_path)
-    monkeypatch.setattr(edge_compaction.sys, "executable", "/bin/false")
+    monkeypatch.setattr(edge.sys, "executable", "/bin/false")
     await index.upsert([point(f"document{number}") for number in range(POINTS)])
     await index.compacted()
     assert _shards(tmp_path) == [before]
     monkeypatch.undo()
-    monkeypatch.setattr(edge_compaction, "MIN_NEW_POINTS", 100)
+    monkeypatch.setattr(edge, "MIN_NEW_POINTS", 100)
     await index.upsert([point(f"more {number}") for number in range(100)])
     await index.compacted()
     assert _shards(tmp_path) != [before]

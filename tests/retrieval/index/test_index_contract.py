@@ -22,7 +22,7 @@ from retrieval.index.opening import (
     open_index,
 )
 from retrieval.index.protocol import IndexModelMismatchError, VectorIndex, VectorIndexError
-from retrieval.index.qdrant_connection import connect
+from retrieval.index.qdrant_collection import connect
 from tests.embeddings.tool_errors import GROUPS
 from tests.retrieval.index.documents import DIMENSION, document_id, nearly, point, question
 from tests.retrieval.index.servers import IN_MEMORY, NEEDS_SERVER, server_place

@@ -18,18 +18,18 @@ from retrieval.index.protocol import (
     VectorIndexError,
     VectorIndexUnavailableError,
 )
-from retrieval.index.qdrant import POINTS_PER_CALL, QdrantIndex
+from retrieval.index.qdrant import POINTS_PER_CALL, QdrantIndex, RequestMaker, is_fusion
 from retrieval.index.qdrant_collection import (
+    Connection,
     Model,
     Spread,
     check_metadata,
     collection_config,
+    connect,
     is_too_old,
     payload_indexes,
+    translate,
 )
-from retrieval.index.qdrant_connection import Connection, connect
-from retrieval.index.qdrant_errors import translate
-from retrieval.index.qdrant_requests import RequestMaker, is_fusion
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 from tests.retrieval.index.servers import IN_MEMORY
 
@@ -39,7 +39,7 @@ SECRET = "sk-very-secret"  # noqa: S105 - of no server
 
 OPEN_LOCAL = """
 import sys
-from retrieval.index.qdrant_connection import connect
+from retrieval.index.qdrant_collection import connect
 
 connect("local:" + sys.argv[1])
 """

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from retrieval.known_tools import ToolRecord, estimate_tokens, markdown_page, prompt_block
-from retrieval.known_tools.plain import plain
+from retrieval.known_tools.text import plain
 from tests.retrieval.known_tools.hostile import records, texts
 from tests.retrieval.known_tools.made_records import CLEAN, told
 

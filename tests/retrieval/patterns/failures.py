@@ -7,10 +7,7 @@ import numpy as np
 
 from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
-from retrieval.patterns.clustering import Clustering, Failure
-from retrieval.patterns.kinship import subjects_of
-from retrieval.patterns.merging import merged
-from retrieval.patterns.record import Pattern, Vector
+from retrieval.patterns import Clustering, Failure, Pattern, Vector, merged, subjects_of
 from retrieval.reading.faults import FaultKind
 
 TOOL = ToolKey("default", "rag-server", "rag_query")

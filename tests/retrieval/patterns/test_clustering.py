@@ -3,9 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.patterns.clustering import MAX_FAILURES, Clustering
-from retrieval.patterns.kinship import MIN_SIMILARITY
-from retrieval.patterns.record import Pattern, decoded, encoded
+from retrieval.patterns import MAX_FAILURES, MIN_SIMILARITY, Clustering, Pattern, decoded, encoded
 from tests.retrieval.patterns.failures import NOON, TOOL, by_leader, clustered, failure
 
 BOUND = "topK must be <= <n>"

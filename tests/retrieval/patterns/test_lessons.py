@@ -3,7 +3,7 @@
 from typing import Any
 
 from retrieval.edits import Clamp, Edit, Remove, Rename, Replace
-from retrieval.patterns.lessons import lesson_of_pattern
+from retrieval.patterns import lesson_of_pattern
 from retrieval.reading.faults import FaultKind
 from tests.retrieval.known_tools.made_records import knowledge, mended, record, tool
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from aftercall.models import Recommendation
 from aftercall.redaction import Redactor
 from mongo.records import StoredTool, ToolKey
-from retrieval.boundaries.axis_text import normalise_axis
+from retrieval.boundaries.axes import normalise_axis
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.fitness.registry import Registry
 from retrieval.health.record import (
@@ -24,10 +24,8 @@ from retrieval.health.record import (
     Violation,
     Weak,
 )
-from retrieval.recommendations.one_tool import recommendations_about
-from retrieval.recommendations.queue import Workspace, queue_of
-from retrieval.recommendations.standing import Standing
-from retrieval.recommendations.words import Words
+from retrieval.recommendations.evidence import Words
+from retrieval.recommendations.queue import Standing, Workspace, queue_of, recommendations_about
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TOOL = ToolKey("w", "web", "read_page")

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from aftercall.models import PromotionStatus, VersionTrials
 from mongo.records import StoredRecommendation
 from retrieval.fitness.promotions import Counts, compare, fails_more
-from retrieval.recommendations.queue import queue_of
-from retrieval.recommendations.reviewing import review_of
-from retrieval.recommendations.standing import standings_of
+from retrieval.recommendations.kinds import review_of
+from retrieval.recommendations.queue import queue_of, standings_of
 from tests.retrieval.recommendations.health_samples import NOW, around
 
 counts = st.tuples(st.integers(0, 60), st.integers(0, 60))

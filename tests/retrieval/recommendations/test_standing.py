@@ -7,7 +7,7 @@ import pytest
 
 from aftercall.models import Recommendation
 from mongo.records import StoredRecommendation
-from retrieval.recommendations.standing import Standing, standings_of
+from retrieval.recommendations.queue import Standing, standings_of
 from tests.retrieval.recommendations.health_samples import NOW, TOOL, Story, around, queue
 
 CHANGED = NOW - timedelta(days=1)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.documents import document_id
-from retrieval.patterns.record import mark_of
+from retrieval.patterns import mark_of
 from retrieval.reading import read_error
 from retrieval.usage.day import (
     MAX_AGENTS,

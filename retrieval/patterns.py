@@ -1,0 +1,479 @@
+"""Patterns: like failures of one tool, consolidated each night under ids that last."""
+
+import base64
+import hashlib
+import re
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from aftercall.json_values import JsonValue
+from aftercall.models import ErrorCategory
+from mongo.records import ToolKey
+from retrieval.confidence import MIN_CONFIDENCE, lower_bound
+from retrieval.edits import Clamp, Edit, Remove, Replace, Snap
+from retrieval.knowledge import RepairRule, SignatureKnowledge
+from retrieval.known_tools.common import ToolRecord, may_be_told
+from retrieval.known_tools.facts import concrete
+from retrieval.lessons import lesson_of, shown, spoken
+from retrieval.profile.places import place_of
+from retrieval.proposals.experience import rule_trials
+from retrieval.reading.faults import FaultKind
+
+Vector = NDArray[np.float32]
+
+_IDS = uuid.UUID("7c1de1a4-9d55-5a0f-8f52-4d0c2f6b9e31")
+_MARK_BYTES = 8
+
+
+class Pattern(BaseModel):
+    """Like failures of a tool. The leader is the wording that it began with, and never changes.
+
+    What is counted is made anew from the documents each time; ids, leader and members last.
+    """
+
+    pattern_id: str
+    server_name: str | None
+    tool_name: str
+    category: ErrorCategory
+    leader: str
+    """The signature that others are compared with."""
+    places: dict[str, FaultKind] = Field(default_factory=dict)
+    """What is wrong with the leader, by place (`retrieval.knowledge.skeleton_of`)."""
+    subjects: list[str] = Field(default_factory=list)
+    """What the leader speaks of (`retrieval.patterns.kinship`), sorted."""
+    embedder: str = ""
+    """Fingerprint of what made `centre`; empty while there is none."""
+    centre: str = ""
+    """The leader's vector: unit length, float16, base64. Empty until one is needed."""
+    members: str = ""
+    """Marks of the documents that belong to it, 8 bytes each, sorted, base64."""
+    signatures: list[str] = Field(default_factory=list)
+    """The most frequent wordings, most frequent first."""
+    count: int = 0
+    mended: int = 0
+    agents: list[str] = Field(default_factory=list)
+    execution_ids: list[str] = Field(default_factory=list)
+    lesson: str = ""
+    first_seen: datetime | None = None
+    last_seen: datetime | None = None
+
+    def vector(self, embedder: str) -> Vector | None:
+        """The centre, shape (dimension,), if this embedder made it."""
+        if not self.centre or self.embedder != embedder:
+            return None
+        raw = np.frombuffer(base64.b64decode(self.centre), dtype="<f2").astype(np.float32)
+        return (raw / np.linalg.norm(raw)).astype(np.float32)
+
+    def set_vector(self, vector: Vector, embedder: str) -> None:
+        """Keep the leader's vector."""
+        self.centre = base64.b64encode(vector.astype("<f2").tobytes()).decode()
+        self.embedder = embedder
+
+    def marks(self) -> set[bytes]:
+        """The marks of its members."""
+        raw = base64.b64decode(self.members)
+        return {raw[at : at + _MARK_BYTES] for at in range(0, len(raw), _MARK_BYTES)}
+
+    def set_marks(self, marks: set[bytes]) -> None:
+        """Keep who belongs to it."""
+        self.members = base64.b64encode(b"".join(sorted(marks))).decode()
+
+
+def mark_of(document_id: str) -> bytes:
+    """What a document is known by in the list of members."""
+    return hashlib.sha256(document_id.encode()).digest()[:_MARK_BYTES]
+
+
+def new_pattern_id(tool: ToolKey, category: str, leader: str) -> str:
+    """The id of a pattern that begins with this signature: a UUID, the same wherever it is made."""
+    parts = (tool.workspace, tool.server_name or "", tool.tool_name, category, leader)
+    return str(uuid.uuid5(_IDS, "\x1f".join(parts)))
+
+
+def encoded(pattern: Pattern) -> bytes:
+    """As it is stored."""
+    return pattern.model_dump_json(exclude_defaults=True).encode()
+
+
+def decoded(data: bytes) -> Pattern:
+    """The reverse of `encoded`."""
+    return Pattern.model_validate_json(data)
+
+
+MIN_SIMILARITY = 0.65
+"""Cosine of two signatures from which on they say one thing, where category and subjects agree.
+
+On the groups of `tests/embeddings/tool_errors.py` (MiniLM, signatures alone) 25 of 36 pairs that
+say one thing are joined, and none of the 162 pairs of one category that do not; without the
+subjects 3 of these would be, and 7 from 0.60 on. At 0.70 it joins 19. The tool's name is left
+out of the text: with it all errors of a tool are near.
+"""
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MASK = re.compile(r"<(?:v|n|id|url|date|path|hex|email)>")
+_CALLED = re.compile(r"\b\w+\(\)")
+_CAMEL = re.compile(r"[a-z]+[A-Z][A-Za-z]*")
+_STEP = re.compile(r"\[\]")
+
+
+def plain_signature(signature: str) -> str:
+    """A signature as it is compared letter by letter: words only, in lower case, without masks."""
+    return " ".join(_WORD.findall(_MASK.sub(" ", signature))).casefold()
+
+
+def subjects_of(
+    signature: str, places: Mapping[str, FaultKind], parameters: Collection[str]
+) -> list[str]:
+    """What a failure speaks of, sorted: parameters at fault, else parameters and identifiers named.
+
+    Two that differ in it are two kinds, however alike their words: `'from' is required` and
+    `'to' is required` need two different corrections.
+
+    Args:
+        signature: the masked message.
+        places: what was wrong, by place, as far as a grammar knows it.
+        parameters: names of the tool's parameters, as far as calls have shown them.
+    """
+    if places:
+        return sorted({_STEP.sub("", place) for place in places})
+    words = _WORD.findall(_CALLED.sub(" ", _MASK.sub(" ", signature)))
+    return sorted({word for word in words if word in parameters or _is_identifier(word)})
+
+
+def may_be_one(one: Mapping[str, FaultKind], other: Mapping[str, FaultKind]) -> bool:
+    """Whether nothing that is known to be wrong in the one contradicts the other."""
+    return not one or not other or one == other
+
+
+def _is_identifier(word: str) -> bool:
+    """Names of code; a word with digits in it is rather somebody's data."""
+    if any(char.isdigit() for char in word):
+        return False
+    return "_" in word.strip("_") or _CAMEL.fullmatch(word) is not None
+
+
+MAX_FAILURES = 500
+"""Documents of a tool that are looked at, the most frequent: what comes behind them is rare."""
+
+_Kin = tuple[ErrorCategory, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A reflection document with what is known of its signature."""
+
+    document_id: str
+    category: ErrorCategory
+    signature: str
+    count: int
+    last_seen: datetime | None
+    agents: tuple[str, ...] = ()
+    execution_ids: tuple[str, ...] = ()
+    places: Mapping[str, FaultKind] = field(default_factory=dict)
+    subjects: tuple[str, ...] = ()
+    first_seen: datetime | None = None
+    mended: int = 0
+
+
+@dataclass(slots=True)
+class Grouped:
+    """A pattern with the failures that belong to it now."""
+
+    pattern: Pattern
+    failures: list[Failure] = field(default_factory=list)
+
+
+class Clustering:
+    """One tool's failures on their way into patterns.
+
+    Args:
+        tool: the tool.
+        previous: its patterns as they were.
+        failures: all of its failures; at most the `MAX_FAILURES` most frequent are looked at.
+    """
+
+    def __init__(
+        self, tool: ToolKey, previous: Iterable[Pattern], failures: Iterable[Failure]
+    ) -> None:
+        self._tool = tool
+        self._groups = [Grouped(each) for each in sorted(previous, key=lambda p: p.pattern_id)]
+        self._by_kin: dict[_Kin, list[Grouped]] = defaultdict(list)
+        for group in self._groups:
+            self._by_kin[_kin_of(group.pattern)].append(group)
+        ordered = sorted(failures, key=_most_frequent_first)[:MAX_FAILURES]
+        self._open = self._placed(ordered)
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether any failure has several places to go, so that vectors must decide."""
+        return any(
+            len(failures) + len(self._by_kin.get(kin, ())) > 1
+            for kin, failures in self._open_by_kin().items()
+        )
+
+    def texts(self, embedder: str) -> list[str]:
+        """Signatures whose vectors `close` needs, each once: none where there is no choice."""
+        wanted: dict[str, None] = {}
+        for kin, failures in self._open_by_kin().items():
+            groups = self._by_kin.get(kin, [])
+            if len(failures) + len(groups) < 2:
+                continue
+            wanted.update(dict.fromkeys(each.signature for each in failures))
+            lacking = (g.pattern for g in groups if g.pattern.vector(embedder) is None)
+            wanted.update(dict.fromkeys(pattern.leader for pattern in lacking))
+        return list(wanted)
+
+    def close(self, vectors: Mapping[str, Vector], embedder: str) -> list[Grouped]:
+        """Place what is open; returns the patterns that have any failure, by id.
+
+        Args:
+            vectors: of the `texts`, each of shape (dimension,) and unit length.
+            embedder: fingerprint of what made them.
+        """
+        for failure in self._open:
+            kin = (failure.category, failure.subjects)
+            vector = vectors.get(failure.signature)
+            found = self._like(failure) or self._nearest(failure, kin, vector, vectors, embedder)
+            if found is None:
+                found = self._begun(failure, kin)
+                if vector is not None:
+                    found.pattern.set_vector(vector, embedder)
+            found.failures.append(failure)
+        self._open = []
+        kept = [each for each in self._groups if each.failures]
+        return sorted(kept, key=lambda each: each.pattern.pattern_id)
+
+    def _placed(self, failures: Sequence[Failure]) -> list[Failure]:
+        """Put those where they belong that need no vector; returns the others, in order."""
+        homes = {mark: group for group in self._groups for mark in group.pattern.marks()}
+        still_open = []
+        for failure in failures:
+            home = homes.get(mark_of(failure.document_id))
+            if home is None or home.pattern.category != failure.category:
+                home = self._like(failure)
+            if home is None:
+                still_open.append(failure)
+            else:
+                home.failures.append(failure)
+        return still_open
+
+    def _like(self, failure: Failure) -> Grouped | None:
+        """The pattern whose leader has the same letters."""
+        said = plain_signature(failure.signature)
+        for group in self._groups:
+            pattern = group.pattern
+            if pattern.category == failure.category and plain_signature(pattern.leader) == said:
+                return group
+        return None
+
+    def _nearest(
+        self,
+        failure: Failure,
+        kin: _Kin,
+        vector: Vector | None,
+        vectors: Mapping[str, Vector],
+        embedder: str,
+    ) -> Grouped | None:
+        if vector is None:
+            return None
+        best, nearness = None, MIN_SIMILARITY
+        for group in self._by_kin.get(kin, ()):
+            if not may_be_one(group.pattern.places, failure.places):
+                continue
+            centre = group.pattern.vector(embedder)
+            if centre is None:
+                centre = vectors[group.pattern.leader]
+                group.pattern.set_vector(centre, embedder)
+            similarity = float(centre @ vector)
+            if similarity >= nearness:
+                best, nearness = group, similarity
+        return best
+
+    def _begun(self, failure: Failure, kin: _Kin) -> Grouped:
+        group = Grouped(
+            Pattern(
+                pattern_id=new_pattern_id(self._tool, failure.category, failure.signature),
+                server_name=self._tool.server_name,
+                tool_name=self._tool.tool_name,
+                category=failure.category,
+                leader=failure.signature,
+                places=dict(failure.places),
+                subjects=list(failure.subjects),
+            )
+        )
+        self._groups.append(group)
+        self._by_kin[kin].append(group)
+        return group
+
+    def _open_by_kin(self) -> dict[_Kin, list[Failure]]:
+        by_kin: dict[_Kin, list[Failure]] = defaultdict(list)
+        for failure in self._open:
+            by_kin[failure.category, failure.subjects].append(failure)
+        return by_kin
+
+
+def _kin_of(pattern: Pattern) -> _Kin:
+    return (pattern.category, tuple(pattern.subjects))
+
+
+def _most_frequent_first(failure: Failure) -> tuple[int, str]:
+    return (-failure.count, failure.document_id)
+
+
+MAX_SIGNATURES = 8
+MAX_AGENTS = 24
+MAX_EXAMPLES = 5
+
+LessonOf = Callable[[Pattern, Sequence[Failure]], str]
+"""The lesson of a pattern with these failures."""
+
+
+def merged(group: Grouped, lesson_of: LessonOf) -> Pattern:
+    """The pattern with counts, agents, examples and lesson of its failures."""
+    pattern = group.pattern
+    failures = sorted(group.failures, key=lambda each: (-each.count, each.document_id))
+    latest = sorted(failures, key=_latest_last)
+    marks = {mark_of(each.document_id) for each in failures}
+    found = pattern.model_copy(
+        update={
+            "signatures": [each.signature for each in failures[:MAX_SIGNATURES]],
+            "count": sum(each.count for each in failures),
+            "mended": sum(each.mended for each in failures),
+            "agents": _distinct((a for each in failures for a in each.agents), MAX_AGENTS),
+            "execution_ids": _distinct(
+                (one for each in reversed(latest) for one in reversed(each.execution_ids)),
+                MAX_EXAMPLES,
+            )[::-1],
+            "lesson": lesson_of(pattern, failures),
+            "first_seen": _least((pattern.first_seen, *map(_first_seen, failures))),
+            "last_seen": _most(each.last_seen for each in failures),
+        }
+    )
+    found.set_marks(marks)
+    return found
+
+
+def _distinct(values: Iterable[str], limit: int) -> list[str]:
+    found: dict[str, None] = {}
+    for value in values:
+        found[value] = None
+        if len(found) == limit:
+            break
+    return list(found)
+
+
+def _latest_last(failure: Failure) -> tuple[float, str]:
+    at = failure.last_seen
+    return (at.timestamp() if at is not None else 0.0, failure.document_id)
+
+
+def _first_seen(failure: Failure) -> datetime | None:
+    return failure.first_seen or failure.last_seen
+
+
+def _least(moments: Iterable[datetime | None]) -> datetime | None:
+    return min((each for each in moments if each is not None), default=None)
+
+
+def _most(moments: Iterable[datetime | None]) -> datetime | None:
+    return max((each for each in moments if each is not None), default=None)
+
+
+_UNCHANGED = "The same call, made again later, worked."
+_BY_CATEGORY: dict[ErrorCategory, str] = {
+    "rate_limited": "Wait before calling again; the call itself is right.",
+    "timeout": "The call took too long: ask for less, or call again later.",
+    "unavailable": "The tool could not be reached; the same call may work later.",
+    "permission_denied": "The caller may not do this: ask for the permission, do not retry.",
+    "user_rejected": "The user refused the call: ask before trying anything like it.",
+    "wrong_tool_boundary": "This is not the tool's job: use another one, or split the request.",
+    "conflict": "The present state refuses the call: read it anew first.",
+}
+
+
+def lesson_of_pattern(
+    signatures: Sequence[str], category: ErrorCategory, record: ToolRecord
+) -> str:
+    """What helps against failures of these signatures; empty where nothing is known.
+
+    The rule that mended most of them, of those that mend surely enough and may be told, a general
+    one before one about a single value; else what the category says.
+    """
+    known = [found for each in signatures if (found := _known(record, each)) is not None]
+    told = [(_is_about_one(rule), -rule.repairs, text) for rule, text in _told(known, record)]
+    return min(told)[2] if told else _BY_CATEGORY.get(category, "")
+
+
+def _told(
+    known: Sequence[SignatureKnowledge], record: ToolRecord
+) -> Iterator[tuple[RepairRule, str]]:
+    for each in known:
+        for rule in each.rules.values():
+            if may_be_told(rule, record) and lower_bound(rule_trials(rule)) >= MIN_CONFIDENCE:
+                yield rule, _text(rule, each.faults, record)
+
+
+def _is_about_one(rule: RepairRule) -> bool:
+    return any(isinstance(edit, Replace) for edit in rule.edits)
+
+
+def _text(rule: RepairRule, faults: Mapping[str, FaultKind], record: ToolRecord) -> str:
+    if not rule.edits:
+        return _UNCHANGED
+    said = (_said(edit, faults.get(place_of(edit.path)), record) for edit in rule.edits)
+    return " ".join(dict.fromkeys(said))
+
+
+def _said(edit: Edit, fault: FaultKind | None, record: ToolRecord) -> str:
+    match edit:
+        case Replace() if fault == "out_of_range" and _is_number(edit.value):
+            seen = ""  # a number of one call is no lesson for another
+        case Replace():
+            before, value = shown(edit.before), shown(edit.value)
+            seen = f"For {spoken(edit.path)}, {value} worked in the place of {before}."
+        case Clamp() if (edit.minimum, edit.maximum) == (None, None):
+            return _bounds(edit, record)
+        case Remove() if fault != "unexpected":
+            seen = f"Without {spoken(edit.path)} the call worked."
+        case _:
+            return lesson_of([edit])
+    return " ".join(filter(None, (_rule_of(edit, fault, record), seen)))
+
+
+def _rule_of(edit: Remove | Replace, fault: FaultKind | None, record: ToolRecord) -> str:
+    """What holds for all values, as far as the error says what is wrong."""
+    match fault:
+        case "out_of_range":
+            return _bounds(Clamp(name=edit.name, inside=edit.inside), record)
+        case "not_allowed":
+            return lesson_of([Snap(name=edit.name, inside=edit.inside)])
+        case _:
+            return ""
+
+
+def _bounds(edit: Clamp, record: ToolRecord) -> str:
+    """Bounds that the schema states; else what is known to have worked within them."""
+    known = concrete(record, edit)
+    view = record.schema_view()
+    stated = view.parameters.get(edit.name) if view is not None else None
+    if stated is not None and (stated.minimum, stated.maximum) != (None, None):
+        return lesson_of([known])
+    low = f"from {known.minimum:g}" if known.minimum is not None else ""
+    high = f"up to {known.maximum:g}" if known.maximum is not None else ""
+    worked = " ".join(filter(None, (low, high)))
+    return lesson_of([edit]) + (f" Values {worked} worked." if worked else "")
+
+
+def _is_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _known(record: ToolRecord, signature: str) -> SignatureKnowledge | None:
+    return None if record.knowledge is None else record.knowledge.signature(signature)

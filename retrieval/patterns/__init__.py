@@ -1,1 +1,0 @@
-"""Patterns: like failures of one tool as one thing, whatever their wording. Pure."""

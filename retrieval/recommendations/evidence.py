@@ -1,0 +1,339 @@
+"""What recommendations are made of: one tool's evidence, the rules, the words and the ids."""
+
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal, TypeVar
+
+from aftercall.models import (
+    Cohesion,
+    EvidenceCount,
+    Recommendation,
+    RecommendationEvidence,
+    RecommendationKind,
+    ToolName,
+)
+from aftercall.redaction import Redactor
+from mongo.records import ToolKey
+from retrieval.boundaries.cohesion import CohesionRules
+from retrieval.health.record import Corrected, KnownHealth, OwnFailure, Referred, Tally, Weak
+
+MAX_QUOTES = 5
+MAX_QUOTE = 300
+"""Characters of one quotation; a sentence or two, with what is around them in the log."""
+
+MAX_PHRASE = 80
+"""Characters of a name or a few words inside a message."""
+
+MAX_MESSAGE = 1_000
+MAX_REASON = 2_000
+"""As many as the wire takes of a reason."""
+
+MAX_SPLITS = 5
+MAX_PARTS = 10
+MAX_AXES_SHOWN = 10
+MAX_OTHER_TOOLS = 5
+MAX_EXECUTIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Makes words fit to be told. Redacted first and cut then, so that no secret is cut in two."""
+
+    redactor: Redactor
+
+    def bounded(self, text: str, limit: int = MAX_QUOTE) -> str:
+        """At most `limit` characters."""
+        clean = self.redactor.text(text)
+        return clean if len(clean) <= limit else f"{clean[: limit - 1]}…"
+
+    def quoted(self, text: str, limit: int = MAX_PHRASE) -> str:
+        """On one line, in double quotes that cannot be closed from inside."""
+        line = " ".join(self.redactor.text(text).split()).replace('"', "'")
+        shown = "".join(char if char.isprintable() else "\ufffd" for char in line)
+        return f'"{self.bounded(shown, limit)}"'
+
+    def distinct(self, texts: Iterable[str]) -> list[str]:
+        """The first few different ones that say anything, bounded."""
+        found: dict[str, None] = {}
+        for text in texts:
+            if text.strip():
+                found.setdefault(self.bounded(text.strip()), None)
+            if len(found) == MAX_QUOTES:
+                break
+        return list(found)
+
+    def shown(self, recommendation: Recommendation) -> Recommendation:
+        """A copy fit to be stored and answered, whatever it was made from."""
+        reason = recommendation.state_reason
+        return recommendation.model_copy(
+            update={
+                "message": self.bounded(recommendation.message, MAX_MESSAGE),
+                "evidence": self._evidence(recommendation.evidence),
+                "state_reason": None if reason is None else self.bounded(reason, MAX_REASON),
+            }
+        )
+
+    def _evidence(self, evidence: RecommendationEvidence) -> RecommendationEvidence:
+        promotion = evidence.promotion
+        if promotion is not None:
+            clean = {"reason": promotion.reason, "mutation": promotion.mutation}
+            promotion = promotion.model_copy(
+                update={name: self.redactor.text(text) for name, text in clean.items()}
+            )
+        return evidence.model_copy(
+            update={
+                "counts": [
+                    each.model_copy(update={"what": self.bounded(each.what)})
+                    for each in evidence.counts
+                ],
+                "axes": [
+                    each.model_copy(
+                        update={
+                            "name": self.bounded(each.name),
+                            "axes": [self.bounded(axis) for axis in each.axes[:MAX_AXES_SHOWN]],
+                        }
+                    )
+                    for each in evidence.axes[:MAX_AXES_SHOWN]
+                ],
+                "suggested_splits": [
+                    [self.bounded(part) for part in split[:MAX_PARTS]]
+                    for split in evidence.suggested_splits[:MAX_SPLITS]
+                ],
+                "other_tools": evidence.other_tools[:MAX_OTHER_TOOLS],
+                "quotes": [self.bounded(each) for each in evidence.quotes[:MAX_QUOTES]],
+                "execution_ids": evidence.execution_ids[:MAX_EXECUTIONS],
+                "promotion": promotion,
+            }
+        )
+
+
+_IDS = uuid.UUID("7d0b7a4e-5f3c-5b7e-8a55-0f6a1c2d9b31")
+
+Matter = Literal["repair", "tighten_contract", "boundaries", "review_promotion"]
+"""What a recommendation is about. `split` and `recompose` are one matter, `boundaries`: the tool
+does several jobs. Which of the two is suggested changes as other tools come and go; what a builder
+did about it stays."""
+
+TOOL_MATTERS: tuple[Matter, ...] = ("repair", "tighten_contract", "boundaries")
+"""Those of one tool; the other is one of a namespace."""
+
+MATTERS: dict[RecommendationKind, Matter] = {
+    "repair": "repair",
+    "tighten_contract": "tighten_contract",
+    "split": "boundaries",
+    "recompose": "boundaries",
+    "review_promotion": "review_promotion",
+}
+
+
+def id_of_tool_matter(matter: Matter, tool: ToolKey) -> str:
+    """The id of a matter of one tool, as executions name it; registered or not makes no odds."""
+    return _id(matter, tool.workspace, tool.server_name, tool.tool_name)
+
+
+def id_of_namespace_matter(matter: Matter, workspace: str, namespace: str) -> str:
+    """The id of a matter of one namespace."""
+    return _id(matter, workspace, namespace)
+
+
+def _id(*parts: str | None) -> str:
+    return str(uuid.uuid5(_IDS, json.dumps(parts)))
+
+
+EventT = TypeVar("EventT", OwnFailure, Referred, Weak, Corrected)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A tool with its health, at one moment.
+
+    Args:
+        tool: as executions name it.
+        tool_id: what it is registered under, if it is.
+        known: its health; not changed.
+        cohesion: that of `known`.
+        now: from when age counts.
+        words: makes what tools and users said fit to be told.
+    """
+
+    tool: ToolKey
+    tool_id: str | None
+    known: KnownHealth
+    cohesion: Cohesion
+    now: datetime
+    words: Words
+
+    @property
+    def name(self) -> str:
+        """Its name, as messages quote it."""
+        return self.words.quoted(self.tool_id or self.tool.tool_name)
+
+    @property
+    def calls(self) -> int:
+        """All calls that are known."""
+        return self.known.successes.count + self.known.failures.count
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kind of evidence.
+
+    Args:
+        what: its name.
+        tally: how often, and when last.
+        points: what one event of now weighs.
+    """
+
+    what: str
+    tally: Tally
+    points: float = 1.0
+
+    def weight(self, now: datetime) -> float:
+        """What it weighs now, in points."""
+        return self.tally.weight_at(now) * self.points
+
+
+def priority_of(parts: Iterable[Part], confidence: float, now: datetime) -> float:
+    """The weight of the evidence in points, halving every 7 days, times the confidence.
+
+    So it grows with how often, how lately and how surely. A user's correction has three points,
+    a failure or a tool's own word one (see `RecommendationRules`).
+    """
+    return sum(part.weight(now) for part in parts) * confidence
+
+
+def recommendation(
+    subject: Subject,
+    kind: RecommendationKind,
+    message: str,
+    *,
+    parts: Sequence[Part],
+    confidence: float,
+    events: Iterable[tuple[datetime, str]],
+    quotes: Iterable[str],
+) -> Recommendation:
+    """A recommendation about the subject.
+
+    Args:
+        subject: whom it is about.
+        kind: what it suggests.
+        message: the same in words, bounded and redacted.
+        parts: what it rests on.
+        confidence: in [0, 1].
+        events: moments and executions of the evidence that is remembered, in any order.
+        quotes: what was said, as it was said; what matters most first.
+    """
+    latest = sorted(events, reverse=True)
+    seen = [part.tally.at for part in parts if part.tally.at is not None]
+    seen += [at for at, _ in latest]
+    weighed = sorted(
+        (part for part in parts if part.tally.count),
+        key=lambda part: (-part.weight(subject.now), part.what),
+    )
+    return Recommendation(
+        recommendation_id=id_of_tool_matter(MATTERS[kind], subject.tool),
+        kind=kind,
+        tool=ToolName(
+            tool_id=subject.tool_id,
+            server_name=subject.tool.server_name,
+            tool_name=subject.tool.tool_name,
+        ),
+        message=message,
+        confidence=round(confidence, 4),
+        priority=round(priority_of(parts, confidence, subject.now), 4),
+        evidence=RecommendationEvidence(
+            counts=[
+                EvidenceCount(
+                    what=part.what,
+                    count=part.tally.count,
+                    weight=round(part.tally.weight_at(subject.now), 4),
+                )
+                for part in weighed
+            ],
+            calls=subject.calls,
+            quotes=subject.words.distinct(quotes),
+            execution_ids=list(dict.fromkeys(each for _, each in latest))[:MAX_EXECUTIONS],
+        ),
+        first_seen=min(seen, default=None),
+        last_seen=max(seen, default=None),
+    )
+
+
+def latest_first(events: Sequence[EventT]) -> list[EventT]:
+    """By their moments; of the same moment the one that was remembered last."""
+    return sorted(events, key=lambda each: each.at)[::-1]
+
+
+def tally_of(moments: Iterable[datetime]) -> Tally:
+    """The tally of events of these moments."""
+    tally = Tally()
+    for at in moments:
+        tally.add(at)
+    return tally
+
+
+def times(count: int, thing: str) -> str:
+    """`1 thing`, `2 things`."""
+    if count == 1:
+        return f"1 {thing}"
+    return f"{count:,} {thing}es" if thing.endswith("ss") else f"{count:,} {thing}s"
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendationRules:
+    """The figures of all kinds but `review_promotion`, which has those of `fitness.promoted`.
+
+    Args:
+        tolerated_rate: share of calls, 0 to 1, that may fail, or be of little use, with no word
+            about it. Seed 004 leaves tools that fail less than 5 % of the time alone.
+        prior_calls: calls that the prior is worth; its mean is `tolerated_rate`. Few, for a tool
+            that is called once a day still has something to say.
+        min_confidence: probability from which on a matter is told, as for promotions.
+        min_failures: failures of the implementation; as many as make a cohesion warning.
+        min_complaints: events that speak of little use; one is no repetition.
+        min_points: what these must weigh together, by the weights below and without their age:
+            two corrections, three referrals, six weak successes.
+        own_word: points of a tool's own `low_utility`.
+        correction: points of a user's correction: 3 to 1 (4-rules.md).
+        weak_success: points of a success that is empty or calls itself weak. Half of the tool's
+            own word, for an empty answer is often the right one.
+        cohesion: what makes a cohesion warning.
+    """
+
+    tolerated_rate: float = 0.05
+    prior_calls: float = 10.0
+    min_confidence: float = 0.95
+    min_failures: int = 5
+    min_complaints: int = 2
+    min_points: float = 3.0
+    own_word: float = 1.0
+    correction: float = 3.0
+    weak_success: float = 0.5
+    cohesion: CohesionRules = field(default_factory=CohesionRules)
+
+
+RULES = RecommendationRules()
+"""For evidence that nobody has acted on."""
+
+
+def rules_for(cohesion: CohesionRules) -> RecommendationRules:
+    """The rules where a cohesion warning is made so, and a correction weighs as much there."""
+    return replace(RULES, cohesion=cohesion, correction=cohesion.correction_weight)
+
+
+def rules_of_return(rules: RecommendationRules) -> RecommendationRules:
+    """The rules for evidence later than a matter was done.
+
+    It was real once, so that less says that it is back; two events at least, for a single one may
+    be a stray.
+    """
+    return replace(
+        rules,
+        min_confidence=0.8,
+        min_failures=2,
+        min_points=2.0,
+        cohesion=replace(rules.cohesion, min_failures=2, min_confidence=0.5),
+    )

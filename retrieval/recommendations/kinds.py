@@ -1,0 +1,479 @@
+"""The kinds of recommendations: repair, tighten the contract, split or recompose, review."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from aftercall.models import (
+    AxisShare,
+    EvidenceCount,
+    PromotionStatus,
+    Recommendation,
+    RecommendationEvidence,
+    VersionTrials,
+)
+from mongo.records import StoredTool, ToolKey
+from retrieval.credibility import probability_above
+from retrieval.fitness.promotions import SURE, Counts, compare
+from retrieval.fitness.registry import Registry
+from retrieval.health.record import (
+    OWN_FAILURES,
+    Corrected,
+    OwnFailure,
+    Referred,
+    Tally,
+    Weak,
+    decay,
+)
+from retrieval.reading.signature import signature_of
+from retrieval.recommendations.evidence import (
+    MAX_OTHER_TOOLS,
+    MAX_PARTS,
+    MAX_SPLITS,
+    Part,
+    RecommendationRules,
+    Subject,
+    Words,
+    id_of_namespace_matter,
+    latest_first,
+    recommendation,
+    tally_of,
+    times,
+)
+
+_WHAT = {
+    "execution": "execution failure",
+    "contract_violation": "contract violation",
+    "timeout": "timeout",
+}
+"""What the failures are called, in the singular."""
+
+
+def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | None:
+    """What to mend, when it is sure that the implementation fails more than is tolerated.
+
+    A call counts as a trial of the implementation when it succeeded or failed by the tool's own
+    fault; a refused parameter or a referral says nothing about it. All are recency-weighted.
+    """
+    parts = [
+        Part(_WHAT.get(category, category), tally)
+        for category, tally in sorted(subject.known.categories.items())
+        if category in OWN_FAILURES
+    ]
+    count = sum(part.tally.count for part in parts)
+    if count < rules.min_failures:
+        return None
+    weight = sum(part.weight(subject.now) for part in parts)
+    confidence = probability_above(
+        rules.tolerated_rate,
+        bad=weight,
+        good=subject.known.successes.weight_at(subject.now),
+        prior_trials=rules.prior_calls,
+    )
+    if confidence < rules.min_confidence:
+        return None
+    failures = subject.known.own_failures
+    said = _one_of_each(subject)
+    return recommendation(
+        subject,
+        "repair",
+        _message(subject, parts, count, said),
+        parts=parts,
+        confidence=confidence,
+        events=[(each.at, each.execution_id) for each in failures],
+        quotes=[each.message for each in said],
+    )
+
+
+def _message(subject: Subject, parts: list[Part], count: int, said: list[OwnFailure]) -> str:
+    trials = count + subject.known.successes.count
+    ranked = sorted(parts, key=lambda part: (-part.weight(subject.now), part.what))
+    main = ranked[0]
+    told = ", ".join(times(part.tally.count, part.what) for part in ranked)
+    words = [
+        f"repair {subject.name}: {count:,} of {times(trials, 'call')} failed by its own fault "
+        f"({told})"
+    ]
+    if main.what == _WHAT["contract_violation"] and (broken := _most_broken(subject)):
+        words.append(broken)
+    elif said:
+        words.append(f"it says {subject.words.quoted(said[0].message, 160)}")
+    return "; ".join(words)
+
+
+def _one_of_each(subject: Subject) -> list[OwnFailure]:
+    """The latest failure of each signature, the weightiest first; of those with words."""
+    weights: dict[str, float] = defaultdict(float)
+    latest: dict[str, OwnFailure] = {}
+    signatures: dict[str, str] = {}  # of each message once, for most are the same
+    for each in latest_first(subject.known.own_failures):
+        if each.message:
+            signature = signatures.get(each.message) or signature_of(each.message)
+            signatures[each.message] = signature
+            weights[signature] += decay(subject.now, each.at)
+            latest.setdefault(signature, each)
+    ranked = sorted(weights, key=lambda each: (-weights[each], each))
+    return [latest[each] for each in ranked]
+
+
+def _most_broken(subject: Subject) -> str | None:
+    """The way in which results break the contract most."""
+    violations = subject.known.violations
+    if not violations:
+        return None
+    main = max(violations, key=lambda each: (each.tally.weight_at(subject.now), each.path))
+    quoted = subject.words.quoted
+    return (
+        f"mostly at {quoted(main.path)}: {quoted(main.mismatch)}, expected {quoted(main.expected)}"
+        f" ({times(main.tally.count, 'time')})"
+    )
+
+
+_HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"the result is an empty list$"), "`min_items: 1`"),
+    (re.compile(r"the result is an empty (?:text|object)$"), "`non_empty: true`"),
+    (re.compile(r"there is nothing in .+$"),
+     "`non_empty` with that key (or `min_items: 1` for a list)"),
+    (re.compile(r"the tool calls it"),
+     "a `json_schema` with an `enum` of the statuses that are a real success"),
+)  # fmt: skip
+"""In this order: what is empty is seen more surely than what a status means."""
+
+_ANY = "`min_items`, `non_empty` or `required`"
+
+
+def constraint_for(weak: Sequence[Weak], words: Words) -> str:
+    """What to demand of the results, after the most frequent reason of the weak successes."""
+    if not weak:
+        return f"say in its deliverable what makes an answer useful, such as {_ANY}"
+    counts = Counter(each.why for each in weak)
+    why = max(counts, key=lambda each: (counts[each], each))
+    hint = next((hint for pattern, hint in _HINTS if pattern.search(why)), _ANY)
+    return f"mostly {words.quoted(why)}, which {hint} in its deliverable would catch"
+
+
+def tighten_of(subject: Subject, rules: RecommendationRules) -> Recommendation | None:
+    """What to demand of the results, when it is sure that too many are of little use.
+
+    A user's correction, the tool's own `low_utility` and weak successes weigh as the rules say.
+    Answers that nobody complained of are the trials that went well. Corrections count as far as
+    they are remembered one by one.
+    """
+    known, now = subject.known, subject.now
+    corrections = _corrections(subject)
+    corrected = Part("user correction", tally_of(each.at for each in corrections), rules.correction)
+    low_utility = known.categories.get("low_utility", Tally())
+    referred = Part("low-utility answer", low_utility, rules.own_word)
+    weak = Part("weak success", known.weak, rules.weak_success)
+    parts = [corrected, referred, weak]
+    if (
+        sum(part.tally.count for part in parts) < rules.min_complaints
+        or sum(part.tally.count * part.points for part in parts) < rules.min_points
+    ):
+        return None
+    complaints = weak.tally.weight_at(now) + corrected.tally.weight_at(now)
+    confidence = probability_above(
+        rules.tolerated_rate,
+        bad=sum(part.weight(now) for part in parts),
+        good=max(0.0, known.successes.weight_at(now) - complaints),
+        prior_trials=rules.prior_calls,
+    )
+    if confidence < rules.min_confidence:
+        return None
+    referrals = [each for each in known.referrals if each.kind == "low_utility"]
+    said: list[Corrected | Referred] = [*corrections, *referrals]
+    return recommendation(
+        subject,
+        "tighten_contract",
+        _message_tightening(subject, parts, corrections),
+        parts=parts,
+        confidence=confidence,
+        events=[(each.at, each.execution_id) for each in (*said, *known.recent_weak)],
+        quotes=_quotes(subject, corrections, referrals),
+    )
+
+
+def _corrections(subject: Subject) -> list[Corrected]:
+    """Those that say that an answer was of little use, of each call the latest; latest first."""
+    latest: dict[str, Corrected] = {}
+    for each in latest_first(subject.known.recent_corrections):
+        if each.kind == "low_utility":
+            latest.setdefault(each.execution_id, each)
+    return list(latest.values())
+
+
+def _message_tightening(subject: Subject, parts: list[Part], corrections: list[Corrected]) -> str:
+    told = ", ".join(times(part.tally.count, part.what) for part in parts if part.tally.count)
+    words = [
+        f"tighten the contract of {subject.name}: its answers are of little use "
+        f"({told} in {times(subject.calls, 'call')})",
+        constraint_for(subject.known.recent_weak, subject.words),
+    ]
+    if corrections:
+        words.append(f"a user said {subject.words.quoted(corrections[0].text, 160)}")
+    return "; ".join(words)
+
+
+def _quotes(subject: Subject, corrections: list[Corrected], referrals: list[Referred]) -> list[str]:
+    """What users said, then what the tool said, then why successes are weak; each latest first."""
+    return [
+        *(each.text for each in corrections),
+        *(each.evidence or each.message for each in latest_first(referrals)),
+        *(each.why for each in latest_first(subject.known.recent_weak)),
+    ]
+
+
+_NAMES_INSIDE = re.compile(r"[\w./-]+")
+_IS_WRITTEN_AS_A_NAME = re.compile(r"\w[_./-]\w|\d")
+"""`http_client` inside a sentence is a name. `search` is a word: by itself only it means a tool."""
+
+
+class ToolNames:
+    """The registered tools of a workspace by their ids and names.
+
+    Args:
+        registry: all registered tools.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._by_key: dict[ToolKey, StoredTool] = {}
+        self._by_name: dict[str, list[StoredTool]] = {}
+        for each in sorted(registry.by_id.values(), key=lambda each: each.tool.tool_id):
+            held = self._by_key.get(each.tool_key)
+            if held is None or each.tool.updated_at > held.tool.updated_at:
+                self._by_key[each.tool_key] = each  # as the store finds it: the latest put
+            for name in {each.tool.tool_id.casefold(), each.tool.name.casefold()}:
+                self._by_name.setdefault(name, []).append(each)
+
+    def registered(self, tool: ToolKey) -> StoredTool | None:
+        """The tool that executions name so."""
+        return self._by_key.get(tool)
+
+    def named_in(self, parts: Iterable[str], *, besides: ToolKey) -> list[str]:
+        """The ids of tools that the parts of a split name, in their order; a few.
+
+        A part names a tool when it is its id or its name, case aside, or holds one that is written
+        as a name.
+
+        Args:
+            parts: in the tool's own words.
+            besides: the tool that is to be split.
+        """
+        found: dict[str, None] = {}
+        for part in parts:
+            for name in (part.strip(), *_names_inside(part)):
+                for each in self._by_name.get(name.casefold(), ()):
+                    if each.tool_key != besides:
+                        found.setdefault(each.tool.tool_id, None)
+            if len(found) >= MAX_OTHER_TOOLS:
+                break
+        return list(found)[:MAX_OTHER_TOOLS]
+
+
+def _names_inside(part: str) -> list[str]:
+    words = (each.strip("./-") for each in _NAMES_INSIDE.findall(part))
+    return [each for each in words if _IS_WRITTEN_AS_A_NAME.search(each)]
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """A tool with a cohesion warning, as other tools with one need to know of it.
+
+    Args:
+        name: its id, or its name where it is not registered.
+        namespaces: that it serves; none where it is not registered.
+        clusters: ids of the clusters that make the warning.
+    """
+
+    name: str
+    namespaces: frozenset[str]
+    clusters: frozenset[str]
+
+
+def mixed_of(subject: Subject, names: ToolNames, rules: RecommendationRules) -> Mixed | None:
+    """The warning of a tool; None without one."""
+    if not subject.cohesion.warning:
+        return None
+    registered = names.registered(subject.tool)
+    namespaces = {registered.tool.tool_id, registered.tool.namespace} if registered else set()
+    return Mixed(
+        name=subject.tool_id or subject.tool.tool_name,
+        namespaces=frozenset(each for each in namespaces if each is not None),
+        clusters=frozenset(each.cluster_id for each in _main_axes(subject, rules)),
+    )
+
+
+def split_of(
+    subject: Subject, names: ToolNames, mixed: Iterable[Mixed], rules: RecommendationRules
+) -> Recommendation | None:
+    """To split the tool, or to recompose where other tools do one of the jobs already.
+
+    Other tools do, when a proposed split names them, or when they serve the same namespace and are
+    warned of over the same two clusters.
+
+    Args:
+        subject: the tool.
+        names: all registered tools.
+        mixed: tools of the workspace with a warning; the tool itself may be among them.
+        rules: say whose share counts, and what a correction weighs.
+    """
+    mine = mixed_of(subject, names, rules)
+    if mine is None:
+        return None
+    referrals = [each for each in subject.known.referrals if each.kind == "wrong_tool_boundary"]
+    corrections = [
+        each for each in subject.known.recent_corrections if each.kind == "wrong_tool_boundary"
+    ]
+    said: list[Corrected | Referred] = [*referrals, *corrections]
+    splits = _splits(subject, referrals)
+    named = names.named_in((part for split in splits for part in split), besides=subject.tool)
+    rivals = sorted({each.name for each in mixed if _overlaps(each, mine)} - set(named))
+    others = [*named, *rivals][:MAX_OTHER_TOOLS]
+    axes = _main_axes(subject, rules)
+    found = recommendation(
+        subject,
+        "recompose" if others else "split",
+        _message_splitting(subject, axes, splits, named, rivals),
+        parts=[
+            Part("boundary failure", subject.known.categories.get("wrong_tool_boundary", Tally())),
+            Part("user correction", tally_of(each.at for each in corrections), rules.correction),
+        ],
+        confidence=subject.cohesion.confidence,
+        events=[(each.at, each.execution_id) for each in said],
+        quotes=_quotes_splitting(referrals, corrections),
+    )
+    evidence = found.evidence.model_copy(
+        update={
+            "axes": list(subject.cohesion.axes),
+            "suggested_splits": splits,
+            "other_tools": others,
+        }
+    )
+    return found.model_copy(update={"evidence": evidence})
+
+
+def _overlaps(other: Mixed, mine: Mixed) -> bool:
+    return (
+        other.name != mine.name
+        and bool(other.namespaces & mine.namespaces)
+        and len(other.clusters & mine.clusters) > 1
+    )
+
+
+def _main_axes(subject: Subject, rules: RecommendationRules) -> list[AxisShare]:
+    """The clusters with the share that makes a warning, largest first."""
+    return [each for each in subject.cohesion.axes if each.share >= rules.cohesion.min_share]
+
+
+def _splits(subject: Subject, referrals: Sequence[Referred]) -> list[list[str]]:
+    """What the tool proposed, the weightiest proposal first; case and spacing make no odds."""
+    weights: dict[tuple[str, ...], float] = defaultdict(float)
+    spelled: dict[tuple[str, ...], list[str]] = {}
+    for each in referrals:
+        parts = [part for part in each.split if part.strip()][:MAX_PARTS]
+        if parts:
+            key = tuple(" ".join(part.casefold().split()) for part in parts)
+            weights[key] += decay(subject.now, each.at)
+            spelled[key] = [subject.words.bounded(part) for part in parts]
+    ranked = sorted(weights, key=lambda key: (-weights[key], key))
+    return [spelled[key] for key in ranked[:MAX_SPLITS]]
+
+
+def _message_splitting(
+    subject: Subject,
+    axes: Sequence[AxisShare],
+    splits: Sequence[Sequence[str]],
+    named: Sequence[str],
+    rivals: Sequence[str],
+) -> str:
+    quoted = subject.words.quoted
+    jobs = " and ".join(f"{quoted(each.name)} ({each.share:.0%})" for each in axes[:2])
+    failures = times(subject.cohesion.failures, "boundary failure")
+    words = [f"is asked to do several jobs: its {failures} name {jobs}"]
+    if splits:
+        words.append(f"it proposes {' + '.join(quoted(part) for part in splits[0])}")
+    if named:
+        words.append(f"{_listed(subject, named)} can do one of them already")
+    if rivals:
+        words.append(
+            f"{_listed(subject, rivals)} of its namespace is asked for the same two; "
+            "let each tool do one of them"
+        )
+    verb = "recompose" if named or rivals else "split"
+    return f"{verb} {subject.name}, which {'; '.join(words)}"
+
+
+def _listed(subject: Subject, names: Sequence[str]) -> str:
+    return " and ".join(subject.words.quoted(each) for each in names[:2])
+
+
+def _quotes_splitting(referrals: Sequence[Referred], corrections: Sequence[Corrected]) -> list[str]:
+    """What users said, then why the tool referred; each latest first."""
+    reasons = [each.evidence or each.message for each in latest_first(referrals)]
+    return [*(each.text for each in latest_first(corrections)), *reasons]
+
+
+MIN_CALLS_SINCE = 5
+"""Calls of the promoted version since a matter was done, before it can be back: half of what
+`fitness.promoted` asks of a version that was never spoken of."""
+
+
+def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:
+    """What to tell the builder of the tool; None while the promotion does well enough.
+
+    The priority is how many calls failed beyond what the original's rate would have made of them,
+    times the probability. The record of a version does not fade while the version is in force.
+    """
+    if not status.fails_more:
+        return None
+    evolved, original = status.evolved, status.original
+    calls = evolved.successes + evolved.failures
+    rate = original.failures / max(1, original.successes + original.failures)
+    return Recommendation(
+        recommendation_id=id_of_namespace_matter("review_promotion", workspace, status.namespace),
+        kind="review_promotion",
+        namespace=status.namespace,
+        message=(
+            f"version {status.evolved_version} of {status.namespace!r} fails more often than "
+            f"{status.original_version} did: {_rate(evolved)} against {_rate(original)}; look at "
+            "its failures, evolve it, or roll the promotion back"
+        ),
+        confidence=status.probability,
+        priority=round(max(0.0, evolved.failures - calls * rate) * status.probability, 4),
+        evidence=RecommendationEvidence(
+            counts=[
+                EvidenceCount(
+                    what="failures of the promoted version",
+                    count=evolved.failures,
+                    weight=float(evolved.failures),
+                )
+            ],
+            calls=calls,
+            promotion=status,
+        ),
+        first_seen=status.promoted_at,
+    )
+
+
+def has_returned(now: Recommendation, then: Recommendation) -> bool:
+    """Whether a review that was done is due again.
+
+    It is when another version is promoted, or when the calls since then fail more than the
+    original's did. Of a promotion only counts are remembered, no moments.
+    """
+    status, before = now.evidence.promotion, then.evidence.promotion
+    if status is None or before is None:
+        return status is not None
+    if status.evolved_version != before.evolved_version:
+        return True
+    since = Counts(
+        max(0, status.evolved.successes - before.evolved.successes),
+        max(0, status.evolved.failures - before.evolved.failures),
+    )
+    original = Counts(status.original.successes, status.original.failures)
+    return since.total >= MIN_CALLS_SINCE and compare(since, original) >= SURE
+
+
+def _rate(trials: VersionTrials) -> str:
+    return f"{trials.failures} of {trials.successes + trials.failures} calls"
