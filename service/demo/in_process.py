@@ -31,7 +31,7 @@ class InProcessClient(AsyncClient):
     Args:
         settings: of the service.
         context: what it holds open, for those who look inside.
-        transport: to its application.
+        transport: to its application, for requests of one's own.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class InProcessClient(AsyncClient):
         super().__init__("http://127.0.0.1", timeout_s=_TIMEOUT_S, transport=transport)
         self.settings = settings
         self.context = context
+        self.transport = transport
 
     async def run_night(self) -> "NightlyReport":
         """Run the nightly ingest once, to its end.
