@@ -43,14 +43,14 @@ from embeddings.model_files import TOKENIZER_FILE, default_cache_dir  # noqa: E4
 from mongo.records import ToolKey  # noqa: E402  # as above
 from retrieval.known_tools import estimate_tokens  # noqa: E402  # as above
 from retrieval.known_tools.text import COMMON_WORDS  # noqa: E402  # as above
-from service.config.settings import DataSettings, EmbeddingSettings, Settings  # noqa: E402  # as above
+from service.app import create_app  # noqa: E402  # as above
 from service.context import (  # noqa: E402  # as above
     Context,
     Lifecycle,  # as above
     open_context,
 )
-from service.garbage import settle_memory  # noqa: E402  # as above
-from service.http.app import create_app  # noqa: E402  # as above
+from service.lifecycle import settle_memory  # noqa: E402  # as above
+from service.settings import DataSettings, EmbeddingSettings, Settings  # noqa: E402  # as above
 
 FIGURES = ROOT / "docs" / "figures"
 WORKSPACE = "default"

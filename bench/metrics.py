@@ -32,21 +32,25 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
 
 from bench.service import say  # noqa: E402  # needs the line above
-from service.config.settings import (  # noqa: E402  # as above
-    DataSettings,
-    EmbeddingSettings,
-    MetricsSettings,
-    Settings,
-)
+from service.app import create_app  # noqa: E402  # as above
 from service.context import (  # noqa: E402  # as above
     Context,
     Lifecycle,  # as above
     open_context,
 )
-from service.garbage import settle_memory  # noqa: E402  # as above
-from service.http.app import create_app  # noqa: E402  # as above
-from service.http.malformed_http import ContractHttpProtocol  # noqa: E402  # as above
-from service.server import bind, loop_factory, url_of  # noqa: E402  # as above
+from service.lifecycle import settle_memory  # noqa: E402  # as above
+from service.server import (  # noqa: E402  # as above
+    ContractHttpProtocol,  # as above
+    bind,
+    loop_factory,
+    url_of,
+)
+from service.settings import (  # noqa: E402  # as above
+    DataSettings,
+    EmbeddingSettings,
+    MetricsSettings,
+    Settings,
+)
 
 MOST_MS = 20.0
 CALLS_EACH = 3

@@ -65,7 +65,7 @@ def _file(data_dir: Path, name: str) -> Path:
 
 def main(name: str) -> int:
     """0 when the process of that name lives, 1 when it does not; says why."""
-    from service.config.environment import read_settings  # noqa: PLC0415  # loads pydantic
+    from service.environment import read_settings  # noqa: PLC0415  # loads pydantic
 
     silence = silence_s(read_settings().data.dir, name)
     if silence is not None and silence < STALE_S:

@@ -31,23 +31,21 @@ from retrieval.index.protocol import VectorIndex
 from retrieval.known_tools import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
-from service.answering import StoreWatch
 from service.changes import Changes
-from service.config.settings import BoundarySettings, SamplingSettings, Settings
-from service.consistency import VectorCheck
 from service.correcting import Corrections
 from service.learning import Learning, open_learning
+from service.lifecycle import OnPhase
 from service.marking import FailureMarks
-from service.metrics.counted_index import CountedIndex
-from service.metrics.counting import ServiceMetrics
+from service.metrics import CountedIndex, ServiceMetrics
 from service.nightly import nightly
 from service.promoting import Promotions
+from service.readiness import StoreWatch, VectorCheck
 from service.registering import ToolRegister
 from service.rooms import open_rooms
+from service.settings import BoundarySettings, SamplingSettings, Settings
 from service.statistics.opening import open_statistics
 from service.statistics.reports import StatisticsReports
 from service.stores import where_store_is
-from service.waiting import OnPhase
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from ingest.axes import AxisClusterer
 from ingest.claims import Claims
 from ingest.indexer import POLL_S, SHARED_POLL_S, Indexer
 from service.clustering import AxisWatch, clustering
-from service.config.settings import Settings
 from service.following import following
 from service.rooms import Rooms, current_index_name, open_named
+from service.settings import Settings
 from service.stores import index_place
 from service.switching import IndexSwitch
 

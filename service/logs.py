@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, TextIO
 
-from service.config.settings import LogSettings
+from service.settings import LogSettings
 
 _FIELDS = "aftercall_fields"
 

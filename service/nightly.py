@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 
 from ingest.nightly.run import last_night
 from mongo.protocol import LogStore
-from service.config.environment import PREFIX, environment_of
-from service.config.settings import Settings
+from service.environment import PREFIX, environment_of
 from service.logs import log_event
+from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from embeddings.protocol import Embedder
 from ingest.nightly.night import Night, OnProgress
 from ingest.nightly.run import NightlyReport, run_night, take_night
 from retrieval.memory import Memory
-from service.config.settings import Settings
+from service.lifecycle import COMMAND_PATIENCE_S
 from service.moving.unfinished import refuse_half_imported
 from service.rooms import opened_embedder, opened_store
-from service.waiting import COMMAND_PATIENCE_S
+from service.settings import Settings
 
 Say = Callable[[str], None]
 

@@ -21,12 +21,12 @@ from retrieval.index.opening import (
     next_index_name,
 )
 from retrieval.index.protocol import VectorIndex
-from service.config.settings import Settings
 from service.former_vectors import remove_former
+from service.lifecycle import COMMAND_PATIENCE_S, when_it_answers
 from service.moving.unfinished import refuse_half_imported
 from service.rooms import INDEX_MODEL_FACT, open_named, opened_embedder, opened_store
+from service.settings import Settings
 from service.stores import index_place, where_index_is
-from service.waiting import COMMAND_PATIENCE_S, when_it_answers
 
 _SAY_EVERY_S = 2.0
 

@@ -20,12 +20,12 @@ from retrieval.index.opening import INDEX_FACT, CurrentIndex, Patience, index_na
 from retrieval.index.protocol import VectorIndex, VectorIndexError
 from retrieval.memory import Memory
 from retrieval.seedbook import SeedBook
-from service.config.settings import Settings
 from service.leftovers import remove_leftovers
+from service.lifecycle import OnPhase, when_it_answers
 from service.logs import log_event
 from service.moving.unfinished import refuse_half_imported
+from service.settings import Settings
 from service.stores import index_place, is_remote, open_store, where_index_is, where_store_is
-from service.waiting import OnPhase, when_it_answers
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from mongo.errors import StoreError
 from mongo.protocol import LogStore
 from mongo.sqlite import open_sqlite_store
 from retrieval.index.opening import EdgePlace, IndexPlace, QdrantPlace
-from service.config.settings import Settings
+from service.settings import Settings
 
 LOCAL_QDRANT = "local:"
 """What an address begins with that names a folder of the client's own slow store."""

@@ -10,14 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from aftercall.errors import AftercallError
-from service.config.settings import Settings
-from service.garbage import settle_memory
 from service.learning import open_learning
+from service.lifecycle import (
+    COMMAND_PATIENCE_S,
+    OnPhase,
+    done_or_stopped,
+    settle_memory,
+    stopped_by_signals,
+)
 from service.logs import log_event
 from service.rooms import Rooms, open_rooms
-from service.stopping import done_or_stopped, stopped_by_signals
-from service.tracing.opening import traced
-from service.waiting import COMMAND_PATIENCE_S, OnPhase
+from service.settings import Settings
+from service.tracing import traced
 
 logger = logging.getLogger(__name__)
 

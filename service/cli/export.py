@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from service.cli.options import add_data_dir, add_logging, say, settings_from
 
 if TYPE_CHECKING:
-    from service.config.settings import Settings
     from service.moving.exporting import Exported
+    from service.settings import Settings
 
 _LONG_HELP = """Write all that the log store holds into one file, which `aftercall import` puts
 into an empty store of any kind. It may run beside a running service. The file holds what agents
@@ -39,9 +39,9 @@ class ExportCommand:
         """
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
+        from service.lifecycle import one_line
         from service.logs import configure_logging
         from service.moving.report import table
-        from service.startup import one_line
 
         settings = settings_from(args)
         configure_logging(settings.log)
@@ -61,10 +61,10 @@ class ExportCommand:
 
 async def _export(settings: "Settings", name: str) -> "Exported":
     from service.cli.progress import Progress
+    from service.lifecycle import COMMAND_PATIENCE_S
     from service.moving.exporting import export_store
     from service.moving.packing import written
     from service.rooms import INDEX_MODEL_FACT, opened_store
-    from service.waiting import COMMAND_PATIENCE_S
 
     progress = Progress(say)
     async with (

@@ -13,10 +13,10 @@ from aftercall.cli.status import add_service, service_url
 from service.cli.options import add_data_dir, add_logging, say, settings_from
 
 if TYPE_CHECKING:
-    from service.config.settings import Settings
     from service.importing import Chosen, ImportReport, Rejections
     from service.moving.lines import Header
     from service.moving.restoring import Compared
+    from service.settings import Settings
 
 _SAY_EVERY_S = 2.0
 
@@ -207,11 +207,11 @@ def _print(report: "ImportReport", *, dry_run: bool) -> None:
 def _import_archive(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     import asyncio
 
+    from service.lifecycle import one_line
     from service.logs import configure_logging
     from service.moving.packing import STDIO
     from service.moving.report import side_by_side
     from service.moving.restoring import AlreadyImportedError
-    from service.startup import one_line
 
     settings = settings_from(args)
     configure_logging(settings.log)
@@ -275,10 +275,10 @@ def _verified(stream: io.BufferedReader, *, say_it: bool) -> int:
 
 async def _restore(settings: "Settings", stream: io.BufferedReader) -> "tuple[Header, Compared]":
     from service.cli.progress import Progress
+    from service.lifecycle import COMMAND_PATIENCE_S
     from service.moving.reading import ArchiveReader
     from service.moving.restoring import restore
     from service.rooms import opened_store
-    from service.waiting import COMMAND_PATIENCE_S
 
     reader = ArchiveReader(stream)
     # Else nothing would agree: a secondary may lag behind what was just restored, and what is old

@@ -12,7 +12,7 @@ from service.cli.options import add_data_dir, add_logging, say, settings_from
 
 if TYPE_CHECKING:
     from ingest.nightly.run import NightlyReport
-    from service.config.settings import Settings
+    from service.settings import Settings
 
 DONE, FAILED, BUSY = 0, 1, 75
 """Exit codes; 75 is `EX_TEMPFAIL` of sysexits.h: try again later."""
@@ -121,7 +121,7 @@ def steps(text: str) -> tuple[str, ...]:
 
 async def _once(night: Coroutine[object, object, int]) -> int:
     """One run, to its end or to a signal; the exit code."""
-    from service.stopping import done_or_stopped, stopped_by_signals
+    from service.lifecycle import done_or_stopped, stopped_by_signals
 
     with stopped_by_signals() as stopping:
         status = await done_or_stopped(stopping, night)
@@ -136,8 +136,8 @@ async def _night(
 ) -> int:
     """One run; the exit code."""
     from ingest.nightly.run import NightlyBusyError
+    from service.lifecycle import one_line
     from service.one_night import one_night
-    from service.startup import one_line
 
     progress = _Progress(_say_nothing if is_quiet else say)
     try:
@@ -167,7 +167,7 @@ async def _nights(every_s: float, night: Callable[[], Awaitable[int]]) -> None:
     import contextlib
     import random
 
-    from service.stopping import done_or_stopped, stopped_by_signals
+    from service.lifecycle import done_or_stopped, stopped_by_signals
 
     with stopped_by_signals() as stopping:
         while not stopping.is_set():

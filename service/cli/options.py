@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from aftercall.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from service.config.settings import Settings
+    from service.settings import Settings
 
 
 def add_data_dir(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def settings_from(args: argparse.Namespace) -> "Settings":
     """
     from pydantic import ValidationError
 
-    from service.config.environment import (
+    from service.environment import (
         explain_settings,
         read_settings,
         unknown_variables,

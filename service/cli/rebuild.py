@@ -45,9 +45,9 @@ class RebuildCommand:
         """
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
+        from service.lifecycle import one_line
         from service.logs import configure_logging
         from service.rebuilding import rebuild
-        from service.startup import one_line
         from service.stores import where_store_is
 
         settings = settings_from(args)

@@ -29,13 +29,12 @@ class ServeCommand:
         started = time.perf_counter()
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
-        from service.config.combinations import check_serving, harmful
         from service.context import Context
-        from service.garbage import few_arenas
-        from service.http.host_guard import is_loopback
+        from service.environment import check_serving, harmful
+        from service.lifecycle import few_arenas, one_line
         from service.logs import configure_logging
+        from service.middleware import is_loopback
         from service.server import bind, loop_factory, serve, url_of
-        from service.startup import one_line
         from service.stores import where_index_is, where_store_is
         from service.version import VERSION
 

@@ -23,7 +23,7 @@ class SettingsCommand:
         Raises:
             ConfigurationError: the environment holds an impossible value.
         """
-        from service.config.environment import list_settings  # keeps `--help` light
+        from service.environment import list_settings  # keeps `--help` light
 
         rows = list(list_settings(settings_from(args)))
         if args.markdown:

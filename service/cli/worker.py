@@ -52,9 +52,9 @@ class WorkerCommand:
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
         from service.alive import showing_life
+        from service.lifecycle import one_line
         from service.logs import configure_logging
         from service.server import loop_factory
-        from service.startup import one_line
         from service.version import VERSION
         from service.worker import work, work_once
 

@@ -16,7 +16,7 @@ from service.context import Context
 from service.dashboard.live import Viewer
 from service.dashboard.prefix import PREFIX
 from service.dashboard.viewing import Viewing
-from service.http.dependencies import DEFAULT_WORKSPACE
+from service.routes.parameters import DEFAULT_WORKSPACE
 
 Read = TypeVar("Read")
 

@@ -15,7 +15,6 @@ from starlette.datastructures import Headers, MutableHeaders, URLPath
 from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.config.settings import Settings
 from service.context import Lifecycle
 from service.dashboard.notice import notice
 from service.dashboard.policy import (
@@ -26,8 +25,9 @@ from service.dashboard.policy import (
 )
 from service.dashboard.prefix import PAGE_TEMPLATE, PREFIX, QUIET_TEMPLATES, SOCKET, template_of
 from service.dashboard.viewing import VIEWING, Viewing
-from service.http.problems import ProblemError, UnavailableError, render
+from service.errors import ProblemError, UnavailableError, render
 from service.logs import log_event
+from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from html import escape
 
 from starlette.responses import HTMLResponse
 
-from service.http.problems import ProblemError, safe_message
+from service.errors import ProblemError, safe_message
 
 _STYLE = """
 :root{color-scheme:light dark}

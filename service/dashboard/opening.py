@@ -26,7 +26,7 @@ from service.dashboard.pages import PAGES
 from service.dashboard.prefix import PREFIX
 from service.dashboard.shell import FAVICON, style_name, style_sheet
 from service.dashboard.showing import show, show_nothing
-from service.http.problems import UnavailableError
+from service.errors import UnavailableError
 from service.logs import log_event
 
 logger = logging.getLogger(__name__)

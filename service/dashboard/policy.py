@@ -5,9 +5,9 @@ from collections.abc import Collection
 from typing import Final
 from urllib.parse import urlsplit
 
-from service.config.settings import ServerSettings
-from service.http.host_guard import ANY_HOST, hosts_to_answer
-from service.http.problems import ProblemError
+from service.errors import ProblemError
+from service.middleware import ANY_HOST, hosts_to_answer
+from service.settings import ServerSettings
 
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,253}(:\d{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:\d{1,5})?")
 

@@ -18,9 +18,9 @@ from service.dashboard.prefix import PREFIX
 from service.dashboard.shell import Shell, missing
 from service.dashboard.theme import theme_of
 from service.dashboard.viewing import VIEWING, Viewing
-from service.http.dependencies import DEFAULT_WORKSPACE
-from service.http.problems import UnavailableError
+from service.errors import UnavailableError
 from service.logs import log_event
+from service.routes.parameters import DEFAULT_WORKSPACE
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from typing import Final
 from service.context import Context, Lifecycle
 from service.dashboard.live import Watchers
 from service.dashboard.shared import SharedReads
-from service.http.problems import UnavailableError
+from service.errors import UnavailableError
 
 VIEWING: Final = "aftercall.viewing"
 """Its name in the scope of a request."""

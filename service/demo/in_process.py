@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import httpx2
 
 from aftercall import AsyncClient
-from service.config.environment import read_settings
-from service.config.settings import DataSettings, NightlySettings, Settings
+from service.app import create_app
 from service.context import Context, Lifecycle, open_context
-from service.http.app import create_app
+from service.environment import read_settings
+from service.lifecycle import one_line
 from service.one_night import one_night
-from service.startup import one_line
+from service.settings import DataSettings, NightlySettings, Settings
 
 if TYPE_CHECKING:
     from ingest.nightly.run import NightlyReport

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from ingest.formats.detecting import LOOK_BYTES
-from service.http.json_body import TooDeep, parse_json
-from service.http.problems import ProblemError
+from service.bodies import TooDeep, parse_json
+from service.errors import ProblemError
 
 MAX_DOCUMENT = 256 * 1024 * 1024
 """Bytes of one JSON value, be it a line or a document. It is held in memory as a whole."""

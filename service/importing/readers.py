@@ -20,7 +20,7 @@ from ingest.formats.otlp import OtlpError, read_json
 from ingest.formats.otlp.building import is_same_span
 from ingest.formats.placed import Given, Placed, unreadable
 from ingest.formats.reading import Unreadable
-from service.http.explain import explain
+from service.explain import explain
 from service.importing.pieces import (
     BOM,
     MAX_DOCUMENT,

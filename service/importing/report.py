@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from aftercall.models import Execution
-from service.http.problems import safe_message
+from service.errors import safe_message
 
 _IN_FULL = 20
 _MAX_REASONS = 100

@@ -9,8 +9,8 @@ from mongo.protocol import LogStore
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.memory import Memory
 from retrieval.usage.base import version_fact
-from service.config.settings import Settings
 from service.nightly import run_process
+from service.settings import Settings
 from service.statistics.answers import counting_answers
 from service.statistics.book import UsageBook
 from service.statistics.news import News

@@ -13,7 +13,7 @@ from service.dashboard.shown.boundary_rows import (
     tool_rows,
     warned,
 )
-from service.http.boundary_examples import BOUNDARIES
+from service.routes.boundary_examples import BOUNDARIES
 
 REPORT = Boundaries.model_validate(BOUNDARIES)
 

@@ -12,11 +12,11 @@ import httpx2
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.config.settings import Settings
+from service.app import create_app, dashboard_of
 from service.context import Context, Lifecycle
 from service.dashboard import mount
-from service.http.app import create_app, dashboard_of
 from service.logs import _fields
+from service.settings import Settings
 from tests.service.running_service import hashing_settings
 
 SOCKET = "/dashboard/_nicegui_ws/socket.io/"
@@ -115,7 +115,7 @@ class _Lines(logging.Handler):
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[tuple[str, dict[str, object]]]]:
     """Level and fields of the log's request lines."""
-    kept, spoken = _Lines(), logging.getLogger("service.http.request_log")
+    kept, spoken = _Lines(), logging.getLogger("service.middleware")
     with caplog.at_level(logging.DEBUG, logger=spoken.name):
         spoken.addHandler(kept)
         yield kept.found

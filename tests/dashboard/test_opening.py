@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 import httpx2
 from service.context import open_context
-from service.http.app import create_app, dashboard_of
+from service.app import create_app, dashboard_of
 from service.context import Lifecycle
 from tests.service.running_service import hashing_settings
 

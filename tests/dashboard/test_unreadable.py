@@ -22,7 +22,7 @@ import httpx2
 from aftercall.models import Usage
 from mongo.errors import StoreError
 from service.context import open_context
-from service.http.app import create_app, dashboard_of
+from service.app import create_app, dashboard_of
 from service.context import Lifecycle
 from tests.service.running_service import hashing_settings
 

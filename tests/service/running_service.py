@@ -18,11 +18,10 @@ from uuid import uuid4
 import httpx2
 import uvicorn
 
-from service.config.settings import DataSettings, EmbeddingSettings, Settings
+from service.app import create_app
 from service.context import Context, Lifecycle, open_context
-from service.http.app import create_app
-from service.http.malformed_http import ContractHttpProtocol
-from service.server import bind, loop_factory, url_of
+from service.server import ContractHttpProtocol, bind, loop_factory, url_of
+from service.settings import DataSettings, EmbeddingSettings, Settings
 
 ROOT = Path(__file__).parents[2]
 

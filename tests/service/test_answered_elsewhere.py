@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.config.settings import Settings
+from service.settings import Settings
 from tests.mongo.mongo_server import SharedMongo
 from tests.service.running_service import (
     RunningService,

@@ -147,11 +147,11 @@ def test_a_database_that_goes_away_comes_back_by_itself(tmp_path: Path) -> None:
 
 IMPATIENT = """
 import sys
-import service.waiting
+import service.lifecycle
 from aftercall.cli.frame import main
 
-assert service.waiting.COMMAND_PATIENCE_S == 30
-service.waiting.COMMAND_PATIENCE_S = 1.0
+assert service.lifecycle.COMMAND_PATIENCE_S == 30
+service.lifecycle.COMMAND_PATIENCE_S = 1.0
 sys.exit(main())
 """
 """`aftercall`, whose commands wait for a second where they wait for half a minute."""

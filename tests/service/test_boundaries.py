@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aftercall.models import Boundaries
-from service.http import boundary_examples as examples
+from service.routes import boundary_examples as examples
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
     RunningService,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from service.config.settings import LogSettings
-from service.http.host_guard import hosts_to_answer, is_loopback
 from service.logs import JsonFormatter, TextFormatter, configure_logging, log_event
+from service.middleware import hosts_to_answer, is_loopback
 from service.server import CannotListenError, bind, url_of
+from service.settings import LogSettings
 from tests.service.running_service import hashing_settings, running
 
 

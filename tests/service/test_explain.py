@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from aftercall.models import Execution, SuggestRequest, WireModel
-from service.http.explain import explain, faults_of
-from service.http.problems import MAX_MESSAGE, safe_message
+from service.errors import MAX_MESSAGE, safe_message
+from service.explain import explain, faults_of
 from tests.service.running_service import execution, failure
 
 

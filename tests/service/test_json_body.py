@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.http.json_body import TOO_DEEP, parse_json
-from service.http.problems import MalformedJsonError, TooLargeError
+from service.bodies import TOO_DEEP, parse_json
+from service.errors import MalformedJsonError, TooLargeError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

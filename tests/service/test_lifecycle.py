@@ -15,10 +15,10 @@ import pytest
 import uvicorn
 
 from mongo.sqlite import faults
+from service.app import create_app
 from service.context import Lifecycle
-from service.http.app import create_app
+from service.lifecycle import CannotOpenError, one_line
 from service.server import bind, url_of
-from service.startup import CannotOpenError, one_line
 from tests.service.running_service import (
     ROOT,
     aftercall,
@@ -372,7 +372,7 @@ def test_starting_imports_no_torch() -> None:
     heavy = ("torch", "transformers", "sentence_transformers", "sklearn", "scipy")
     script = f"""
 import sys
-import service.cli.serve, service.server, service.http.app, service.context
+import service.cli.serve, service.server, service.app, service.context
 print([name for name in {heavy!r} if name in sys.modules])
 """
     done = subprocess.run(

@@ -19,13 +19,12 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from aftercall.stages import measured_by
+from service.app import create_app
 from service.context import Lifecycle, open_context
-from service.http.app import create_app
-from service.http.mcp_sessions import McpSession
-from service.http.origins import refuse_foreign_origin
-from service.http.problems import ProblemError
-from service.tracing.request_spans import RequestSpans
-from service.tracing.stage_spans import StageSpans
+from service.errors import ProblemError
+from service.mcp_exchange import McpSession
+from service.middleware import refuse_foreign_origin
+from service.spans import RequestSpans, StageSpans
 from tests.sdk.tracing_collector import Spans, trace_of
 from tests.service.mcp_story import CLIENT, TOOLS, text_of, use_every_tool
 from tests.service.running_service import (
@@ -201,7 +200,7 @@ async def test_what_a_tool_asks_is_logged_under_the_id_of_its_request(
         await client.call_tool("best_tool", {"namespace": "n", "scenario": "private words"})
 
     def routes() -> list[str]:
-        ours = [each for each in caplog.records if each.name == "service.http.request_log"]
+        ours = [each for each in caplog.records if each.name == "service.middleware"]
         fields = [record.__dict__["aftercall_fields"] for record in ours]
         return sorted(each["route"] for each in fields if each["request_id"] == "mine-1")
 

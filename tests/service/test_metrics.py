@@ -16,13 +16,10 @@ from mongo.errors import StoreReadOnlyError, StoreUnavailableError
 from mongo.protocol import LogStore
 from retrieval.index.opening import CurrentIndex
 from retrieval.index.protocol import VectorIndexUnavailableError
+from service.app import create_app
 from service.context import Lifecycle
-from service.http.app import create_app
-from service.metrics.counting import ServiceMetrics
-from service.metrics.formats import format_for
-from service.metrics.kinds import kind_of
-from service.metrics.requests import RequestMetrics
-from service.metrics.state import WORKSPACES, Lag, Question
+from service.metrics import RequestMetrics, ServiceMetrics, kind_of
+from service.metrics_page import WORKSPACES, Lag, Question, format_for
 from tests.service.metrics_page import Samples, read_open_metrics, read_text, scrape
 from tests.service.running_service import (
     RunningService,

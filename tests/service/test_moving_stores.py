@@ -12,9 +12,9 @@ import pytest
 from aftercall.cli import main
 from bench import history
 from mongo.archive import KINDS
-from service.config.environment import environment_of
-from service.config.settings import Settings
+from service.environment import environment_of
 from service.rooms import opened_store
+from service.settings import Settings
 from tests.mongo.mongo_server import MongoServer, given_uri, missing
 from tests.service.running_service import (
     RunningService,

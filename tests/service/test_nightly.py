@@ -19,7 +19,7 @@ from mongo.sqlite import FILE_NAME, open_sqlite_store
 from mongo.sqlite.store import SqliteLogStore
 from service import nightly as schedule
 from service.cli.nightly import STEPS, interval_s, steps
-from service.config.environment import environment_of, read_settings
+from service.environment import environment_of, read_settings
 from service.nightly import nightly, run_process
 from tests.ingest.nightly_world import facts
 from tests.service.running_service import (

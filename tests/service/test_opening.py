@@ -18,13 +18,12 @@ from retrieval.index.protocol import (
     VectorIndexError,
     VectorIndexUnavailableError,
 )
-from service.answering import StoreWatch
-from service.config.settings import Settings
-from service.consistency import VectorCheck, disagreement
 from service.former_vectors import remove_former
+from service.lifecycle import when_it_answers
+from service.readiness import StoreWatch, VectorCheck, disagreement
+from service.settings import Settings
 from service.stores import index_place, is_remote, where_index_is, where_store_is
 from service.switching import IndexSwitch
-from service.waiting import when_it_answers
 from tests.service.running_service import hashing_settings
 
 # Waiting for a server

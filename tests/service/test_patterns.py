@@ -7,7 +7,7 @@ import pytest
 from aftercall.models import FailurePatternList
 from mongo.records import PatternRow
 from retrieval.patterns import Pattern, encoded
-from service.http import nightly_examples as examples
+from service.routes import nightly_examples as examples
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService, on_loop
 from tests.service.test_bad_input import error_of

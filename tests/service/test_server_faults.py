@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from aftercall import Client, Execution, Recorder
-from service.config.settings import Settings
+from service.settings import Settings
 from tests.mongo.mongo_server import MongoServer, given_uri, missing
 from tests.service.running_service import (
     RunningService,

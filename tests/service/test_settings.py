@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from aftercall.errors import ConfigurationError
-from service.config.combinations import harmful
-from service.config.environment import (
+from service.environment import (
     default_data_dir,
+    harmful,
     list_settings,
     read_settings,
     unknown_variables,
 )
-from service.config.settings import Settings
+from service.settings import Settings
 from tests.service.running_service import ROOT, finished, hashing_settings
 
 

@@ -22,7 +22,7 @@ from aftercall.models import (
     Trend,
     Usage,
 )
-from service.http import stats_examples as examples
+from service.routes import stats_examples as examples
 from tests.service.fitness_client import fresh
 from tests.service.running_service import (
     RunningService,

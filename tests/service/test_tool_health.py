@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from aftercall.models import ToolHealth
-from service.http import health_examples as examples
+from service.routes import health_examples as examples
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import execution, failure
 from tests.service.test_bad_input import error_of

@@ -15,9 +15,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from ingest.formats.otlp import located_json, read_protobuf
 from ingest.formats.otlp.answers import status_protobuf, success_protobuf
-from service.http.problems import ProblemError, TooLargeError
-from service.http.routes.traces import next_batch
-from service.http.unpacking import gunzip
+from service.bodies import gunzip
+from service.errors import ProblemError, TooLargeError
+from service.routes.traces import next_batch
 from tests.ingest.otlp_samples import in_protobuf, request, tool_span
 from tests.ingest.otlp_samples import span as sample_span
 from tests.service.running_service import RunningService, hashing_settings, running

@@ -23,12 +23,11 @@ from aftercall.reflection import call_with_reflection
 from aftercall.stages import measured_by, stage
 from aftercall.tracing import TracingObserver
 from aftercall.tracing.exporting import exporting
-from service.config.environment import read_settings
+from service.app import create_app
 from service.context import Context, Lifecycle, open_context
-from service.http.app import create_app
-from service.tracing.opening import traced
-from service.tracing.request_spans import RequestSpans
-from service.tracing.stage_spans import StageSpans
+from service.environment import read_settings
+from service.spans import RequestSpans, StageSpans
+from service.tracing import traced
 from tests.sdk.scripted_advice import PickyTool, Records
 from tests.sdk.tracing_collector import Collector, Spans, id_of, parent_of, trace_of
 from tests.service.running_service import (
@@ -193,7 +192,7 @@ async def test_what_machines_ask_all_the_time_is_not_traced(app: Traced) -> None
 
 async def test_the_log_line_names_the_trace(app: Traced, caplog: pytest.LogCaptureFixture) -> None:
     """So that whoever has one finds the other; a request that is not traced has none."""
-    with caplog.at_level(logging.DEBUG, logger="service.http.request_log"):
+    with caplog.at_level(logging.DEBUG, logger="service.middleware"):
         await app.client.get("/status", headers=CALLER)
         await app.client.get("/healthz", headers=CALLER)
     traced, quiet = (record.__dict__["aftercall_fields"] for record in caplog.records)
@@ -211,7 +210,7 @@ async def test_where_nothing_is_traced_the_log_line_names_no_trace(
         create_app(hashing_settings(tmp_path), Lifecycle()), tracer, StageSpans(tracer)
     )
     transport = httpx2.ASGITransport(app=app)
-    caplog.set_level(logging.DEBUG, logger="service.http.request_log")
+    caplog.set_level(logging.DEBUG, logger="service.middleware")
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         await client.get("/status")
     [record] = caplog.records

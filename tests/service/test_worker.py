@@ -12,8 +12,8 @@ import pytest
 
 from aftercall.redaction import Redactor
 from ingest.intake import Intake
-from service.config.settings import Settings
 from service.context import open_context
+from service.settings import Settings
 from service.stores import open_store
 from service.worker import work_once
 from tests.ingest.shared_history import calls

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from aftercall.json_values import JsonObject
 from aftercall.models import FailedCall, SuggestRequest
 from aftercall.redaction import Redactor
-from service.http.explain import Fault as WireFault
-from service.http.explain import faults_of
-from service.http.json_body import TooDeep, parse_json
-from service.http.problems import ProblemError, safe_message
+from service.bodies import TooDeep, parse_json
+from service.errors import ProblemError, safe_message
+from service.explain import Fault as WireFault
+from service.explain import faults_of
 
 MAX_CHARS: Final = 50_000
 """Characters of one field: enough for a whole call, and so few that all fields together, each

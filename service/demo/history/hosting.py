@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aftercall import AsyncClient
-from service.config.environment import PREFIX
 from service.demo.stage import free_port, started, until_up
+from service.environment import PREFIX
 
 _KEPT = (f"{PREFIX}EMBEDDING_", f"{PREFIX}MODEL_")
 

@@ -17,7 +17,7 @@ from service.demo.history.play import HistoryProgress, play_history
 from service.demo.history.report import HistoryReport
 from service.demo.history.showing import show_report
 from service.demo.stage import StageError, empty_folder
-from service.stopping import Stopping, done_or_stopped, stopped_by_signals
+from service.lifecycle import Stopping, done_or_stopped, stopped_by_signals
 
 _PATIENCE_S = 30.0
 """For an answer of a service that learns at the same time."""

@@ -16,8 +16,8 @@ from aftercall.models import (
     SuggestResponse,
     Totals,
 )
-from service.config.settings import Settings
 from service.one_night import one_night
+from service.settings import Settings
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
     RunningService,

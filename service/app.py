@@ -1,0 +1,120 @@
+"""The FastAPI app: routes, errors, limits, OpenAPI."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.responses import HTMLResponse
+
+from service.context import Lifecycle
+from service.dashboard.mount import DashboardMount
+from service.errors import install_error_handlers
+from service.mcp import install_mcp
+from service.metrics import RequestMetrics
+from service.metrics_page import MetricsPage
+from service.middleware import (
+    BodyLimits,
+    HostGuard,
+    OtlpErrors,
+    PathGuard,
+    RequestLog,
+    hosts_to_answer,
+)
+from service.openapi import install_openapi, render_docs
+from service.routes import (
+    boundaries,
+    corrections,
+    executions,
+    failures,
+    finding,
+    known_tools,
+    metrics,
+    namespaces,
+    patterns,
+    promotions,
+    recommendations,
+    similar,
+    stats,
+    stats_failures,
+    status,
+    suggest,
+    tool_health,
+    tools,
+    traces,
+)
+from service.settings import Settings
+from service.version import VERSION
+
+_DESCRIPTION = (
+    "The institutional memory of tool calls: record every call, ask when one fails. "
+    'Every error is `{"error": {"code", "message", "details"}}`. '
+    "Bodies are JSON with Content-Type application/json; names are camelCase. "
+    "Where a key stands twice in an object, the last value counts."
+)
+
+
+def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
+    """The app over services that `lifecycle` holds, or will hold once they are open.
+
+    Args:
+        settings: for limits and host names; nothing is read from the environment.
+        lifecycle: its `services` are set and taken away by whoever opens and closes them.
+    """
+    app = FastAPI(
+        title="Aftercall",
+        version=VERSION,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        # FastAPI's own telemetry exports rejected input with its values to whatever OpenTelemetry
+        # provider the process has; calls are private.
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+        },
+    )
+    app.state.lifecycle = lifecycle
+    app.state.limits = settings.limits
+    requests = RequestMetrics()
+    app.state.metrics_page = MetricsPage(requests, lifecycle)
+    install_error_handlers(app)
+    # Ids and namespaces may hold slashes, so what is longer comes before what would take it whole.
+    for room in (
+        executions, suggest, similar, finding, failures, tool_health, tools, namespaces, promotions,
+        status, corrections, recommendations, known_tools, boundaries,
+        patterns, stats, stats_failures, metrics, traces,
+    ):  # fmt: skip
+        app.include_router(room.router)
+    install_mcp(app, settings)
+    if settings.server.dashboard:
+        app.state.dashboard = DashboardMount(settings, lifecycle)
+        app.router.routes.append(app.state.dashboard)
+    install_openapi(app)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return render_docs(app.openapi())
+
+    # The last added is the outermost.
+    app.add_middleware(PathGuard)
+    app.add_middleware(BodyLimits, limits=settings.limits)
+    hosts = hosts_to_answer(settings.server.host, settings.server.allowed_hosts)
+    app.add_middleware(HostGuard, hosts=hosts)
+    app.add_middleware(RequestLog, on_request=requests.observe)
+    app.add_middleware(OtlpErrors)
+    return app
+
+
+@asynccontextmanager
+async def dashboard_of(app: FastAPI) -> AsyncIterator[None]:
+    """Close what the app's dashboard has open when the block ends, before services close."""
+    mount: DashboardMount | None = getattr(app.state, "dashboard", None)
+    try:
+        yield
+    finally:
+        if mount is not None:
+            await mount.close()

@@ -1,1 +1,0 @@
-"""Settings: one class per concern, the environment read in one place."""

@@ -1,0 +1,206 @@
+"""The environment: read into settings, checked for misspelt names, listed for the reader."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError
+
+from aftercall.errors import ConfigurationError
+from embeddings.model_files import default_cache_dir
+from service.explain import nearest
+from service.settings import Settings
+
+PREFIX = "AFTERCALL_"
+
+OTHER_VARIABLES = frozenset(
+    {
+        "AFTERCALL_URL",
+        "AFTERCALL_MODEL_CACHE",
+        "AFTERCALL_TEST_MONGO_URI",
+        "AFTERCALL_TEST_QDRANT_URL",
+        "AFTERCALL_TEST_QDRANT_KEY",
+        "AFTERCALL_TEST_QDRANT_GRPC_PORT",
+    }
+)
+"""Read by the SDK and by the tests, not by the service."""
+
+_MASK = "***"
+
+_USER_IN_URL = re.compile(r"(?<=://)[^/@]*(?=@)")
+
+
+class _EnvironmentSettings(BaseSettings, Settings):
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        # One split: AFTERCALL_DATA_DIR is section `data`, field `dir`; the rest may hold "_".
+        env_nested_delimiter="_",
+        env_nested_max_split=1,
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003  # the library's signature
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # no .env: one source, no surprise
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # no secret files: as above
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # What the constructor is given are the defaults of this machine, so it comes last.
+        return env_settings, init_settings
+
+
+class Row(NamedTuple):
+    """One setting, as `aftercall settings` lists it."""
+
+    name: str
+    variable: str
+    value: str
+    default: str
+    description: str
+
+
+def read_settings() -> Settings:
+    """The settings of this process: environment first, then the defaults of this machine.
+
+    Raises:
+        ConfigurationError: naming the variable and what is wrong with it.
+    """
+    try:
+        found = _EnvironmentSettings(
+            data={"dir": default_data_dir(os.environ)},
+            embedding={"cache_dir": default_cache_dir()},
+        )
+    except ValidationError as error:
+        raise ConfigurationError(explain_settings(error)) from None
+    except SettingsError as error:
+        raise ConfigurationError(
+            f"{error}; set single fields, such as {PREFIX}SERVER_PORT, not a whole section"
+        ) from None
+    return Settings.model_validate(found.model_dump())
+
+
+def explain_settings(error: ValidationError) -> str:
+    """What is wrong with which variable, in one line; values are not repeated."""
+    problems = (
+        f"{PREFIX}{'_'.join(str(part).upper() for part in fault['loc'][:2])}: {fault['msg']}"
+        for fault in error.errors(include_input=False, include_url=False)
+    )
+    return "; ".join(problems)
+
+
+def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
+    """A warning per `AFTERCALL_` variable that nothing reads, with the nearest one that is."""
+    known = {variable for _, _, variable in _fields()}
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and name not in known | OTHER_VARIABLES:
+            near = nearest(name, known)
+            hint = f"; did you mean {near}?" if near else "; see `aftercall settings`"
+            yield f"the environment variable {name} is not a setting{hint}"
+
+
+def list_settings(settings: Settings) -> Iterator[Row]:
+    """Every setting in order, with its value here and its default. Secrets are masked."""
+    places = {
+        "data.dir": "~/.local/share/aftercall",
+        "embedding.cache_dir": "~/.cache/aftercall/models",
+    }
+    for section, field, variable in _fields():
+        info = type(getattr(settings, section)).model_fields[field]
+        name = f"{section}.{field}"
+        default = "" if info.is_required() else info.get_default(call_default_factory=True)
+        yield Row(
+            name=name,
+            variable=variable,
+            value=_shown(getattr(getattr(settings, section), field)),
+            default=places.get(name, _shown(default)),
+            description=info.description or "",
+        )
+
+
+def environment_of(settings: Settings) -> dict[str, str]:
+    """The variables from which a process of our own reads the same settings; secrets in clear."""
+    said = {
+        variable: _said(getattr(getattr(settings, section), field))
+        for section, field, variable in _fields()
+    }
+    return {variable: text for variable, text in said.items() if text}
+
+
+def default_data_dir(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
+    """Where this platform keeps a user's data: XDG on Unix, their own places on the others."""
+    # The XDG base directory specification: relative paths are invalid and ignored.
+    if (given := environ.get("XDG_DATA_HOME")) and Path(given).is_absolute():
+        return Path(given) / "aftercall"
+    if platform == "win32" and (local := environ.get("LOCALAPPDATA")):
+        return Path(local) / "aftercall"
+    place = "Library/Application Support" if platform == "darwin" else ".local/share"
+    return Path.home() / place / "aftercall"
+
+
+def _fields() -> Iterator[tuple[str, str, str]]:
+    """Section, field and variable of every setting."""
+    for section, info in Settings.model_fields.items():
+        model = info.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            for field in model.model_fields:
+                yield section, field, f"{PREFIX}{section}_{field}".upper()
+
+
+def _said(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, dict):
+        return json.dumps(value) if value else ""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, SecretStr):
+        return _MASK
+    if isinstance(value, tuple):
+        return ",".join(str(part) for part in value)
+    return _USER_IN_URL.sub(_MASK, str(value))
+
+
+_HOURS = 24.0
+
+
+def check_serving(settings: Settings) -> None:
+    """Refuse what would leave a service useless without anybody noticing.
+
+    Raises:
+        ConfigurationError: naming the variables and the cure.
+    """
+    shares_nothing = settings.mongo.uri is None or settings.qdrant.url is None
+    if shares_nothing and not settings.indexing.here:
+        raise ConfigurationError(
+            "AFTERCALL_INDEXING_HERE is false, so that nothing would be learned: a worker needs "
+            "stores that processes can share. Unset it, or set AFTERCALL_MONGO_URI and "
+            "AFTERCALL_QDRANT_URL"
+        )
+
+
+def harmful(settings: Settings) -> Iterator[str]:
+    """What may be meant and rarely is, each with its cure."""
+    kept_h, every_h = settings.retention.days * _HOURS, settings.nightly.every_h
+    if 0 < kept_h < 2 * every_h:
+        yield (
+            f"executions are deleted after {settings.retention.days:g} days and the nightly run "
+            f"comes every {every_h:g} hours, so that some go before they are counted: let "
+            "AFTERCALL_RETENTION_DAYS be at least twice AFTERCALL_NIGHTLY_EVERY_H"
+        )

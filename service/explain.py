@@ -1,0 +1,147 @@
+"""Pydantic's validation errors in sentences: the field's path, the problem, the cure.
+
+The offending value is never repeated: it may be large, and it may be a secret.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from rapidfuzz import fuzz, process, utils
+
+_ALIKE = 74.0
+"""Of 100, normalised Indel similarity: `params` to `parameters` has 75, `args` to `agent` less."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like `name`, whatever its case and separators; None when none is near."""
+    found = process.extractOne(
+        name, list(known), scorer=fuzz.ratio, processor=utils.default_process, score_cutoff=_ALIKE
+    )
+    return found[0] if found else None
+
+
+_SHOWN = 5
+"""Faults named in one message; a record with thousands has one cause."""
+
+_MAX_NAME = 60
+"""Characters of a caller's own field name that a message repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: the field's path, what is wrong with it, and both in a sentence."""
+
+    path: str
+    problem: str
+    sentence: str
+
+
+def explain(error: ValidationError, model: type[BaseModel], at: str = "") -> str:
+    """One line that names every faulty field and what it must be.
+
+    Args:
+        error: what `model` raised.
+        model: the model, for the names that were probably meant.
+        at: path in front of every field, such as `execution`.
+    """
+    faults = _sorted(error)
+    sentences = [_sentence(fault, model, at) for fault in faults[:_SHOWN]]
+    if len(faults) > _SHOWN:
+        sentences.append(f"and {len(faults) - _SHOWN} more")
+    return "; ".join(sentences)
+
+
+def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
+    """The first few faults one by one, for a form that shows each at its field."""
+    return [
+        Fault(
+            path=".".join(_names(fault["loc"])),
+            problem=_problem(fault),
+            sentence=_sentence(fault, model, ""),
+        )
+        for fault in _sorted(error)[:_SHOWN]
+    ]
+
+
+def _sorted(error: ValidationError) -> list[ErrorDetails]:
+    faults = error.errors(include_input=False, include_url=False)
+    # A misspelt field also shows as a missing one; its own sentence is the more helpful.
+    return sorted(faults, key=lambda fault: fault["type"] != "extra_forbidden")
+
+
+def explain_parameters(faults: Sequence[Mapping[str, Any]]) -> str:
+    """One line that names every faulty parameter of a path or query and what it must be.
+
+    Args:
+        faults: as FastAPI tells them; each `loc` begins with the parameter's place.
+    """
+    # As above: a misspelt parameter also shows as a missing one.
+    sorted_faults = sorted(faults, key=lambda fault: fault["type"] != "extra_forbidden")
+    return "; ".join(_parameter_sentence(fault) for fault in sorted_faults[:_SHOWN])
+
+
+def _parameter_sentence(fault: Mapping[str, Any]) -> str:
+    name = ".".join(_names(fault["loc"][1:]))  # one of a repeated parameter has its number behind
+    if fault["type"] == "extra_forbidden":
+        return f"unknown parameter `{name}`; see /docs for those there are"
+    return f"{name}: {_problem(fault)}"
+
+
+def _sentence(fault: ErrorDetails, model: type[BaseModel], at: str) -> str:
+    path = ".".join(part for part in (at, *_names(fault["loc"])) if part)
+    if fault["type"] == "extra_forbidden":
+        return _unknown_field(fault["loc"], model, at)
+    if fault["type"] == "string_unicode":  # without a path when it is a field's own name
+        return f"{path or 'a field name'}: contains a lone surrogate, which is not Unicode text"
+    message = _problem(fault)
+    return f"{path}: {message}" if path else message
+
+
+def _problem(fault: Mapping[str, Any]) -> str:
+    if fault["type"] == "missing":
+        return "is missing"
+    if fault["type"] == "too_long" and fault["ctx"]["field_type"] == "Value":
+        # Pydantic's words for a text that another check came before: "items after validation".
+        return f"must have at most {fault['ctx']['max_length']:,} characters"
+    message = str(fault["msg"])
+    for noise in ("Value error, ", "Input "):
+        message = message.removeprefix(noise)
+    return message
+
+
+def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel], at: str) -> str:
+    *parents, name = _names(location)
+    where = ".".join(part for part in (at, *parents) if part)
+    owner = _model_at(location[:-1], model)
+    known = [field.alias or name for name, field in owner.model_fields.items()] if owner else []
+    near = nearest(name, known)
+    cure = f"did you mean `{near}`?" if near else f"known are {', '.join(known)}"
+    place = f" in `{where}`" if where else ""
+    return f"unknown field `{name}`{place}; {cure}"
+
+
+def _names(location: tuple[int | str, ...]) -> Iterator[str]:
+    for part in location:
+        text = str(part)
+        yield text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}…"
+
+
+def _model_at(location: tuple[int | str, ...], model: type[BaseModel]) -> type[BaseModel] | None:
+    """The model whose field is at `location`; None where the path leaves the models."""
+    current: type[BaseModel] | None = model
+    for part in location:
+        if current is None:
+            return None
+        by_alias = {field.alias or name: field for name, field in current.model_fields.items()}
+        field = by_alias.get(str(part)) or current.model_fields.get(str(part))
+        current = _first_model(field.annotation) if field else None
+    return current
+
+
+def _first_model(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for arg in get_args(annotation) if (found := _first_model(arg))), None)

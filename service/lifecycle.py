@@ -1,0 +1,201 @@
+"""How a process starts, waits for its servers, and stops."""
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import logging
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from aftercall.errors import AftercallError
+from embeddings.protocol import EmbeddingError
+from ingest.seed import SeedCorpusError
+from mongo.errors import StoreError, StoreFullError, StoreUnavailableError
+from retrieval.index.protocol import VectorIndexError, VectorIndexUnavailableError
+from service.logs import log_event
+
+logger = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+T = TypeVar("T")
+
+
+class Stopping(asyncio.Event):
+    """Set by the first signal."""
+
+    by: signal.Signals | None = None
+    """Which one it was; None before it came."""
+
+    @property
+    def status(self) -> int:
+        """The exit code of a command that the signal kept from its end, as shells count them."""
+        return 0 if self.by is None else 128 + self.by
+
+
+@contextlib.contextmanager
+def stopped_by_signals() -> Iterator[Stopping]:
+    """An event that the first SIGINT or SIGTERM sets; the second ends the process at once."""
+    loop = asyncio.get_running_loop()
+    stopping = Stopping()
+
+    def handle(number: int) -> None:
+        if stopping.is_set():
+            os._exit(128 + number)
+        stopping.by = signal.Signals(number)
+        log_event(logger, "stopping", signal=stopping.by.name)
+        stopping.set()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, handle, number)
+    try:
+        yield stopping
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+async def first(stopping: asyncio.Event, task: "asyncio.Task[object]") -> None:
+    """Wait for the signal or for the task, whichever comes first."""
+    signalled = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((signalled, task), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        signalled.cancel()
+
+
+async def done_or_stopped(stopping: asyncio.Event, work: Awaitable[T]) -> T | None:
+    """What the work returns; None when a signal came first, and the work was cancelled.
+
+    Raises:
+        Exception: whatever the work raises.
+    """
+    task = asyncio.ensure_future(work)
+    await first(stopping, task)
+    if not task.done():
+        task.cancel()
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return None
+
+
+OnPhase = Callable[[str], None]
+"""Told what is being done, in words that complete "the service is ..."."""
+
+COMMAND_PATIENCE_S = 30.0
+"""A command that does one thing and ends: a scheduler rather hears that it failed."""
+
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 5.0
+_SAY_EVERY_S = 60.0
+
+
+async def when_it_answers(
+    opened: Callable[[], Awaitable[T]],
+    what: str,
+    *,
+    on_phase: OnPhase = lambda _: None,
+    patience_s: float | None = None,
+) -> T:
+    """What `opened` returns, once whatever it needs is there.
+
+    Args:
+        opened: opens it, or raises; called again after a pause.
+        what: is waited for, with its address and without credentials.
+        on_phase: told each time that it is being waited for.
+        patience_s: seconds until it is given up; None for never.
+
+    Raises:
+        StoreUnavailableError, VectorIndexUnavailableError: it was not there in time.
+    """
+    began = time.monotonic()
+    pause, said = _FIRST_PAUSE_S, None
+    while True:
+        try:
+            return await opened()
+        except (StoreUnavailableError, VectorIndexUnavailableError) as error:
+            now = time.monotonic()
+            if patience_s is not None and now + pause - began > patience_s:
+                raise
+            on_phase(f"waiting for {what}")
+            if said is None or now - said >= _SAY_EVERY_S:
+                said = now
+                log_event(
+                    logger,
+                    f"waiting for {what}",
+                    level="warning",
+                    seconds=round(now - began),
+                    reason=str(error),
+                )
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+_YOUNG_OBJECTS = 10_000
+"""New objects that make the garbage collector look at the young ones; Python's own is 700."""
+
+
+_M_ARENA_MAX = -8
+"""Of `mallopt`, in glibc's malloc.h."""
+
+_ARENAS = 2
+"""glibc's own is eight per core, and what a thread freed in one serves no other."""
+
+
+def few_arenas() -> None:
+    """Before threads are started: let them share the memory that they free.
+
+    The service has a dozen threads; with arenas of their own it holds some 20 MiB more while a
+    history is recorded (`bench/service.py`). Other libraries of C have no such call.
+    """
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
+
+
+def settle_memory() -> None:
+    """Once all is loaded: keep the garbage collector from what stays, and give back what is free.
+
+    A look of the collector at all that is loaded takes 200 ms. What is read from the store are many
+    small objects without cycles: at Python's own threshold the collector took two thirds of the
+    time of reading them (`bench/known_tools.py`). Loading the model leaves 20 MiB of freed memory
+    that glibc keeps; other libraries of C have no such call.
+    """
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS)
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+class CannotOpenError(AftercallError):
+    """A store, the model or the index cannot be opened; the message names the cure."""
+
+
+@contextmanager
+def one_line(data_dir: Path) -> Iterator[None]:
+    """Turn what the rooms raise into one line for the command line; nothing else is caught.
+
+    Raises:
+        CannotOpenError: in the rooms' own words, which name their cures.
+    """
+    try:
+        yield
+    except StoreFullError as error:
+        # The store's words are about one call; here it is the start that did not go through.
+        raise CannotOpenError(
+            f"no space left for {data_dir}: what is stored there is as it was. Free space on its "
+            "volume, or choose another folder with --data-dir, and run this command again"
+        ) from error
+    except (StoreError, VectorIndexError, EmbeddingError, SeedCorpusError) as error:
+        raise CannotOpenError(" ".join(str(error).split())) from error
+    except OSError as error:
+        place = error.filename or data_dir
+        raise CannotOpenError(
+            f"cannot use {place}: {error.strerror or error}; choose a folder with --data-dir"
+        ) from error

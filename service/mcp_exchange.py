@@ -1,0 +1,180 @@
+"""One request of an MCP client and its answer, by the MCP SDK; imported with the first of them.
+
+The tools ask this very service, by its own routes and in this process: validation, redaction,
+limits, errors and metrics are those of every other request. What a tool asks is logged under the
+id of the MCP request that it was asked for.
+
+The client keeps the session: clients of the handshake era say their name once and then send the id
+of their session with every request. An id that holds the name works with any service process and
+takes no memory here. It gives no right to anything, so it needs no secret.
+"""
+
+import base64
+import binascii
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeAlias
+from uuid import uuid4
+
+import httpx2
+from fastapi import FastAPI
+from mcp.server import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from aftercall import AsyncClient
+from aftercall.json_values import JsonObject
+from aftercall.mcp_server.caller import Caller, name_or_none
+from aftercall.mcp_server.server import build_server, client_name
+from service.middleware import request_id_of
+
+_within: ContextVar[Mapping[str, str]] = ContextVar("aftercall_within_request")
+
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+
+
+@contextmanager
+def on_behalf_of(headers: Mapping[str, str]) -> Iterator[None]:
+    """Within, the service's own requests have these headers of the request they are made for."""
+    token = _within.set(headers)
+    try:
+        yield
+    finally:
+        _within.reset(token)
+
+
+class OwnTransport(httpx2.AsyncBaseTransport):
+    """Hands requests to an app of this process.
+
+    One client serves all that is asked, so what belongs to one request is no header of the client.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._transport = httpx2.ASGITransport(app=app)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request."""
+        # As bytes: a host name may have come in Latin-1, as which the server reads headers.
+        within = _within.get(_NO_HEADERS).items()
+        request.headers.update({name.encode(): text.encode("latin-1") for name, text in within})
+        return await self._transport.handle_async_request(request)
+
+
+SESSION_HEADER = "mcp-session-id"
+
+_MAX_NAME_BYTES = 192
+"""Of a client's name in UTF-8; with these an id has at most 289 characters."""
+
+_ID = re.compile(r"([0-9a-f]{32})\.([A-Za-z0-9_-]{0,256})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class McpSession:
+    """A session and the name that its client gave itself, if it did."""
+
+    session_id: str
+    client_name: str | None
+
+    @classmethod
+    def begin(cls, client_name: str | None) -> Self:
+        """A new session."""
+        return cls(uuid4().hex, client_name)
+
+    @classmethod
+    def read(cls, text: str | None) -> Self | None:
+        """The session of an id; None for none, and for what is no id of ours."""
+        found = _ID.fullmatch(text or "")
+        if found is None:
+            return None
+        session_id, packed = found.groups()
+        try:
+            name = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+        return cls(session_id, name_or_none(name))
+
+    def __str__(self) -> str:
+        """The id that the client sends with every request."""
+        encoded = (self.client_name or "").encode()[:_MAX_NAME_BYTES]
+        whole = encoded.decode(errors="ignore").encode()  # a character may have been cut in two
+        return f"{self.session_id}.{base64.urlsafe_b64encode(whole).decode().rstrip('=')}"
+
+
+_SESSION = "aftercall_mcp_session"
+
+Context: TypeAlias = ServerRequestContext[JsonObject, Any]
+"""Its `request` is Starlette's."""
+
+
+class McpExchange:
+    """Answers MCP requests; holds nothing of any of them.
+
+    Args:
+        app: the service, which the tools ask.
+        max_body_bytes: of one request.
+    """
+
+    def __init__(self, app: FastAPI, *, max_body_bytes: int) -> None:
+        self._max_body_bytes = max_body_bytes
+        # The app masks secrets itself, and a host name takes the place of this one.
+        client = AsyncClient(
+            "http://127.0.0.1", retries=0, redactor=None, transport=OwnTransport(app)
+        )
+        self._server = build_server(client, who_calls=_who_calls)
+        self._server.middleware.append(_within_its_request)
+        # The one tells that it begins and ends each request, the other what each one asks.
+        for library in ("mcp", "httpx2"):
+            logging.getLogger(library).setLevel(logging.WARNING)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, with JSON."""
+
+        async def send_with_session(message: Message) -> None:
+            if message["type"] == "http.response.start" and _SESSION in scope:
+                MutableHeaders(scope=message)[SESSION_HEADER] = scope[_SESSION]
+            await send(message)
+
+        # One for each request: so there is no task to keep running and to stop.
+        manager = StreamableHTTPSessionManager(
+            self._server,
+            json_response=True,
+            stateless=True,
+            max_request_body_size=self._max_body_bytes,
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send_with_session)
+
+
+async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Give what a tool asks the headers of its request, and a new client its session."""
+    request = ctx.request
+    if request is None:
+        return await call_next(ctx)
+    if ctx.method == "initialize":
+        name = _name_in(ctx.params or {})
+        request.scope[_SESSION] = str(McpSession.begin(name))
+    headers = {"x-request-id": request_id_of(request.scope)}
+    if "host" in request.headers:  # the name that this service's guard has let pass
+        headers["host"] = request.headers["host"]
+    with on_behalf_of(headers):
+        return await call_next(ctx)
+
+
+def _who_calls(context: Context) -> Caller:
+    headers = Headers() if context.request is None else context.request.headers
+    session = McpSession.read(headers.get(SESSION_HEADER))
+    if session is not None:
+        return Caller(session.client_name or "unknown", session.session_id)
+    return Caller(client_name(context) or "unknown")
+
+
+def _name_in(params: Mapping[str, object]) -> str | None:
+    """The client's name in an `initialize` that nobody has validated yet."""
+    info = params.get("clientInfo")
+    return name_or_none(info.get("name")) if isinstance(info, Mapping) else None

@@ -1,0 +1,386 @@
+"""Layers around the routes: host names, origins, sizes of bodies, the log, errors in protobuf.
+
+All are pure ASGI, because Starlette's `BaseHTTPMiddleware` costs a task and a queue per request.
+"""
+
+import asyncio
+import ipaddress
+import json
+import logging
+import re
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ingest.formats.otlp.answers import status_protobuf
+from service.changes import LINE_BREAKS
+from service.dashboard.prefix import QUIET_TEMPLATES
+from service.errors import (
+    InvalidRequestError,
+    ProblemError,
+    TooLargeError,
+    UnavailableError,
+    render,
+)
+from service.logs import log_event
+from service.settings import LimitSettings
+
+ANY_HOST = "*"
+
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on is reachable from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def hosts_to_answer(host: str, configured: Sequence[str]) -> frozenset[str]:
+    """The host names to answer when listening on `host`, lower case and without port.
+
+    On an address that others can reach, the names they use are not known here, so without a setting
+    any name is answered.
+    """
+    if configured:
+        return frozenset(name.lower() for name in configured)
+    if is_loopback(host):
+        return frozenset((*_LOOPBACK_NAMES, host.lower()))
+    return frozenset((ANY_HOST,))
+
+
+class HostGuard:
+    """Pure ASGI: 403 for a request, or a socket, whose Host header names another host."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] in ("http", "websocket") and ANY_HOST not in self._hosts:
+            name = _without_port(Headers(scope=scope).get("host", ""))
+            if name not in self._hosts and scope["type"] == "websocket":
+                await receive()  # the opening; closing before it is accepted is answered with 403
+                await send({"type": "websocket.close", "code": 1008})
+                return
+            if name not in self._hosts:
+                problem = ProblemError(
+                    403,
+                    "host_not_allowed",
+                    "this service does not answer under that host name; "
+                    "name it in AFTERCALL_SERVER_ALLOWED_HOSTS",
+                )
+                await render(problem)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
+    """Let pass what comes from no page, or from a page under one of `hosts`, on whatever port.
+
+    Args:
+        origin: the Origin header; None when there is none.
+        hosts: host names, lower case. `*` stands for none here: under a name that anybody may
+            choose, a page of anybody's could be.
+
+    Raises:
+        ProblemError: 403 for any other page, a sandboxed one (`null`) too.
+    """
+    if origin is None:
+        return
+    try:
+        parts = urlsplit(origin)
+        host = parts.hostname or ""
+    except ValueError:  # half an IPv6 address
+        host = ""
+    if not host or host == ANY_HOST or host not in hosts:
+        raise ProblemError(
+            403,
+            "origin_not_allowed",
+            "this endpoint does not answer to that web page; name the page's host in "
+            "AFTERCALL_SERVER_ALLOWED_HOSTS, or send no Origin header from a program",
+        )
+
+
+class BodyLimits:
+    """Refuses bodies by their Content-Length at once, and by their bytes as they arrive.
+
+    What was refused is not buffered. The connection stays open, so that a client which sends its
+    whole body before it reads still gets the answer.
+    """
+
+    def __init__(self, app: ASGIApp, limits: LimitSettings) -> None:
+        self._app = app
+        self._limits = limits
+        self._buffered = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        declared = Headers(scope=scope).get("content-length", "0")
+        # A length that is no number never gets here: the HTTP parser refuses it.
+        if declared.isdigit() and int(declared) > self._limits.body_bytes:
+            await render(self._too_large())(scope, receive, send)
+            return
+        body = _Body(self, receive)
+        try:
+            await self._app(scope, body.receive, send)
+        finally:
+            self._buffered -= body.size
+
+    def take(self, body: "_Body", size: int) -> None:
+        """Count `size` bytes more of one body."""
+        if body.size + size > self._limits.body_bytes:
+            raise self._too_large()
+        if self._buffered + size > self._limits.buffered_bytes:
+            raise UnavailableError(
+                "busy", "too many large requests at this moment; send this one again shortly"
+            )
+        body.size += size
+        self._buffered += size
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds in which a body has to arrive."""
+        return self._limits.body_timeout_s
+
+    def _too_large(self) -> ProblemError:
+        return TooLargeError(
+            f"the body is larger than {self._limits.body_bytes:,} bytes; nothing was stored, "
+            "send it in several requests"
+        )
+
+
+class _Body:
+    """One request's body on its way in."""
+
+    def __init__(self, limits: BodyLimits, receive: Receive) -> None:
+        self._limits = limits
+        self._receive = receive
+        self._deadline: float | None = None
+        self._complete = False
+        self.size = 0
+
+    async def receive(self) -> Message:
+        if self._complete:  # what follows is only the news that the client went away
+            return await self._receive()
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self._limits.timeout_s
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise ProblemError(
+                408,
+                "request_timeout",
+                f"the body did not arrive within {self._limits.timeout_s:g} seconds",
+                headers={"connection": "close"},
+            ) from None
+        if message["type"] == "http.request":
+            self._limits.take(self, len(message.get("body", b"")))
+            self._complete = not message.get("more_body", False)
+        return message
+
+
+logger = logging.getLogger(__name__)
+
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+_QUIET = frozenset({"/healthz", "/readyz", "/metrics", *QUIET_TEMPLATES})
+"""Asked every few seconds by machines, or many times by one page; their lines are for debugging
+only."""
+
+OnRequest = Callable[[str, str | None, int, float], None]
+"""Told the method, the route's template, the status (0 for none) and the seconds of a request."""
+
+_COUNTS = "aftercall_counts"
+_REQUEST_ID = "aftercall_request_id"
+_TRACE_ID = "aftercall_trace_id"
+
+
+def count(request: Request, **counts: int) -> None:
+    """Add counts to the log line of a request."""
+    request.scope.setdefault(_COUNTS, {}).update(counts)
+
+
+def counts_of(scope: Scope) -> dict[str, int]:
+    """What was counted for a request so far."""
+    counts: dict[str, int] = scope.get(_COUNTS, {})
+    return counts
+
+
+def route_of(scope: Scope) -> str | None:
+    """The template of the route that a request took, once it has been found."""
+    # Not the path: a path may carry what a caller put into it.
+    route: str | None = getattr(scope.get("route"), "path_format", None)
+    return route
+
+
+def set_trace_id(scope: Scope, trace_id: str) -> None:
+    """Say which trace a request belongs to."""
+    scope[_TRACE_ID] = trace_id
+
+
+def request_id_of(scope: Scope) -> str:
+    """The id under which a request is logged."""
+    request_id: str = scope[_REQUEST_ID]
+    return request_id
+
+
+class RequestLog:
+    """Pure ASGI, outermost of ours: everything below is inside its time and its `try`."""
+
+    def __init__(self, app: ASGIApp, on_request: OnRequest = lambda *_: None) -> None:
+        self._app = app
+        self._on_request = on_request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        request_id = given if _GIVEN_ID.fullmatch(given) else uuid4().hex
+        scope[_REQUEST_ID] = request_id
+        started = time.perf_counter()
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    (b"x-request-id", request_id.encode()),
+                ]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except Exception as error:
+            log_event(logger, "request failed", level="error", error=error, request_id=request_id)
+            if status:  # half an answer is out; only cutting the connection says so
+                raise
+            await render(_unexpected(request_id))(scope, receive, send_with_id)
+        finally:
+            seconds = time.perf_counter() - started
+            self._on_request(scope["method"], route_of(scope), status, seconds)
+            _write(scope, status, request_id, seconds * 1000)
+
+
+def _unexpected(request_id: str) -> ProblemError:
+    return ProblemError(
+        500,
+        "internal_error",
+        f"something unexpected happened; the service's log has it under {request_id}",
+        details={"requestId": request_id},
+    )
+
+
+def _write(scope: Scope, status: int, request_id: str, duration_ms: float) -> None:
+    route = route_of(scope) or "unknown"
+    fields: dict[str, Any] = {
+        "method": scope["method"] if len(scope["method"]) <= 10 else "other",
+        "route": route,
+        "status": status,
+        "duration_ms": round(duration_ms, 2),
+        "request_id": request_id,
+        **counts_of(scope),
+    }
+    if _TRACE_ID in scope:
+        fields["trace_id"] = scope[_TRACE_ID]
+    log_event(logger, "request", level="debug" if route in _QUIET else "info", **fields)
+
+
+PATH: Final = "/v1/traces"
+PROTOBUF: Final = "application/x-protobuf"
+
+_INVALID, _DEADLINE, _NOT_FOUND, _DENIED = 3, 4, 5, 7
+_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL, _UNAVAILABLE = 8, 12, 13, 14
+_CODES: Final = {
+    403: _DENIED, 404: _NOT_FOUND, 405: _UNIMPLEMENTED, 408: _DEADLINE, 413: _EXHAUSTED,
+    429: _EXHAUSTED, 500: _INTERNAL, 503: _UNAVAILABLE,
+}  # fmt: skip
+"""`google.rpc.Code` by HTTP status; all others are the sender's mistake."""
+
+
+class OtlpErrors:
+    """Pure ASGI; outside of everything that answers with an error."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if (
+            scope["type"] != "http"
+            or scope["path"] != PATH
+            or media_type(Headers(scope=scope)) != PROTOBUF
+        ):
+            await self._app(scope, receive, send)
+            return
+        begun: Message | None = None
+        body = b""
+
+        async def send_turned(message: Message) -> None:
+            nonlocal begun, body
+            if message["type"] == "http.response.start" and message["status"] >= 400:
+                begun = message
+            elif begun is None:
+                await send(message)
+            else:
+                body += message.get("body", b"")
+                if not message.get("more_body", False):
+                    status = status_protobuf(_CODES.get(begun["status"], _INVALID), _words(body))
+                    headers = MutableHeaders(raw=begun["headers"])
+                    headers["content-type"] = PROTOBUF
+                    headers["content-length"] = str(len(status))
+                    await send({**begun, "headers": headers.raw})
+                    await send({"type": "http.response.body", "body": status})
+
+        await self._app(scope, receive, send_turned)
+
+
+def media_type(headers: Headers) -> str:
+    """The media type of a request, without its parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _words(body: bytes) -> str:
+    """The message of the house's one form of errors."""
+    return str(json.loads(body)["error"]["message"])
+
+
+class PathGuard:
+    """Pure ASGI: 422 for a path with a line break, percent-encoded or not."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] == "http" and any(each in scope["path"] for each in LINE_BREAKS):
+            problem = InvalidRequestError(
+                "the path holds a line break, which no id and no namespace may; "
+                "send it without (%0A, %0D)"
+            )
+            await render(problem)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)

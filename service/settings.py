@@ -1,0 +1,395 @@
+"""Settings: one class per concern, plain data once made.
+
+Making one of these reads no environment; `service.environment.read_settings` does, and only
+entry points call it. A variable is `AFTERCALL_`, the section and the field:
+`AFTERCALL_SERVER_PORT` is `settings.server.port`.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_settings import NoDecode
+
+_MIB = 1024 * 1024
+
+
+def _names(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _json_object(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('must be a JSON object, such as {"send_mail": ["subject"]}') from None
+
+
+def _base_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port that is no number, or half an IPv6 address
+        is_one = False
+    # It is put into links as it is, so nothing may end one.
+    plain = value.isascii() and value.isprintable() and not set(value) & set(" \"'<>()\\`")
+    if not is_one or not plain or parts.query or parts.fragment or parts.username:
+        raise ValueError(
+            "must be an http or https address without query and user, such as "
+            "https://aftercall.example.org"
+        )
+    return value.rstrip("/")
+
+
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+"""An http or https address, without a slash at its end."""
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+"""Several names; comma-separated in the environment."""
+
+Allowlists = Annotated[dict[str, list[str]], NoDecode, BeforeValidator(_json_object)]
+"""Tool name to the parameters that are kept; JSON in the environment."""
+
+
+class Section(BaseModel):
+    """What the classes below share: immutable.
+
+    Unknown fields are ignored, because a variable of a newer version must not stop an older one;
+    `service.environment.unknown_variables` warns of them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ServerSettings(Section):
+    """Where the service listens, whom it answers and how it stops."""
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
+    port: int = Field(default=8799, ge=0, le=65535, description="Port to listen on; 0 picks one.")
+    allowed_hosts: Names = Field(
+        default=(),
+        description="Host names that requests may carry, comma-separated, `*` for any. Left empty: "
+        "loopback names on a loopback address, any name on another.",
+    )
+    public_url: BaseUrl | None = Field(
+        default=None,
+        description="Where people reach the service, for links to its dashboard; none unless set.",
+    )
+    dashboard: bool = Field(default=True, description="Whether `/dashboard` is there.")
+    shutdown_s: float = Field(
+        default=5.0, gt=0, le=600, description="Seconds that running requests get at shutdown."
+    )
+
+
+class DataSettings(Section):
+    """Where everything durable lives."""
+
+    dir: Path = Field(
+        description="Folder of the log store and the vectors, for one service process at a time; "
+        "unless set, where the platform keeps a user's data."
+    )
+
+
+class MongoSettings(Section):
+    """MongoDB as the log store, in the place of the embedded one."""
+
+    uri: SecretStr | None = Field(
+        default=None,
+        description="Address of MongoDB, `mongodb://...` or `mongodb+srv://...`, with user and "
+        "TLS options as the driver takes them. Unless set, the embedded store is used.",
+    )
+    database: str = Field(
+        default="aftercall", min_length=1, max_length=63, description="Database of the log store."
+    )
+    pool_size: int = Field(
+        default=32, ge=1, le=10_000, description="Most connections of one process to one server."
+    )
+    connect_timeout_s: float = Field(
+        default=5.0, gt=0, le=600, description="Seconds until a server counts as away (503)."
+    )
+    timeout_s: float = Field(
+        default=20.0,
+        gt=0,
+        le=3600,
+        description="Seconds that a server which was reached may take for one operation.",
+    )
+    analytics: Literal[
+        "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"
+    ] = Field(
+        default="secondaryPreferred",
+        description="Read preference of what streams over the log: the nightly run, statistics, "
+        "exports.",
+    )
+
+
+class QdrantSettings(Section):
+    """A Qdrant server as the vector index, in the place of the embedded one."""
+
+    url: str | None = Field(
+        default=None,
+        description="Address of Qdrant, such as `http://qdrant:6333`; `https` for TLS. Unless set, "
+        "the embedded index is used. `local:DIR` is the client's own slow store, for trials.",
+    )
+    api_key: SecretStr | None = Field(default=None, description="Key of the Qdrant server.")
+    grpc_port: int = Field(default=6334, ge=1, le=65535, description="Port of the server for gRPC.")
+    prefix: str = Field(
+        default="aftercall",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="What the names of the collections begin with.",
+    )
+    shards: int = Field(default=1, ge=1, le=1024, description="Shards of a new collection.")
+    replicas: int = Field(default=1, ge=1, le=64, description="Copies of each of its shards.")
+    write_consistency: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Copies that must have taken a write before it counts; at most as many as "
+        "there are.",
+    )
+    timeout_s: float = Field(
+        default=20.0, gt=0, le=3600, description="Seconds that one operation may take."
+    )
+
+    @field_validator("write_consistency")
+    @classmethod
+    def _can_be_reached(cls, value: int, info: ValidationInfo) -> int:
+        replicas = info.data.get("replicas", value)  # absent when it is itself refused
+        if value > replicas:
+            raise ValueError(
+                f"{value} copies are to take each write, and AFTERCALL_QDRANT_REPLICAS makes "
+                f"{replicas}: no write would ever count; raise that, or lower this"
+            )
+        return value
+
+
+class IndexingSettings(Section):
+    """Who learns from what was recorded."""
+
+    here: bool = Field(
+        default=True,
+        description="Whether `aftercall serve` learns too; false leaves it to `aftercall worker`.",
+    )
+    lease_s: float = Field(
+        default=15.0,
+        ge=1,
+        le=600,
+        description="Seconds without a sign of life after which another process goes on with a "
+        "workspace.",
+    )
+
+
+class RetentionSettings(Section):
+    """How long what was recorded is kept."""
+
+    days: float = Field(
+        default=90.0,
+        ge=0,
+        le=36500,
+        description="Days until an execution that was learned from is deleted, at least 1; 0 for "
+        "never. What was learned stays.",
+    )
+
+    @field_validator("days")
+    @classmethod
+    def _outlasts_a_night(cls, value: float) -> float:
+        if 0 < value < 1:
+            raise ValueError(
+                "must be 0, to keep every execution, or at least 1: the nightly run counts a day "
+                "before it goes"
+            )
+        return value
+
+
+class SamplingSettings(Section):
+    """Which successes are left out where there are very many; failures never are."""
+
+    successes_per_minute: float = Field(
+        default=0.0,
+        ge=0,
+        le=1e9,
+        description="Successes of one tool in a minute that are all kept; 0 keeps every one.",
+    )
+    kept_share: float = Field(
+        default=0.1,
+        gt=0,
+        le=1,
+        description="Share that is kept of the successes beyond that; each stands for the others.",
+    )
+
+
+class NightlySettings(Section):
+    """When `aftercall serve` has the nightly run done by itself."""
+
+    every_h: float = Field(
+        default=24.0,
+        ge=0,
+        le=8760,
+        description="Hours from one nightly run to the next, done beside the service; 0 for none, "
+        "where a scheduler runs `aftercall nightly`.",
+    )
+
+
+class EmbeddingSettings(Section):
+    """How texts become vectors."""
+
+    model: str = Field(
+        default="all-MiniLM-L6-v2",
+        min_length=1,
+        description="Model name or path; `hashing` needs no model. To change it on existing data, "
+        "run `aftercall rebuild`.",
+    )
+    cache_dir: Path = Field(description="Folder of the exported models.")
+    cache_size: int = Field(
+        default=10_000, ge=0, le=10_000_000, description="Texts whose vectors are kept in memory."
+    )
+    threads: int = Field(default=2, ge=1, le=256, description="Threads of one inference.")
+
+
+class BoundarySettings(Section):
+    """When a tool is said to be asked for several jobs."""
+
+    min_failures: int = Field(
+        default=5, ge=1, le=64, description="Boundary failures before a tool is warned of."
+    )
+    min_share: float = Field(
+        default=0.2,
+        gt=0,
+        lt=1,
+        description="Share of a tool's boundary failures that a second axis must have for that.",
+    )
+    min_confidence: float = Field(
+        default=0.91, ge=0, le=1, description="Probability of that share from which on it counts."
+    )
+    half_life_days: float = Field(
+        default=7.0, gt=0, le=365, description="Days in which a boundary failure's weight halves."
+    )
+    correction_weight: float = Field(
+        default=3.0,
+        ge=1,
+        le=100,
+        description="Boundary failures that a user's correction of that kind counts as.",
+    )
+
+
+class PrivacySettings(Section):
+    """What is masked before anything is written, and again before it is returned."""
+
+    secret_names: Names = Field(
+        default=(),
+        description="Further parameter names whose values are masked, comma-separated.",
+    )
+    allowlists: Allowlists = Field(
+        default_factory=dict,
+        description="JSON object of tool name to the parameters that are kept; of that tool's "
+        "other parameters only type and hash are stored.",
+    )
+
+
+class LimitSettings(Section):
+    """How much one caller, and all callers together, may ask of the service."""
+
+    body_bytes: int = Field(
+        default=8 * _MIB, ge=1024, le=1024 * _MIB, description="Largest request body, in bytes."
+    )
+    buffered_bytes: int = Field(
+        default=64 * _MIB,
+        ge=1024,
+        description="Bytes of request bodies held at a time; beyond it callers are told to wait.",
+    )
+    unpacked_bytes: int = Field(
+        default=32 * _MIB,
+        ge=1024,
+        le=1024 * _MIB,
+        description="Largest body after unpacking, where packed ones are taken (`/v1/traces`).",
+    )
+    body_timeout_s: float = Field(
+        default=30.0, gt=0, le=3600, description="Seconds in which a request body has to arrive."
+    )
+
+
+class MetricsSettings(Section):
+    """The page of `/metrics`."""
+
+    tools: int = Field(
+        default=200,
+        ge=0,
+        le=100_000,
+        description="Tools with a label of their own in the metrics; all further ones are `other`.",
+    )
+
+
+class TracingSettings(Section):
+    """The service's own spans, out (extra `otel`)."""
+
+    url: BaseUrl | None = Field(
+        default=None,
+        description="Where the service sends spans of its own work, by OTLP over HTTP, such as "
+        "`http://collector:4318/v1/traces`; none unless set.",
+    )
+    sampled_share: float = Field(
+        default=1.0,
+        ge=0.0,
+        le=1.0,
+        description="Share of the traces begun here that are sent; a caller's choice is followed.",
+    )
+
+
+class LogSettings(Section):
+    """What the service says of its work, on stderr."""
+
+    format: Literal["auto", "text", "json"] = Field(
+        default="auto",
+        description="`text`, `json` lines, or `auto`: text on a terminal, else json.",
+    )
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severe level that is written."
+    )
+
+
+class Settings(BaseModel):
+    """All settings of the service, a section per concern."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    server: ServerSettings = Field(default_factory=ServerSettings)
+    data: DataSettings
+    embedding: EmbeddingSettings
+    mongo: MongoSettings = Field(default_factory=MongoSettings)
+    qdrant: QdrantSettings = Field(default_factory=QdrantSettings)
+    indexing: IndexingSettings = Field(default_factory=IndexingSettings)
+    nightly: NightlySettings = Field(default_factory=NightlySettings)
+    retention: RetentionSettings = Field(default_factory=RetentionSettings)
+    sampling: SamplingSettings = Field(default_factory=SamplingSettings)
+    boundaries: BoundarySettings = Field(default_factory=BoundarySettings)
+    privacy: PrivacySettings = Field(default_factory=PrivacySettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
+    metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    tracing: TracingSettings = Field(default_factory=TracingSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
+
+    def with_values(self, **sections: Mapping[str, object]) -> Self:
+        """A copy in which some fields of some sections are replaced; None leaves a field as it is.
+
+        Raises:
+            pydantic.ValidationError: when a value is out of range.
+        """
+        values: dict[str, Any] = self.model_dump()
+        for section, fields in sections.items():
+            values[section] |= {name: value for name, value in fields.items() if value is not None}
+        return type(self).model_validate(values)

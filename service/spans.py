@@ -1,0 +1,142 @@
+"""Spans of requests and of stages, by OpenTelemetry's stable conventions for HTTP.
+
+The path is not in them, nor who asked: a path may carry what a caller put into it. What is counted
+for the log line of the request is.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.types import AttributeValue
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from aftercall.stages import Stage, StageMeter, measured_by
+from service.middleware import counts_of, route_of, set_trace_id
+
+_UNTRACED: Final = frozenset({"/healthz", "/readyz", "/metrics", "/v1/traces"})
+"""Asked all the time by machines; and a service that sends its spans to itself must not send spans
+of that for ever."""
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+
+_PROPAGATOR = TraceContextTextMapPropagator()
+
+
+class RequestSpans:
+    """Pure ASGI, outermost; the caller's `traceparent` says which trace a request belongs to."""
+
+    def __init__(self, app: ASGIApp, tracer: Tracer, stages: StageMeter) -> None:
+        self._app = app
+        self._tracer = tracer
+        self._stages = stages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http" or scope["path"].rstrip("/") in _UNTRACED:
+            with measured_by(None):
+                await self._app(scope, receive, send)
+            return
+        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        span = self._tracer.start_span(
+            _named(method, None),
+            context=_parent(scope),
+            kind=SpanKind.SERVER,
+            attributes=_attributes(scope, method),
+        )
+        if span.get_span_context().is_valid:  # it is not under OTEL_SDK_DISABLED
+            set_trace_id(scope, trace.format_trace_id(span.get_span_context().trace_id))
+
+        async def send_seen(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _answered(span, message["status"])
+            await send(message)
+
+        with (
+            trace.use_span(
+                span, end_on_exit=True, record_exception=False, set_status_on_exception=False
+            ),
+            measured_by(self._stages),
+        ):
+            try:
+                await self._app(scope, receive, send_seen)
+            except BaseException as error:
+                _failed(span, type(error).__qualname__)
+                raise
+            finally:
+                route = route_of(scope)
+                if route is not None:
+                    span.update_name(_named(method, route))
+                    span.set_attribute("http.route", route)
+                span.set_attributes({f"aftercall.{k}": v for k, v in counts_of(scope).items()})
+
+
+def _parent(scope: Scope) -> Context:
+    headers = Headers(scope=scope)
+    carrier = {
+        "traceparent": headers.get("traceparent", ""),
+        "tracestate": ",".join(headers.getlist("tracestate")),
+    }
+    return _PROPAGATOR.extract(carrier, Context())
+
+
+def _attributes(scope: Scope, method: str) -> dict[str, AttributeValue]:
+    attributes: dict[str, AttributeValue] = {
+        "http.request.method": method,
+        "url.scheme": scope.get("scheme", "http"),
+    }
+    if server := scope.get("server"):  # where it listens, not the name that the caller gave it
+        attributes["server.address"] = server[0]
+        if server[1] is not None:
+            attributes["server.port"] = server[1]
+    return attributes
+
+
+def _named(method: str, route: str | None) -> str:
+    method = "HTTP" if method == "_OTHER" else method
+    return method if route is None else f"{method} {route}"
+
+
+def _answered(span: Span, status: int) -> None:
+    span.set_attribute("http.response.status_code", status)
+    if status >= 500:
+        _failed(span, str(status))
+
+
+def _failed(span: Span, what: str) -> None:
+    span.set_attribute("error.type", what)
+    span.set_status(StatusCode.ERROR)
+
+
+class StageSpans:
+    """Measures stages as spans below the one that is current."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """A stage begins, and ends with the block."""
+        with self._tracer.start_as_current_span(
+            name, record_exception=False, set_status_on_exception=False
+        ) as span:
+            try:
+                yield _Noting(span)
+            except Exception as error:
+                # Its type only: the text often quotes a value.
+                span.set_attribute("error.type", type(error).__qualname__)
+                span.set_status(StatusCode.ERROR)
+                raise
+
+
+class _Noting:
+    def __init__(self, span: Span) -> None:
+        self._span = span
+
+    def note(self, **facts: str | float | bool) -> None:
+        self._span.set_attributes({f"aftercall.{name}": fact for name, fact in facts.items()})
