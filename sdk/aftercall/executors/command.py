@@ -1,14 +1,24 @@
 """Tools that are command lines (seed 002), run without a shell.
 
-An implementation is an object such as
-
     {"command": "python", "args_template": ["{tool_dir}/translator.py", "{input}"]}
 
-It comes from a registry that others may write, so it only picks among what is allowed here:
-`command` is a key of the executor's own table, never a path or a name that is looked up; the first
-argument must be a script below the local folder of tools, or the evolved file below the local root;
-symbolic links are followed before that is checked. Needs POSIX. How arguments are made: see
-`aftercall.executors.arguments`.
+Such an implementation comes from a registry that others may write, so it only picks among what is
+allowed here: `command` is a key of the executor's own table, never a path or a name that is looked
+up; the first argument must be a script below the local folder of tools, or the evolved file below
+the local root; symbolic links are followed before that is checked. Needs POSIX.
+
+Each item of the template becomes exactly one argument, whatever the input holds. In an item stand:
+
+- `{tool_dir}`: the folder of the tools on this machine. What follows it in the item is a path that
+  must stay below the folder;
+- `{evolved_file}`: the promoted version's file. Without it, the first item that begins with
+  `{tool_dir}/` is the original's script, and the evolved file stands in its place;
+- `{input}`: the whole input, text as it is, anything else as JSON;
+- `{name}`: the member `name` of an input that is an object, in the same way.
+
+An input that the template names nowhere goes to standard input, as JSON. An argument that begins
+with a part of the input must not begin with a hyphen, or the program would read it as an option; it
+is refused, unless the item `--` stands before it.
 """
 
 import json
@@ -20,24 +30,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from aftercall.background import Finished, OutputTooLargeError, in_thread, run_program
 from aftercall.errors import ConfigurationError
-from aftercall.executors import process
-from aftercall.executors.arguments import (
-    DEFAULT_TEMPLATE,
-    CommandLine,
-    Places,
-    fill,
-    read_template,
-    script_of,
-)
 from aftercall.executors.failures import (
     ToolFailedError,
     ToolRefusedError,
     last_chars,
+    rejected,
     timed_out,
     tool_error,
 )
-from aftercall.executors.process import Finished, Limits, OutputTooLargeError
 from aftercall.executors.protocol import (
     DEFAULT_TIMEOUT_S,
     ExecutorResult,
@@ -46,26 +48,37 @@ from aftercall.executors.protocol import (
     result_of,
     titled,
 )
-from aftercall.executors.threads import in_thread
 from aftercall.json_values import JsonObject, JsonValue, clean_text
-from aftercall.local_files import MissingFileError, UnsafePathError, resolve_file
+from aftercall.local_files import (
+    MissingFileError,
+    UnsafePathError,
+    check_relative_path,
+    resolve_file,
+    resolve_path,
+)
+from aftercall.outcomes import typed_error_in_text
 from aftercall.models.calls import ExecutionError
 from aftercall.models.tools import Tool
-from aftercall.outcomes import typed_error_in_text
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """Of standard output; a tool that writes more fails, for a part of a result is none."""
 
-MAX_STDERR_BYTES = 64 * 1024
-"""Of standard error: its end is kept."""
+MAX_ARGUMENT_BYTES = 128 * 1024 - 1
+"""Most bytes of one argument that Linux starts a program with (MAX_ARG_STRLEN, with its NUL)."""
+
+MAX_ITEMS = 100
+"""Most items of a template."""
 
 _LARGE_BYTES = 64 * 1024
 """Of output whose reading would hold up an event loop: a megabyte of numbers takes 0.1 s."""
 
 _MESSAGE_CHARS = 2_000
 _STDERR_CHARS = 4_000
-_PYTHON_SUFFIX = ".py"
 _SCRIPT = "{tool_dir}/"
+_EVOLVED = "{evolved_file}"
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
+_OF_THIS_MACHINE = ("tool_dir", "evolved_file")
 
 _LAST_LINE = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200}(?:Error|Exception|Timeout|Warning)): .*")
 """How Python, and many programs like it, end a report: `IndexError: list index out of range`."""
@@ -93,7 +106,7 @@ class CommandExecutor:
     """Runs the command lines of tools whose files lie on this machine.
 
     The result is what the tool writes to standard output: read as JSON, or else as text without its
-    last line end. An exit status other than 0 is a failure, told by the end of standard error. The
+    last line end. An exit status other than 0 is a failure, with the end of standard error. The
     JSON of a typed error (`Outcome.to_dict`) is that failure, whatever the exit status.
 
     Args:
@@ -120,9 +133,9 @@ class CommandExecutor:
         env: Mapping[str, str] | None = None,
         max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> None:
-        self._root = _folder("root", root)
-        self._tool_dir = self._root if tool_dir is None else _folder("tool_dir", tool_dir)
-        self._cwd = self._root if cwd is None else _folder("cwd", cwd)
+        self.root = _folder("root", root)
+        self.tool_dir = self.root if tool_dir is None else _folder("tool_dir", tool_dir)
+        self._cwd = self.root if cwd is None else _folder("cwd", cwd)
         if not commands:
             raise ConfigurationError("no command is allowed; such as {'python': sys.executable}")
         self._commands = {
@@ -132,20 +145,9 @@ class CommandExecutor:
         self._env = {"PATH": os.defpath, "LANG": "C.UTF-8", **(env or {})}
         self._max_output_bytes = max_output_bytes
 
-    @property
-    def root(self) -> Path:
-        """The folder that evolved files are relative to."""
-        return self._root
-
-    @property
-    def tool_dir(self) -> Path:
-        """The folder that `{tool_dir}` stands for."""
-        return self._tool_dir
-
     def fits(self, tool: Tool) -> bool:
         """Whether the implementation is a command line."""
-        implementation = implementation_of(tool)
-        return "command" in implementation or evolved_file_of(tool) is not None
+        return "command" in implementation_of(tool) or evolved_file_of(tool) is not None
 
     def script_of(self, tool: Tool) -> Path | None:
         """The script that the tool runs as it is registered; None when it runs none here."""
@@ -155,7 +157,7 @@ class CommandExecutor:
         if script is None:
             return None
         try:
-            return resolve_file(self._tool_dir, script.removeprefix(_SCRIPT))
+            return resolve_file(self.tool_dir, script.removeprefix(_SCRIPT))
         except (MissingFileError, UnsafePathError):
             return None
 
@@ -168,24 +170,21 @@ class CommandExecutor:
             ToolFailedError: it failed, took too long, wrote too much, or the input does not fit.
             ToolRefusedError: the command is not allowed here, or a file is missing or elsewhere.
         """
-        command, line = self._prepare(tool, input_data)
+        command, arguments, stdin = self._prepare(tool, input_data)
         try:
-            finished = await process.run(
-                [str(command.program), *command.arguments, *line.arguments],
+            finished = await run_program(
+                [str(command.program), *command.arguments, *arguments],
                 cwd=self._cwd,
                 env=self._env,
-                stdin=line.stdin,
-                limits=Limits(
-                    timeout_s=timeout_s,
-                    max_stdout_bytes=self._max_output_bytes,
-                    max_stderr_bytes=MAX_STDERR_BYTES,
-                ),
+                timeout_s=timeout_s,
+                stdin=stdin,
+                max_stdout_bytes=self._max_output_bytes,
             )
         except TimeoutError as error:
             raise timed_out(timeout_s, "it was killed, and all that it had started") from error
         except OutputTooLargeError as error:
-            told = f"it wrote more than {self._max_output_bytes:,} bytes and was killed"
-            raise ToolFailedError(tool_error("OutputTooLarge", told)) from error
+            problem = f"it wrote more than {self._max_output_bytes:,} bytes and was killed"
+            raise ToolFailedError(tool_error("OutputTooLarge", problem)) from error
         except OSError as error:
             raise ToolRefusedError(
                 f"{command.program} cannot be started: {error.strerror or error}"
@@ -196,14 +195,14 @@ class CommandExecutor:
             return await in_thread(partial(_result, finished))
         return _result(finished)
 
-    def _prepare(self, tool: Tool, input_data: JsonValue) -> tuple[Command, CommandLine]:
+    def _prepare(self, tool: Tool, input_data: JsonValue) -> tuple[Command, list[str], bytes]:
         implementation = implementation_of(tool)
         evolved = evolved_file_of(tool)
         name = implementation.get("command")
-        template = implementation.get("args_template")
-        if name is None and evolved is not None and evolved.endswith(_PYTHON_SUFFIX):
+        items = implementation.get("args_template")
+        if name is None and evolved is not None and evolved.endswith(".py"):
             # Known from the promotions file alone: seed 002 runs it as `python evolved_file`.
-            name, template = "python", list(DEFAULT_TEMPLATE)
+            name, items = "python", [_EVOLVED, "{input}"]
         command = self._commands.get(name) if isinstance(name, str) else None
         if command is None:
             allowed = ", ".join(sorted(self._commands))
@@ -211,21 +210,14 @@ class CommandExecutor:
                 f"the command {str(name)[:100]!r} of the tool {titled(tool)} is not allowed here; "
                 f"allowed: {allowed}"
             )
-        items = read_template(template, is_evolved=evolved is not None)
-        places = Places(self._tool_dir, None if evolved is None else self._evolved(evolved, tool))
-        if not command.runs_scripts:
-            return command, fill(items, input_data, places)
-        script = script_of(items[0] if items else "", places)
-        line = fill(items[1:], input_data, places)
-        return command, CommandLine((str(script), *line.arguments), line.stdin)
-
-    def _evolved(self, name: str, tool: Tool) -> Path:
-        try:
-            return resolve_file(self._root, name)
-        except (MissingFileError, UnsafePathError) as error:
-            raise ToolRefusedError(
-                f"the promoted file of the tool {titled(tool)}: {error}"
-            ) from error
+        template = _template(items, is_evolved=evolved is not None)
+        file = None if evolved is None else _evolved_file(self.root, evolved, tool)
+        filling = _Filling(input_data, self.tool_dir, file)
+        script: list[str] = []
+        if command.runs_scripts:
+            script = [str(filling.script(template[0] if template else ""))]
+            template = template[1:]
+        return command, script + filling.arguments(template), filling.stdin(template)
 
 
 def _folder(what: str, path: Path | str) -> Path:
@@ -238,23 +230,150 @@ def _folder(what: str, path: Path | str) -> Path:
     return folder
 
 
-def _result(finished: Finished) -> ExecutorResult:
-    """What was written, read.
+def _evolved_file(root: Path, name: str, tool: Tool) -> Path:
+    try:
+        return resolve_file(root, name)
+    except (MissingFileError, UnsafePathError) as error:
+        raise ToolRefusedError(f"the promoted file of the tool {titled(tool)}: {error}") from error
 
-    Raises:
-        ToolFailedError: it is the JSON of a typed error.
-    """
+
+def _template(value: JsonValue, *, is_evolved: bool) -> list[str]:
+    """The template of an implementation, with the evolved file in the place of the script."""
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ToolRefusedError("args_template must be a list of texts, one for each argument")
+    if len(value) > MAX_ITEMS:
+        raise ToolRefusedError(f"args_template has {len(value)} items; at most {MAX_ITEMS} are run")
+    template = [str(item) for item in value]
+    mentions = any(_EVOLVED in item for item in template)
+    if mentions and not is_evolved:
+        raise ToolRefusedError(
+            "args_template names {evolved_file}, but no version is promoted that has a file"
+        )
+    if is_evolved and not mentions:
+        place = next((i for i, x in enumerate(template) if x.startswith(_SCRIPT)), None)
+        if place is None:
+            raise ToolRefusedError(
+                "args_template has no place for the evolved file: write {evolved_file} where the "
+                "script is named, or begin that item with {tool_dir}/"
+            )
+        template[place] = _EVOLVED
+    return template
+
+
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """What goes into the placeholders of one call: plain functions over plain data, no shell."""
+
+    input_data: JsonValue
+    tool_dir: Path
+    evolved_file: Path | None
+
+    def script(self, item: str) -> Path:
+        """The script that the first item of a template names."""
+        if item == _EVOLVED and self.evolved_file is not None:
+            return self.evolved_file
+        relative = item.removeprefix(_SCRIPT)
+        if relative == item or _PLACEHOLDER.search(relative):
+            raise ToolRefusedError(
+                f"the first item of args_template is {item[:200]!r}; it must name the script, as "
+                "{tool_dir}/name.py or {evolved_file}, for what stands in a registry may not "
+                "choose what an interpreter runs"
+            )
+        try:
+            return resolve_file(self.tool_dir, relative)
+        except (MissingFileError, UnsafePathError) as error:
+            raise ToolRefusedError(f"the tool's script: {error}") from error
+
+    def arguments(self, template: Sequence[str]) -> list[str]:
+        """The arguments; an input that does not fit is rejected, and nothing ran."""
+        dashes = template.index("--") if "--" in template else len(template)
+        return [
+            self._argument(item, may_be_option=place > dashes)
+            for place, item in enumerate(template)
+        ]
+
+    def stdin(self, template: Sequence[str]) -> bytes:
+        """The input, when no item names it or a part of it."""
+        names = {name for item in template for name in _PLACEHOLDER.findall(item)}
+        if self.input_data is None or names.difference(_OF_THIS_MACHINE):
+            return b""
+        return _utf8(_as_json(self.input_data))
+
+    def _argument(self, item: str, *, may_be_option: bool) -> str:
+        before, folder, path = item.partition("{tool_dir}")
+        argument = self._filled(before) + self._below(path) if path else self._filled(item)
+        first = _PLACEHOLDER.match(item)
+        from_input = first is not None and first[1] not in _OF_THIS_MACHINE
+        if from_input and argument.startswith("-") and not may_be_option:
+            raise rejected(
+                f"the argument {argument[:50]!r} begins with a hyphen and would be read as an "
+                "option; put the item `--` before it in args_template, or text before the "
+                "placeholder"
+            )
+        if "\0" in argument:
+            raise rejected("the input holds a NUL character, which no argument can hold")
+        if (size := len(_utf8(argument))) > MAX_ARGUMENT_BYTES:
+            raise rejected(
+                f"one argument would have {size:,} bytes, at most {MAX_ARGUMENT_BYTES:,} can be "
+                "given; leave the input out of args_template and read it from standard input"
+            )
+        return argument
+
+    def _below(self, path: str) -> str:
+        """What follows `{tool_dir}`, as a path that stays below it once links are followed."""
+        if not path.startswith("/"):
+            raise ToolRefusedError("after {tool_dir} in an item of args_template must come a slash")
+        named = self._filled(path[1:])
+        try:
+            check_relative_path(named)
+            return str(resolve_path(self.tool_dir, self.tool_dir / named))
+        except UnsafePathError as error:
+            if named == path[1:]:
+                raise ToolRefusedError(f"args_template: {error}") from error
+            raise rejected(f"the input makes a path that is not allowed: {error}") from error
+
+    def _filled(self, item: str) -> str:
+        # One pass: what the input says is never looked through for further placeholders.
+        return _PLACEHOLDER.sub(lambda found: self._value(found[1]), item)
+
+    def _value(self, name: str) -> str:
+        data = self.input_data
+        if name in _OF_THIS_MACHINE:
+            return str(self.tool_dir if name == "tool_dir" else self.evolved_file)
+        if name == "input":
+            return "" if data is None else _as_text(data)
+        if not isinstance(data, dict) or name not in data:
+            raise rejected(f"the tool needs {name!r} in its input, which must be an object")
+        return _as_text(data[name])
+
+
+def _as_text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else _as_json(value)
+
+
+def _as_json(value: JsonValue) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise rejected(f"the input cannot be written as JSON: {error}") from error
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise rejected(f"the input holds what UTF-8 cannot write: {error}") from error
+
+
+def _result(finished: Finished) -> ExecutorResult:
+    """What was written, read; ToolFailedError when it is the JSON of a typed error."""
     text = finished.stdout.decode("utf-8", "replace")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = text.removesuffix("\n").removesuffix("\r")
-    return result_of(value, _details(finished))
-
-
-def _details(finished: Finished) -> JsonObject:
-    stderr = finished.stderr.decode("utf-8", "replace").strip()
-    return {"stderr": clean_text(last_chars(stderr, _STDERR_CHARS))} if stderr else {}
+    stderr = last_chars(finished.stderr.decode("utf-8", "replace").strip(), _STDERR_CHARS)
+    return result_of(value, {"stderr": clean_text(stderr)} if stderr else {})
 
 
 def _failure(finished: Finished) -> ExecutionError:
@@ -262,22 +381,21 @@ def _failure(finished: Finished) -> ExecutionError:
 
     Of that the last line counts, when it says what kind of error it was.
     """
-    if typed := typed_error_in_text(finished.stdout.decode("utf-8", "replace")):
+    stdout = finished.stdout.decode("utf-8", "replace").strip()
+    if typed := typed_error_in_text(stdout):
         return typed
-    text = finished.stderr.decode("utf-8", "replace").strip()
-    text = text or finished.stdout.decode("utf-8", "replace").strip()
+    text = finished.stderr.decode("utf-8", "replace").strip() or stdout
     details: JsonObject = {"exitStatus": finished.status, "stderr": last_chars(text, _STDERR_CHARS)}
     if finished.status < 0:
         name = _signal_name(-finished.status)
         return tool_error("Killed", f"killed by {name}", code=name, details=details)
-    lines = [line for line in text.splitlines() if line.strip()]
-    last = _LAST_LINE.fullmatch(lines[-1].strip()) if lines else None
+    last = _LAST_LINE.fullmatch(text.splitlines()[-1].strip()) if text else None
     if last is not None:
         kind, _, message = last[0].partition(": ")
         kind = kind.rpartition(".")[2]
         return tool_error(kind, message, code=finished.status, details=details)
-    said = last_chars(text, _MESSAGE_CHARS) or "it wrote nothing"
-    message = f"exit status {finished.status}: {said}"
+    shown = last_chars(text, _MESSAGE_CHARS) or "it wrote nothing"
+    message = f"exit status {finished.status}: {shown}"
     return tool_error("ExitStatus", message, code=finished.status, details=details)
 
 

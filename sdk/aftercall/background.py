@@ -1,0 +1,166 @@
+"""Work beside an event loop: a blocking call in a thread, and a program in a process of its own."""
+
+import asyncio
+import contextvars
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, TypeVar
+
+T = TypeVar("T")
+
+_TICK_S = 0.02
+"""How often a running program is looked at: its time, what it wrote, and whether to stop it."""
+
+
+def in_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
+    """Start `call` in a daemon thread; the future gets what it returns or raises.
+
+    Unlike the loop's own pool, one that hangs keeps neither the loop nor the process from ending.
+    Must be called in a running loop.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def run() -> None:
+        try:
+            result = call()
+        except StopIteration as stop:  # which a future does not take
+            report(partial(done.set_exception, RuntimeError(f"StopIteration: {stop.value!r}")))
+        except BaseException as error:  # noqa: BLE001  # it is raised again where it is awaited
+            report(partial(done.set_exception, error))
+        else:
+            report(partial(done.set_result, result))
+
+    def report(settle: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has been closed meanwhile
+            loop.call_soon_threadsafe(lambda: None if done.done() else settle())
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), name="aftercall-work", daemon=True).start()
+    return done
+
+
+async def to_the_end(work: "asyncio.Future[T]", stop: Callable[[], None] = lambda: None) -> T:
+    """The result of `work`. A caller that is cancelled calls `stop` and waits until it is done."""
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        stop()
+        await asyncio.wait([work])
+        if not work.cancelled():
+            work.exception()  # it counts as seen, for nobody asks any more
+        raise
+
+
+class OutputTooLargeError(Exception):
+    """The program wrote more to standard output than is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a program ended.
+
+    `status` is its exit status (negative: the signal that killed it), `stdout` and `stderr` are the
+    ends of what it wrote, and `left_out` is how many bytes of standard output come before that.
+    """
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    left_out: int = 0
+
+
+async def run_program(
+    arguments: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    stdin: bytes = b"",
+    max_stdout_bytes: int | None = None,
+    kept_bytes: int = 64 * 1024,
+) -> Finished:
+    """Run a program to its end, without a shell, in a process group of its own (POSIX).
+
+    What it has started ends with it, and it ends when the caller is cancelled. A child that makes a
+    session of its own (`setsid`) escapes this: containers hold such programs. Input and output are
+    temporary files, so that nobody waits for a pipe that a child holds open.
+
+    Args:
+        arguments: the program and its arguments, each as it is.
+        cwd: its working folder.
+        env: its whole environment.
+        timeout_s: seconds after which it is killed.
+        stdin: what it reads.
+        max_stdout_bytes: it is killed when it writes more. None takes any number, and standard
+            error goes to standard output.
+        kept_bytes: of the end of standard error; without `max_stdout_bytes`, of both together.
+
+    Raises:
+        TimeoutError: the time is up.
+        OutputTooLargeError: standard output went beyond its bound.
+        OSError: the program cannot be started.
+    """
+    stop = threading.Event()
+
+    def run() -> Finished:
+        deadline = time.monotonic() + timeout_s
+        with ExitStack() as files:
+            source, out, err = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+            source.write(stdin)
+            source.seek(0)
+            process = subprocess.Popen(  # noqa: S603  # no shell; callers say what may be started
+                arguments,
+                cwd=cwd,
+                env=dict(env),
+                stdin=source,
+                stdout=out,
+                stderr=subprocess.STDOUT if max_stdout_bytes is None else err,
+                start_new_session=True,
+            )
+            files.callback(_kill_group, process)
+            while _is_running(process):
+                if stop.is_set() or time.monotonic() >= deadline:
+                    raise TimeoutError
+                _check_size(out, max_stdout_bytes)
+            _check_size(out, max_stdout_bytes)
+            stdout = _end_of(out, kept_bytes if max_stdout_bytes is None else max_stdout_bytes)
+            left_out = os.fstat(out.fileno()).st_size - len(stdout)
+            return Finished(process.returncode, stdout, _end_of(err, kept_bytes), left_out)
+
+    return await to_the_end(in_thread(run), stop.set)
+
+
+def _is_running(process: "subprocess.Popen[bytes]") -> bool:
+    try:
+        process.wait(_TICK_S)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def _check_size(file: IO[bytes], most: int | None) -> None:
+    if most is not None and os.fstat(file.fileno()).st_size > most:
+        raise OutputTooLargeError
+
+
+def _end_of(file: IO[bytes], most: int) -> bytes:
+    file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+    return file.read(most)
+
+
+def _kill_group(process: "subprocess.Popen[bytes]") -> None:
+    # The group outlives its leader while a child is left in it. PermissionError: what is left of it
+    # is not ours (a set-uid program), or, on macOS, only zombies.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
