@@ -27,7 +27,7 @@ from aftercall.executors import (
     ToolFailedError,
     ToolRefusedError,
 )
-from aftercall.executors.arguments import Places, fill
+from aftercall.executors.command import _Filling
 from aftercall.json_values import JsonValue
 from aftercall.models import Tool
 
@@ -109,10 +109,10 @@ async def test_an_input_is_exactly_one_argument(
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=50))
 def test_every_item_of_a_template_becomes_one_argument(text: str) -> None:
     """For any input, as a whole and as a part."""
-    places = Places(Path("/tools"))
-    line = fill(["{a}!", "--text={a}", "--", "{a}"], {"a": f"x{text}"}, places)
-    assert line.arguments == (f"x{text}!", f"--text=x{text}", "--", f"x{text}")
-    assert line.stdin is None
+    filling = _Filling({"a": f"x{text}"}, Path("/tools"), None)
+    template = ["{a}!", "--text={a}", "--", "{a}"]
+    assert filling.arguments(template) == [f"x{text}!", f"--text=x{text}", "--", f"x{text}"]
+    assert filling.stdin(template) == b""
 
 
 @pytest.mark.parametrize("text", ["--help", "-x", "-", "--", "-rf"])

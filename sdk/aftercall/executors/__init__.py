@@ -3,10 +3,9 @@
 `McpExecutor` needs FastMCP (extra `gateway`) and stands in `aftercall.executors.mcp`.
 """
 
-from aftercall.executors.chooser import Executors
 from aftercall.executors.command import Command, CommandExecutor
 from aftercall.executors.failures import ToolFailedError, ToolRefusedError
-from aftercall.executors.protocol import Executor, ExecutorResult
+from aftercall.executors.protocol import Executor, ExecutorResult, Executors
 from aftercall.executors.python import PythonExecutor
 
 __all__ = [

@@ -56,9 +56,9 @@ from aftercall.local_files import (
     resolve_file,
     resolve_path,
 )
-from aftercall.outcomes import typed_error_in_text
 from aftercall.models.calls import ExecutionError
 from aftercall.models.tools import Tool
+from aftercall.outcomes import typed_error_in_text
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """Of standard output; a tool that writes more fails, for a part of a result is none."""
@@ -300,7 +300,7 @@ class _Filling:
         return _utf8(_as_json(self.input_data))
 
     def _argument(self, item: str, *, may_be_option: bool) -> str:
-        before, folder, path = item.partition("{tool_dir}")
+        before, _, path = item.partition("{tool_dir}")
         argument = self._filled(before) + self._below(path) if path else self._filled(item)
         first = _PLACEHOLDER.match(item)
         from_input = first is not None and first[1] not in _OF_THIS_MACHINE

@@ -10,7 +10,6 @@ from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import ToolFailedError
 
 __all__ = [
-    "MAX_MESSAGE_CHARS",
     "ToolFailedError",
     "ToolRefusedError",
     "last_chars",

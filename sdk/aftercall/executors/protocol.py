@@ -1,9 +1,10 @@
-"""What an executor is."""
+"""What an executor is, and several of them as one."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from aftercall.executors.failures import ToolRefusedError
 from aftercall.json_values import JsonObject, JsonValue, make_json_value
 from aftercall.models.tools import Tool
 from aftercall.outcomes import Outcome
@@ -67,6 +68,49 @@ class Scripted(Protocol):
 
     def script_of(self, tool: Tool) -> Path | None:
         """The script of a tool as registered, when it is a file here."""
+
+
+class Executors:
+    """Several executors as one: the first that fits a tool runs it.
+
+    The order matters where two fit: put `PythonExecutor` first, so that a callable registered in
+    this process goes before what the registry says.
+
+    Args:
+        executors: in the order in which they are asked.
+    """
+
+    def __init__(self, *executors: Executor) -> None:
+        self._executors = executors
+
+    def fits(self, tool: Tool) -> bool:
+        """Whether any of them fits."""
+        return self._fitting(tool) is not None
+
+    def script_of(self, tool: Tool) -> Path | None:
+        """The script of a tool as registered, when the executor that fits runs one."""
+        executor = self._fitting(tool)
+        return executor.script_of(tool) if isinstance(executor, Scripted) else None
+
+    async def execute(
+        self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> ExecutorResult:
+        """Run the tool by the first that fits.
+
+        Raises:
+            ToolFailedError: as that executor's.
+            ToolRefusedError: also when none fits.
+        """
+        executor = self._fitting(tool)
+        if executor is None:
+            raise ToolRefusedError(
+                f"nothing here runs the tool {titled(tool)}: register a callable for it, allow the "
+                "command of its implementation, or name its MCP server"
+            )
+        return await executor.execute(tool, input_data, timeout_s=timeout_s)
+
+    def _fitting(self, tool: Tool) -> Executor | None:
+        return next((each for each in self._executors if each.fits(tool)), None)
 
 
 def implementation_of(tool: Tool) -> JsonObject:

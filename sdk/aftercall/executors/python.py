@@ -3,10 +3,12 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from aftercall.background import in_thread
 from aftercall.executors.failures import (
     ToolFailedError,
     ToolRefusedError,
@@ -21,7 +23,6 @@ from aftercall.executors.protocol import (
     result_of,
     titled,
 )
-from aftercall.executors.threads import in_thread
 from aftercall.json_values import JsonValue
 from aftercall.models.tools import Tool
 from aftercall.reflection.result_reader import read_exception
@@ -92,12 +93,11 @@ class PythonExecutor:
                 f"no Python callable is registered for the tool {titled(tool)}; "
                 "add it with PythonExecutor.register"
             )
-        args, kwargs = _arguments(input_data, unpack=registered.unpack)
-        _check_signature(registered.function, args, kwargs, tool)
+        call = _bound(registered, input_data, tool)
         limit = asyncio.timeout(timeout_s)
         try:
             async with limit:
-                result = await _call(registered.function, args, kwargs)
+                result = await _call(registered.function, call)
         except ToolFailedError:
             raise  # the callable's own words
         except SystemExit as error:
@@ -129,37 +129,31 @@ class PythonExecutor:
         return None
 
 
-def _arguments(input_data: JsonValue, *, unpack: bool) -> tuple[list[Any], dict[str, Any]]:
-    if input_data is None:
-        return [], {}
-    if isinstance(input_data, dict) and unpack:
-        return [], dict(input_data)
-    return [input_data], {}
+def _bound(registered: _Registered, input_data: JsonValue, tool: Tool) -> Callable[[], Any]:
+    """The call of the function with the input; one that does not fit its signature is rejected."""
+    args: list[Any] = [] if input_data is None else [input_data]
+    kwargs: dict[str, Any] = {}
+    if isinstance(input_data, dict) and registered.unpack:
+        args, kwargs = [], dict(input_data)
+    with suppress(ValueError):  # some builtins tell no signature
+        signature = inspect.signature(registered.function)
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise rejected(f"the input does not fit the tool {titled(tool)}: {error}") from error
+    return partial(registered.function, *args, **kwargs)
 
 
-def _check_signature(
-    function: ToolFunction, args: list[Any], kwargs: dict[str, Any], tool: Tool
-) -> None:
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some builtins tell none
-        return
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise rejected(f"the input does not fit the tool {titled(tool)}: {error}") from error
-
-
-async def _call(function: ToolFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+async def _call(function: ToolFunction, call: Callable[[], Any]) -> Any:
     if inspect.iscoroutinefunction(function):
-        return await function(*args, **kwargs)
-    result = await in_thread(partial(_call_in_thread, function, args, kwargs))
+        return await call()
+    result = await in_thread(partial(_call_in_thread, call))
     return await result if inspect.isawaitable(result) else result
 
 
-def _call_in_thread(function: ToolFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call_in_thread(call: Callable[[], Any]) -> Any:
     try:
-        return function(*args, **kwargs)
+        return call()
     except KeyboardInterrupt as error:
         # The tool's own, as keys interrupt the main thread only; it would end the event loop.
         raise ToolFailedError(tool_error("KeyboardInterrupt", "the tool raised it")) from error

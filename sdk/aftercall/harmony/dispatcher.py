@@ -7,10 +7,10 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
+from aftercall.background import in_thread
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.executors.failures import rejected, timed_out, tool_error
 from aftercall.executors.protocol import DEFAULT_TIMEOUT_S
-from aftercall.background import in_thread
 from aftercall.harmony.execution import Ran
 from aftercall.harmony.items import HarmonyCall
 from aftercall.json_values import JsonObject
