@@ -69,11 +69,12 @@ class OutputTooLargeError(Exception):
 class Finished:
     """How a program ended.
 
-    `status` is its exit status (negative: the signal that killed it), `stdout` and `stderr` are the
-    ends of what it wrote, and `left_out` is how many bytes of standard output come before that.
+    `status` is its exit status (negative: the signal that killed it; None: its time was up),
+    `stdout` and `stderr` are the ends of what it wrote, and `left_out` is how many bytes of
+    standard output come before that.
     """
 
-    status: int
+    status: int | None
     stdout: bytes
     stderr: bytes
     left_out: int = 0
@@ -106,7 +107,6 @@ async def run_program(
         kept_bytes: of the end of standard error; without `max_stdout_bytes`, of both together.
 
     Raises:
-        TimeoutError: the time is up.
         OutputTooLargeError: standard output went beyond its bound.
         OSError: the program cannot be started.
     """
@@ -128,14 +128,15 @@ async def run_program(
                 start_new_session=True,
             )
             files.callback(_kill_group, process)
-            while _is_running(process):
-                if stop.is_set() or time.monotonic() >= deadline:
-                    raise TimeoutError
+            is_in_time = True
+            while is_in_time and _is_running(process):
+                is_in_time = not stop.is_set() and time.monotonic() < deadline
                 _check_size(out, max_stdout_bytes)
             _check_size(out, max_stdout_bytes)
+            status = process.returncode if is_in_time else None
             stdout = _end_of(out, kept_bytes if max_stdout_bytes is None else max_stdout_bytes)
             left_out = os.fstat(out.fileno()).st_size - len(stdout)
-            return Finished(process.returncode, stdout, _end_of(err, kept_bytes), left_out)
+            return Finished(status, stdout, _end_of(err, kept_bytes), left_out)
 
     return await to_the_end(in_thread(run), stop.set)
 

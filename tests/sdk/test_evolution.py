@@ -1,6 +1,7 @@
 """The whole evolution: failures in, a new version in force out, or nothing changed and why."""
 
 import asyncio
+import codecs
 import hashlib
 import json
 import os
@@ -484,6 +485,7 @@ async def test_a_folder_that_cannot_be_written_changes_nothing(
     home.root.chmod(0o777)
     if when == "before":
         home.tools.chmod(0o555)
+    codecs.lookup("utf-8-sig")  # another user may not read this Python's own files
     if superuser:  # nothing is forbidden to it
         os.chown(home.tools, 65534, 65534)
         os.seteuid(65534)
@@ -541,7 +543,7 @@ EVOLVES = """
 import asyncio, sys
 from pathlib import Path
 from aftercall.evolution import EvolvedCode, EvolvingTool, evolve
-import aftercall.evolution.commit as commit
+import aftercall.evolution.files as commit
 
 class Numbering:
     async def evolve(self, task):

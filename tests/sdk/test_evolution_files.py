@@ -9,10 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aftercall.evolution.changelog import ChangelogEntry, append_entries, read_changelog
-from aftercall.evolution.versioned_files import (
+from aftercall.evolution.files import (
+    ChangelogEntry,
     ScriptError,
+    append_entries,
     create_beside,
+    read_changelog,
     resolve_script,
     stem_of,
     version_in,

@@ -4,14 +4,14 @@
 `ChatEvolver` asks a chat model.
 """
 
-from aftercall.evolution.changelog import CHANGELOG_FILE, ChangelogEntry, read_changelog
 from aftercall.evolution.chat import ChatEvolver
 from aftercall.evolution.checks import Checks, checks_beside
-from aftercall.evolution.evolving import evolve
-from aftercall.evolution.experience import EvolutionService
-from aftercall.evolution.present import EvolvingTool
-from aftercall.evolution.results import Attempt, EvolutionResult, EvolutionStatus
+from aftercall.evolution.evolving import EvolutionService, EvolvingTool, evolve
+from aftercall.evolution.files import CHANGELOG_FILE, ChangelogEntry, read_changelog
 from aftercall.evolution.tasks import (
+    Attempt,
+    EvolutionResult,
+    EvolutionStatus,
     EvolutionTask,
     EvolvedCode,
     Evolver,

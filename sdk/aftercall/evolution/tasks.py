@@ -1,13 +1,17 @@
-"""What an evolver is asked and what it answers: plain data, and all that it has to go by."""
+"""What an evolver is asked, what it answers, and what came of it: plain data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from pathlib import Path
+from typing import Literal, Protocol
+
+from pydantic import Field
 
 from aftercall.errors import AftercallError
 from aftercall.json_values import JsonObject
-from aftercall.models import Severity
+from aftercall.models import Promotion, Severity
+from aftercall.models.base import Name, Text, WireModel
 
 
 class EvolverError(AftercallError):
@@ -95,3 +99,36 @@ class Evolver(Protocol):
             EvolverError: there is no answer.
         """
         ...
+
+
+EvolutionStatus = Literal["evolved", "rejected", "failed"]
+"""`evolved`: a new version is in force. `rejected`: there were answers, and none was accepted.
+`failed`: there was no answer, or nothing could be written. In the last two nothing has changed."""
+
+
+class Attempt(WireModel):
+    """One answer of the evolver, and what spoke against it."""
+
+    number: int = Field(ge=1)
+    accepted: bool
+    why: Text = Field(description="Why it was taken or not; one sentence.")
+    output: Text = Field(default="", description="What the checks printed, in part; data.")
+
+
+class EvolutionResult(WireModel):
+    """What came of an evolution; `version`, `file` and `promotion` are set when it is `evolved`."""
+
+    status: EvolutionStatus
+    tool_id: Name
+    namespace: Name
+    why: Text = Field(description="What was done, or what to do about it.")
+    version: Name | None = None
+    file: Path | None = Field(default=None, description="The new version's file, absolute.")
+    promotion: Promotion | None = None
+    attempts: list[Attempt] = Field(default_factory=list)
+    told_service: bool = Field(
+        default=False, description="Whether the service knows of the promotion."
+    )
+    notes: list[Text] = Field(
+        default_factory=list, description="What went otherwise than hoped, and did no harm."
+    )

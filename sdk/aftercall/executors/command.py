@@ -180,8 +180,6 @@ class CommandExecutor:
                 stdin=stdin,
                 max_stdout_bytes=self._max_output_bytes,
             )
-        except TimeoutError as error:
-            raise timed_out(timeout_s, "it was killed, and all that it had started") from error
         except OutputTooLargeError as error:
             problem = f"it wrote more than {self._max_output_bytes:,} bytes and was killed"
             raise ToolFailedError(tool_error("OutputTooLarge", problem)) from error
@@ -189,8 +187,10 @@ class CommandExecutor:
             raise ToolRefusedError(
                 f"{command.program} cannot be started: {error.strerror or error}"
             ) from error
+        if finished.status is None:
+            raise timed_out(timeout_s, "it was killed, and all that it had started")
         if finished.status != 0:
-            raise ToolFailedError(_failure(finished))
+            raise ToolFailedError(_failure(finished, finished.status))
         if len(finished.stdout) > _LARGE_BYTES:
             return await in_thread(partial(_result, finished))
         return _result(finished)
@@ -376,7 +376,7 @@ def _result(finished: Finished) -> ExecutorResult:
     return result_of(value, {"stderr": clean_text(stderr)} if stderr else {})
 
 
-def _failure(finished: Finished) -> ExecutionError:
+def _failure(finished: Finished, status: int) -> ExecutionError:
     """The typed error on standard output, if it is one; else the end of what was written.
 
     Of that the last line counts, when it says what kind of error it was.
@@ -385,18 +385,18 @@ def _failure(finished: Finished) -> ExecutionError:
     if typed := typed_error_in_text(stdout):
         return typed
     text = finished.stderr.decode("utf-8", "replace").strip() or stdout
-    details: JsonObject = {"exitStatus": finished.status, "stderr": last_chars(text, _STDERR_CHARS)}
-    if finished.status < 0:
-        name = _signal_name(-finished.status)
+    details: JsonObject = {"exitStatus": status, "stderr": last_chars(text, _STDERR_CHARS)}
+    if status < 0:
+        name = _signal_name(-status)
         return tool_error("Killed", f"killed by {name}", code=name, details=details)
     last = _LAST_LINE.fullmatch(text.splitlines()[-1].strip()) if text else None
     if last is not None:
         kind, _, message = last[0].partition(": ")
         kind = kind.rpartition(".")[2]
-        return tool_error(kind, message, code=finished.status, details=details)
+        return tool_error(kind, message, code=status, details=details)
     shown = last_chars(text, _MESSAGE_CHARS) or "it wrote nothing"
-    message = f"exit status {finished.status}: {shown}"
-    return tool_error("ExitStatus", message, code=finished.status, details=details)
+    message = f"exit status {status}: {shown}"
+    return tool_error("ExitStatus", message, code=status, details=details)
 
 
 def _signal_name(number: int) -> str:
