@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check serve bench bench-quality clean
+.PHONY: help install demo test check generate serve bench bench-quality clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ check: $(STAMP) ## the same without the tests that start real servers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto --dist loadfile -m "not real"
+
+generate: $(STAMP) ## write the SDK's synchronous modules from the asynchronous ones
+	@$(BIN)/python sdk/generate_sync.py
 
 serve: $(STAMP) ## run the service on http://127.0.0.1:8799
 	@$(BIN)/aftercall serve

@@ -12,7 +12,7 @@ from aftercall.models import (
     PromotionsReceipt,
     PromotionStatus,
 )
-from aftercall.promotions_format import render_promotions
+from aftercall.promotions_file import render_promotions
 from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import PromotionEvent, StoredPromotion

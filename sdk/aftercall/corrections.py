@@ -3,18 +3,190 @@
     proposal = propose_correction("this is a menu, not titles")
     # CorrectionProposal(kind='low_utility', phrase='this is a menu, not titles', confidence=0.6)
 
-Nothing is sent, stored or changed here: whoever holds the conversation knows what the message was
-an answer to, and decides whether to record a correction. Only the form of what is said is looked
-at, in English and, more narrowly, in German, French and Spanish. What could as well be a new
-request, a question or a courtesy is left alone, as a correction weighs more than a tool's own word.
+Nothing is sent, stored or changed here: the program that holds the conversation knows what the
+message was an answer to, and decides whether to record a correction. Only the form of what is said
+is looked at, in English and, more narrowly, in German, French and Spanish. What could as well be a
+new request, a question or a courtesy is left alone, as a correction weighs more than a tool's own
+word. The forms were written by hand: only what speaks of an answer counts (`that`, `this list`,
+`not what I asked for`), and what negates without finding fault (`not bad`) fits none of them.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aftercall.correction_rules import AFTER_NO, RULES
 from aftercall.models.health import ReferralKind
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A form of words that corrects an answer, matched at the beginning of a clause."""
+
+    kind: ReferralKind
+    confidence: float
+    pattern: re.Pattern[str]
+
+
+def _low(confidence: float, *parts: str) -> Rule:
+    return Rule("low_utility", confidence, re.compile("".join(parts)))
+
+
+def _wrong_tool(confidence: float, *parts: str) -> Rule:
+    return Rule("wrong_tool_boundary", confidence, re.compile("".join(parts)))
+
+
+# A clause has at most 300 characters, and no unbounded repeat stands within another.
+
+_OUTPUT = (
+    r"(?:answers?|outputs?|results?|responses?|lists?|repl(?:y|ies)|summary|translation|"
+    r"suggestions?)"
+)
+"""Words for an answer. Not `page`, `code` or `file`: those are as often what the user works on."""
+
+_THIS = rf"(?:that|this|these|those|they|(?:the|your|this|that|these|those|all) (?:\w+ )?{_OUTPUT})"
+_THIS_OR_IT = rf"(?:it|{_THIS})"
+_IS = r"(?:'s|'re| is| are| was| were)"
+_IS_NOT = (
+    r"(?:(?:'s|'re| is| are| was| were) (?:\w+ly |still |just )?not|(?: is| are| was| were)n't)"
+)
+_VERY = r"(?: (?:just|all|still|completely|totally|simply|really|very|so|plain|clearly|at all))?"
+_FAULTY = (
+    r"(?:wrong|incorrect|false|useless|garbage|rubbish|nonsense|irrelevant|incomplete|empty|"
+    r"unusable|broken|inaccurate|outdated|off[- ]topic|unhelpful|a mess)"
+)
+_GOOD = (
+    r"(?:right|correct|useful|helpful|relevant|accurate|complete|usable|it|true|"
+    r"good(?: enough)?)"
+)
+_NO_FAULT = (
+    r"(?:bad|wrong|problems?|issues?|big|hurry|rush|priority|end|first|last time|worst|case)"
+)
+_THING = rf"(?:an?|the|my|any) (?!(?:\w+ )?{_NO_FAULT}\b)"
+_I = r"(?:i|we)"
+_ASKED = r"(?:asked|wanted|meant|needed|(?:was|were) (?:looking|asking)|expected|said|requested)"
+_WANTED = (
+    r"(?:asked?|want(?:ed)?|meant|need(?:ed)?|(?:was|were|am|'m) (?:looking|asking)|expected|said|"
+    r"requested)"
+)
+_TOOL = r"(?:tool|function|api|plugin|endpoint|command)s?"
+_LATER = (
+    r"(?:later|tomorrow|tonight|soon|next|in|at|on|when|after|once|if|every|später|morgen|"
+    r"plus tard|más tarde)"
+)
+
+RULES = (
+    _wrong_tool(0.95, rf"(?:{_THIS_OR_IT}{_IS} )?(?:the |a )?wrong {_TOOL}\b"),
+    _wrong_tool(0.95, rf"you(?:'ve| have)? \w+(?: me)? (?:the |a )?wrong {_TOOL}\b"),
+    _wrong_tool(0.85, r"you should(?:'ve| have) (?:used|called|picked|chosen)\b"),
+    _wrong_tool(0.8, rf"(?:don't|do not|never) (?:use|call) (?:\S+ ){{1,5}}?{_TOOL}\b"),
+    _wrong_tool(0.8, rf"(?:use|call|try) (?:the (?:right|other)|another|a different) {_TOOL}\b"),
+    _wrong_tool(0.8, rf"(?:use|call|try) the (?:\S+ ){{1,4}}?{_TOOL} instead\b"),
+    _wrong_tool(0.85, rf"(?:this|that) {_TOOL} (?:can't|cannot|isn't|is not|doesn't|does not)\b"),
+    _wrong_tool(0.9, r"(?:(?:das|es) (?:ist|war) )?(?:das |die )?falsche[sn]? (?:werkzeug|tool)\b"),
+    _wrong_tool(0.9, r"(?:c'est )?(?:le |un )?mauvais outil\b"),
+    _wrong_tool(0.9, r"(?:(?:esa|esta) (?:es|era) )?(?:la )?herramienta (?:equivocada|incorrecta)"),
+    # What was asked for, and what came instead.
+    _low(0.9, rf"(?:{_THIS_OR_IT}{_IS} )?not (?:\w+ )?(?:\w+ )?what {_I} {_WANTED}\b"),
+    _low(0.9, rf"{_THIS_OR_IT}{_IS_NOT} (?:\w+ ){{0,2}}?(?:what|how|who|where) {_I}\b"),
+    _low(0.9, rf"{_I} {_ASKED}(?: for)? (?!to\b)[^,]{{1,80}},? (?:and )?not\b"),
+    _low(0.6,
+        rf"(?:this|that|it){_IS} (?:just |only )?(?:an?|the) [^,]{{1,60}}, not (?!{_NO_FAULT})",
+    ),
+    _low(0.7, rf"(?:these|those|they){_IS} [^,]{{1,60}}, not (?!{_NO_FAULT})"),
+    _low(0.75, r"i meant (?!to\b|it\b|that\b|well\b|every|what\b)"),
+    # What the answer is not.
+    _low(0.9,
+        rf"{_THIS_OR_IT} (?:do|does|did)(?:n't| not) (?:\w+ )?(?:look|seem|sound) (?:like "
+        rf"(?:an?|the|my|any)|right|correct)\b",
+    ),
+    _low(0.9, rf"{_THIS} (?:do|does|did)(?:n't| not) (?:\w+ )?(?:look|seem|sound) like (?!it\b)\w"),
+    _low(0.85,
+        rf"{_THIS_OR_IT}{_IS_NOT} (?:\w+ )?{_GOOD}\b(?! (?:now|yet|time|away|that|to|for|if|"
+        rf"when)\b)",
+    ),
+    _low(0.85, rf"(?:that|this|these|those|they){_IS_NOT} {_THING}\w"),
+    _low(0.8, rf"(?:these|those|they){_IS_NOT} (?!{_NO_FAULT})[\w' -]{{1,60}}s$"),
+    _low(0.85,
+        rf"{_THIS_OR_IT} (?:do|does|did)(?:n't| not) (?:\w+ )?(?:help|answer|make (?:any "
+        rf")?sense|match|contain|fit)\b",
+    ),
+    _low(0.85, rf"{_THIS_OR_IT} makes? no sense\b"),
+    _low(0.85, r"not (?:very |really |at all |that )?(?:useful|helpful|relevant|correct)\b"),
+    # What is wrong with it.
+    _low(0.9, rf"{_THIS_OR_IT}{_IS}{_VERY} {_FAULTY}\b"),
+    _low(0.85, rf"{_THIS_OR_IT}{_IS} (?:the|a) wrong \w"),
+    _low(0.85, r"(?:still |completely |totally |all |simply )?(?:wrong|incorrect)$"),
+    _low(0.7, r"wrong \w+(?: \w+)?$"),
+    _low(0.85,
+        r"you(?:'ve| have)? (?:gave|given|sent|showed|shown|returned|used|picked|opened|found|"
+        r"took|chose|got|did|listed|made|read)(?: me| us)? (?:the |a |it |that |this )?wrong\b",
+    ),
+    _low(0.85,
+        r"you(?:'ve| have)? (?:completely |totally )?(?:misunderstood|misread|misheard|"
+        r"ignored|overlooked|mixed up)\b",
+    ),
+    _low(0.8,
+        r"you (?:did not|didn't|haven't|have not) (?:answer|understand|listen|read|follow|"
+        r"give|include|return|find|do what)",
+    ),
+    # That it should be done again.
+    _low(0.5,
+        rf"(?:try|do (?:it|this|that)) (?:it |this |that )?(?:again|over)\b(?!,? {_LATER}\b)",
+    ),
+    _low(0.5, r"redo (?:it|this|that)\b"),
+    # German.
+    _low(0.85,
+        r"(?:das|dies|diese|die (?:liste|antwort|ausgabe)|es) (?:ist|sind|war|waren) (?:doch |"
+        r"ja |leider )?keine?[nrs]? (?!problem|ding|eile|thema|wunder|frage|sorge|schlecht)\w",
+    ),
+    _low(0.9,
+        r"(?:das|dies|diese|die (?:liste|antwort|ausgabe)|es) (?:ist|sind|war|waren) (?:doch |"
+        r"ja |leider |immer noch |alles )?(?:falsch|unbrauchbar|nutzlos|leer|unvollständig|"
+        r"unsinn|quatsch)\b",
+    ),
+    _low(0.85,
+        r"(?:das|dies|es) (?:ist|sind|war|waren) (?:\w+ )?nicht (?:richtig|korrekt|hilfreich|"
+        r"brauchbar|nützlich|gemeint|gefragt|das,? was|was ich)\b",
+    ),
+    _low(0.85, r"(?:das|dies) (?:hilft|nützt) (?:\w+ )?nicht"),
+    _low(0.85, r"du hast (?:mich |das |die frage )?(?:falsch verstanden|missverstanden)\b"),
+    _low(0.85, r"ich (?:meinte|wollte) [^,]{1,80}, nicht\b"),
+    # French.
+    _low(0.85,
+        r"(?:ce n'est|ce n'était|c'est) pas (?:une? |des |du |de la |la |le |les |"
+        r"l')(?!problème|peine|fin\b|souci)\w",
+    ),
+    _low(0.9,
+        r"(?:ce n'est|ce n'était|c'est) pas (?:du tout )?(?:ce que|ça|correct|utile|bon|"
+        r"juste)\b",
+    ),
+    _low(0.85, r"ce ne sont pas (?:des|les) \w"),
+    _low(0.9, r"c'est (?:complètement |totalement )?(?:faux|inutile|incorrect|vide)\b"),
+    _low(0.8, r"je voulais dire\b"),
+    # Spanish.
+    _low(0.85,
+        r"es[aeo]s? no (?:es|son|era|eran) (?:una? |unos |unas |la |el |los |las "
+        r")(?!problema)\w",
+    ),
+    _low(0.85,
+        r"est[aeo]s? no (?:es|son|era|eran) (?:una? |unos |unas |la |el |los |las "
+        r")(?!problema)\w",
+    ),
+    _low(0.9, r"es[ao]? no (?:es|era) (?:lo que|correcto|útil)\b"),
+    _low(0.85, r"(?:eso|esto|esta lista|la respuesta) no (?:me )?(?:sirve|ayuda)\b"),
+    _low(0.9,
+        r"(?:eso|esto|la respuesta) (?:está (?:mal|vacío)|es (?:incorrecto|inútil))\b",
+    ),
+)  # fmt: skip
+
+AFTER_NO = (
+    _low(0.85, rf"{_I} (?:meant|said|asked|wanted)\b(?! (?:thanks|thank|to (?:thank|stop)))"),
+    _low(0.8, r"ich (?:meinte|wollte|sagte)\b"),
+    _low(0.8, r"je voulais\b"),
+    _low(0.8, r"(?:quería decir|me refería|quise decir)\b"),
+)
+"""What says too little by itself, and enough after a no."""
+
 
 MAX_READ_CHARS = 600
 """Of a message. A correction stands at its beginning; what comes later is the next request."""

@@ -1,30 +1,34 @@
-"""The file `.tool_promotions.json` on disk: read, written at once, changed by one at a time.
+"""The file `.tool_promotions.json` (seed 002): read with the line of every fault, written at once.
 
-What stands in it, and how its faults are told: `aftercall.promotions_format`.
+It holds an object: under the name of each namespace an object of six keys, `evolved_version`,
+`evolved_file`, `original_version`, `reason`, `mutation`, `promoted_at`, all of them required.
+`evolved_file` is relative to the folder of the file; it is null only for a promoted version that is
+a registered tool of its own.
 """
 
+import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 from uuid import uuid4
 
-from aftercall.errors import ConfigurationError
-from aftercall.local_files import MissingFileError, UnsafePathError, resolve_file
-from aftercall.models.tools import Promotion
-from aftercall.promotions_format import (
-    MAX_PROMOTIONS_CHARS,
-    PromotionsFileError,
-    parse_promotions,
-    render_promotions,
-)
+from pydantic import TypeAdapter, ValidationError
 
-try:
-    import fcntl
-except ImportError:  # Windows: one process at a time may change a file
-    fcntl = None  # type: ignore[assignment]  # asked for before each use
+from aftercall.errors import ConfigurationError
+from aftercall.local_files import (
+    MissingFileError,
+    UnsafePathError,
+    check_relative_path,
+    resolve_file,
+)
+from aftercall.models.base import Name
+from aftercall.models.tools import Promotion
 
 __all__ = [
     "MAX_PROMOTIONS_CHARS",
@@ -38,6 +42,206 @@ __all__ = [
     "update_promotions",
     "write_promotions",
 ]
+
+MAX_PROMOTIONS_CHARS = 8 * 1024 * 1024
+"""Most characters of a file: as much as one request to the service may carry."""
+
+KEYS = (
+    "evolved_version", "evolved_file", "original_version", "reason", "mutation", "promoted_at",
+)  # fmt: skip
+"""The keys of an entry, in the seed's order."""
+
+T = TypeVar("T")
+
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+_NAME: TypeAdapter[str] = TypeAdapter(Name)
+
+
+class PromotionsFileError(ConfigurationError):
+    """A promotions file is wrong; nothing of it was read.
+
+    `line` counts from 1 and is None where no line is to blame, `entry` is the namespace, when the
+    fault lies in one. `file` is its name, where the text is known to be of one.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        line: int | None = None,
+        entry: str | None = None,
+        file: str | None = None,
+    ) -> None:
+        place = [] if file is None else [file]
+        if line is not None:
+            place.append(f"line {line}")
+        if entry is not None:
+            place.append(f"entry {_quoted(entry)}")
+        super().__init__(f"{', '.join(place)}: {problem}" if place else problem)
+        self.problem = problem
+        self.line = line
+        self.entry = entry
+        self.file = file
+
+
+def parse_promotions(text: str) -> dict[str, Promotion]:
+    """The promotions in the text of a file, by namespace, in its order.
+
+    Raises:
+        PromotionsFileError: the text is no JSON or too large, a key is unknown, missing or stands
+            twice, or a value is wrong: a version that is no version, a time that is no time, an
+            `evolved_file` that is absolute or leaves the folder. Line and entry are named.
+    """
+    if len(text) > MAX_PROMOTIONS_CHARS:
+        raise PromotionsFileError(
+            f"the file has {len(text):,} characters; at most {MAX_PROMOTIONS_CHARS:,} are read"
+        )
+    return _Reader(text).promotions()
+
+
+def render_promotions(promotions: Mapping[str, Promotion]) -> str:
+    """The text of a file, exactly as the seed writes it; times in whole seconds of UTC.
+
+    Raises:
+        ConfigurationError: a promotion has no `promoted_at`, or an `evolved_file` that
+            `parse_promotions` would refuse.
+    """
+    entries = {name: _rendered(name, promotion) for name, promotion in promotions.items()}
+    return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
+
+
+class _Reader:
+    """Reads one text; keeps the place of every key, so that a fault can be shown where it is."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def promotions(self) -> dict[str, Promotion]:
+        found, at = self._object(self._skip(0), None, self._entry)
+        if at < len(self._text):
+            self._fail(at, None, "the file goes on after its last `}`")
+        return {name: promotion for name, (_, promotion) in found.items()}
+
+    def _entry(self, name: str, name_at: int, at: int) -> tuple[Promotion, int]:
+        try:
+            _NAME.validate_python(name)
+        except ValidationError as error:
+            self._fail(name_at, name, f"the name of a namespace {_said(error)}")
+
+        def read_field(key: str, key_at: int, at: int) -> tuple[str | None, int]:
+            if key not in KEYS:
+                self._fail(
+                    key_at, name, f"the key {_quoted(key)} is unknown; known: {', '.join(KEYS)}"
+                )
+            return self._field(name, key, at)
+
+        found, end = self._object(at, name, read_field)
+        if missing := [key for key in KEYS if key not in found]:
+            self._fail(name_at, name, f"without {', '.join(missing)}; each entry has all six keys")
+        fields = {key: value for key, (_, value) in found.items()}
+        try:
+            promotion = Promotion.model_validate(fields)
+        except ValidationError as error:
+            key = _key_of(error)
+            self._fail(found[key][0] if key in found else name_at, name, f"{key} {_said(error)}")
+        if promotion.evolved_file is not None:
+            try:
+                check_relative_path(promotion.evolved_file)
+            except UnsafePathError as error:
+                self._fail(found["evolved_file"][0], name, f"evolved_file: {error}")
+        return promotion, end
+
+    def _field(self, entry: str, key: str, at: int) -> tuple[str | None, int]:
+        if self._text.startswith('"', at):
+            return self._string(at, entry)
+        if key == "evolved_file" and self._text.startswith("null", at):
+            return None, at + len("null")
+        return self._fail(at, entry, f"{key} must be text in double quotes")
+
+    def _object(
+        self, at: int, entry: str | None, read_value: Callable[[str, int, int], tuple[T, int]]
+    ) -> tuple[dict[str, tuple[int, T]], int]:
+        """The members of the object at `at`, each with the place of its key; where it ends."""
+        if not self._text.startswith("{", at):
+            what = "the file" if entry is None else "the entry"
+            self._fail(at, entry, f"{what} must be an object, in braces")
+        members: dict[str, tuple[int, T]] = {}
+        at = self._skip(at + 1)
+        if self._text.startswith("}", at):
+            return members, self._skip(at + 1)
+        while True:
+            if not self._text.startswith('"', at):
+                self._fail(at, entry, "a key in double quotes is expected here")
+            key_at = at
+            key, at = self._string(at, entry)
+            if key in members:
+                owner = key if entry is None else entry
+                self._fail(key_at, owner, f"the key {_quoted(key)} stands here a second time")
+            if not self._text.startswith(":", at):
+                self._fail(at, entry, f"a colon is expected after the key {_quoted(key)}")
+            value, at = read_value(key, key_at, self._skip(at + 1))
+            members[key] = key_at, value
+            at = self._skip(at)
+            if self._text.startswith("}", at):
+                return members, self._skip(at + 1)
+            if not self._text.startswith(",", at):
+                self._fail(at, entry, "a comma or `}` is expected here")
+            at = self._skip(at + 1)
+
+    def _string(self, at: int, entry: str | None) -> tuple[str, int]:
+        try:
+            text, end = _DECODER.raw_decode(self._text, at)
+        except json.JSONDecodeError as error:
+            self._fail(error.pos, entry, f"no JSON: {error.msg}")
+        return str(text), self._skip(end)
+
+    def _skip(self, at: int) -> int:
+        blanks = _BLANKS.match(self._text, at)
+        return blanks.end() if blanks else at
+
+    def _fail(self, at: int, entry: str | None, problem: str) -> NoReturn:
+        line = self._text.count("\n", 0, at) + 1
+        raise PromotionsFileError(problem, line=line, entry=entry)
+
+
+def _rendered(name: str, promotion: Promotion) -> dict[str, Any]:
+    if promotion.promoted_at is None:
+        raise ConfigurationError(f"entry {_quoted(name)}: promoted_at is not known; set it")
+    if promotion.evolved_file is not None:
+        try:
+            check_relative_path(promotion.evolved_file)
+        except UnsafePathError as error:
+            raise ConfigurationError(f"entry {_quoted(name)}: evolved_file: {error}") from error
+    fields: dict[str, Any] = {key: getattr(promotion, key) for key in KEYS}
+    return fields | {"promoted_at": _time(promotion.promoted_at)}
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+def _quoted(text: str) -> str:
+    """Quoted on one line, at most some 80 characters of it: it may hold anything."""
+    return repr(text if len(text) <= 80 else text[:79] + "…")
+
+
+def _key_of(error: ValidationError) -> str:
+    """The first key at fault, as the file writes it."""
+    name = str(error.errors()[0]["loc"][0])
+    return re.sub(r"(?<=[a-z])[A-Z]", lambda found: "_" + found[0].lower(), name)
+
+
+def _said(error: ValidationError) -> str:
+    message: str = error.errors(include_url=False)[0]["msg"]
+    return message.removeprefix("Value error, ")
+
+
+try:
+    import fcntl
+except ImportError:  # Windows: one process at a time may change a file
+    fcntl = None  # type: ignore[assignment]  # asked for before each use
+
 
 PROMOTIONS_FILE = ".tool_promotions.json"
 """Its name, in the folder that the evolved files are relative to (seed 002)."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from aftercall.client import Client, endpoints
+from aftercall.client import Client
+from aftercall.client.transport import MAX_BODY_BYTES, encode, record_encoded
 from aftercall.errors import NotFoundError
 from aftercall.models import Execution
 from aftercall.redaction import Redactor
@@ -17,7 +18,7 @@ from service.importing.report import ImportReport, Rejections
 _BATCH_CALLS = 500
 _BATCH_BYTES = 4 * 1024 * 1024
 
-MAX_ENCODED = endpoints.MAX_BODY_BYTES - 2
+MAX_ENCODED = MAX_BODY_BYTES - 2
 """Bytes of one execution: what a request may carry, less the brackets of a list."""
 
 TOO_LONG = f"is longer than {MAX_ENCODED:,} bytes, which is all that one request may carry"
@@ -69,7 +70,7 @@ class Importer:
                 self._reject(read.where, read.message)
                 continue
             # Masking and absent fields written out make it longer or shorter than it was.
-            encoded = endpoints.encode(read, self.redactor)
+            encoded = encode(read, self.redactor)
             if len(encoded) > MAX_ENCODED:
                 self._reject(where, TOO_LONG)
                 continue
@@ -93,7 +94,7 @@ class Importer:
         if self.client is None:
             self.report.accepted += len(batch)
         else:
-            receipt = self.client.send(endpoints.record_encoded([each.encoded for each in batch]))
+            receipt = self.client.send(record_encoded([each.encoded for each in batch]))
             self.report.accepted += receipt.accepted
             self.report.duplicates += receipt.duplicates
             for rejection in receipt.rejected:
@@ -108,7 +109,7 @@ class Importer:
         if self.is_told_again is None:
             return False
         try:
-            stored = client.send(endpoints.get_execution(read.execution_id))
+            stored = client.get_execution(read.execution_id)
         except NotFoundError:
             return False
         return self.is_told_again(stored, read)

@@ -11,7 +11,7 @@ from aftercall.models import (
     PromotionsReceipt,
     PromotionStatus,
 )
-from aftercall.promotions_format import KEYS, PromotionsFileError, parse_promotions
+from aftercall.promotions_file import KEYS, PromotionsFileError, parse_promotions
 from service.bodies import parse, read_body, read_model
 from service.errors import MalformedJsonError, ProblemError
 from service.openapi import answers, body_of, json_body

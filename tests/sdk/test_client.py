@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.client import Client, endpoints, transport
+from aftercall.client import Client, transport
 from aftercall.client.async_client import AsyncClient
 from aftercall.client.transport import RetryPolicy
 from aftercall.errors import (
@@ -98,8 +98,8 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def note(seconds: float) -> None:
         noted.append(seconds)
 
-    monkeypatch.setattr("aftercall.client.sync_client.time.sleep", noted.append)
-    monkeypatch.setattr("aftercall.client.async_client.asyncio.sleep", note)
+    monkeypatch.setattr("time.sleep", noted.append)
+    monkeypatch.setattr("asyncio.sleep", note)
     return noted
 
 
@@ -615,8 +615,8 @@ async def test_a_service_that_comes_back_is_reached(
     async def restart_too(_: float) -> None:
         service.start(port)
 
-    monkeypatch.setattr("aftercall.client.sync_client.time.sleep", restart)
-    monkeypatch.setattr("aftercall.client.async_client.asyncio.sleep", restart_too)
+    monkeypatch.setattr("time.sleep", restart)
+    monkeypatch.setattr("asyncio.sleep", restart_too)
     assert (await client("status")).ready
 
 
@@ -738,6 +738,6 @@ async def test_a_transport_can_be_given(client_type: type[Client] | type[AsyncCl
 def test_a_batch_is_encoded_as_the_contract_has_it(new_execution: New) -> None:
     """A list of executions in camelCase; a single one is a list of one."""
     one = new_execution()
-    body = json.loads(endpoints.record(one, None).body or b"")
+    body = json.loads(transport.record(one, None).body or b"")
     assert body == [json.loads(one.model_dump_json())]
-    assert json.loads(endpoints.record([], None).body or b"") == []
+    assert json.loads(transport.record([], None).body or b"") == []

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.client.requests import query
+from aftercall.client.transport import query
 from aftercall.errors import ProtocolError
 from aftercall.redaction import Redactor
 from tests.sdk.loopback import Loopback, Scripted

@@ -20,7 +20,7 @@ from aftercall.events import (
     ToolCalls,
     args_preview_hash,
 )
-from aftercall.events.preview import preview
+from aftercall.events.model import preview
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from tests.sdk.event_records import Events, Kept

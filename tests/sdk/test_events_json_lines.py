@@ -13,7 +13,7 @@ import pytest
 
 from aftercall.errors import ConfigurationError
 from aftercall.events import JsonLinesSink, ToolCallPlanned, ToolCallResult, ToolCalls
-from aftercall.events.json_lines_sink import MIN_FILE_BYTES
+from aftercall.events.sinks import MIN_FILE_BYTES
 
 HALF_A_LINE = """
 import os, sys

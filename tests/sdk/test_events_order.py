@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.events import FinishedCall, PlannedCall, ToolCallEvent, ToolCallPlanned, ToolCalls
-from aftercall.events.hand_over import COMPLAINTS
+from aftercall.events.calls import COMPLAINTS
 from tests.sdk.event_records import Events, Kept, check_order
 
 ENDINGS = ["ok", "error", "abandon"]

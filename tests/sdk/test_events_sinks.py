@@ -22,7 +22,7 @@ from aftercall.events import (
     ToolCallResult,
     ToolCalls,
 )
-from aftercall.events.hand_over import COMPLAINTS
+from aftercall.events.calls import COMPLAINTS
 from aftercall.metrics import ToolCallMetrics
 from aftercall.models import Execution
 from aftercall.recording import Recorder

@@ -30,7 +30,7 @@ from aftercall.harmony import (
     outward,
     render_tool_result,
 )
-from aftercall.harmony.tool_calls import MAX_WAITING
+from aftercall.harmony.async_tool_calls import MAX_WAITING
 from aftercall.outcomes import Outcome
 from tests.sdk.event_records import Kept
 

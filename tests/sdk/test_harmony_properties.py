@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.harmony import HarmonyCall, HarmonyItem, HarmonyParser, HarmonyResult, HarmonyText
-from aftercall.harmony.headers import MAX_HEADER_CHARS, MAX_SECTIONS
-from aftercall.harmony.markers import NAMES
-from aftercall.harmony.payload import MAX_RESCANS
-from aftercall.harmony.rendering import neutralised, render_tool_result
+from aftercall.harmony.items import neutralised, render_tool_result
+from aftercall.harmony.markup import MAX_HEADER_CHARS, MAX_RESCANS, MAX_SECTIONS, NAMES
 from tests.sdk.strategies import json_values
 
 LIMIT = 60

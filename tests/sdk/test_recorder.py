@@ -16,12 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.client import Client
-from aftercall.client.endpoints import MAX_BODY_BYTES, encode
+from aftercall.client.transport import MAX_BODY_BYTES, encode
 from aftercall.errors import ConfigurationError
 from aftercall.models import Execution
-from aftercall.recording.delivery import Delivery, body_sized
+from aftercall.recording.delivery import Delivery, LossReport, Tally, body_sized
 from aftercall.recording.recorder import Recorder, RecorderStats, state_folder
-from aftercall.recording.tally import LossReport, Tally
 from aftercall.redaction import Redactor
 from tests.sdk import loopback
 from tests.sdk.loopback import Fault, Loopback
@@ -212,7 +211,7 @@ def test_a_failure_of_our_own_does_not_end_recording(
         raise ValueError(quoted)
 
     with monkeypatch.context() as broken:
-        broken.setattr("aftercall.recording.courier.Courier.round", fail)
+        broken.setattr("aftercall.recording.delivery.Courier.round", fail)
         ids = hand_over(recorder, new_execution, 1)
         assert not recorder.flush()
     assert recorder.flush()

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Execution, ExecutionError, FailedCall, ToolSpec
-from aftercall.redaction import REDACTED, Redactor, is_redacted
-from aftercall.redaction.secret_forms import is_secret_name
+from aftercall.redaction import REDACTED, Redactor, is_redacted, is_secret_name
 from tests.sdk.strategies import executions, failed_calls, json_objects, json_values, texts
 
 SECRET_NAMES = [

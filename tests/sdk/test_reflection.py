@@ -21,8 +21,8 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.reflection.advice import describe_suggestion
-from aftercall.reflection.failure_rates import FailureRates
+from aftercall.reflection.reflected_call import FailureRates
+from aftercall.reflection.result import describe_suggestion
 from aftercall.reflection.retry_rules import Failure, RetryRules
 from tests.sdk.scripted_advice import (
     AsyncScripted,

@@ -14,7 +14,7 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.reflection.observing import PlannedAttempt
+from aftercall.reflection.observers import PlannedAttempt
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     PickyTool,

@@ -16,8 +16,14 @@ from aftercall.executors.failures import (
     tool_error,
 )
 from aftercall.models import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
-from aftercall.toolbox.local_tools import as_tool, rank_by_words
-from aftercall.toolbox.promoted import bare_tool, entry_for, in_place_of, original_id
+from aftercall.toolbox.resolver import (
+    as_tool,
+    bare_tool,
+    entry_for,
+    in_place_of,
+    original_id,
+    rank_by_words,
+)
 from aftercall.toolbox.rules import (
     Candidate,
     ResilientRules,

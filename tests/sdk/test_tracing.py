@@ -29,7 +29,7 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.reflection.observing import CallFacts, Observers, PlannedAttempt
+from aftercall.reflection.observers import CallFacts, Observers, PlannedAttempt
 from aftercall.reflection.result_reader import OutcomeReader
 from aftercall.stages import measured_by, stage
 from aftercall.tracing import TracingObserver

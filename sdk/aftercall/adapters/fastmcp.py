@@ -49,7 +49,7 @@ from aftercall.reflection import (
     ReflectionPolicy,
     call_with_reflection,
 )
-from aftercall.reflection.failure_rates import FailureRates
+from aftercall.reflection.reflected_call import FailureRates
 
 _READER = ToolResultReader()
 

@@ -22,7 +22,7 @@ from aftercall.outcomes import (
     status_in_result,
     typed_error_in_text,
 )
-from aftercall.reflection.reflected_result import ReflectedResult
+from aftercall.reflection.result import ReflectedResult
 from aftercall.reflection.result_reader import read_exception
 
 META_KEY = "aftercall"

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from aftercall._generated.reflection_driver import ask_sync
 from aftercall.adapters.asking import AnySuggester, Asking, AsyncAsking, KnownTool
 from aftercall.adapters.hooks_results import HookResultReader
 from aftercall.adapters.hooks_table import (
@@ -40,8 +41,8 @@ from aftercall.reflection import (
     ReflectionPolicy,
     ResultReader,
 )
-from aftercall.reflection.asking import ask, ask_sync
-from aftercall.reflection.observing import CallFacts
+from aftercall.reflection.async_driver import ask
+from aftercall.reflection.observers import CallFacts
 from aftercall.reflection.reflected_call import ReflectedCall
 
 __all__ = ["CallHooks", "HookStats"]

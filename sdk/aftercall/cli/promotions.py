@@ -101,9 +101,11 @@ def _import(client: "Client", args: argparse.Namespace) -> int:
                 f"Give their folder with --root DIR, or pass --no-file-check:{lines}"
             )
     if args.dry_run:
-        from aftercall.client.fitness_endpoints import masked_promotion  # noqa: PLC0415  # as above
+        from aftercall.client.async_client import PROMOTION_TEXTS  # noqa: PLC0415  # as above
+        from aftercall.redaction import DEFAULT_REDACTOR  # noqa: PLC0415  # as above
 
-        sent = {name: masked_promotion(p, client.redactor) for name, p in promotions.items()}
+        redactor = client.redactor or DEFAULT_REDACTOR
+        sent = {name: redactor.fields(p, PROMOTION_TEXTS) for name, p in promotions.items()}
         _tell_changes("would be ", **_changes(client.export_promotions(), sent))
         return 0
     receipt = client.import_promotions(promotions)

@@ -1,55 +1,83 @@
-"""The client for asyncio code: the methods of `aftercall.client.Client`, awaited."""
+"""The client for asyncio code, with a method for each endpoint of the service.
 
-import asyncio
+The source of the synchronous client too, which `make generate` writes.
+"""
+
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import Literal, TypeAlias
+from uuid import uuid4
 
-import httpx2
-
-from aftercall.client import endpoints
-from aftercall.client.async_boundaries import AsyncBoundaryMethods
-from aftercall.client.async_fitness import AsyncFitnessMethods
-from aftercall.client.async_nightly import AsyncNightlyMethods
-from aftercall.client.async_statistics import AsyncStatisticsMethods
-from aftercall.client.requests import Request
-from aftercall.client.transport import (
-    BASE_URL,
-    NOT_NOW,
-    RetryPolicy,
-    checked_base_url,
-    headers_for,
-    mapped_errors,
-    read_answer,
-    request_headers,
-)
-from aftercall.errors import AftercallError
-from aftercall.json_values import JsonObject
+from aftercall.client.async_base import AsyncBaseClient
+from aftercall.client.transport import Request, query, reads, reads_nothing, segment
+from aftercall.errors import ProtocolError
 from aftercall.models import (
-    Execution,
-    FailedCall,
-    Outcome,
-    RecordReceipt,
-    SimilarRequest,
-    SimilarResponse,
-    Status,
-    SuggestResponse,
-    Tool,
-    ToolAnnotations,
-    ToolSpec,
+    AgentStatistics,
+    BestTool,
+    Boundaries,
+    ConfidenceStatistics,
+    Correction,
+    CorrectionList,
+    ErrorCategory,
+    Evolution,
+    EvolutionList,
+    EvolutionRequest,
+    FailureMark,
+    FailurePattern,
+    FailurePatternList,
+    FindRequest,
+    FoundTools,
+    KnownCorrection,
+    Latency,
+    MarkedFailure,
+    Namespace,
+    NamespaceList,
+    PatternHistory,
+    PatternStatistics,
+    Promotion,
+    PromotionHistory,
+    PromotionsReceipt,
+    PromotionStatus,
+    RankingMode,
+    Recommendation,
+    RecommendationChange,
+    RecommendationKind,
+    RecommendationList,
+    RecommendationState,
+    RecordedCorrection,
+    ReferralKind,
+    ReflectionStatistics,
+    Severity,
+    SimilarFailure,
+    ToolFailures,
+    ToolHealth,
+    ToolStatisticsList,
+    Totals,
+    Trend,
+    Usage,
+    UsageWindow,
 )
-from aftercall.redaction import DEFAULT_REDACTOR, Redactor
+from aftercall.promotions_file import (
+    PromotionsFileError,
+    parse_promotions,
+    render_promotions,
+)
 
-T = TypeVar("T")
+AskedState: TypeAlias = RecommendationState | Literal["all"]
+"""Which recommendations are asked for by their state."""
 
-_LARGE_BATCH = 20
-"""Executions whose redaction may hold up an event loop: some 30 microseconds each."""
+KnownToolsFormat: TypeAlias = Literal["prompt", "markdown"]
+"""`prompt`: a `<known_tools>` block. `markdown`: a page for the documentation of tools."""
+
+PROMOTION_TEXTS = ("reason", "mutation")
+"""The fields of a promotion in which secrets are masked."""
 
 
-class AsyncClient(
-    AsyncFitnessMethods, AsyncBoundaryMethods, AsyncNightlyMethods, AsyncStatisticsMethods
-):
+class AsyncClient(AsyncBaseClient):
     """Talks to the service from asyncio code; an async context manager.
+
+    Secrets are masked before anything leaves the process. What can pass by itself is retried, as
+    every endpoint may be called twice without harm: executions count by their id, outcomes by
+    suggestion and execution.
 
     Args:
         base_url: where the service is.
@@ -67,184 +95,483 @@ class AsyncClient(
         ConfigurationError: `base_url` is no URL, or `retries` is negative.
     """
 
-    def __init__(
+    async def namespaces(self) -> list[Namespace]:
+        """The capabilities that tools are registered for, and who serves each."""
+        return (await self._get("/namespaces", NamespaceList)).namespaces
+
+    async def best_tool(
         self,
-        base_url: str = BASE_URL,
+        namespace: str,
+        scenario: str,
         *,
-        timeout_s: float = 10.0,
-        connect_timeout_s: float = 2.0,
-        retries: int = 2,
-        redactor: Redactor | None = DEFAULT_REDACTOR,
-        headers: Mapping[str, str] | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ) -> None:
-        self._policy = RetryPolicy(retries=retries)
-        self._redactor = redactor
-        self._url = checked_base_url(base_url)
-        self._http = httpx2.AsyncClient(
-            base_url=self._url,
-            timeout=httpx2.Timeout(timeout_s, connect=connect_timeout_s),
-            headers=request_headers(headers),
-            transport=transport,
-            trust_env=False,
-        )
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections; closing twice does nothing."""
-        await self._http.aclose()
-
-    @property
-    def base_url(self) -> str:
-        """Where the service is."""
-        return str(self._url)
-
-    @property
-    def redactor(self) -> Redactor | None:
-        """What masks secrets."""
-        return self._redactor
-
-    async def record(self, executions: Execution | Sequence[Execution]) -> RecordReceipt:
-        """Store executions, at most 1,000 and 8 MiB at once; durable when this returns.
-
-        One that the service refuses is named in the receipt and holds up no other. To record from
-        running calls use `Recorder`: it takes no time, and keeps what it has while the service is
-        away.
-        """
-        if isinstance(executions, Execution) or len(executions) <= _LARGE_BATCH:
-            return await self.send(endpoints.record(executions, self._redactor))
-        request = await asyncio.to_thread(endpoints.record, executions, self._redactor)
-        return await self.send(request)
-
-    async def get_execution(self, execution_id: str) -> Execution:
-        """An execution as it is stored.
-
-        Raises:
-            NotFoundError: there is none of this id.
-        """
-        return await self.send(endpoints.get_execution(execution_id))
-
-    async def status(self) -> Status:
-        """What the service holds and how far it is with it."""
-        return await self.send(endpoints.status())
-
-    async def suggest(
-        self,
-        execution: FailedCall | Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
-    ) -> SuggestResponse:
-        """Ask what to do about a failed call; an empty list of suggestions is an honest answer.
+        use_rag: bool = True,
+        mode: RankingMode | None = None,
+        limit: int | None = None,
+    ) -> BestTool:
+        """The fittest tool of a namespace for a scenario, with all that were compared.
 
         Args:
-            execution: the failed call.
-            limit: most suggestions to return, 1 to 20.
-            annotations: claims about the tool; None takes those it was registered with,
-                `ToolAnnotations()` trusts none.
+            namespace: the capability.
+            scenario: what is to be done, in words.
+            use_rag: also compare tools like it, and count failures in scenarios like this one.
+            mode: how they are ranked; the service's own way when None.
+            limit: most candidates to return; the service's own number when None.
 
         Raises:
-            ValueError: `execution` is a success.
+            NotFoundError: there is no such namespace, or nothing in it fits; the nearest names
+                stand in the details.
         """
-        request = endpoints.suggest(execution, limit, annotations, self._redactor)
-        return await self.send(request)
-
-    async def report_outcome(
-        self, suggestion_id: str, *, outcome: Outcome, execution_id: str
-    ) -> None:
-        """Tell what became of a suggestion; `execution_id` is the call that followed it."""
-        await self.send(endpoints.report_outcome(suggestion_id, outcome, execution_id))
-
-    async def similar(
-        self,
-        tool_name: str,
-        *,
-        server_name: str | None = None,
-        context: str | None = None,
-        parameters: JsonObject | None = None,
-        outcome: Outcome = "success",
-        limit: int = 5,
-    ) -> SimilarResponse:
-        """Recorded calls like this one, nearest first; `limit` is 1 to 50."""
-        question = SimilarRequest(
-            tool_name=tool_name,
-            server_name=server_name,
-            context=context,
-            parameters=parameters or {},
-            outcome=outcome,
+        return await self._get(
+            f"/namespaces/{segment(namespace)}/best",
+            BestTool,
+            scenario=self._masked(scenario),
+            use_rag=use_rag,
+            mode=mode,
             limit=limit,
         )
-        return await self.send(endpoints.similar(question, self._redactor))
 
-    async def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
-        """Register a tool, or replace the one of this id."""
-        return await self.send(endpoints.put_tool(tool_id, spec, self._redactor))
+    async def find_tools(
+        self,
+        scenario: str,
+        *,
+        tags: Sequence[str] | None = None,
+        limit: int = 5,
+        mode: RankingMode = "fitness",
+    ) -> FoundTools:
+        """The tools of all namespaces that fit a scenario, best first; there may be none.
 
-    async def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> Tool:
-        """A registered tool; with `use_evolved` the version that was promoted in its place.
+        Args:
+            scenario: what is to be done, in words.
+            tags: only tools with at least one of them.
+            limit: most candidates to return, 1 to 50.
+            mode: how they are ranked.
+        """
+        question = FindRequest(scenario=scenario, tags=list(tags or ()), limit=limit, mode=mode)
+        return await self._send("POST", "/tools/find", question, FoundTools, masked=("scenario",))
+
+    async def mark_failure(
+        self,
+        tool_id: str,
+        scenario: str,
+        error_message: str,
+        *,
+        severity: Severity = "medium",
+        version: str | None = None,
+        execution_id: str | None = None,
+        negative_tags: Sequence[str] = (),
+        mark_id: str | None = None,
+    ) -> MarkedFailure:
+        """Tell that a tool failed in a scenario; durable when this returns.
+
+        Args:
+            tool_id: the tool.
+            scenario: what was to be done, in words.
+            error_message: what the tool said.
+            severity: how bad it was.
+            version: the version that failed; the one in force when None.
+            execution_id: the recorded call that failed so; it and the mark count once.
+            negative_tags: what the tool is not to be offered for any more.
+            mark_id: a UUID. The same mark twice counts once; a new one when None.
+
+        Raises:
+            NotFoundError: there is no tool of this id.
+        """
+        mark = FailureMark(
+            mark_id=mark_id or str(uuid4()),
+            scenario=scenario,
+            error_message=error_message,
+            severity=severity,
+            version=version,
+            execution_id=execution_id,
+            negative_tags=list(negative_tags),
+        )
+        path = f"/tools/{segment(tool_id)}/failures"
+        masked = ("scenario", "error_message")
+        return await self._send("POST", path, mark, MarkedFailure, masked=masked)
+
+    async def tool_failures(
+        self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
+    ) -> list[SimilarFailure]:
+        """Failures of a tool: nearest to the scenario first, without one the latest."""
+        near = None if scenario is None else self._masked(scenario)
+        path = f"/tools/{segment(tool_id)}/failures"
+        return (await self._get(path, ToolFailures, scenario=near, limit=limit)).failures
+
+    async def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
+        """Let an evolved version stand in for the original of a namespace."""
+        path = _promotion(namespace)
+        return await self._send("PUT", path, promotion, PromotionStatus, masked=PROMOTION_TEXTS)
+
+    async def get_promotion(self, namespace: str) -> PromotionStatus:
+        """The promotion that holds, and how both versions fared.
+
+        Raises:
+            NotFoundError: nothing is promoted there.
+        """
+        return await self._get(_promotion(namespace), PromotionStatus)
+
+    async def remove_promotion(self, namespace: str) -> None:
+        """Let the original stand for itself again.
+
+        Raises:
+            NotFoundError: nothing is promoted there.
+        """
+        await self.send(Request("DELETE", _promotion(namespace), reads_nothing))
+
+    async def rollback_promotion(self, namespace: str) -> PromotionHistory:
+        """Go back to what held before the latest change. Not repeated by itself."""
+        path = f"{_promotion(namespace)}/rollback"
+        return await self.send(Request("POST", path, reads(PromotionHistory), retried=False))
+
+    async def promotion_history(self, namespace: str) -> PromotionHistory:
+        """What was promoted and taken back in a namespace, latest first."""
+        return await self._get(f"{_promotion(namespace)}/history", PromotionHistory)
+
+    async def export_promotions(self) -> dict[str, Promotion]:
+        """All promotions that hold, by namespace; `render_promotions` makes a file of them."""
+        return await self.send(Request("GET", "/promotions", _read_promotions))
+
+    async def import_promotions(self, promotions: Mapping[str, Promotion]) -> PromotionsReceipt:
+        """Let exactly these promotions hold: those that are not among them are removed."""
+        if self._redactor is not None:
+            promotions = {
+                name: self._redactor.fields(each, PROMOTION_TEXTS)
+                for name, each in promotions.items()
+            }
+        content = render_promotions(promotions).encode()
+        return await self.send(Request("PUT", "/promotions", reads(PromotionsReceipt), content))
+
+    async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
+        """Promotions of the past for scenarios like this one, nearest first; `limit` 1 to 50."""
+        question = EvolutionRequest(scenario=scenario, limit=limit)
+        found = await self._send(
+            "POST", "/evolutions/find", question, EvolutionList, masked=("scenario",)
+        )
+        return found.evolutions
+
+    async def correct(
+        self,
+        text: str,
+        *,
+        execution_id: str | None = None,
+        session_id: str | None = None,
+        server_name: str | None = None,
+        tool_name: str | None = None,
+        kind: ReferralKind = "low_utility",
+        boundary_axes: str | Sequence[str] = (),
+        agent: str | None = None,
+        correction_id: str | None = None,
+    ) -> RecordedCorrection:
+        """Tell that a user corrected an answer; durable when this returns.
+
+        Args:
+            text: what the user said, at most 2,000 characters.
+            execution_id: the call that was corrected; it may be recorded later than this.
+            session_id: the session whose latest recorded call it was, when no call is named.
+            server_name: narrows the session's calls down to those of a server.
+            tool_name: narrows the session's calls down to those of a tool.
+            kind: of little use, or not this tool's job.
+            boundary_axes: the capabilities that were mixed, at most 20.
+            agent: who passes the correction on.
+            correction_id: a UUID. The same correction twice counts once; a new one when None.
+
+        Raises:
+            ValueError: neither or both of `execution_id` and `session_id` are given, or there are
+                no words in the text.
+            NotFoundError: no such call of the session is recorded yet; flush the recorder first.
+            ConflictError: the id is taken by another correction.
+        """
+        if session_id is not None and self._redactor is not None:
+            session_id = self._redactor.session_id(session_id)
+        correction = Correction(
+            correction_id=correction_id or str(uuid4()),
+            execution_id=execution_id,
+            session_id=session_id,
+            server_name=server_name,
+            tool_name=tool_name,
+            text=text,
+            kind=kind,
+            boundary_axes=_texts(boundary_axes),
+            agent=agent,
+        )
+        masked = ("text", "boundary_axes")
+        return await self._send(
+            "POST", "/corrections", correction, RecordedCorrection, masked=masked
+        )
+
+    async def corrections(
+        self,
+        *,
+        tool_name: str | None = None,
+        server_name: str | None = None,
+        limit: int | None = None,
+    ) -> list[KnownCorrection]:
+        """What users said, newest first.
+
+        Args:
+            tool_name: only what counts for this tool, by the name of its calls.
+            server_name: its server; None for a tool without one.
+            limit: most corrections to return, 1 to 100; the service's own number when None.
+        """
+        found = await self._get(
+            "/corrections",
+            CorrectionList,
+            tool_name=tool_name,
+            server_name=server_name,
+            limit=limit,
+        )
+        return found.corrections
+
+    async def tool_health(self, tool_id: str) -> ToolHealth:
+        """How a tool fares: failures, repairs, utility, cohesion, what it refers elsewhere.
+
+        A tool that is not registered goes by the name of its calls, or `serverName/toolName`.
+
+        Raises:
+            NotFoundError: nothing is known of such a tool; the nearest ids stand in the details.
+        """
+        return await self._get(f"/tools/{segment(tool_id)}/health", ToolHealth)
+
+    async def boundaries(self) -> Boundaries:
+        """Boundary axes over all tools: which belong together, which co-occur, who has them."""
+        return await self._get("/boundaries", Boundaries)
+
+    async def recommendations(
+        self,
+        *,
+        state: AskedState | None = None,
+        tool_id: str | None = None,
+        kind: RecommendationKind | None = None,
+        limit: int | None = None,
+    ) -> list[Recommendation]:
+        """What the evidence suggests to tool builders, greatest priority first.
+
+        Args:
+            state: only those in this state; the open and the taken ones when None.
+            tool_id: only those about a tool (its id, or the name of its calls) or a namespace.
+            kind: only those of this kind.
+            limit: most recommendations to return, 1 to 1,000; the service's own number when None.
+
+        Raises:
+            NotFoundError: nothing is known of such a tool or namespace.
+        """
+        found = await self._get(
+            "/recommendations",
+            RecommendationList,
+            state=state,
+            tool_id=tool_id,
+            kind=kind,
+            limit=limit,
+        )
+        return found.recommendations
+
+    async def change_recommendation(
+        self,
+        recommendation_id: str,
+        state: RecommendationState,
+        *,
+        reason: str | None = None,
+        changed_by: str | None = None,
+    ) -> Recommendation:
+        """Say what is done about a recommendation; a reason is needed to dismiss it.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        return await self.send(endpoints.get_tool(tool_id, use_evolved))
+        change = RecommendationChange(state=state, reason=reason, changed_by=changed_by)
+        path = f"/recommendations/{segment(recommendation_id)}"
+        return await self._send("PUT", path, change, Recommendation, masked=("reason",))
 
-    async def list_tools(self) -> list[Tool]:
-        """All registered tools."""
-        return await self.send(endpoints.list_tools())
+    async def known_tools(
+        self,
+        tools: str | Sequence[str] | None = None,
+        *,
+        namespace: str | None = None,
+        max_tokens: int | None = None,
+        format: KnownToolsFormat = "prompt",  # noqa: A002  # as the endpoint calls it
+    ) -> str:
+        """What is known of tools, most useful first: how to call them, and what goes wrong.
 
-    async def delete_tool(self, tool_id: str) -> None:
-        """Forget a tool's registration; what was learned about its calls stays.
+        What tools and users said stands in it as data, escaped.
+
+        Args:
+            tools: their ids, or names as recorded calls have them; all when None, if no namespace
+                is named either.
+            namespace: also the tools that serve it.
+            max_tokens: of the text, by an estimate from above; the service's own number when None.
+            format: a block for a prompt, or Markdown for documentation.
+
+        Raises:
+            NotFoundError: nothing is known of one of them; the nearest names stand in the details.
+        """
+        asked = query(
+            {
+                "tool": None if tools is None else _texts(tools),
+                "namespace": namespace,
+                "max_tokens": max_tokens,
+                "format": format,
+            }
+        )
+        return await self.send(Request("GET", f"/known-tools{asked}", _read_text))
+
+    async def totals(self) -> Totals:
+        """How many calls there were in 24 hours, 7 days and 30 days, and in as long before."""
+        return await self._get("/stats/totals", Totals)
+
+    async def usage(self, window: UsageWindow = "24h", *, limit: int | None = None) -> Usage:
+        """How often tools were called, by whom, and how that went; up to now.
+
+        Args:
+            window: the last 24 hours, 7 days or 30 days up to now.
+            limit: most tools and agents to return, 1 to 500; the service's own number when None.
+        """
+        return await self._get("/stats/usage", Usage, window=window, limit=limit)
+
+    async def trend(
+        self,
+        window: UsageWindow = "24h",
+        *,
+        tool_name: str | None = None,
+        server_name: str | None = None,
+    ) -> Trend:
+        """How calls went over time.
+
+        Args:
+            window: the last 24 hours by the hour; 7 or 30 days, today among them, by the day (UTC).
+            tool_name: only calls of this tool, by the name of its calls.
+            server_name: its server; None for the tool without one.
+
+        Raises:
+            ValueError: a server is named and no tool.
+        """
+        if server_name is not None and tool_name is None:
+            raise ValueError("server_name needs tool_name; a server alone is no tool")
+        return await self._get(
+            "/stats/trend", Trend, window=window, tool_name=tool_name, server_name=server_name
+        )
+
+    async def latency(
+        self,
+        window: UsageWindow = "24h",
+        *,
+        tool_name: str | None = None,
+        server_name: str | None = None,
+    ) -> Latency:
+        """How long calls took over time, in milliseconds.
+
+        Args:
+            window: the last 24 hours by the hour; 7 or 30 days, today among them, by the day (UTC).
+            tool_name: only calls of this tool, by the name of its calls.
+            server_name: its server; None for the tool without one.
+
+        Raises:
+            ValueError: a server is named and no tool.
+        """
+        if server_name is not None and tool_name is None:
+            raise ValueError("server_name needs tool_name; a server alone is no tool")
+        return await self._get(
+            "/stats/latency", Latency, window=window, tool_name=tool_name, server_name=server_name
+        )
+
+    async def tool_statistics(
+        self, window: UsageWindow = "24h", *, limit: int | None = None
+    ) -> ToolStatisticsList:
+        """Tools that were called in a window, and how good they are now.
+
+        Args:
+            window: the last 24 hours, 7 days or 30 days up to now.
+            limit: most tools to return, 1 to 500; the service's own number when None.
+        """
+        return await self._get("/stats/tools", ToolStatisticsList, window=window, limit=limit)
+
+    async def agent_statistics(self, agent: str, window: UsageWindow = "24h") -> AgentStatistics:
+        """What one agent called, and how that went.
+
+        Raises:
+            NotFoundError: nobody of that name called anything lately.
+        """
+        return await self._get(f"/stats/agents/{segment(agent)}", AgentStatistics, window=window)
+
+    async def reflection(self, window: UsageWindow = "24h") -> ReflectionStatistics:
+        """What asking about failures did: success before and after it, answers, times to repair."""
+        return await self._get("/stats/reflection", ReflectionStatistics, window=window)
+
+    async def pattern_statistics(
+        self, window: UsageWindow = "24h", *, limit: int | None = None
+    ) -> PatternStatistics:
+        """Failure patterns by how often they were met in a window.
+
+        Args:
+            window: the last 24 hours, 7 days or 30 days up to now.
+            limit: most patterns to return, 1 to 500; the service's own number when None.
+        """
+        return await self._get("/stats/patterns", PatternStatistics, window=window, limit=limit)
+
+    async def pattern_history(self, pattern_id: str, window: UsageWindow = "30d") -> PatternHistory:
+        """How often a pattern was met over time; ids are those of `patterns`.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        await self.send(endpoints.delete_tool(tool_id))
+        return await self._get(
+            f"/stats/patterns/{segment(pattern_id)}", PatternHistory, window=window
+        )
 
-    async def healthy(self) -> bool:
-        """Whether the service runs; False also when there is no answer."""
-        return await self._probe(endpoints.healthy())
+    async def confidence(self) -> ConfidenceStatistics:
+        """What suggestions promised and what came of it, of the latest 2,000 outcomes."""
+        return await self._get("/stats/confidence", ConfidenceStatistics)
 
-    async def ready(self) -> bool:
-        """Whether the service answers questions now; False also when there is no answer."""
-        return await self._probe(endpoints.ready())
+    async def patterns(
+        self,
+        *,
+        tool_name: str | None = None,
+        server_name: str | None = None,
+        category: ErrorCategory | None = None,
+        limit: int | None = None,
+    ) -> list[FailurePattern]:
+        """Ways in which tools fail, most failures first; as of the latest nightly run.
 
-    async def send(self, request: Request[T]) -> T:
-        """Send a request of `aftercall.client.endpoints`, again where that can help.
-
-        Raises:
-            AftercallError: the subclass that says what went wrong (see `aftercall.errors`).
+        Args:
+            tool_name: only those of this tool, by the name of its calls.
+            server_name: only those of tools of this server.
+            category: only those of this kind.
+            limit: most patterns to return, 1 to 1,000; the service's own number when None.
         """
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return await self._send_once(request)
-            except AftercallError as error:
-                wait_s = self._policy.wait_s(attempt, error) if request.retried else None
-                if wait_s is None:
-                    raise
-            await asyncio.sleep(wait_s)
+        found = await self._get(
+            "/patterns",
+            FailurePatternList,
+            tool_name=tool_name,
+            server_name=server_name,
+            category=category,
+            limit=limit,
+        )
+        return found.patterns
 
-    async def _send_once(self, request: Request[T]) -> T:
-        with mapped_errors(self._url):
-            response = await self._http.request(
-                request.method, request.path, content=request.body, headers=headers_for(request)
-            )
-        return read_answer(request, response)
 
-    async def _probe(self, request: Request[None]) -> bool:
-        try:
-            await self.send(request)
-        except NOT_NOW:
-            return False
-        return True
+def _promotion(namespace: str) -> str:
+    return f"/namespaces/{segment(namespace)}/promotion"
+
+
+def _texts(texts: str | Sequence[str]) -> list[str]:
+    """A single text is meant as one, not as its characters."""
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _read_text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError(
+            "the answer is no text in UTF-8; does base_url name an Aftercall service of this "
+            "version?"
+        ) from error
+
+
+def _read_promotions(content: bytes) -> dict[str, Promotion]:
+    try:
+        return parse_promotions(_read_text(content))
+    except PromotionsFileError as error:
+        raise ProtocolError(
+            f"the answer holds no promotions of the contract ({error}); does base_url name an "
+            "Aftercall service of this version?"
+        ) from error

@@ -1,37 +1,47 @@
-"""What both clients share below their endpoints: when to retry, and which error means what."""
+"""What both clients share: a request as plain data, when it is retried, and which error means what.
+
+Nothing is sent from here.
+"""
 
 import random
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from typing import Generic, TypeVar
+from urllib.parse import quote, urlencode
 
 import httpx2
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
-from aftercall.client.requests import Request
-from aftercall.client.trace_context import trace_headers
 from aftercall.errors import (
     AftercallError,
     ApiError,
     ConfigurationError,
     ProtocolError,
-    ServiceFailedError,
+    QuestionTooLongError,
     ServiceTimeoutError,
     ServiceUnreachableError,
     error_for_status,
 )
-from aftercall.models import ErrorBody, ErrorResponse
+from aftercall.models import ErrorBody, ErrorResponse, Execution, RecordReceipt, WireModel
+from aftercall.redaction import Redactor
 
 T = TypeVar("T")
+ModelT = TypeVar("ModelT", bound=WireModel)
+QueryValue = str | int | bool | Sequence[str] | None
 
 BASE_URL = "http://127.0.0.1:8799"
 """Where `aftercall serve` listens when nothing else is said."""
 
-NOT_NOW = (ServiceUnreachableError, ServiceFailedError)
-"""What answers a probe with no."""
+MAX_BODY_BYTES = 8 * 1024 * 1024
+"""Most bytes in the body of one request (contract)."""
+
+MAX_QUERY_CHARS = 60_000
+"""Most characters of a query as it is sent: HTTP clients and servers end near 65,536."""
 
 _RETRIED_STATUS = frozenset({429, 502, 503, 504})
 
@@ -44,6 +54,105 @@ _LOWER_ERRORS = (
     httpx2.CookieConflict,
     httpx2.StreamError,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    """One request. `path` is percent-encoded; `read` raises `ProtocolError` on a foreign answer.
+
+    Requests that may be done twice without a change are `retried`. A probe is not, as its question
+    is how things are now, and a rollback is not, as two of them go back twice.
+    """
+
+    method: str
+    path: str
+    read: Callable[[bytes], T]
+    body: bytes | None = None
+    retried: bool = True
+
+
+def segment(text: str) -> str:
+    """One segment of a path, whatever the id holds.
+
+    Raises:
+        ValueError: it is empty.
+    """
+    if not text:
+        raise ValueError("the id is empty; a request would go to another endpoint")
+    # Left as they are, dots would be resolved: DELETE /tools/.. would become DELETE /.
+    return quote(text, safe="") if text.strip(".") else text.replace(".", "%2E")
+
+
+def query(fields: Mapping[str, QueryValue]) -> str:
+    """The query of a path with its question mark; empty when no field has a value.
+
+    Names are written in camelCase. A field of several texts stands there once for each.
+
+    Raises:
+        QuestionTooLongError: it is too long for a URL.
+    """
+    given = {
+        to_camel(name): str(value).lower() if isinstance(value, bool) else value
+        for name, value in fields.items()
+        if value is not None
+    }
+    text = urlencode(given, doseq=True, quote_via=quote)
+    if len(text) > MAX_QUERY_CHARS:
+        raise QuestionTooLongError(
+            f"the question has {len(text):,} characters as it is sent; at most "
+            f"{MAX_QUERY_CHARS:,} fit, so say it in fewer words"
+        )
+    return f"?{text}" if text else ""
+
+
+def reads(model: type[ModelT]) -> Callable[[bytes], ModelT]:
+    """Reads an answer as a model."""
+
+    def read(content: bytes) -> ModelT:
+        try:
+            # A newer service may send further fields; that is no reason to fail.
+            return model.model_validate_json(content, extra="ignore")
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            where = ".".join(map(str, first["loc"])) or "the body"
+            raise ProtocolError(
+                f"the answer is no {model.__name__} of the contract ({where}: {first['msg']}); "
+                "does base_url name an Aftercall service of this version?"
+            ) from error
+
+    return read
+
+
+def reads_nothing(_content: bytes) -> None:
+    """Any answer of success will do."""
+
+
+def encode(execution: Execution, redactor: Redactor | None) -> bytes:
+    """An execution as it is sent: one line of JSON, without secrets."""
+    clean = execution if redactor is None else redactor.call(execution)
+    return clean.model_dump_json().encode()
+
+
+def record_encoded(lines: Sequence[bytes]) -> Request[RecordReceipt]:
+    """`POST /executions` with what `encode` made."""
+
+    def read(content: bytes) -> RecordReceipt:
+        receipt = reads(RecordReceipt)(content)
+        answered = receipt.accepted + receipt.duplicates + len(receipt.rejected)
+        if answered != len(lines):
+            # A caller who believed this receipt would throw away what was never stored.
+            raise ProtocolError(f"the receipt is for {answered} executions, {len(lines)} were sent")
+        return receipt
+
+    return Request("POST", "/executions", read, b"[" + b",".join(lines) + b"]")
+
+
+def record(
+    executions: Execution | Sequence[Execution], redactor: Redactor | None
+) -> Request[RecordReceipt]:
+    """`POST /executions`."""
+    batch = [executions] if isinstance(executions, Execution) else executions
+    return record_encoded([encode(execution, redactor) for execution in batch])
 
 
 def full_jitter_s(attempt: int, *, base_s: float, cap_s: float) -> float:
@@ -75,7 +184,7 @@ class RetryPolicy:
 
     def wait_s(self, attempt: int, error: AftercallError) -> float | None:
         """Seconds until the next attempt after attempt 1, 2, ...; None when there is none."""
-        if attempt > self.retries or not is_passing(error):
+        if attempt > self.retries or not _may_pass(error):
             return None
         jitter_s = full_jitter_s(attempt, base_s=self.base_s, cap_s=self.cap_s)
         asked_s = error.retry_after_s if isinstance(error, ApiError) else None
@@ -85,8 +194,7 @@ class RetryPolicy:
         return asked_s + min(jitter_s, self.base_s) if asked_s <= self.max_retry_after_s else None
 
 
-def is_passing(error: AftercallError) -> bool:
-    """Whether the same request may well succeed a moment later."""
+def _may_pass(error: AftercallError) -> bool:
     if isinstance(error, ApiError):
         return error.status in _RETRIED_STATUS
     return isinstance(error, ServiceUnreachableError) and not isinstance(error, ServiceTimeoutError)
@@ -109,15 +217,26 @@ def checked_base_url(base_url: str) -> httpx2.URL:
     return url
 
 
-def request_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
+def client_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
     """The headers of every request; the caller's win over ours."""
     ours = {"accept": "application/json", "user-agent": "aftercall-sdk"}
     return ours | {name.lower(): value for name, value in (headers or {}).items()}
 
 
-def headers_for(request: Request[T]) -> dict[str, str]:
-    """The headers that a request's body asks for, and the caller's place in its trace."""
-    headers = trace_headers()
+def request_headers(request: Request[T]) -> dict[str, str]:
+    """The headers of one request: its body's type, and the caller's place in its trace.
+
+    Of the current span (W3C Trace Context) these are `traceparent` and `tracestate` only: baggage
+    is the caller's own and may hold anything. A process that has not imported OpenTelemetry has no
+    current span, so nothing is imported for it.
+    """
+    headers: dict[str, str] = {}
+    if "opentelemetry.trace" in sys.modules:
+        from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415  # only where it is used
+            TraceContextTextMapPropagator,
+        )
+
+        TraceContextTextMapPropagator().inject(headers)
     if request.body is not None:
         headers["content-type"] = "application/json"
     return headers
@@ -198,7 +317,10 @@ def _mapped(error: Exception, origin: str) -> AftercallError:
             )
         case httpx2.NetworkError():
             return ServiceUnreachableError(f"the connection to {origin} broke ({said})")
-        case httpx2.RemoteProtocolError() if _broke_off(said):
+        case httpx2.RemoteProtocolError() if said.startswith(
+            # h11 reports bad HTTP by the same class of error.
+            ("Server disconnected", "peer closed connection")
+        ):
             return ServiceUnreachableError(
                 f"{origin} broke off before its answer was whole ({said})"
             )
@@ -209,8 +331,3 @@ def _mapped(error: Exception, origin: str) -> AftercallError:
                 f"{origin} answered with something that is not of the contract ({said}); "
                 "does base_url name an Aftercall service?"
             )
-
-
-def _broke_off(said: str) -> bool:
-    """Whether an end came too early; h11 reports bad HTTP by the same class of error."""
-    return said.startswith(("Server disconnected", "peer closed connection"))

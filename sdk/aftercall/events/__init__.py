@@ -5,22 +5,22 @@
 which takes whole calls.
 """
 
-from aftercall.events.callback_sink import CallbackSink
 from aftercall.events.calls import PlannedCall, ToolCalls
-from aftercall.events.json_lines_sink import JsonLinesSink
-from aftercall.events.logging_sink import LoggingSink
 from aftercall.events.model import (
     CANCELLED,
     PAYLOAD_PARSE_ERROR,
     PAYLOAD_TOO_LARGE,
+    CallSink,
+    EventSink,
+    FinishedCall,
+    Sink,
     ToolCallEvent,
     ToolCallPlanned,
     ToolCallResult,
+    args_preview_hash,
 )
 from aftercall.events.observer import EventObserver
-from aftercall.events.preview import args_preview_hash
-from aftercall.events.recorder_sink import RecorderSink
-from aftercall.events.sink import CallSink, EventSink, FinishedCall, Sink
+from aftercall.events.sinks import CallbackSink, JsonLinesSink, LoggingSink, RecorderSink
 
 __all__ = [
     "CANCELLED",

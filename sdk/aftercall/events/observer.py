@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from aftercall.errors import ConfigurationError
 from aftercall.events.calls import PlannedCall, ToolCalls, request_name
-from aftercall.events.sink import CallSink, EventSink
+from aftercall.events.model import CallSink, EventSink
 from aftercall.models.calls import ExecutionError
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.reflection.observing import CallFacts, PlannedAttempt
+from aftercall.reflection.observers import CallFacts, PlannedAttempt
 
 
 class EventObserver:

@@ -10,8 +10,7 @@ import tokenize
 import warnings
 from collections.abc import Sequence
 
-from aftercall.redaction import Redactor
-from aftercall.redaction.secret_forms import mask_secrets
+from aftercall.redaction import Redactor, mask_secrets
 
 MAX_SOURCE_BYTES = 256 * 1024
 """Largest source of a tool that is evolved or accepted; a model's answer ends long before."""

@@ -20,7 +20,7 @@ from aftercall.errors import ConfigurationError
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
 from aftercall.gateway.stdin_gate import StdinGate
-from aftercall.reflection.observing import CallObserver
+from aftercall.reflection.observers import CallObserver
 from aftercall.reflection.retry_rules import ReflectionPolicy
 
 PATH = "/mcp"

@@ -11,8 +11,7 @@ from aftercall.background import in_thread
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.executors.failures import rejected, timed_out, tool_error
 from aftercall.executors.protocol import DEFAULT_TIMEOUT_S
-from aftercall.harmony.execution import Ran
-from aftercall.harmony.items import HarmonyCall
+from aftercall.harmony.items import HarmonyCall, Ran
 from aftercall.json_values import JsonObject
 from aftercall.outcomes import Outcome, ToolFailedError
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor

@@ -11,19 +11,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from aftercall.errors import ConfigurationError
-from aftercall.harmony.headers import (
+from aftercall.harmony.items import HarmonyItem, HarmonyText, is_json
+from aftercall.harmony.markup import (
+    ENDING,
+    HEADING,
     MAX_HEADER_CHARS,
     MAX_SECTIONS,
     OPENING,
     Header,
+    JsonStrings,
+    MarkerReader,
+    Payload,
+    Token,
     read_header,
 )
-from aftercall.harmony.items import HarmonyItem, HarmonyText
-from aftercall.harmony.markers import ENDING, HEADING, MarkerReader, Token
-from aftercall.harmony.payload import JsonStrings, Payload
-from aftercall.harmony.reading import (
+from aftercall.harmony.payloads import (
     failed_call,
-    is_json,
     oversized_call,
     read_call,
     read_result,

@@ -20,10 +20,8 @@ from aftercall.client import Client
 from aftercall.client.transport import BASE_URL, checked_base_url
 from aftercall.errors import ConfigurationError
 from aftercall.models import MAX_BATCH, Execution
-from aftercall.recording.courier import Courier
-from aftercall.recording.delivery import Delivery
+from aftercall.recording.delivery import Courier, Delivery, LossReport, Tally
 from aftercall.recording.spool import Spool
-from aftercall.recording.tally import LossReport, Tally
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 _LOGGER = logging.getLogger("aftercall")

@@ -35,11 +35,9 @@ from aftercall.models import (
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.toolbox.calls import Runner
 from aftercall.toolbox.evolving import evolve_here
-from aftercall.toolbox.local_tools import LocalTools
 from aftercall.toolbox.resilient import Question, call_resiliently
-from aftercall.toolbox.resolver import Resolver
-from aftercall.toolbox.results import CallResult, ResilientResult
-from aftercall.toolbox.service_link import ServiceLink
+from aftercall.toolbox.resolver import LocalTools, Resolver, ServiceLink
+from aftercall.toolbox.rules import CallResult, ResilientResult
 
 
 class AsyncToolbox:

@@ -16,7 +16,7 @@ from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_v
 from aftercall.models import Execution, Tool
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.reflection.result_reader import read_exception
-from aftercall.toolbox.results import CallResult
+from aftercall.toolbox.rules import CallResult
 
 _LOGGER = logging.getLogger("aftercall")
 

@@ -22,8 +22,7 @@ from aftercall.models import (
     Tool,
 )
 from aftercall.toolbox.parts import Parts
-from aftercall.toolbox.promoted import entry_for
-from aftercall.toolbox.service_link import ServiceLink
+from aftercall.toolbox.resolver import ServiceLink, entry_for
 
 FIRST_VERSION = "1.0.0"
 """Of a tool that was registered without one (seed 002)."""

@@ -7,10 +7,8 @@ from aftercall.evolution import EvolutionResult, PastFailure
 from aftercall.executors.protocol import Executor
 from aftercall.json_values import JsonValue
 from aftercall.models import MarkedFailure, Severity, Tool
-from aftercall.toolbox.local_tools import LocalTools
-from aftercall.toolbox.resolver import Resolver
-from aftercall.toolbox.results import CallResult
-from aftercall.toolbox.service_link import ServiceLink
+from aftercall.toolbox.resolver import LocalTools, Resolver, ServiceLink
+from aftercall.toolbox.rules import CallResult
 
 
 class Parts(Protocol):

@@ -15,12 +15,17 @@ from aftercall.json_values import JsonValue
 from aftercall.models import ExecutionError, FailedCall, Severity, Tool
 from aftercall.models.tools import Scenario
 from aftercall.toolbox.calls import parameters_of
-from aftercall.toolbox.local_tools import rank_by_words
 from aftercall.toolbox.parts import Parts
-from aftercall.toolbox.promoted import original_id
-from aftercall.toolbox.results import Attempted, CallResult, ResilientResult
-from aftercall.toolbox.rules import Candidate, ResilientRules, outcome_of, severity_of
-from aftercall.toolbox.service_link import AWAY
+from aftercall.toolbox.resolver import AWAY, original_id, rank_by_words
+from aftercall.toolbox.rules import (
+    Attempted,
+    CallResult,
+    Candidate,
+    ResilientResult,
+    ResilientRules,
+    outcome_of,
+    severity_of,
+)
 
 _LOGGER = logging.getLogger("aftercall")
 

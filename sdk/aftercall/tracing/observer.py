@@ -21,7 +21,7 @@ from opentelemetry.util.types import AttributeValue
 
 from aftercall.json_values import clean_text
 from aftercall.models.calls import ExecutionError
-from aftercall.reflection.observing import ObservedAttempt, PlannedAttempt
+from aftercall.reflection.observers import ObservedAttempt, PlannedAttempt
 
 _MAX_CHARS = 256
 """Of a name or an id, as the wire models have it."""

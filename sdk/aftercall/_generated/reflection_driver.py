@@ -1,10 +1,10 @@
 """Calling a tool with reflection: record every attempt, ask when one fails, retry where safe.
 
-`call_with_reflection` wraps any callable; `call_with_reflection_sync` is its twin. Both only do
-the I/O: what to do next is decided in `aftercall.reflection.retry_rules`, and kept track of in
+`call_with_reflection_sync` wraps any function. It only does the I/O: what to do next is
+decided in `aftercall.reflection.retry_rules`, and kept track of in
 `aftercall.reflection.reflected_call`.
 
-    reflected = await call_with_reflection(
+    reflected = call_with_reflection_sync(
         tool, tool_name="rag_query", parameters={"topK": 50}, agent="librarian",
         client=client, recorder=recorder,
     )
@@ -12,47 +12,76 @@ the I/O: what to do next is decided in `aftercall.reflection.retry_rules`, and k
 A service that is away or slow never makes a call worse: the tool's own error is what comes back.
 """
 
-import asyncio
+# Made by `make generate` from reflection/async_driver.py; edit that.
+
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from aftercall.json_values import JsonObject
-from aftercall.models.calls import ToolAnnotations
-from aftercall.reflection.asking import AsyncSuggester, Suggester, ask, ask_sync
-from aftercall.reflection.failure_rates import FailureRates
-from aftercall.reflection.observing import CallFacts, CallObserver
-from aftercall.reflection.reflected_call import ExecutionSink, ReflectedCall
-from aftercall.reflection.reflected_result import Attempt, ReflectedResult
+from aftercall.models import Execution, SuggestResponse, ToolAnnotations
+from aftercall.reflection.observers import CallFacts, CallObserver
+from aftercall.reflection.reflected_call import ExecutionSink, FailureRates, ReflectedCall
+from aftercall.reflection.result import ReflectedResult
 from aftercall.reflection.result_reader import ResultReader, ThreadedReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
-
-__all__ = [
-    "AsyncSuggester",
-    "Attempt",
-    "CallObserver",
-    "ExecutionSink",
-    "FailureRates",
-    "ReflectedResult",
-    "ReflectionPolicy",
-    "ResultReader",
-    "Suggester",
-    "call_with_reflection",
-    "call_with_reflection_sync",
-]
+from aftercall.waiting import within_sync
 
 ResultT = TypeVar("ResultT")
 
 
-async def call_with_reflection(
-    call: Callable[[JsonObject], Awaitable[ResultT]],
+class Suggester(Protocol):
+    """The one method of `Client` that reflection needs."""
+
+    def suggest(
+        self,
+        execution: Execution,
+        *,
+        limit: int = 3,
+        annotations: ToolAnnotations | None = None,
+    ) -> SuggestResponse:
+        """What similar calls that succeeded did differently."""
+
+
+def ask_sync(
+    client: Suggester,
+    question: Execution,
+    policy: ReflectionPolicy,
+    annotations: ToolAnnotations | None,
+    asking: AbstractContextManager[None] | None = None,
+) -> SuggestResponse | Exception:
+    """What the service answers, or what came instead of it within the policy's time; never raises.
+
+    Args:
+        client: asks.
+        question: the failed call.
+        policy: how long it may take, and how many suggestions are wanted.
+        annotations: claims about the tool; None for those registered.
+        asking: what an observer has around the question.
+    """
+    try:
+        with asking or nullcontext():
+            return within_sync(
+                policy.suggest_timeout_s,
+                client.suggest,
+                question,
+                limit=policy.limit,
+                annotations=annotations,
+            )
+    except Exception as error:  # noqa: BLE001  # whatever it is, the tool's error must come back
+        return error
+
+
+def call_with_reflection_sync(
+    call: Callable[[JsonObject], ResultT],
     *,
     tool_name: str,
     parameters: JsonObject,
     agent: str,
-    client: AsyncSuggester,
+    client: Suggester,
     recorder: ExecutionSink,
     server_name: str | None = None,
     session_id: str | None = None,
@@ -120,83 +149,16 @@ async def call_with_reflection(
         job.begin()
         try:
             try:
-                result = await call(sent)
-            finally:
-                job.stopped()
-        except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
-            job.raised(error)
-        else:
-            if isinstance(reader, ThreadedReader) and reader.reads_in_thread:
-                await asyncio.to_thread(job.returned, result)
-            else:
-                job.returned(result)
-        question = job.question()
-        if question is None:
-            break
-        retry = job.answered(await ask(client, question, policy, asked_with, job.asking()))
-        if retry is None:
-            break
-        await asyncio.sleep(retry.wait_s)
-        sent = deepcopy(retry.parameters)
-    return job.finish(raise_on_failure=raise_on_failure)
-
-
-def call_with_reflection_sync(
-    call: Callable[[JsonObject], ResultT],
-    *,
-    tool_name: str,
-    parameters: JsonObject,
-    agent: str,
-    client: Suggester,
-    recorder: ExecutionSink,
-    server_name: str | None = None,
-    session_id: str | None = None,
-    context: str | None = None,
-    annotations: ToolAnnotations | None = None,
-    may_repeat: bool = False,
-    policy: ReflectionPolicy | None = None,
-    rates: FailureRates | None = None,
-    reader: ResultReader[ResultT] | None = None,
-    raise_on_failure: bool = False,
-    observers: Sequence[CallObserver] = (),
-) -> ReflectedResult[ResultT]:
-    """As `call_with_reflection`, for code without an event loop.
-
-    Raises:
-        Exception: the tool's own, only with `raise_on_failure`.
-    """
-    policy = policy or ReflectionPolicy()
-    facts = CallFacts(
-        tool_name=tool_name,
-        server_name=server_name,
-        agent=agent,
-        session_id=session_id,
-        context=context,
-    )
-    job = ReflectedCall(
-        facts,
-        parameters,
-        policy,
-        recorder,
-        rates,
-        reader,
-        may_repeat,
-        random.random,
-        observers=observers,
-    )
-    asked_with = annotations if policy.trust_annotations else ToolAnnotations()
-    sent = parameters
-    while True:
-        job.begin()
-        try:
-            try:
                 result = call(sent)
             finally:
                 job.stopped()
         except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
             job.raised(error)
         else:
-            job.returned(result)
+            if isinstance(reader, ThreadedReader) and reader.reads_in_thread:
+                job.returned(result)
+            else:
+                job.returned(result)
         question = job.question()
         if question is None:
             break

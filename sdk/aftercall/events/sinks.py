@@ -1,16 +1,101 @@
-"""Events as lines of JSON, in a file that several processes may share."""
+"""Sinks of events: a function, Python's logging, a file of JSON lines, a recorder."""
 
+import inspect
+import json
 import logging
 import os
 import stat
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
+from pydantic import ValidationError
+
+from aftercall.bounded import bounded_json
 from aftercall.errors import ConfigurationError
-from aftercall.events.model import ToolCallEvent
+from aftercall.events.calls import COMPLAINTS
+from aftercall.events.model import FinishedCall, ToolCallEvent, ToolCallPlanned
+from aftercall.json_values import clean_text
+from aftercall.models.calls import Execution, ExecutionError
+from aftercall.reflection.reflected_call import ExecutionSink
+
+
+class CallbackSink:
+    """Calls a function with every event.
+
+    It runs in the thread of the tool call, which waits for it: hand over what takes time. What it
+    raises is logged by its type, once a minute, and goes no further.
+
+    Args:
+        function: takes an event; what it returns is ignored.
+
+    Raises:
+        ConfigurationError: it is a coroutine function, which nobody would await.
+    """
+
+    def __init__(self, function: Callable[[ToolCallEvent], object]) -> None:
+        if inspect.iscoroutinefunction(function):
+            raise ConfigurationError(
+                "an event callback must be a plain function, nobody awaits it; pass one that puts "
+                "the event into a queue, such as queue.put_nowait"
+            )
+        self._function = function
+
+    def emit(self, event: ToolCallEvent) -> None:
+        """Call it."""
+        try:
+            self._function(event)
+        except Exception as error:  # noqa: BLE001  # any function of anybody
+            COMPLAINTS.failed(type(self).__name__, error)
+
+
+LOGGER_NAME = "aftercall.events"
+
+
+class LoggingSink:
+    """Writes one record per event.
+
+    The line holds names, counts and durations; what the tool said is left to the record's
+    `tool_call`, a dict of all the event's fields, for handlers that keep structure. A name is a
+    tool's or a model's text, so it stands in the line as a JSON string, and cannot begin another
+    line or colour a terminal.
+
+    Args:
+        logger: takes the records; `aftercall.events` when None.
+        level: of all of them.
+    """
+
+    def __init__(self, logger: logging.Logger | None = None, level: int = logging.INFO) -> None:
+        self._logger = logger or logging.getLogger(LOGGER_NAME)
+        self._level = level
+
+    def emit(self, event: ToolCallEvent) -> None:
+        """Log it."""
+        if self._logger.isEnabledFor(self._level):
+            # Not `extra=fields`: a record has a `message` of its own.
+            fields = {"tool_call": event.model_dump(mode="json")}
+            self._logger.log(self._level, "%s", _line(event), extra=fields)
+
+
+def _line(event: ToolCallEvent) -> str:
+    call = (
+        f"{event.event} {_quoted(event.tool)} request={_quoted(event.request_id)} seq={event.seq}"
+    )
+    if isinstance(event, ToolCallPlanned):
+        return f"{call} args={event.args_preview_hash[:12]}"
+    latency = "" if event.latency_ms is None else f" latency_ms={event.latency_ms:.1f}"
+    kind = "" if event.error_type is None else f" error_type={_quoted(event.error_type)}"
+    return f"{call} status={event.status}{kind}{latency}"
+
+
+def _quoted(text: str) -> str:
+    # ASCII only, so that also what turns the direction of a line around is written out.
+    return json.dumps(text)
+
 
 if sys.platform != "win32":
     import fcntl
@@ -145,3 +230,56 @@ class JsonLinesSink:
             self._is_told = False
             lost, self._lost = self._lost, 0
         _LOGGER.warning("events are written to %s again; %d were lost", self._path.name, lost)
+
+
+class RecorderSink:
+    """Hands every finished call to a recorder, which masks its secrets.
+
+    The request is the execution's session, `seq` its order in it. A call whose payload could not
+    be read is not recorded, although its tool may be known: nothing was asked of the tool, and
+    without its arguments it would teach that calling with none fails, that adding all of them is
+    the repair, and that the tool is less reliable than it is. Events and metrics tell of it. A call
+    that was refused before it was made is not recorded for the same reason, and one that was given
+    up is not, since nobody knows how it ended.
+
+    `call_with_reflection` records by itself: this is for calls that it does not make.
+
+    Args:
+        recorder: a `Recorder`, or whatever takes executions.
+    """
+
+    def __init__(self, recorder: ExecutionSink) -> None:
+        self._recorder = recorder
+
+    def finished(self, call: FinishedCall) -> None:
+        """Record it."""
+        try:
+            execution = _execution(call)
+        except ValidationError as error:
+            # Fields are named, values are not.
+            fields = ", ".join(str(e["loc"]) for e in error.errors(include_input=False))
+            _LOGGER.warning("a call could not be recorded: %s", fields)
+            return
+        self._recorder.record(execution)
+
+
+def _execution(call: FinishedCall) -> Execution:
+    error = None
+    if call.status == "error":
+        message = clean_text(call.message or "")
+        error = ExecutionError(type=call.error_type or "Error", message=message)
+    return Execution(
+        # Not made of request and seq: another process may have a request of the same name.
+        execution_id=str(uuid4()),
+        timestamp=call.started_at,
+        agent=call.agent,
+        server_name=call.server_name,
+        tool_name=call.tool,
+        parameters=call.arguments,
+        outcome="success" if error is None else "failure",
+        duration_ms=call.latency_ms or 0.0,
+        error=error,
+        result=None if call.result is None else bounded_json(call.result),
+        session_id=call.request_id,
+        sequence=call.seq,
+    )

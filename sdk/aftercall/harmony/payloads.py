@@ -7,8 +7,8 @@ from typing import NoReturn
 
 from aftercall.bounded import bounded_text
 from aftercall.events.model import PAYLOAD_PARSE_ERROR, PAYLOAD_TOO_LARGE
-from aftercall.harmony.headers import Header, tool_name
 from aftercall.harmony.items import HarmonyCall, HarmonyResult
+from aftercall.harmony.markup import Header, tool_name
 from aftercall.json_values import JsonObject, JsonValue, check_json_object, check_text
 
 PREVIEW_CHARS = 200
@@ -86,15 +86,6 @@ def read_result(header: Header, text: str, *, truncated: bool = False) -> Harmon
         recipient=recipient,
         channel=header.channel or "commentary",
     )
-
-
-def is_json(text: str) -> bool:
-    """Whether a text is one JSON value."""
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _tool_and_arguments(

@@ -1,9 +1,6 @@
-"""The client for synchronous programs.
+"""The client for synchronous programs, for calls and tools; `Client` adds what was learned."""
 
-Secrets are masked before anything leaves the process. What can pass by itself is retried, as every
-endpoint may be called twice without harm: executions count by their id, outcomes by suggestion and
-execution.
-"""
+# Made by `make generate` from client/async_base.py; edit that.
 
 import time
 from collections.abc import Mapping, Sequence
@@ -12,60 +9,52 @@ from typing import Self, TypeVar
 
 import httpx2
 
-from aftercall.client import endpoints
-from aftercall.client.requests import Request
-from aftercall.client.sync_boundaries import BoundaryMethods
-from aftercall.client.sync_fitness import FitnessMethods
-from aftercall.client.sync_nightly import NightlyMethods
-from aftercall.client.sync_statistics import StatisticsMethods
 from aftercall.client.transport import (
     BASE_URL,
-    NOT_NOW,
+    QueryValue,
+    Request,
     RetryPolicy,
     checked_base_url,
-    headers_for,
+    client_headers,
     mapped_errors,
+    query,
     read_answer,
+    reads,
+    reads_nothing,
+    record,
     request_headers,
+    segment,
 )
-from aftercall.errors import AftercallError
+from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
 from aftercall.json_values import JsonObject
 from aftercall.models import (
     Execution,
     FailedCall,
     Outcome,
+    OutcomeReport,
     RecordReceipt,
     SimilarRequest,
     SimilarResponse,
     Status,
+    SuggestRequest,
     SuggestResponse,
     Tool,
     ToolAnnotations,
+    ToolList,
     ToolSpec,
+    WireModel,
 )
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 T = TypeVar("T")
+ModelT = TypeVar("ModelT", bound=WireModel)
+
+_LARGE_BATCH = 20
+"""Executions whose redaction may hold up an event loop: some 30 microseconds each."""
 
 
-class Client(FitnessMethods, BoundaryMethods, NightlyMethods, StatisticsMethods):
-    """Talks to the service; a context manager. May be shared between threads.
-
-    Args:
-        base_url: where the service is.
-        timeout_s: seconds to wait for an answer once connected; longest silence, not longest
-            download.
-        connect_timeout_s: seconds to wait for a connection.
-        retries: how often a request is sent again (see `aftercall.client.transport.RetryPolicy`).
-        redactor: masks secrets before they leave the process; None sends everything as it is.
-        headers: sent with every request.
-        transport: another way to send: a proxy, a unix socket, an application in this process.
-            Without one the environment's proxy variables are not read, or a call to the service on
-            this machine would leave it.
-
-    Raises:
-        ConfigurationError: `base_url` is no URL, or `retries` is negative.
-    """
+class BaseClient:
+    """Sends requests, again where that can help, and has the methods for calls and tools."""
 
     def __init__(
         self,
@@ -84,7 +73,7 @@ class Client(FitnessMethods, BoundaryMethods, NightlyMethods, StatisticsMethods)
         self._http = httpx2.Client(
             base_url=self._url,
             timeout=httpx2.Timeout(timeout_s, connect=connect_timeout_s),
-            headers=request_headers(headers),
+            headers=client_headers(headers),
             transport=transport,
             trust_env=False,
         )
@@ -121,7 +110,9 @@ class Client(FitnessMethods, BoundaryMethods, NightlyMethods, StatisticsMethods)
         running calls use `Recorder`: it takes no time, and keeps what it has while the service is
         away.
         """
-        return self.send(endpoints.record(executions, self._redactor))
+        if isinstance(executions, Execution) or len(executions) <= _LARGE_BATCH:
+            return self.send(record(executions, self._redactor))
+        return self.send(record(executions, self._redactor))
 
     def get_execution(self, execution_id: str) -> Execution:
         """An execution as it is stored.
@@ -129,11 +120,11 @@ class Client(FitnessMethods, BoundaryMethods, NightlyMethods, StatisticsMethods)
         Raises:
             NotFoundError: there is none of this id.
         """
-        return self.send(endpoints.get_execution(execution_id))
+        return self._get(f"/executions/{segment(execution_id)}", Execution)
 
     def status(self) -> Status:
         """What the service holds and how far it is with it."""
-        return self.send(endpoints.status())
+        return self._get("/status", Status)
 
     def suggest(
         self,
@@ -153,12 +144,25 @@ class Client(FitnessMethods, BoundaryMethods, NightlyMethods, StatisticsMethods)
         Raises:
             ValueError: `execution` is a success.
         """
-        request = endpoints.suggest(execution, limit, annotations, self._redactor)
-        return self.send(request)
+        if isinstance(execution, Execution) and execution.outcome != "failure":
+            raise ValueError(
+                f"execution {execution.execution_id} is a success; only a failure can be asked "
+                "about"
+            )
+        failed = (
+            FailedCall.model_validate(dict(execution))
+            if isinstance(execution, Execution)
+            else execution
+        )
+        clean = failed if self._redactor is None else self._redactor.call(failed)
+        question = SuggestRequest(execution=clean, limit=limit, annotations=annotations)
+        return self._send("POST", "/suggest", question, SuggestResponse)
 
     def report_outcome(self, suggestion_id: str, *, outcome: Outcome, execution_id: str) -> None:
-        """Tell what became of a suggestion; `execution_id` is the call that followed it."""
-        self.send(endpoints.report_outcome(suggestion_id, outcome, execution_id))
+        """Report what became of a suggestion; `execution_id` is the call that followed it."""
+        report = OutcomeReport(outcome=outcome, execution_id=execution_id)
+        path = f"/suggestions/{segment(suggestion_id)}/outcome"
+        self.send(Request("POST", path, reads_nothing, report.model_dump_json().encode()))
 
     def similar(
         self,
@@ -179,11 +183,15 @@ class Client(FitnessMethods, BoundaryMethods, NightlyMethods, StatisticsMethods)
             outcome=outcome,
             limit=limit,
         )
-        return self.send(endpoints.similar(question, self._redactor))
+        if self._redactor is not None:
+            clean = self._redactor.parameters(tool_name, question.parameters)
+            question = question.model_copy(update={"parameters": clean})
+        return self._send("POST", "/similar", question, SimilarResponse, masked=("context",))
 
     def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
         """Register a tool, or replace the one of this id."""
-        return self.send(endpoints.put_tool(tool_id, spec, self._redactor))
+        clean = spec if self._redactor is None else self._redactor.tool(spec)
+        return self._send("PUT", f"/tools/{segment(tool_id)}", clean, Tool)
 
     def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> Tool:
         """A registered tool; with `use_evolved` the version that was promoted in its place.
@@ -191,11 +199,11 @@ class Client(FitnessMethods, BoundaryMethods, NightlyMethods, StatisticsMethods)
         Raises:
             NotFoundError: there is none of this id.
         """
-        return self.send(endpoints.get_tool(tool_id, use_evolved))
+        return self._get(f"/tools/{segment(tool_id)}", Tool, use_evolved=use_evolved or None)
 
     def list_tools(self) -> list[Tool]:
         """All registered tools."""
-        return self.send(endpoints.list_tools())
+        return (self._get("/tools", ToolList)).tools
 
     def delete_tool(self, tool_id: str) -> None:
         """Forget a tool's registration; what was learned about its calls stays.
@@ -203,18 +211,18 @@ class Client(FitnessMethods, BoundaryMethods, NightlyMethods, StatisticsMethods)
         Raises:
             NotFoundError: there is none of this id.
         """
-        self.send(endpoints.delete_tool(tool_id))
+        self.send(Request("DELETE", f"/tools/{segment(tool_id)}", reads_nothing))
 
     def healthy(self) -> bool:
         """Whether the service runs; False also when there is no answer."""
-        return self._probe(endpoints.healthy())
+        return self._probe("/healthz")
 
     def ready(self) -> bool:
         """Whether the service answers questions now; False also when there is no answer."""
-        return self._probe(endpoints.ready())
+        return self._probe("/readyz")
 
     def send(self, request: Request[T]) -> T:
-        """Send a request of `aftercall.client.endpoints`, again where that can help.
+        """Send a request of `aftercall.client.transport`, again where that can help.
 
         Raises:
             AftercallError: the subclass that says what went wrong (see `aftercall.errors`).
@@ -223,23 +231,44 @@ class Client(FitnessMethods, BoundaryMethods, NightlyMethods, StatisticsMethods)
         while True:
             attempt += 1
             try:
-                return self._send_once(request)
+                with mapped_errors(self._url):
+                    response = self._http.request(
+                        request.method,
+                        request.path,
+                        content=request.body,
+                        headers=request_headers(request),
+                    )
+                return read_answer(request, response)
             except AftercallError as error:
                 wait_s = self._policy.wait_s(attempt, error) if request.retried else None
                 if wait_s is None:
                     raise
             time.sleep(wait_s)
 
-    def _send_once(self, request: Request[T]) -> T:
-        with mapped_errors(self._url):
-            response = self._http.request(
-                request.method, request.path, content=request.body, headers=headers_for(request)
-            )
-        return read_answer(request, response)
+    def _get(self, path: str, model: type[ModelT], **asked: QueryValue) -> ModelT:
+        return self.send(Request("GET", path + query(asked), reads(model)))
 
-    def _probe(self, request: Request[None]) -> bool:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: WireModel,
+        answer: type[ModelT],
+        *,
+        masked: Sequence[str] = (),
+    ) -> ModelT:
+        """Send a body, of which the secrets in the texts of some fields are masked."""
+        if self._redactor is not None:
+            body = self._redactor.fields(body, masked)
+        content = body.model_dump_json().encode()
+        return self.send(Request(method, path, reads(answer), content))
+
+    def _probe(self, path: str) -> bool:
         try:
-            self.send(request)
-        except NOT_NOW:
+            self.send(Request("GET", path, reads_nothing, retried=False))
+        except (ServiceUnreachableError, ServiceFailedError):
             return False
         return True
+
+    def _masked(self, text: str) -> str:
+        return text if self._redactor is None else self._redactor.text(text)

@@ -1,0 +1,1 @@
+"""What `make generate` writes from the asynchronous modules. Not to be edited."""

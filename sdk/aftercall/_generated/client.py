@@ -1,0 +1,572 @@
+"""The client for synchronous programs, with a method for each endpoint of the service."""
+
+# Made by `make generate` from client/async_client.py; edit that.
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+from uuid import uuid4
+
+from aftercall._generated.base_client import BaseClient
+from aftercall.client.transport import Request, query, reads, reads_nothing, segment
+from aftercall.errors import ProtocolError
+from aftercall.models import (
+    AgentStatistics,
+    BestTool,
+    Boundaries,
+    ConfidenceStatistics,
+    Correction,
+    CorrectionList,
+    ErrorCategory,
+    Evolution,
+    EvolutionList,
+    EvolutionRequest,
+    FailureMark,
+    FailurePattern,
+    FailurePatternList,
+    FindRequest,
+    FoundTools,
+    KnownCorrection,
+    Latency,
+    MarkedFailure,
+    Namespace,
+    NamespaceList,
+    PatternHistory,
+    PatternStatistics,
+    Promotion,
+    PromotionHistory,
+    PromotionsReceipt,
+    PromotionStatus,
+    RankingMode,
+    Recommendation,
+    RecommendationChange,
+    RecommendationKind,
+    RecommendationList,
+    RecommendationState,
+    RecordedCorrection,
+    ReferralKind,
+    ReflectionStatistics,
+    Severity,
+    SimilarFailure,
+    ToolFailures,
+    ToolHealth,
+    ToolStatisticsList,
+    Totals,
+    Trend,
+    Usage,
+    UsageWindow,
+)
+from aftercall.promotions_file import (
+    PromotionsFileError,
+    parse_promotions,
+    render_promotions,
+)
+
+AskedState: TypeAlias = RecommendationState | Literal["all"]
+"""Which recommendations are asked for by their state."""
+
+KnownToolsFormat: TypeAlias = Literal["prompt", "markdown"]
+"""`prompt`: a `<known_tools>` block. `markdown`: a page for the documentation of tools."""
+
+PROMOTION_TEXTS = ("reason", "mutation")
+"""The fields of a promotion in which secrets are masked."""
+
+
+class Client(BaseClient):
+    """Talks to the service; a context manager. May be shared between threads.
+
+    Secrets are masked before anything leaves the process. What can pass by itself is retried, as
+    every endpoint may be called twice without harm: executions count by their id, outcomes by
+    suggestion and execution.
+
+    Args:
+        base_url: where the service is.
+        timeout_s: seconds to wait for an answer once connected; longest silence, not longest
+            download.
+        connect_timeout_s: seconds to wait for a connection.
+        retries: how often a request is sent again (see `aftercall.client.transport.RetryPolicy`).
+        redactor: masks secrets before they leave the process; None sends everything as it is.
+        headers: sent with every request.
+        transport: another way to send: a proxy, a unix socket, an application in this process.
+            Without one the environment's proxy variables are not read, or a call to the service on
+            this machine would leave it.
+
+    Raises:
+        ConfigurationError: `base_url` is no URL, or `retries` is negative.
+    """
+
+    def namespaces(self) -> list[Namespace]:
+        """The capabilities that tools are registered for, and who serves each."""
+        return (self._get("/namespaces", NamespaceList)).namespaces
+
+    def best_tool(
+        self,
+        namespace: str,
+        scenario: str,
+        *,
+        use_rag: bool = True,
+        mode: RankingMode | None = None,
+        limit: int | None = None,
+    ) -> BestTool:
+        """The fittest tool of a namespace for a scenario, with all that were compared.
+
+        Args:
+            namespace: the capability.
+            scenario: what is to be done, in words.
+            use_rag: also compare tools like it, and count failures in scenarios like this one.
+            mode: how they are ranked; the service's own way when None.
+            limit: most candidates to return; the service's own number when None.
+
+        Raises:
+            NotFoundError: there is no such namespace, or nothing in it fits; the nearest names
+                stand in the details.
+        """
+        return self._get(
+            f"/namespaces/{segment(namespace)}/best",
+            BestTool,
+            scenario=self._masked(scenario),
+            use_rag=use_rag,
+            mode=mode,
+            limit=limit,
+        )
+
+    def find_tools(
+        self,
+        scenario: str,
+        *,
+        tags: Sequence[str] | None = None,
+        limit: int = 5,
+        mode: RankingMode = "fitness",
+    ) -> FoundTools:
+        """The tools of all namespaces that fit a scenario, best first; there may be none.
+
+        Args:
+            scenario: what is to be done, in words.
+            tags: only tools with at least one of them.
+            limit: most candidates to return, 1 to 50.
+            mode: how they are ranked.
+        """
+        question = FindRequest(scenario=scenario, tags=list(tags or ()), limit=limit, mode=mode)
+        return self._send("POST", "/tools/find", question, FoundTools, masked=("scenario",))
+
+    def mark_failure(
+        self,
+        tool_id: str,
+        scenario: str,
+        error_message: str,
+        *,
+        severity: Severity = "medium",
+        version: str | None = None,
+        execution_id: str | None = None,
+        negative_tags: Sequence[str] = (),
+        mark_id: str | None = None,
+    ) -> MarkedFailure:
+        """Tell that a tool failed in a scenario; durable when this returns.
+
+        Args:
+            tool_id: the tool.
+            scenario: what was to be done, in words.
+            error_message: what the tool said.
+            severity: how bad it was.
+            version: the version that failed; the one in force when None.
+            execution_id: the recorded call that failed so; it and the mark count once.
+            negative_tags: what the tool is not to be offered for any more.
+            mark_id: a UUID. The same mark twice counts once; a new one when None.
+
+        Raises:
+            NotFoundError: there is no tool of this id.
+        """
+        mark = FailureMark(
+            mark_id=mark_id or str(uuid4()),
+            scenario=scenario,
+            error_message=error_message,
+            severity=severity,
+            version=version,
+            execution_id=execution_id,
+            negative_tags=list(negative_tags),
+        )
+        path = f"/tools/{segment(tool_id)}/failures"
+        masked = ("scenario", "error_message")
+        return self._send("POST", path, mark, MarkedFailure, masked=masked)
+
+    def tool_failures(
+        self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
+    ) -> list[SimilarFailure]:
+        """Failures of a tool: nearest to the scenario first, without one the latest."""
+        near = None if scenario is None else self._masked(scenario)
+        path = f"/tools/{segment(tool_id)}/failures"
+        return (self._get(path, ToolFailures, scenario=near, limit=limit)).failures
+
+    def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
+        """Let an evolved version stand in for the original of a namespace."""
+        path = _promotion(namespace)
+        return self._send("PUT", path, promotion, PromotionStatus, masked=PROMOTION_TEXTS)
+
+    def get_promotion(self, namespace: str) -> PromotionStatus:
+        """The promotion that holds, and how both versions fared.
+
+        Raises:
+            NotFoundError: nothing is promoted there.
+        """
+        return self._get(_promotion(namespace), PromotionStatus)
+
+    def remove_promotion(self, namespace: str) -> None:
+        """Let the original stand for itself again.
+
+        Raises:
+            NotFoundError: nothing is promoted there.
+        """
+        self.send(Request("DELETE", _promotion(namespace), reads_nothing))
+
+    def rollback_promotion(self, namespace: str) -> PromotionHistory:
+        """Go back to what held before the latest change. Not repeated by itself."""
+        path = f"{_promotion(namespace)}/rollback"
+        return self.send(Request("POST", path, reads(PromotionHistory), retried=False))
+
+    def promotion_history(self, namespace: str) -> PromotionHistory:
+        """What was promoted and taken back in a namespace, latest first."""
+        return self._get(f"{_promotion(namespace)}/history", PromotionHistory)
+
+    def export_promotions(self) -> dict[str, Promotion]:
+        """All promotions that hold, by namespace; `render_promotions` makes a file of them."""
+        return self.send(Request("GET", "/promotions", _read_promotions))
+
+    def import_promotions(self, promotions: Mapping[str, Promotion]) -> PromotionsReceipt:
+        """Let exactly these promotions hold: those that are not among them are removed."""
+        if self._redactor is not None:
+            promotions = {
+                name: self._redactor.fields(each, PROMOTION_TEXTS)
+                for name, each in promotions.items()
+            }
+        content = render_promotions(promotions).encode()
+        return self.send(Request("PUT", "/promotions", reads(PromotionsReceipt), content))
+
+    def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
+        """Promotions of the past for scenarios like this one, nearest first; `limit` 1 to 50."""
+        question = EvolutionRequest(scenario=scenario, limit=limit)
+        found = self._send(
+            "POST", "/evolutions/find", question, EvolutionList, masked=("scenario",)
+        )
+        return found.evolutions
+
+    def correct(
+        self,
+        text: str,
+        *,
+        execution_id: str | None = None,
+        session_id: str | None = None,
+        server_name: str | None = None,
+        tool_name: str | None = None,
+        kind: ReferralKind = "low_utility",
+        boundary_axes: str | Sequence[str] = (),
+        agent: str | None = None,
+        correction_id: str | None = None,
+    ) -> RecordedCorrection:
+        """Tell that a user corrected an answer; durable when this returns.
+
+        Args:
+            text: what the user said, at most 2,000 characters.
+            execution_id: the call that was corrected; it may be recorded later than this.
+            session_id: the session whose latest recorded call it was, when no call is named.
+            server_name: narrows the session's calls down to those of a server.
+            tool_name: narrows the session's calls down to those of a tool.
+            kind: of little use, or not this tool's job.
+            boundary_axes: the capabilities that were mixed, at most 20.
+            agent: who passes the correction on.
+            correction_id: a UUID. The same correction twice counts once; a new one when None.
+
+        Raises:
+            ValueError: neither or both of `execution_id` and `session_id` are given, or there are
+                no words in the text.
+            NotFoundError: no such call of the session is recorded yet; flush the recorder first.
+            ConflictError: the id is taken by another correction.
+        """
+        if session_id is not None and self._redactor is not None:
+            session_id = self._redactor.session_id(session_id)
+        correction = Correction(
+            correction_id=correction_id or str(uuid4()),
+            execution_id=execution_id,
+            session_id=session_id,
+            server_name=server_name,
+            tool_name=tool_name,
+            text=text,
+            kind=kind,
+            boundary_axes=_texts(boundary_axes),
+            agent=agent,
+        )
+        masked = ("text", "boundary_axes")
+        return self._send("POST", "/corrections", correction, RecordedCorrection, masked=masked)
+
+    def corrections(
+        self,
+        *,
+        tool_name: str | None = None,
+        server_name: str | None = None,
+        limit: int | None = None,
+    ) -> list[KnownCorrection]:
+        """What users said, newest first.
+
+        Args:
+            tool_name: only what counts for this tool, by the name of its calls.
+            server_name: its server; None for a tool without one.
+            limit: most corrections to return, 1 to 100; the service's own number when None.
+        """
+        found = self._get(
+            "/corrections",
+            CorrectionList,
+            tool_name=tool_name,
+            server_name=server_name,
+            limit=limit,
+        )
+        return found.corrections
+
+    def tool_health(self, tool_id: str) -> ToolHealth:
+        """How a tool fares: failures, repairs, utility, cohesion, what it refers elsewhere.
+
+        A tool that is not registered goes by the name of its calls, or `serverName/toolName`.
+
+        Raises:
+            NotFoundError: nothing is known of such a tool; the nearest ids stand in the details.
+        """
+        return self._get(f"/tools/{segment(tool_id)}/health", ToolHealth)
+
+    def boundaries(self) -> Boundaries:
+        """Boundary axes over all tools: which belong together, which co-occur, who has them."""
+        return self._get("/boundaries", Boundaries)
+
+    def recommendations(
+        self,
+        *,
+        state: AskedState | None = None,
+        tool_id: str | None = None,
+        kind: RecommendationKind | None = None,
+        limit: int | None = None,
+    ) -> list[Recommendation]:
+        """What the evidence suggests to tool builders, greatest priority first.
+
+        Args:
+            state: only those in this state; the open and the taken ones when None.
+            tool_id: only those about a tool (its id, or the name of its calls) or a namespace.
+            kind: only those of this kind.
+            limit: most recommendations to return, 1 to 1,000; the service's own number when None.
+
+        Raises:
+            NotFoundError: nothing is known of such a tool or namespace.
+        """
+        found = self._get(
+            "/recommendations",
+            RecommendationList,
+            state=state,
+            tool_id=tool_id,
+            kind=kind,
+            limit=limit,
+        )
+        return found.recommendations
+
+    def change_recommendation(
+        self,
+        recommendation_id: str,
+        state: RecommendationState,
+        *,
+        reason: str | None = None,
+        changed_by: str | None = None,
+    ) -> Recommendation:
+        """Say what is done about a recommendation; a reason is needed to dismiss it.
+
+        Raises:
+            NotFoundError: there is none of this id.
+        """
+        change = RecommendationChange(state=state, reason=reason, changed_by=changed_by)
+        path = f"/recommendations/{segment(recommendation_id)}"
+        return self._send("PUT", path, change, Recommendation, masked=("reason",))
+
+    def known_tools(
+        self,
+        tools: str | Sequence[str] | None = None,
+        *,
+        namespace: str | None = None,
+        max_tokens: int | None = None,
+        format: KnownToolsFormat = "prompt",  # noqa: A002  # as the endpoint calls it
+    ) -> str:
+        """What is known of tools, most useful first: how to call them, and what goes wrong.
+
+        What tools and users said stands in it as data, escaped.
+
+        Args:
+            tools: their ids, or names as recorded calls have them; all when None, if no namespace
+                is named either.
+            namespace: also the tools that serve it.
+            max_tokens: of the text, by an estimate from above; the service's own number when None.
+            format: a block for a prompt, or Markdown for documentation.
+
+        Raises:
+            NotFoundError: nothing is known of one of them; the nearest names stand in the details.
+        """
+        asked = query(
+            {
+                "tool": None if tools is None else _texts(tools),
+                "namespace": namespace,
+                "max_tokens": max_tokens,
+                "format": format,
+            }
+        )
+        return self.send(Request("GET", f"/known-tools{asked}", _read_text))
+
+    def totals(self) -> Totals:
+        """How many calls there were in 24 hours, 7 days and 30 days, and in as long before."""
+        return self._get("/stats/totals", Totals)
+
+    def usage(self, window: UsageWindow = "24h", *, limit: int | None = None) -> Usage:
+        """How often tools were called, by whom, and how that went; up to now.
+
+        Args:
+            window: the last 24 hours, 7 days or 30 days up to now.
+            limit: most tools and agents to return, 1 to 500; the service's own number when None.
+        """
+        return self._get("/stats/usage", Usage, window=window, limit=limit)
+
+    def trend(
+        self,
+        window: UsageWindow = "24h",
+        *,
+        tool_name: str | None = None,
+        server_name: str | None = None,
+    ) -> Trend:
+        """How calls went over time.
+
+        Args:
+            window: the last 24 hours by the hour; 7 or 30 days, today among them, by the day (UTC).
+            tool_name: only calls of this tool, by the name of its calls.
+            server_name: its server; None for the tool without one.
+
+        Raises:
+            ValueError: a server is named and no tool.
+        """
+        if server_name is not None and tool_name is None:
+            raise ValueError("server_name needs tool_name; a server alone is no tool")
+        return self._get(
+            "/stats/trend", Trend, window=window, tool_name=tool_name, server_name=server_name
+        )
+
+    def latency(
+        self,
+        window: UsageWindow = "24h",
+        *,
+        tool_name: str | None = None,
+        server_name: str | None = None,
+    ) -> Latency:
+        """How long calls took over time, in milliseconds.
+
+        Args:
+            window: the last 24 hours by the hour; 7 or 30 days, today among them, by the day (UTC).
+            tool_name: only calls of this tool, by the name of its calls.
+            server_name: its server; None for the tool without one.
+
+        Raises:
+            ValueError: a server is named and no tool.
+        """
+        if server_name is not None and tool_name is None:
+            raise ValueError("server_name needs tool_name; a server alone is no tool")
+        return self._get(
+            "/stats/latency", Latency, window=window, tool_name=tool_name, server_name=server_name
+        )
+
+    def tool_statistics(
+        self, window: UsageWindow = "24h", *, limit: int | None = None
+    ) -> ToolStatisticsList:
+        """Tools that were called in a window, and how good they are now.
+
+        Args:
+            window: the last 24 hours, 7 days or 30 days up to now.
+            limit: most tools to return, 1 to 500; the service's own number when None.
+        """
+        return self._get("/stats/tools", ToolStatisticsList, window=window, limit=limit)
+
+    def agent_statistics(self, agent: str, window: UsageWindow = "24h") -> AgentStatistics:
+        """What one agent called, and how that went.
+
+        Raises:
+            NotFoundError: nobody of that name called anything lately.
+        """
+        return self._get(f"/stats/agents/{segment(agent)}", AgentStatistics, window=window)
+
+    def reflection(self, window: UsageWindow = "24h") -> ReflectionStatistics:
+        """What asking about failures did: success before and after it, answers, times to repair."""
+        return self._get("/stats/reflection", ReflectionStatistics, window=window)
+
+    def pattern_statistics(
+        self, window: UsageWindow = "24h", *, limit: int | None = None
+    ) -> PatternStatistics:
+        """Failure patterns by how often they were met in a window.
+
+        Args:
+            window: the last 24 hours, 7 days or 30 days up to now.
+            limit: most patterns to return, 1 to 500; the service's own number when None.
+        """
+        return self._get("/stats/patterns", PatternStatistics, window=window, limit=limit)
+
+    def pattern_history(self, pattern_id: str, window: UsageWindow = "30d") -> PatternHistory:
+        """How often a pattern was met over time; ids are those of `patterns`.
+
+        Raises:
+            NotFoundError: there is none of this id.
+        """
+        return self._get(f"/stats/patterns/{segment(pattern_id)}", PatternHistory, window=window)
+
+    def confidence(self) -> ConfidenceStatistics:
+        """What suggestions promised and what came of it, of the latest 2,000 outcomes."""
+        return self._get("/stats/confidence", ConfidenceStatistics)
+
+    def patterns(
+        self,
+        *,
+        tool_name: str | None = None,
+        server_name: str | None = None,
+        category: ErrorCategory | None = None,
+        limit: int | None = None,
+    ) -> list[FailurePattern]:
+        """Ways in which tools fail, most failures first; as of the latest nightly run.
+
+        Args:
+            tool_name: only those of this tool, by the name of its calls.
+            server_name: only those of tools of this server.
+            category: only those of this kind.
+            limit: most patterns to return, 1 to 1,000; the service's own number when None.
+        """
+        found = self._get(
+            "/patterns",
+            FailurePatternList,
+            tool_name=tool_name,
+            server_name=server_name,
+            category=category,
+            limit=limit,
+        )
+        return found.patterns
+
+
+def _promotion(namespace: str) -> str:
+    return f"/namespaces/{segment(namespace)}/promotion"
+
+
+def _texts(texts: str | Sequence[str]) -> list[str]:
+    """A single text is meant as one, not as its characters."""
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _read_text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError(
+            "the answer is no text in UTF-8; does base_url name an Aftercall service of this "
+            "version?"
+        ) from error
+
+
+def _read_promotions(content: bytes) -> dict[str, Promotion]:
+    try:
+        return parse_promotions(_read_text(content))
+    except PromotionsFileError as error:
+        raise ProtocolError(
+            f"the answer holds no promotions of the contract ({error}); does base_url name an "
+            "Aftercall service of this version?"
+        ) from error

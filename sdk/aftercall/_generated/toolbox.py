@@ -1,0 +1,273 @@
+"""The toolbox for synchronous programs."""
+# Made by `make generate` from toolbox/async_toolbox.py; edit that.
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from aftercall.client import AsyncClient
+from aftercall.evolution import (
+    Checks,
+    EvolutionResult,
+    Evolver,
+    PastFailure,
+    checks_beside,
+)
+from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, Executor
+from aftercall.json_values import JsonValue
+from aftercall.models import (
+    BestTool,
+    MarkedFailure,
+    RankedTool,
+    Severity,
+    Tool,
+    ToolSpec,
+)
+from aftercall.reflection.reflected_call import ExecutionSink
+from aftercall.toolbox.async_toolbox import AsyncToolbox
+from aftercall.toolbox.rules import CallResult, ResilientResult
+from aftercall.waiting import BackgroundLoop
+
+
+class Toolbox:
+    """The methods of `AsyncToolbox`, without `await`; a context manager.
+
+    It may be used from several threads, whose calls run side by side, and from tools that are plain
+    functions; not from tools that are coroutines, as those run on its loop.
+
+    Args:
+        client: an `AsyncClient` that nothing else uses; closed with the toolbox.
+
+    All other arguments are those of `AsyncToolbox`.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient | None,
+        recorder: ExecutionSink | None,
+        executors: Executor,
+        *,
+        agent: str,
+        session_id: str | None = None,
+        promotions: Path | str | None = None,
+        tools: Mapping[str, ToolSpec] | None = None,
+        evolver: Evolver | None = None,
+        checks: Callable[[Path], Checks | None] = checks_beside,
+        trust_annotations: bool = True,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        service_timeout_s: float = 5.0,
+    ) -> None:
+        self._toolbox = AsyncToolbox(
+            client,
+            recorder,
+            executors,
+            agent=agent,
+            session_id=session_id,
+            promotions=promotions,
+            tools=tools,
+            evolver=evolver,
+            checks=checks,
+            trust_annotations=trust_annotations,
+            timeout_s=timeout_s,
+            service_timeout_s=service_timeout_s,
+        )
+        self._client = client
+        self._loop = BackgroundLoop("aftercall-toolbox")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the calls that still run, close the client and the loop; twice does nothing.
+
+        Raises:
+            RuntimeError: from a tool's own coroutine, or in a thread that waits for a call.
+        """
+        self._loop.close(None if self._client is None else self._client.close)
+
+    def register_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
+        """Define a tool in this program and at the service.
+
+        Raises:
+            AftercallError: the service did not take it; in this program it is defined all the same.
+        """
+        return self._loop.run(self._toolbox.register_tool(tool_id, spec))
+
+    def get_tool(self, tool_id: str, use_evolved: bool = True) -> Tool:  # noqa: FBT001, FBT002  # seed 002
+        """A tool: the promoted version, or with `use_evolved=False` the original.
+
+        Raises:
+            NotFoundError: there is no such tool.
+            ServiceUnreachableError: the service is away, and the tool is not known here.
+            ConfigurationError: the promotions file is malformed, or promotes what is not known.
+        """
+        return self._loop.run(self._toolbox.get_tool(tool_id, use_evolved))
+
+    def get_best_tool_in_namespace(
+        self,
+        tool_id: str,
+        scenario: str,
+        use_rag: bool = True,  # noqa: FBT001, FBT002  # seed 002
+    ) -> BestTool:
+        """The fittest tool of a namespace, in the version that is in force here.
+
+        Args:
+            tool_id: the namespace; the id of a tool is one.
+            scenario: what is to be done, in words.
+            use_rag: also compare tools like it, and count failures in scenarios like this one.
+
+        Raises:
+            NotFoundError: there is no such namespace.
+            ServiceUnreachableError: ranking needs the service.
+        """
+        return self._loop.run(self._toolbox.get_best_tool_in_namespace(tool_id, scenario, use_rag))
+
+    def find_tools_for_scenario(
+        self, scenario: str, tags: Sequence[str] | None = None, limit: int = 5
+    ) -> list[RankedTool]:
+        """Tools for a scenario, best first, in the versions that are in force here.
+
+        Raises:
+            ServiceUnreachableError: ranking needs the service.
+        """
+        return self._loop.run(self._toolbox.find_tools_for_scenario(scenario, tags, limit))
+
+    def call_tool(
+        self,
+        tool_id: str,
+        input_data: JsonValue = None,
+        *,
+        use_evolved: bool = True,
+        scenario: str | None = None,
+        timeout_s: float | None = None,
+    ) -> CallResult:
+        """Call a tool in its promoted version; the run is recorded, with its version and scenario.
+
+        Args:
+            tool_id: the tool.
+            input_data: an object of parameters, or any other JSON value as the only input.
+            use_evolved: False calls the original.
+            scenario: what is to be done, in words.
+            timeout_s: another limit than the toolbox's.
+
+        Raises:
+            ToolFailedError: it failed; `execution_id` is the recorded run's.
+            ToolRefusedError: this machine does not run it; nothing is recorded.
+            AftercallError: as `get_tool`.
+        """
+        return self._loop.run(
+            self._toolbox.call_tool(
+                tool_id, input_data, use_evolved=use_evolved, scenario=scenario, timeout_s=timeout_s
+            )
+        )
+
+    def run(
+        self,
+        tool: Tool,
+        input_data: JsonValue = None,
+        *,
+        scenario: str | None = None,
+        timeout_s: float | None = None,
+    ) -> CallResult:
+        """Run this very version of a tool, and record it.
+
+        Raises:
+            ToolFailedError, ToolRefusedError: as `call_tool`.
+        """
+        return self._loop.run(
+            self._toolbox.run(tool, input_data, scenario=scenario, timeout_s=timeout_s)
+        )
+
+    def mark_tool_failure(
+        self,
+        tool_id: str,
+        scenario: str,
+        error_message: str,
+        severity: Severity = "medium",
+        *,
+        version: str | None = None,
+        execution_id: str | None = None,
+        negative_tags: Sequence[str] = (),
+    ) -> MarkedFailure:
+        """Tell the service that a tool failed in a scenario; see `AsyncClient.mark_failure`.
+
+        Without a version and without an execution, which has one, it is the version in force here.
+
+        Raises:
+            NotFoundError: the service has no such tool.
+            ServiceUnreachableError: the service is away, and the mark is not kept.
+        """
+        return self._loop.run(
+            self._toolbox.mark_tool_failure(
+                tool_id,
+                scenario,
+                error_message,
+                severity,
+                version=version,
+                execution_id=execution_id,
+                negative_tags=negative_tags,
+            )
+        )
+
+    def resilient_tool_call(
+        self,
+        scenario: str,
+        input_data: JsonValue = None,
+        tags: Sequence[str] | None = None,
+        max_attempts: int = 5,
+        *,
+        may_repeat: bool = False,
+        timeout_s: float | None = None,
+    ) -> ResilientResult:
+        """Try the tools that fit a scenario, best first, until one succeeds.
+
+        After a failure that may have left an effect behind no other tool is tried, unless
+        `may_repeat` says that this does no harm (see `aftercall.toolbox.rules`). Failures are
+        marked. When all fail and there is an evolver, the best tool is evolved and its new version
+        tried once. How it ended is told in the result; a tool's failure raises nothing.
+
+        Args:
+            scenario: what is to be done, in words: 1 to 10,000 characters.
+            input_data: the input of whichever tool is tried.
+            tags: only tools with at least one of them.
+            max_attempts: most tools that are run, 1 to 25, an evolved version not counted.
+            may_repeat: doing it twice does no harm.
+            timeout_s: longest run of each tool, when not the toolbox's.
+
+        Raises:
+            ValueError: the scenario is blank or too long, or `max_attempts` out of range.
+            AftercallError: the service refused the question.
+        """
+        return self._loop.run(
+            self._toolbox.resilient_tool_call(
+                scenario, input_data, tags, max_attempts, may_repeat=may_repeat, timeout_s=timeout_s
+            )
+        )
+
+    def evolve_tool(
+        self,
+        tool_id: str,
+        reason: str,
+        mutation_hint: str = "",
+        scenario: str | None = None,
+        *,
+        failures: Sequence[PastFailure] = (),
+    ) -> EvolutionResult:
+        """Make the next minor version of a tool and promote it; see `aftercall.evolution.evolve`.
+
+        Raises:
+            ConfigurationError: there is no evolver, or the tool is no script of this machine.
+            AftercallError: as `get_tool`.
+        """
+        return self._loop.run(
+            self._toolbox.evolve_tool(tool_id, reason, mutation_hint, scenario, failures=failures)
+        )

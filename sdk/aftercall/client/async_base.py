@@ -1,0 +1,277 @@
+"""The client for asyncio code, for calls and tools; `AsyncClient` adds what was learned.
+
+The source of the synchronous client too, which `make generate` writes.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx2
+
+from aftercall.client.transport import (
+    BASE_URL,
+    QueryValue,
+    Request,
+    RetryPolicy,
+    checked_base_url,
+    client_headers,
+    mapped_errors,
+    query,
+    read_answer,
+    reads,
+    reads_nothing,
+    record,
+    request_headers,
+    segment,
+)
+from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
+from aftercall.json_values import JsonObject
+from aftercall.models import (
+    Execution,
+    FailedCall,
+    Outcome,
+    OutcomeReport,
+    RecordReceipt,
+    SimilarRequest,
+    SimilarResponse,
+    Status,
+    SuggestRequest,
+    SuggestResponse,
+    Tool,
+    ToolAnnotations,
+    ToolList,
+    ToolSpec,
+    WireModel,
+)
+from aftercall.redaction import DEFAULT_REDACTOR, Redactor
+
+T = TypeVar("T")
+ModelT = TypeVar("ModelT", bound=WireModel)
+
+_LARGE_BATCH = 20
+"""Executions whose redaction may hold up an event loop: some 30 microseconds each."""
+
+
+class AsyncBaseClient:
+    """Sends requests, again where that can help, and has the methods for calls and tools."""
+
+    def __init__(
+        self,
+        base_url: str = BASE_URL,
+        *,
+        timeout_s: float = 10.0,
+        connect_timeout_s: float = 2.0,
+        retries: int = 2,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
+        headers: Mapping[str, str] | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._policy = RetryPolicy(retries=retries)
+        self._redactor = redactor
+        self._url = checked_base_url(base_url)
+        self._http = httpx2.AsyncClient(
+            base_url=self._url,
+            timeout=httpx2.Timeout(timeout_s, connect=connect_timeout_s),
+            headers=client_headers(headers),
+            transport=transport,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; closing twice does nothing."""
+        await self._http.aclose()
+
+    @property
+    def base_url(self) -> str:
+        """Where the service is."""
+        return str(self._url)
+
+    @property
+    def redactor(self) -> Redactor | None:
+        """What masks secrets."""
+        return self._redactor
+
+    async def record(self, executions: Execution | Sequence[Execution]) -> RecordReceipt:
+        """Store executions, at most 1,000 and 8 MiB at once; durable when this returns.
+
+        One that the service refuses is named in the receipt and holds up no other. To record from
+        running calls use `Recorder`: it takes no time, and keeps what it has while the service is
+        away.
+        """
+        if isinstance(executions, Execution) or len(executions) <= _LARGE_BATCH:
+            return await self.send(record(executions, self._redactor))
+        return await self.send(await asyncio.to_thread(record, executions, self._redactor))
+
+    async def get_execution(self, execution_id: str) -> Execution:
+        """An execution as it is stored.
+
+        Raises:
+            NotFoundError: there is none of this id.
+        """
+        return await self._get(f"/executions/{segment(execution_id)}", Execution)
+
+    async def status(self) -> Status:
+        """What the service holds and how far it is with it."""
+        return await self._get("/status", Status)
+
+    async def suggest(
+        self,
+        execution: FailedCall | Execution,
+        *,
+        limit: int = 3,
+        annotations: ToolAnnotations | None = None,
+    ) -> SuggestResponse:
+        """Ask what to do about a failed call; an empty list of suggestions is an honest answer.
+
+        Args:
+            execution: the failed call.
+            limit: most suggestions to return, 1 to 20.
+            annotations: claims about the tool; None takes those it was registered with,
+                `ToolAnnotations()` trusts none.
+
+        Raises:
+            ValueError: `execution` is a success.
+        """
+        if isinstance(execution, Execution) and execution.outcome != "failure":
+            raise ValueError(
+                f"execution {execution.execution_id} is a success; only a failure can be asked "
+                "about"
+            )
+        failed = (
+            FailedCall.model_validate(dict(execution))
+            if isinstance(execution, Execution)
+            else execution
+        )
+        clean = failed if self._redactor is None else self._redactor.call(failed)
+        question = SuggestRequest(execution=clean, limit=limit, annotations=annotations)
+        return await self._send("POST", "/suggest", question, SuggestResponse)
+
+    async def report_outcome(
+        self, suggestion_id: str, *, outcome: Outcome, execution_id: str
+    ) -> None:
+        """Report what became of a suggestion; `execution_id` is the call that followed it."""
+        report = OutcomeReport(outcome=outcome, execution_id=execution_id)
+        path = f"/suggestions/{segment(suggestion_id)}/outcome"
+        await self.send(Request("POST", path, reads_nothing, report.model_dump_json().encode()))
+
+    async def similar(
+        self,
+        tool_name: str,
+        *,
+        server_name: str | None = None,
+        context: str | None = None,
+        parameters: JsonObject | None = None,
+        outcome: Outcome = "success",
+        limit: int = 5,
+    ) -> SimilarResponse:
+        """Recorded calls like this one, nearest first; `limit` is 1 to 50."""
+        question = SimilarRequest(
+            tool_name=tool_name,
+            server_name=server_name,
+            context=context,
+            parameters=parameters or {},
+            outcome=outcome,
+            limit=limit,
+        )
+        if self._redactor is not None:
+            clean = self._redactor.parameters(tool_name, question.parameters)
+            question = question.model_copy(update={"parameters": clean})
+        return await self._send("POST", "/similar", question, SimilarResponse, masked=("context",))
+
+    async def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
+        """Register a tool, or replace the one of this id."""
+        clean = spec if self._redactor is None else self._redactor.tool(spec)
+        return await self._send("PUT", f"/tools/{segment(tool_id)}", clean, Tool)
+
+    async def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> Tool:
+        """A registered tool; with `use_evolved` the version that was promoted in its place.
+
+        Raises:
+            NotFoundError: there is none of this id.
+        """
+        return await self._get(f"/tools/{segment(tool_id)}", Tool, use_evolved=use_evolved or None)
+
+    async def list_tools(self) -> list[Tool]:
+        """All registered tools."""
+        return (await self._get("/tools", ToolList)).tools
+
+    async def delete_tool(self, tool_id: str) -> None:
+        """Forget a tool's registration; what was learned about its calls stays.
+
+        Raises:
+            NotFoundError: there is none of this id.
+        """
+        await self.send(Request("DELETE", f"/tools/{segment(tool_id)}", reads_nothing))
+
+    async def healthy(self) -> bool:
+        """Whether the service runs; False also when there is no answer."""
+        return await self._probe("/healthz")
+
+    async def ready(self) -> bool:
+        """Whether the service answers questions now; False also when there is no answer."""
+        return await self._probe("/readyz")
+
+    async def send(self, request: Request[T]) -> T:
+        """Send a request of `aftercall.client.transport`, again where that can help.
+
+        Raises:
+            AftercallError: the subclass that says what went wrong (see `aftercall.errors`).
+        """
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                with mapped_errors(self._url):
+                    response = await self._http.request(
+                        request.method,
+                        request.path,
+                        content=request.body,
+                        headers=request_headers(request),
+                    )
+                return read_answer(request, response)
+            except AftercallError as error:
+                wait_s = self._policy.wait_s(attempt, error) if request.retried else None
+                if wait_s is None:
+                    raise
+            await asyncio.sleep(wait_s)
+
+    async def _get(self, path: str, model: type[ModelT], **asked: QueryValue) -> ModelT:
+        return await self.send(Request("GET", path + query(asked), reads(model)))
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: WireModel,
+        answer: type[ModelT],
+        *,
+        masked: Sequence[str] = (),
+    ) -> ModelT:
+        """Send a body, of which the secrets in the texts of some fields are masked."""
+        if self._redactor is not None:
+            body = self._redactor.fields(body, masked)
+        content = body.model_dump_json().encode()
+        return await self.send(Request(method, path, reads(answer), content))
+
+    async def _probe(self, path: str) -> bool:
+        try:
+            await self.send(Request("GET", path, reads_nothing, retried=False))
+        except (ServiceUnreachableError, ServiceFailedError):
+            return False
+        return True
+
+    def _masked(self, text: str) -> str:
+        return text if self._redactor is None else self._redactor.text(text)

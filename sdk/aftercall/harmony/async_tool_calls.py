@@ -1,0 +1,162 @@
+"""The driver of Harmony streams: their calls run, and told to sinks.
+
+The source of the synchronous driver too, which `make generate` writes.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+
+from aftercall.bounded import bounded_text
+from aftercall.events import PlannedCall, ToolCalls
+from aftercall.harmony.items import (
+    CallExecutor,
+    HarmonyCall,
+    HarmonyItem,
+    HarmonyResult,
+    NoOpExecutor,
+    Ran,
+    result_item,
+)
+from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, TEXT_TOOLS, HarmonyParser
+from aftercall.redaction import DEFAULT_REDACTOR
+from aftercall.reflection.result_reader import read_exception
+from aftercall.waiting import each
+
+DOUBTFUL = "tool_call_doubtful"
+"""`error_type` of a call that was not run, for it may be text of another call's arguments."""
+
+MAX_WAITING = 256
+"""Calls that wait for a result of somebody else; of more, the oldest are given up."""
+
+_MAX_MESSAGE_CHARS = 1000
+
+_WHY_DOUBTFUL = (
+    "the call was not run, for it may be text of an earlier call whose arguments broke off; "
+    "make the call again in a message of its own"
+)
+
+
+class AsyncHarmonyToolCalls:
+    """Reads a stream, runs its calls one after the other, and tells of them.
+
+        tool_calls = HarmonyToolCalls(ToolCalls("request-1", [sink]), Dispatcher({"add": add}))
+        for item in tool_calls.stream(chunks): ...
+
+    For each call: `ToolCallPlanned` as soon as it is whole, then it is run, then `ToolCallResult`,
+    and its result is inserted behind it as a `HarmonyResult`. A call whose payload cannot be read
+    is told and answered with an error. The parser's items are passed on as they are.
+
+    Without an executor (None) nothing is run and nothing inserted: calls end when a tool's message
+    with their result is read, in this stream or, after `close`, in the next one of the request.
+
+    Where `feed` is interrupted while a call runs (a cancelled task, Ctrl-C), that call ends as
+    `cancelled` and has no result; whoever goes on gets the items around it with the next `feed` or
+    `close`, which also runs the calls behind it.
+
+    Not safe for several threads at once: a stream has an order.
+
+    Args:
+        calls: gives the calls of the request their numbers, and tells the sinks.
+        executor: runs them; by default nothing is run and `{"ok":true}` is the result (seed 001).
+        max_payload_bytes, text_tools: see `HarmonyParser`.
+        run_doubtful: whether to run what may be text of another call's arguments. False answers
+            it with an error of type `tool_call_doubtful`.
+    """
+
+    def __init__(
+        self,
+        calls: ToolCalls,
+        executor: CallExecutor | None = NoOpExecutor(),  # noqa: B008  # it has no state
+        *,
+        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+        text_tools: Mapping[str, str] = TEXT_TOOLS,
+        run_doubtful: bool = False,
+    ) -> None:
+        self._calls = calls
+        self._executor = executor
+        self._run_doubtful = run_doubtful
+        self._parser = HarmonyParser(max_payload_bytes, text_tools=text_tools)
+        self._waiting: deque[tuple[str, PlannedCall]] = deque()
+        # They outlive a feed that is interrupted: the next one goes on behind its call.
+        self._unhandled: deque[HarmonyItem] = deque()
+        self._made: list[HarmonyItem] = []
+
+    async def feed(self, chunk: str) -> list[HarmonyItem]:
+        """What `chunk` completes, with the results of the calls in it."""
+        return await self._run_all(self._parser.feed(chunk))
+
+    async def close(self) -> list[HarmonyItem]:
+        """What the end of the stream completes. Another stream may follow."""
+        return await self._run_all(self._parser.close())
+
+    async def stream(
+        self, chunks: AsyncIterable[str] | Iterable[str]
+    ) -> AsyncIterator[HarmonyItem]:
+        """All items of a stream, which is then closed."""
+        async for chunk in each(chunks):
+            for item in await self.feed(chunk):
+                yield item
+        for item in await self.close():
+            yield item
+
+    async def _run_all(self, items: list[HarmonyItem]) -> list[HarmonyItem]:
+        self._unhandled.extend(items)
+        while self._unhandled:
+            item = self._unhandled.popleft()
+            self._made.append(item)
+            if isinstance(item, HarmonyResult):
+                self._answered(item)
+            elif isinstance(item, HarmonyCall):
+                planned, ran = self._plan(item)
+                if self._executor is None:
+                    if planned is not None:
+                        self._wait(item, planned)
+                    continue
+                if planned is not None:
+                    ran = await self._run(self._executor, item, planned)
+                self._made.append(result_item(item, ran))
+        made, self._made = self._made, []
+        return made
+
+    @staticmethod
+    async def _run(executor: CallExecutor, call: HarmonyCall, planned: PlannedCall) -> Ran:
+        try:
+            ran = await executor.run_async(call)
+        except Exception as error:  # noqa: BLE001  # an executor of somebody else
+            read = read_exception(error)
+            message = bounded_text(DEFAULT_REDACTOR.text(read.message), _MAX_MESSAGE_CHARS)
+            ran = Ran(error_type=read.type, message=message)
+        except BaseException:
+            planned.abandon()
+            raise
+        if ran.error_type is None:
+            planned.ok(ran.result)
+        else:
+            planned.error(ran.error_type, ran.message)
+        return ran
+
+    def _plan(self, call: HarmonyCall) -> tuple[PlannedCall | None, Ran]:
+        """A call that is to be run or waited for; if there is none, how it went."""
+        if call.arguments is None:
+            error_type, message = call.error_type or "Error", call.message or ""
+            self._calls.unreadable(call.tool, call.payload, error_type=error_type, message=message)
+            return None, Ran(error_type=error_type, message=message)
+        planned = self._calls.planned(call.tool or "unknown", call.arguments)
+        if call.doubtful and not self._run_doubtful and self._executor is not None:
+            planned.refused(DOUBTFUL, _WHY_DOUBTFUL)
+            return None, Ran(error_type=DOUBTFUL, message=_WHY_DOUBTFUL)
+        return planned, Ran()
+
+    def _wait(self, call: HarmonyCall, planned: PlannedCall) -> None:
+        self._waiting.append((call.tool or "unknown", planned))
+        if len(self._waiting) > MAX_WAITING:
+            _, oldest = self._waiting.popleft()
+            oldest.abandon()
+
+    def _answered(self, result: HarmonyResult) -> None:
+        """The oldest call of that tool that waits for a result has it now."""
+        for waiting in self._waiting:
+            if waiting[0] == result.tool:
+                self._waiting.remove(waiting)
+                waiting[1].ok(result.text)
+                return

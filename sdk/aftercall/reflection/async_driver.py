@@ -1,0 +1,169 @@
+"""Calling a tool with reflection: record every attempt, ask when one fails, retry where safe.
+
+`call_with_reflection` wraps any coroutine function. It only does the I/O: what to do next is
+decided in `aftercall.reflection.retry_rules`, and kept track of in
+`aftercall.reflection.reflected_call`.
+
+    reflected = await call_with_reflection(
+        tool, tool_name="rag_query", parameters={"topK": 50}, agent="librarian",
+        client=client, recorder=recorder,
+    )
+
+A service that is away or slow never makes a call worse: the tool's own error is what comes back.
+This is the source of the synchronous driver too, which `make generate` writes.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
+from typing import Protocol, TypeVar
+
+from aftercall.json_values import JsonObject
+from aftercall.models import Execution, SuggestResponse, ToolAnnotations
+from aftercall.reflection.observers import CallFacts, CallObserver
+from aftercall.reflection.reflected_call import ExecutionSink, FailureRates, ReflectedCall
+from aftercall.reflection.result import ReflectedResult
+from aftercall.reflection.result_reader import ResultReader, ThreadedReader
+from aftercall.reflection.retry_rules import ReflectionPolicy
+from aftercall.waiting import within
+
+ResultT = TypeVar("ResultT")
+
+
+class AsyncSuggester(Protocol):
+    """The one method of `AsyncClient` that reflection needs."""
+
+    async def suggest(
+        self,
+        execution: Execution,
+        *,
+        limit: int = 3,
+        annotations: ToolAnnotations | None = None,
+    ) -> SuggestResponse:
+        """What similar calls that succeeded did differently."""
+
+
+async def ask(
+    client: AsyncSuggester,
+    question: Execution,
+    policy: ReflectionPolicy,
+    annotations: ToolAnnotations | None,
+    asking: AbstractContextManager[None] | None = None,
+) -> SuggestResponse | Exception:
+    """What the service answers, or what came instead of it within the policy's time; never raises.
+
+    Args:
+        client: asks.
+        question: the failed call.
+        policy: how long it may take, and how many suggestions are wanted.
+        annotations: claims about the tool; None for those registered.
+        asking: what an observer has around the question.
+    """
+    try:
+        with asking or nullcontext():
+            return await within(
+                policy.suggest_timeout_s,
+                client.suggest,
+                question,
+                limit=policy.limit,
+                annotations=annotations,
+            )
+    except Exception as error:  # noqa: BLE001  # whatever it is, the tool's error must come back
+        return error
+
+
+async def call_with_reflection(
+    call: Callable[[JsonObject], Awaitable[ResultT]],
+    *,
+    tool_name: str,
+    parameters: JsonObject,
+    agent: str,
+    client: AsyncSuggester,
+    recorder: ExecutionSink,
+    server_name: str | None = None,
+    session_id: str | None = None,
+    context: str | None = None,
+    annotations: ToolAnnotations | None = None,
+    may_repeat: bool = False,
+    policy: ReflectionPolicy | None = None,
+    rates: FailureRates | None = None,
+    reader: ResultReader[ResultT] | None = None,
+    raise_on_failure: bool = False,
+    observers: Sequence[CallObserver] = (),
+) -> ReflectedResult[ResultT]:
+    """Call a tool; when it fails, ask the service and retry where the rules allow it.
+
+    Args:
+        call: the tool. It gets the parameters and returns its result or raises.
+        tool_name: the tool's name.
+        parameters: plain JSON. Values outside JSON are recorded as text, and such a call is not
+            retried, since the correction could not carry them.
+        agent: who calls.
+        client: asks `/suggest`.
+        recorder: takes every attempt.
+        server_name: the server the tool belongs to.
+        session_id: calls of one session are looked at together for repairs.
+        context: what the agent was trying to do.
+        annotations: claims about the tool; left out, the ones registered at the service count.
+        may_repeat: the caller vouches that calling twice does no harm.
+        policy: limits; `ReflectionPolicy()` when left out.
+        rates: failure counts, shared by all calls; needed for `policy.min_failure_rate`.
+        reader: how a result that tells a failure is recognised; without one exceptions and typed
+            errors (`aftercall.outcomes`) are failures.
+        raise_on_failure: re-raise the first exception, with the suggestions as a note and the
+            `ReflectedResult` as its attribute `aftercall`, instead of returning it. A failure
+            that was told by a result is returned in any case.
+        observers: look on, attempt by attempt (`aftercall.events`, `aftercall.tracing`).
+
+    Returns:
+        The result, with every attempt, or the first failure with suggestions for a manual fix.
+
+    Raises:
+        Exception: the tool's own, only with `raise_on_failure`.
+    """
+    policy = policy or ReflectionPolicy()
+    facts = CallFacts(
+        tool_name=tool_name,
+        server_name=server_name,
+        agent=agent,
+        session_id=session_id,
+        context=context,
+    )
+    job = ReflectedCall(
+        facts,
+        parameters,
+        policy,
+        recorder,
+        rates,
+        reader,
+        may_repeat,
+        random.random,
+        observers=observers,
+    )
+    asked_with = annotations if policy.trust_annotations else ToolAnnotations()
+    sent = parameters
+    while True:
+        job.begin()
+        try:
+            try:
+                result = await call(sent)
+            finally:
+                job.stopped()
+        except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
+            job.raised(error)
+        else:
+            if isinstance(reader, ThreadedReader) and reader.reads_in_thread:
+                await asyncio.to_thread(job.returned, result)
+            else:
+                job.returned(result)
+        question = job.question()
+        if question is None:
+            break
+        retry = job.answered(await ask(client, question, policy, asked_with, job.asking()))
+        if retry is None:
+            break
+        await asyncio.sleep(retry.wait_s)
+        sent = deepcopy(retry.parameters)
+    return job.finish(raise_on_failure=raise_on_failure)

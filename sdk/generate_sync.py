@@ -1,0 +1,176 @@
+"""Writes the synchronous client, drivers and toolbox from the asynchronous ones: `make generate`.
+
+`SOURCES` are rewritten word by word: an `await` goes, a name gets its synchronous twin. The toolbox
+runs tools that are coroutines, so its methods are written anew around an event loop of its own.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent / "aftercall"
+GENERATED = PACKAGE / "_generated"
+
+SOURCES = {
+    "client/async_base.py": "base_client.py",
+    "client/async_client.py": "client.py",
+    "harmony/async_tool_calls.py": "harmony_tool_calls.py",
+    "reflection/async_driver.py": "reflection_driver.py",
+}
+
+WORDS = {
+    r"aftercall\.client\.async_base\b": "aftercall._generated.base_client",
+    r"asyncio\.to_thread\(([\w.]+), ": r"\1(",
+    r"\bawait ": "",
+    r"\basync (def|for|with) ": r"\1 ",
+    r"\bin each\((\w+)\)": r"in \1",
+    r"\bAsyncIterable\[str\] \| ": "",
+    r"\bAsync(?=[A-Z])": "",
+    r"\bAwaitable\[(\w+)\]": r"\1",
+    r"__a(enter|exit)__": r"__\1__",
+    r"\baclose\b": "close",
+    r"\basyncio\b": "time",
+    r"\brun_async\b": "run",
+    r"\bask\(": "ask_sync(",
+    r"(?<=import )within\b|\bwithin(?=\()": "within_sync",
+    r"\bcall_with_reflection\b": "call_with_reflection_sync",
+    r"Talks to the service from time code; an async context manager\.": (
+        "Talks to the service; a context manager. May be shared between threads."
+    ),
+    r"for time code": "for synchronous programs",
+    r"any coroutine function": "any function",
+    r"\n\n(The source of|This is the source of) .*?`make generate` writes\.": "",
+    r"\nThis is the source of .*?`make generate` writes\.": "",
+}
+
+NOTE = "# Made by `make generate` from {source}; edit that.\n"
+
+TOOLBOX = '''"""The toolbox for synchronous programs."""
+{imports}
+from aftercall.toolbox.async_toolbox import AsyncToolbox
+from aftercall.waiting import BackgroundLoop
+
+
+class Toolbox:
+    """The methods of `AsyncToolbox`, without `await`; a context manager.
+
+    It may be used from several threads, whose calls run side by side, and from tools that are plain
+    functions; not from tools that are coroutines, as those run on its loop.
+
+    Args:
+        client: an `AsyncClient` that nothing else uses; closed with the toolbox.
+
+    All other arguments are those of `AsyncToolbox`.
+    """
+
+    def __init__({parameters}) -> None:
+        self._toolbox = AsyncToolbox({arguments})
+        self._client = client
+        self._loop = BackgroundLoop("aftercall-toolbox")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the calls that still run, close the client and the loop; twice does nothing.
+
+        Raises:
+            RuntimeError: from a tool's own coroutine, or in a thread that waits for a call.
+        """
+        self._loop.close(None if self._client is None else self._client.close)
+
+{methods}
+'''
+
+
+def rewritten(source: str) -> str:
+    """The synchronous form of a module, before it is formatted."""
+    text = (PACKAGE / source).read_text()
+    for pattern, replacement in WORDS.items():
+        text = re.sub(pattern, replacement, text, flags=re.DOTALL)
+    end = text.index('"""', 3) + 3
+    return text[:end] + "\n\n" + NOTE.format(source=source) + text[end:]
+
+
+def toolbox() -> str:
+    """The synchronous toolbox: each method of the other one, run on a loop."""
+    source = "toolbox/async_toolbox.py"
+    text = (PACKAGE / source).read_text()
+    tree = ast.parse(text)
+    imports = [ast.get_source_segment(text, n) or "" for n in tree.body if _is_import(n)]
+    found = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "AsyncToolbox")
+    methods = []
+    for each in found.body:
+        if isinstance(each, ast.AsyncFunctionDef) and not each.name.startswith("_"):
+            call = f"self._toolbox.{each.name}({_arguments(each)})"
+            methods.append(
+                f"    def {_signature(text, each)}\n        return self._loop.run({call})"
+            )
+    init = next(n for n in found.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+    note = NOTE.format(source=source)
+    return TOOLBOX.format(
+        imports="\n".join(
+            [note, *imports, "from types import TracebackType", "from typing import Self"]
+        ),
+        parameters=re.sub(r"^def __init__\(|\) -> None:$", "", _header(text, init)),
+        arguments=_arguments(init),
+        methods="\n\n".join(methods),
+    )
+
+
+def _is_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _header(text: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    lines = text.splitlines()[function.lineno - 1 : function.body[0].lineno - 1]
+    return "\n".join(lines).strip()
+
+
+def _signature(text: str, function: ast.AsyncFunctionDef) -> str:
+    """Name, parameters, answer and docstring, as they stand in the source."""
+    lines = text.splitlines()[function.lineno - 1 : function.body[0].end_lineno]
+    return "\n".join(lines).strip().removeprefix("async def ")
+
+
+def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """How the function is called with parameters of the same names."""
+    plain = [each.arg for each in function.args.args if each.arg != "self"]
+    return ", ".join([*plain, *(f"{each.arg}={each.arg}" for each in function.args.kwonlyargs)])
+
+
+def formatted(text: str) -> str:
+    """The text as ruff formats it, with sorted imports, of which only those that are needed."""
+    name = str(GENERATED / "made.py")
+    for command in (["check", "--quiet", "--fix", "--select", "F401,F811,I"], ["format"]):
+        done = subprocess.run(  # noqa: S603  # our own command
+            [sys.executable, "-m", "ruff", *command, "--stdin-filename", name, "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=PACKAGE.parent.parent,
+        )
+        text = done.stdout
+    return text
+
+
+def generated() -> dict[Path, str]:
+    """All files that are to be, with their text."""
+    files = {GENERATED / to: formatted(rewritten(source)) for source, to in SOURCES.items()}
+    return files | {GENERATED / "toolbox.py": formatted(toolbox())}
+
+
+if __name__ == "__main__":
+    for path, text in generated().items():
+        path.write_text(text)
