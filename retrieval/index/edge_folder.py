@@ -6,21 +6,18 @@ shard-3f2a…/   the current shard; others are leftovers and are removed
 """
 
 import fcntl
-import json
 import os
 import shutil
 import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from retrieval.index.protocol import IndexInUseError, IndexModelMismatchError, VectorIndexError
-
-FORMAT = 1
-"""Of the folder and of what is in the shard: payload, BM25's settings, precision."""
+from retrieval.index.edge_shard import sync
+from retrieval.index.protocol import IndexInUseError, VectorIndexError
 
 RECORD = "index.json"
 LOCK = "lock"
@@ -39,7 +36,8 @@ class FolderRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    format: int = FORMAT
+    format: Literal[1] = 1
+    """Of the folder and of what is in the shard: payload, BM25's settings, precision."""
     fingerprint: str
     """The model that made the vectors, as `Embedder.fingerprint`."""
     dimension: int
@@ -57,42 +55,36 @@ class IndexFolder:
         VectorIndexError: when it cannot be made.
     """
 
-    def __init__(self, path: Path, *, min_free_bytes: int = MIN_FREE_BYTES) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._min_free_bytes = min_free_bytes
         self._lock = _acquire(path)
 
     def read(self) -> FolderRecord | None:
         """The record; `None` for a folder without an index, or with a half-made one.
 
         Raises:
-            VectorIndexError: when it is damaged or of a newer version.
+            VectorIndexError: when it is damaged or of another version.
         """
-        cure = f"`aftercall rebuild` makes the vectors in {self.path} anew"
         try:
-            content = json.loads((self.path / RECORD).read_bytes())
-            if isinstance(content, dict) and content.get("format", 0) > FORMAT:
-                raise VectorIndexError(
-                    f"the vector index in {self.path} has the format {content['format']}, this "
-                    f"version knows {FORMAT}: update aftercall, or {cure}"
-                )
-            return FolderRecord.model_validate(content)
+            return FolderRecord.model_validate_json((self.path / RECORD).read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError) as error:
-            raise VectorIndexError(f"{self.path / RECORD} is damaged ({error}); {cure}") from error
+        except (OSError, ValueError) as error:
+            raise VectorIndexError(
+                f"{self.path / RECORD} is damaged, or of another version of aftercall ({error}); "
+                f"`aftercall rebuild` makes the vectors in {self.path} anew"
+            ) from error
 
     def write(self, record: FolderRecord) -> None:
         """Replace the record at one stroke, on the disk when this returns."""
-        temporary = self.path / f"{RECORD}.part"
+        temporary, shard = self.path / f"{RECORD}.part", self.path / record.shard
         try:
-            with temporary.open("w") as file:
-                file.write(record.model_dump_json(indent=2) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            _sync_tree(self.path / record.shard)  # a record on the disk names a shard on the disk
+            temporary.write_text(record.model_dump_json(indent=2) + "\n")
+            # A record on the disk names a shard on the disk.
+            for path in (temporary, *shard.rglob("*"), shard):
+                sync(path)
             temporary.replace(self.path / RECORD)
-            _sync(self.path)
+            sync(self.path)
         except OSError as error:
             raise VectorIndexError(f"cannot write {self.path / RECORD}: {error}") from error
 
@@ -109,7 +101,7 @@ class IndexFolder:
     def remove_all(self) -> None:
         """Remove the index with its folder, record first: no crash leaves one without a shard."""
         (self.path / RECORD).unlink(missing_ok=True)
-        _sync(self.path)
+        sync(self.path)
         self.remove_leftovers(None)
         (self.path / LOCK).unlink(missing_ok=True)
         with suppress(OSError):  # something else is in it
@@ -117,8 +109,7 @@ class IndexFolder:
 
     def require_space(self, further_bytes: int = 0) -> None:
         """Raises `VectorIndexError` when the disk is nearly full."""
-        free = shutil.disk_usage(self.path).free
-        needed = self._min_free_bytes + further_bytes
+        free, needed = shutil.disk_usage(self.path).free, MIN_FREE_BYTES + further_bytes
         if free < needed:
             raise VectorIndexError(
                 f"only {free >> 20} MiB are free on the disk of {self.path}, {needed >> 20} are "
@@ -128,16 +119,6 @@ class IndexFolder:
     def close(self) -> None:
         """Let go of the folder; closing twice does nothing."""
         self._lock.close()
-
-
-def check_model(record: FolderRecord, *, fingerprint: str, dimension: int, path: Path) -> None:
-    """Raises `IndexModelMismatchError` unless the vectors are of this model."""
-    if (record.fingerprint, record.dimension) != (fingerprint, dimension):
-        raise IndexModelMismatchError(
-            f"the vectors in {path} are of the model {record.fingerprint} ({record.dimension} "
-            f"dimensions), the configured one is {fingerprint} ({dimension}): configure the "
-            "former, or make the vectors anew with `aftercall rebuild`"
-        )
 
 
 def copy_sparse(source: Path, target: Path) -> None:
@@ -170,44 +151,28 @@ def _copy_file(source: str, target: str) -> str:
 def _acquire(path: Path) -> IO[str]:
     deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
     while True:
-        file = _lock_file(path, deadline)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            path.mkdir(parents=True, exist_ok=True)
+            file = (path / LOCK).open("a")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Whoever removed the folder meanwhile had this file locked: no lock any more.
+                if os.path.samestat((path / LOCK).stat(), os.fstat(file.fileno())):
+                    return file
+            except BaseException:
+                file.close()
+                raise
             file.close()
+        except (BlockingIOError, FileNotFoundError, FileExistsError) as error:
+            is_held = isinstance(error, BlockingIOError)
+            if path.is_file() or (not is_held and time.monotonic() > deadline):
+                raise VectorIndexError(f"cannot use {path} for vectors: {error}") from error
             if time.monotonic() > deadline:
                 raise IndexInUseError(
                     f"another process has the vectors in {path} open: stop it first, "
                     "or give this one another --data-dir"
                 ) from error
-            time.sleep(0.05)
-            continue
-        # Whoever removed the folder meanwhile had this file locked, and it is no one's lock now.
-        with suppress(FileNotFoundError):
-            if os.path.samestat((path / LOCK).stat(), os.fstat(file.fileno())):
-                return file
-        file.close()
-
-
-def _lock_file(path: Path, deadline: float) -> IO[str]:
-    while True:
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            return (path / LOCK).open("a")
+            if is_held:
+                time.sleep(0.05)
         except OSError as error:
-            was_removed = isinstance(error, FileNotFoundError | FileExistsError)
-            if not was_removed or path.is_file() or time.monotonic() > deadline:
-                raise VectorIndexError(f"cannot use {path} for vectors: {error}") from error
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in [*folder.rglob("*"), folder]:
-        _sync(path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            raise VectorIndexError(f"cannot use {path} for vectors: {error}") from error

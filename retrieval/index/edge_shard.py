@@ -4,7 +4,7 @@ The library's surprises are kept in here (version 0.9):
 
 - It holds the GIL during every call, so a call from any thread stops the event loop too. Updates
   are therefore cut into small operations, and what takes seconds (`optimize`) is left to another
-  process (`edge_compaction`).
+  process (`CompactingProcess`).
 - An update is in the write-ahead log when it returns, but not on the disk: that survives a killed
   process, not a power cut. `flush` writes everything, with the GIL held: 6 ms on an idle disk, 50
   to 250 ms on a busy one. `fsync` on the log's files from Python makes the log durable instead,
@@ -16,10 +16,9 @@ The library's surprises are kept in here (version 0.9):
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import qdrant_edge as qdrant
 
@@ -30,16 +29,14 @@ from retrieval.index.protocol import (
     SERVER,
     TERMS,
     TOOL,
-    VERSION,
     WORKSPACE,
     Hit,
     IndexPoint,
     IndexQuery,
     TermEncoder,
     VectorIndexError,
-    idf_corpus,
+    batches,
     payload_of,
-    prefetch_limit,
     to_hits,
     to_unfused,
 )
@@ -54,6 +51,7 @@ Fusion = Literal["dbsf", "rrf"]
 KEYWORDS = (WORKSPACE, KIND, TOOL, SERVER)
 """Payload fields with an index. A version is only asked for along with its tool, which leaves at
 most some dozens of documents to look at, so it needs none."""
+
 WRITE_AHEAD_LOG = "wal"
 
 CHUNK = 32
@@ -65,8 +63,6 @@ for the disk with the GIL held; replaying so many after a crash takes 0.4 s."""
 
 RRF_K = 60
 """Cormack, Clarke and Buettcher, "Reciprocal Rank Fusion" (SIGIR 2009)."""
-
-T = TypeVar("T")
 
 
 class Shard:
@@ -81,15 +77,12 @@ class Shard:
     @classmethod
     def create(cls, folder: Path, *, dimension: int) -> "Shard":
         """Make an empty shard in a folder that does not exist yet."""
+        keyword = qdrant.PayloadSchemaType.Keyword
         with _translated("create the vector index"):
             folder.mkdir(parents=True)
             shard = qdrant.EdgeShard.create(str(folder), _config(dimension))
             for field in KEYWORDS:
-                shard.update(
-                    qdrant.UpdateOperation.create_field_index(
-                        field, qdrant.PayloadSchemaType.Keyword
-                    )
-                )
+                shard.update(qdrant.UpdateOperation.create_field_index(field, keyword))
             shard.flush()
         return cls(shard, folder)
 
@@ -101,16 +94,15 @@ class Shard:
 
     def upsert(self, points: Sequence[IndexPoint]) -> None:
         """Insert or replace; durable when it returns."""
-        for chunk in _chunks(points):
+        for chunk in batches(points, CHUNK):
             with _translated("add to the vector index"):
-                self._shard.update(
-                    qdrant.UpdateOperation.upsert_points([self._to_point(point) for point in chunk])
-                )
+                made = [self._to_point(point) for point in chunk]
+                self._shard.update(qdrant.UpdateOperation.upsert_points(made))
         self._make_durable(len(points))
 
     def delete(self, document_ids: Sequence[str]) -> None:
         """Remove; durable when it returns. Unknown ids do nothing."""
-        for chunk in _chunks(document_ids):
+        for chunk in batches(document_ids, CHUNK):
             with _translated("delete from the vector index"):
                 self._shard.update(qdrant.UpdateOperation.delete_points([*chunk]))
         self._make_durable(len(document_ids))
@@ -125,8 +117,7 @@ class Shard:
             for query, several in zip(queries, requests, strict=True):
                 found = [next(answers) for _ in several]
                 if query.fused:
-                    is_fused = bool(several[0].prefetches)
-                    hits.append(to_hits(found[0], query, is_fused=is_fused))
+                    hits.append(to_hits(found[0], query, is_fused=bool(several[0].prefetches)))
                 else:
                     hits.append(to_unfused(*found))
             return hits
@@ -138,9 +129,9 @@ class Shard:
 
     def catch_up(self, source: "Shard", document_ids: Sequence[str]) -> None:
         """Make these documents what they are in another shard, absent ones included."""
-        for chunk in _chunks(document_ids):
+        for chunk in batches(document_ids, CHUNK):
             with _translated("bring the vector index up to date"):
-                records = source._shard.retrieve(chunk, with_payload=True, with_vector=True)  # noqa: SLF001 - same class
+                records = source._shard.retrieve(chunk, with_payload=True, with_vector=True)  # noqa: SLF001
                 points = [qdrant.Point(row.id, row.vector, row.payload) for row in records]
                 gone = set(chunk) - {str(row.id) for row in records}
                 self._shard.update(qdrant.UpdateOperation.upsert_points(points))
@@ -167,8 +158,15 @@ class Shard:
         self._unflushed += points
         if self._unflushed >= POINTS_PER_FLUSH:
             self.flush()
-        else:
-            _sync_files(self._folder / WRITE_AHEAD_LOG)
+            return
+        log = self._folder / WRITE_AHEAD_LOG
+        try:
+            for path in [*log.iterdir(), log]:
+                # The library prepares the log's next file under a name that vanishes.
+                with suppress(FileNotFoundError):
+                    sync(path)
+        except OSError as error:
+            raise VectorIndexError(f"cannot write the vector index to disk: {error}") from error
 
     def _to_point(self, point: IndexPoint) -> Any:
         vectors: dict[str, Any] = {DENSE: point.vector.tolist()}
@@ -178,65 +176,40 @@ class Shard:
 
     def _to_requests(self, query: IndexQuery, fusion: Fusion) -> list[Any]:
         """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
-        only = _filter(query)
+        only, count = _filter(query), query.candidates
         dense = qdrant.Query.Nearest(query.vector.tolist(), DENSE)
-        terms = self._terms.query(query.terms)
-        sparse = None if terms is None else qdrant.Query.Nearest(terms, TERMS)
-        corpus = idf_corpus(query)
-        idf = qdrant.SearchParams(idf=None if corpus is None else qdrant.IdfParams(_filter(corpus)))
-        if not query.fused:
-            return _unfused_requests(query, only, dense, sparse, idf)
         answer: dict[str, Any] = {
             "with_payload": OF_A_HIT,
-            "with_vector": [DENSE],
-            "limit": query.limit,
+            "with_vector": [DENSE] if query.fused else False,
+            "score_threshold": None if query.fused else query.least_similarity,
         }
-        if sparse is None:
-            return [qdrant.QueryRequest(query=dense, filter=only, **answer)]
-        count = prefetch_limit(query)
-        fused: Any = qdrant.Fusion.Dbsf() if fusion == "dbsf" else qdrant.Fusion.Rrf(RRF_K)
-        prefetches = [
+        terms = self._terms.query(query.terms)
+        if terms is None:
+            return [qdrant.QueryRequest(query=dense, filter=only, limit=query.limit, **answer)]
+        sparse = qdrant.Query.Nearest(terms, TERMS)
+        corpus = query.idf_corpus()
+        idf = qdrant.SearchParams(idf=None if corpus is None else qdrant.IdfParams(_filter(corpus)))
+        sides = [
             qdrant.Prefetch(count, query=dense, filter=only),
             qdrant.Prefetch(count, query=sparse, filter=only, params=idf),
         ]
-        return [qdrant.QueryRequest(query=fused, prefetches=prefetches, **answer)]
+        if query.fused:
+            fused: Any = qdrant.Fusion.Dbsf() if fusion == "dbsf" else qdrant.Fusion.Rrf(RRF_K)
+            return [qdrant.QueryRequest(query=fused, prefetches=sides, limit=query.limit, **answer)]
+        limit = 2 * query.limit
+        return [
+            qdrant.QueryRequest(query=dense, prefetches=sides, limit=limit, **answer),
+            qdrant.QueryRequest(query=sparse, prefetches=sides, limit=limit, params=idf),
+        ]
 
 
-def _unfused_requests(
-    query: IndexQuery, only: Any, dense: Any, sparse: Any | None, idf: Any
-) -> list[Any]:
-    answer: dict[str, Any] = {
-        "with_payload": OF_A_HIT,
-        "with_vector": False,
-        "score_threshold": query.least_similarity,
-    }
-    if sparse is None:
-        return [qdrant.QueryRequest(query=dense, filter=only, limit=query.limit, **answer)]
-    prefetches = [
-        qdrant.Prefetch(query.limit, query=dense, filter=only),
-        qdrant.Prefetch(query.limit, query=sparse, filter=only, params=idf),
-    ]
-    limit = 2 * query.limit
-    return [
-        qdrant.QueryRequest(query=dense, prefetches=prefetches, limit=limit, **answer),
-        qdrant.QueryRequest(query=sparse, prefetches=prefetches, limit=limit, params=idf),
-    ]
-
-
-def _sync_files(folder: Path) -> None:
-    """Put the files of a folder, and the folder, on the disk. Releases the GIL meanwhile."""
+def sync(path: Path) -> None:
+    """Put a file or folder on the disk; releases the GIL meanwhile."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        for path in [*folder.iterdir(), folder]:
-            try:
-                descriptor = os.open(path, os.O_RDONLY)
-            except FileNotFoundError:
-                continue  # the library prepares the log's next file under a name that vanishes
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-    except OSError as error:
-        raise VectorIndexError(f"cannot write the vector index to disk: {error}") from error
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _config(dimension: int) -> Any:
@@ -265,24 +238,14 @@ def _config(dimension: int) -> Any:
 
 def _filter(query: IndexQuery) -> Any:
     must: list[Any] = [
-        qdrant.FieldCondition(WORKSPACE, qdrant.MatchAny(list(query.workspaces))),
-        qdrant.FieldCondition(KIND, qdrant.MatchValue(query.kind)),
+        qdrant.FieldCondition(
+            field, qdrant.MatchValue(values[0]) if len(values) == 1 else qdrant.MatchAny(values)
+        )
+        for field, values in query.conditions().items()
     ]
-    if query.tool_name is not None:
-        must.append(qdrant.FieldCondition(TOOL, qdrant.MatchValue(query.tool_name)))
-    if query.server_name is not None:
-        must.append(qdrant.FieldCondition(SERVER, qdrant.MatchValue(query.server_name)))
-    if query.versions is not None:
-        must.append(qdrant.FieldCondition(VERSION, qdrant.MatchAny(list(query.versions))))
     if query.document_ids is not None:
         must.append(qdrant.HasIdCondition(set(query.document_ids)))
     return qdrant.Filter(must=must)
-
-
-def _chunks(items: Sequence[T]) -> Iterator[list[T]]:
-    iterator = iter(items)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Where vectors are, and the indexes there by name.
+"""Where vectors are, the indexes there by name, and the one that answers at the moment.
 
 An index's name says which generation of the log store it belongs to: `vectors`, then `vectors-g2`
 and so on. A rebuild fills the next one and the store's fact `index` then names it.
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +33,17 @@ FIRST_INDEX = "vectors"
 _NAME = re.compile(rf"{FIRST_INDEX}(-g[1-9][0-9]{{0,8}})?")
 
 _CLIENT = ("qdrant_client", "grpc")
+
+SEARCH_WITHIN_S = 1.5
+"""A search takes milliseconds. What is not answered by then will not be in time."""
+
+_LOOK_AGAIN_S = 1.0
+"""After one that was not answered the others are refused at once, but for one in so long, which
+looks whether it is over."""
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +114,10 @@ async def open_index(
         return await EdgeIndex.open(
             place.folder / name, dimension=dimension, fingerprint=fingerprint
         )
-    with _extra():
-        from retrieval.index.qdrant import open_collection  # noqa: PLC0415 - see _extra
-    return await open_collection(place, name, dimension=dimension, fingerprint=fingerprint)
+    index: VectorIndex = await _adapter().QdrantIndex.open(
+        place, name, dimension=dimension, fingerprint=fingerprint
+    )
+    return index
 
 
 async def destroy_index(place: IndexPlace, name: str) -> None:
@@ -120,9 +133,7 @@ async def destroy_index(place: IndexPlace, name: str) -> None:
         if await asyncio.to_thread(folder.is_dir):
             await EdgeIndex.destroy(folder)
         return
-    with _extra():
-        from retrieval.index.qdrant import delete_collection  # noqa: PLC0415 - see _extra
-    await delete_collection(place, name)
+    await _adapter().delete_collection(place, name)
 
 
 async def list_indexes(place: IndexPlace) -> list[str]:
@@ -134,9 +145,7 @@ async def list_indexes(place: IndexPlace) -> list[str]:
     if isinstance(place, EdgePlace):
         names = await asyncio.to_thread(_names_in, place.folder)
     else:
-        with _extra():
-            from retrieval.index.qdrant import list_names  # noqa: PLC0415 - see _extra
-        names = await list_names(place)
+        names = await _adapter().list_names(place)
     ours = [name for name in names if _NAME.fullmatch(name)]
     return sorted(ours, key=lambda name: (len(name), name))
 
@@ -146,11 +155,10 @@ def _names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
 
 
-@contextmanager
-def _extra() -> Iterator[None]:
-    """Around imports of what needs the client: a second that only who uses a server waits for."""
+def _adapter() -> Any:
+    """The module for servers; only its users wait the second that its client takes to import."""
     try:
-        yield
+        return import_module("retrieval.index.qdrant")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _CLIENT:
             raise
@@ -160,18 +168,11 @@ def _extra() -> Iterator[None]:
         ) from error
 
 
-SEARCH_WITHIN_S = 1.5
-"""A search takes milliseconds. What is not answered by then will not be in time."""
-
-_LOOK_AGAIN_S = 1.0
-"""After one that was not answered the others are refused at once, but for one in so long, which
-looks whether it is over."""
-
-T = TypeVar("T")
-
-
 class Patience:
-    """Bounds calls in time, and in number while none is answered.
+    """Bounds calls in time, and in number while none is answered: one wait, and then none.
+
+    A server that does not answer at all keeps every call until its timeout, which is long, since
+    writes may take long. What answers a question does without the index instead.
 
     Args:
         within_s: seconds that a call has.
@@ -213,9 +214,6 @@ def _hangs() -> VectorIndexUnavailableError:
     )
 
 
-log = logging.getLogger(__name__)
-
-
 class CurrentIndex:
     """`VectorIndex` that delegates to another, which can be replaced while calls are under way.
 
@@ -242,7 +240,7 @@ class CurrentIndex:
 
     @property
     def opened(self) -> str:
-        """The name that the present index was opened by, as `opening.index_name` says."""
+        """The name that the present index was opened by, as `index_name` says."""
         return self._use.opened
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
@@ -286,7 +284,7 @@ class CurrentIndex:
             former.opened = opened
             return
         self._use = _Use(index, opened)
-        leaving = asyncio.create_task(former.close_when_idle())
+        leaving = asyncio.create_task(_close_when_idle(former))
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
         await asyncio.shield(leaving)
@@ -308,37 +306,36 @@ class CurrentIndex:
     def _present(self) -> Iterator[VectorIndex]:
         if self._closed:
             raise _closed_error()
-        with self._use as index:
-            yield index
+        use = self._use
+        use.calls += 1
+        try:
+            yield use.index
+        finally:
+            use.calls -= 1
+            if not use.calls:
+                use.idle.set()
 
 
+@dataclass(slots=True)
 class _Use:
     """An index and how many calls are under way in it."""
 
-    def __init__(self, index: VectorIndex, opened: str) -> None:
-        self.index = index
-        self.opened = opened
-        self._calls = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+    index: VectorIndex
+    opened: str
+    calls: int = 0
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a call ends and no other is under way."""
 
-    def __enter__(self) -> VectorIndex:
-        self._calls += 1
-        self._idle.clear()
-        return self.index
 
-    def __exit__(self, *_: object) -> None:
-        self._calls -= 1
-        if not self._calls:
-            self._idle.set()
-
-    async def close_when_idle(self) -> None:
-        """It is not in its place any more, so a failure to close harms no one."""
-        await self._idle.wait()
-        try:
-            await self.index.close()
-        except VectorIndexError as error:
-            log.warning("the former vector index was not closed properly: %s", error)
+async def _close_when_idle(former: _Use) -> None:
+    """Close an index that was replaced, so that a failure to do it harms no one."""
+    while former.calls:
+        former.idle.clear()
+        await former.idle.wait()
+    try:
+        await former.index.close()
+    except VectorIndexError as error:
+        log.warning("the former vector index was not closed properly: %s", error)
 
 
 def _closed_error() -> VectorIndexError:

@@ -1,9 +1,14 @@
-"""The vector index's protocol: dense vectors and sparse terms over the same documents, fused."""
+"""The vector index's protocol: dense vectors and sparse terms over the same documents, fused.
+
+Below it stands what both engines share: what is refused before an engine sees it (an engine may
+take such a point into its log and fail then, or keep it and never find it), the names of vectors
+and fields, BM25's term frequencies, and how rows become hits.
+"""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import qdrant_edge as qdrant
@@ -15,6 +20,25 @@ what a tool was used for, or why a tool was evolved."""
 
 SEED_WORKSPACE = "@seed"
 """Where the shipped corpus lives. No tenant: every workspace may read it, none is written to it."""
+
+UNIT_TOLERANCE = 1e-3
+"""Half precision keeps a vector's length to that."""
+
+MIN_PREFETCH = 50
+"""Candidates a side gives to the fusion at least: DBSF takes mean and deviation over them."""
+
+AVERAGE_TERMS = 40.0
+"""Terms of a usual document, for BM25's length normalisation."""
+
+DENSE, TERMS = "dense", "terms"
+"""The names of a document's vectors."""
+
+WORKSPACE, KIND, TOOL, SERVER = "workspace", "kind", "tool_name", "server_name"
+VERSION = "version"
+OF_A_HIT = [WORKSPACE, TOOL, SERVER, VERSION]
+"""Fields of the payload that a hit repeats."""
+
+T = TypeVar("T")
 
 
 class VectorIndexError(Exception):
@@ -78,6 +102,40 @@ class IndexQuery:
     each side, so up to twice as many, every one with its cosine and its BM25 score, by cosine: for
     who fuses by a rule of its own."""
 
+    @property
+    def finds_nothing(self) -> bool:
+        """Whether no document can be an answer, so that none need be asked for."""
+        empty = self.versions == () or self.document_ids == ()
+        return self.limit <= 0 or not self.workspaces or empty
+
+    @property
+    def candidates(self) -> int:
+        """How many documents each side gives to the fusion."""
+        return max(MIN_PREFETCH, 3 * self.limit) if self.fused else self.limit
+
+    def conditions(self) -> dict[str, list[str]]:
+        """The values that each field of the payload may have."""
+        given = {
+            WORKSPACE: self.workspaces,
+            KIND: (self.kind,),
+            TOOL: None if self.tool_name is None else (self.tool_name,),
+            SERVER: None if self.server_name is None else (self.server_name,),
+            VERSION: self.versions,
+        }
+        return {field: list(values) for field, values in given.items() if values is not None}
+
+    def idf_corpus(self) -> "IndexQuery | None":
+        """The question whose filter selects what the IDF is counted over; None for all there is."""
+        if self.kind == "tool":
+            # Tools are told apart among all tools of the workspace: scenarios, which outnumber
+            # them, must not say which words are rare. It costs 0.2 ms at 5,000 tools.
+            return IndexQuery(self.workspaces, self.kind, self.vector, self.terms, self.limit)
+        if self.tool_name is not None:
+            # A tool's own documents all share its name and much else: what tells them apart is rare
+            # among them, so the IDF is counted there. Over a workspace that costs 1.4 ms more.
+            return replace(self, versions=None, document_ids=None)
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -128,8 +186,14 @@ class VectorIndex(Protocol):
         ...
 
 
-UNIT_TOLERANCE = 1e-3
-"""Half precision keeps a vector's length to that."""
+def check_model(made_by: tuple[str, int], configured: tuple[str, int], *, where: str) -> None:
+    """Raises `IndexModelMismatchError` unless both models, with their dimensions, are the same."""
+    if made_by != configured:
+        raise IndexModelMismatchError(
+            f"the vectors in {where} are of the model {made_by[0]} ({made_by[1]} dimensions), the "
+            f"configured one is {configured[0]} ({configured[1]}): configure the former, or make "
+            "the vectors anew with `aftercall rebuild`"
+        )
 
 
 def check_point(point: IndexPoint, dimension: int) -> None:
@@ -142,16 +206,21 @@ def check_point(point: IndexPoint, dimension: int) -> None:
     check_id(point.document_id)
     check_vector(point.vector, dimension)
     for text in (point.workspace, point.server_name, point.tool_name, point.version, point.terms):
-        _check_text(text or "")
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError as error:
+            raise VectorIndexError(
+                f"{text!r:.80} holds half of a surrogate pair, which is no text: replace it"
+            ) from error
 
 
 def check_id(document_id: str) -> None:
     """Raises `VectorIndexError` unless the id is a UUID in its usual form."""
     try:
-        usual = str(uuid.UUID(document_id))
+        is_usual = document_id == str(uuid.UUID(document_id))
     except ValueError:
-        usual = ""
-    if document_id != usual:
+        is_usual = False
+    if not is_usual:
         raise VectorIndexError(
             f"the document id {document_id!r} is no UUID such as {uuid.UUID(int=10)}"
         )
@@ -169,31 +238,9 @@ def check_vector(vector: np.ndarray[Any, Any], dimension: int) -> None:
         raise VectorIndexError(f"a vector has the length {length:.4g}; divide it by that")
 
 
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise VectorIndexError(
-            f"{text[:80]!r} holds half of a surrogate pair, which is no text: replace it"
-        ) from error
-
-
-DENSE = "dense"
-TERMS = "terms"
-
-WORKSPACE, KIND, TOOL, SERVER = "workspace", "kind", "tool_name", "server_name"
-VERSION = "version"
-
-OF_A_HIT = [WORKSPACE, TOOL, SERVER, VERSION]
-"""Fields of the payload that a hit repeats."""
-
-MIN_PREFETCH = 50
-"""Candidates a side gives to the fusion at least: DBSF takes mean and deviation over them."""
-
-
-def prefetch_limit(query: IndexQuery) -> int:
-    """How many candidates each side gives to the fusion."""
-    return max(MIN_PREFETCH, 3 * query.limit)
+def batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of at most so many."""
+    return (list(items[start : start + size]) for start in range(0, len(items), size))
 
 
 def payload_of(point: IndexPoint) -> dict[str, str]:
@@ -207,21 +254,36 @@ def payload_of(point: IndexPoint) -> dict[str, str]:
     }
 
 
-def idf_corpus(query: IndexQuery) -> IndexQuery | None:
-    """The question whose filter selects what the IDF is counted over; None for all there is."""
-    if query.kind == "tool":
-        # Tools are told apart among all tools of the workspace: scenarios, which outnumber them,
-        # must not say which words are rare. It costs 0.2 ms at 5,000 tools.
-        return IndexQuery(query.workspaces, query.kind, query.vector, query.terms, query.limit)
-    if query.tool_name is not None:
-        # A tool's own documents all share its name and much else: what tells them apart is rare
-        # among them, so the IDF is counted there. Over a whole workspace that costs 1.4 ms more.
-        return replace(query, versions=None, document_ids=None)
-    return None
+class TermEncoder:
+    """Texts as sparse vectors: `indices` are hashes of stems, `values` their weights.
+
+    The embedded engine's own BM25 makes them for every index, in this process and without a model.
+    The index adds the other half, the inverse document frequency (its IDF modifier).
+    """
+
+    def __init__(self) -> None:
+        # English stemming and stop words: on questions in prose they raise hit@5 of BM25 from 0.47
+        # to 0.62 (400 of MetaTool's queries), on identifiers they cost nothing (Seal-Tools: 0.994
+        # and 0.993). The text is split already (`embeddings.terms`), so white space is all that
+        # separates terms, and whole identifiers stay whole.
+        config = qdrant.Bm25Config(
+            tokenizer=qdrant.TokenizerType.Whitespace, language="english", avg_len=AVERAGE_TERMS
+        )
+        self._bm25 = qdrant.Bm25(config)
+
+    def document(self, terms: str) -> Any | None:
+        """A `qdrant_edge.SparseVector`; None where no term is left, as of stop words alone."""
+        vector = self._bm25.embed_document(terms)
+        return vector if vector.indices else None
+
+    def query(self, terms: str) -> Any | None:
+        """Every term once, with the weight 1; None where no term is left."""
+        vector = self._bm25.embed_query(terms)
+        return vector if vector.indices else None
 
 
 def to_hits(found: Sequence[Any], query: IndexQuery, *, is_fused: bool) -> list[Hit]:
-    """Rows with their dense vectors: the cosine is taken here, whatever the score is."""
+    """Rows (`id`, `score`, `payload`, `vector`) as hits, best first; the cosine is taken here."""
     if not found:
         return []
     vectors = np.array([row.vector[DENSE] for row in found], dtype=np.float32)
@@ -229,11 +291,12 @@ def to_hits(found: Sequence[Any], query: IndexQuery, *, is_fused: bool) -> list[
     cosines = np.clip(vectors @ query.vector / np.linalg.norm(vectors, axis=1), -1.0, 1.0)
     scores = [row.score for row in found] if is_fused else cosines
     least = -1.0 if query.least_similarity is None else query.least_similarity
-    return _best_first(
+    hits = [
         _to_hit(row, score=float(score), similarity=float(cosine))
         for row, score, cosine in zip(found, scores, cosines, strict=True)
         if cosine >= least
-    )
+    ]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.document_id))
 
 
 def to_unfused(dense: Sequence[Any], sparse: Sequence[Any] = ()) -> list[Hit]:
@@ -256,42 +319,5 @@ def _to_hit(row: Any, *, score: float, similarity: float) -> Hit:
         similarity=similarity,
         tool_name=payload[TOOL] or None,
         server_name=payload[SERVER] or None,
-        version=payload.get(VERSION, ""),  # shards made before there were versions have none
+        version=payload[VERSION],
     )
-
-
-def _best_first(hits: Iterable[Hit]) -> list[Hit]:
-    return sorted(hits, key=lambda hit: (-hit.score, hit.document_id))
-
-
-AVERAGE_TERMS = 40.0
-"""Terms of a usual document, for BM25's length normalisation."""
-
-
-class TermEncoder:
-    """Texts as sparse vectors: `indices` are hashes of stems, `values` their weights."""
-
-    def __init__(self) -> None:
-        # English stemming and stop words: on questions in prose they raise hit@5 of BM25 from 0.47
-        # to 0.62 (400 of MetaTool's queries), on identifiers they cost nothing (Seal-Tools: 0.994
-        # and 0.993). The text is split already (`embeddings.terms`), so white space is all that
-        # separates terms, and whole identifiers stay whole.
-        self._bm25 = qdrant.Bm25(
-            qdrant.Bm25Config(
-                tokenizer=qdrant.TokenizerType.Whitespace,
-                language="english",
-                avg_len=AVERAGE_TERMS,
-            )
-        )
-
-    def document(self, terms: str) -> Any | None:
-        """A `qdrant_edge.SparseVector`; None where no term is left, as of stop words alone."""
-        return _unless_empty(self._bm25.embed_document(terms))
-
-    def query(self, terms: str) -> Any | None:
-        """Every term once, with the weight 1; None where no term is left."""
-        return _unless_empty(self._bm25.embed_query(terms))
-
-
-def _unless_empty(vector: Any) -> Any | None:
-    return vector if vector.indices else None

@@ -12,38 +12,37 @@ It answers as the embedded index does, up to ties and what follows:
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any
 
 from qdrant_client import models
 
 from retrieval.index.opening import QdrantPlace
 from retrieval.index.protocol import (
     DENSE,
-    KIND,
     OF_A_HIT,
-    SERVER,
     TERMS,
-    TOOL,
-    VERSION,
-    WORKSPACE,
     Hit,
     IndexPoint,
     IndexQuery,
     TermEncoder,
     VectorIndexError,
     VectorIndexUnavailableError,
+    batches,
     check_id,
     check_point,
     check_vector,
-    idf_corpus,
     payload_of,
-    prefetch_limit,
     to_hits,
     to_unfused,
 )
-from retrieval.index.qdrant_collection import Connection, Model, Spread, connect, ensure_collection
+from retrieval.index.qdrant_collection import Connection, ensure_collection
+
+POINTS_PER_CALL = 64
+"""A point takes 50 µs to encode, on the event loop, and 1.8 KiB on the wire (384 dimensions)."""
+
+IDS_PER_CALL = 1_000
 
 OVERSAMPLING = 2.0
 """Candidates by int8, as a multiple of those asked for, of which the cosine is then taken."""
@@ -54,6 +53,8 @@ NEAREST = models.SearchParams(
 
 EXACT = models.SearchParams(exact=True)
 """For scores of candidates that are found already."""
+
+log = logging.getLogger(__name__)
 
 
 class RequestMaker:
@@ -72,59 +73,42 @@ class RequestMaker:
 
     def requests(self, query: IndexQuery) -> list[models.QueryRequest]:
         """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
-        only = _filter(query)
-        vector = query.vector.tolist()
+        only, count = _filter(query), query.candidates
+        dense: dict[str, Any] = {"query": query.vector.tolist(), "using": DENSE}
+        answer: dict[str, Any] = {
+            "limit": query.limit, "with_payload": OF_A_HIT, "with_vector": [DENSE]
+        }  # fmt: skip
         encoded = self._terms.query(query.terms)
         if encoded is None:
-            return [
-                models.QueryRequest(
-                    query=vector,
-                    using=DENSE,
-                    filter=only,
-                    params=NEAREST,
-                    limit=query.limit,
-                    with_payload=OF_A_HIT,
-                    with_vector=[DENSE],
-                )
-            ]
-        terms = models.SparseVector(indices=encoded.indices, values=encoded.values)
-        idf = _idf(query)
-        count = prefetch_limit(query) if query.fused else query.limit
+            return [models.QueryRequest(**dense, filter=only, params=NEAREST, **answer)]
+        terms: dict[str, Any] = {
+            "query": models.SparseVector(indices=encoded.indices, values=encoded.values),
+            "using": TERMS,
+        }
+        corpus = query.idf_corpus()
+        terms["params"] = corpus and models.SearchParams(
+            idf=models.IdfCorpusParams(corpus=_filter(corpus))
+        )
         sides = [
-            models.Prefetch(query=vector, using=DENSE, filter=only, params=NEAREST, limit=count),
-            models.Prefetch(query=terms, using=TERMS, filter=only, params=idf, limit=count),
+            models.Prefetch(**dense, filter=only, params=NEAREST, limit=count),
+            models.Prefetch(**terms, filter=only, limit=count),
         ]
         if query.fused:
-            return [
-                models.QueryRequest(
-                    prefetch=sides,
-                    query=models.FusionQuery(fusion=models.Fusion.DBSF),
-                    limit=query.limit,
-                    with_payload=OF_A_HIT,
-                    with_vector=[DENSE],
-                )
-            ]
+            fusion = models.FusionQuery(fusion=models.Fusion.DBSF)
+            return [models.QueryRequest(prefetch=sides, query=fusion, **answer)]
         # Every shard has its own best of each side: all are asked for, with both scores, and
         # `hits` keeps what is among the best of all shards.
         limit = 2 * query.limit * self._shards
         return [
             models.QueryRequest(
+                **dense,
                 prefetch=sides,
-                query=vector,
-                using=DENSE,
                 params=EXACT,
                 limit=limit,
                 score_threshold=query.least_similarity,
                 with_payload=OF_A_HIT,
             ),
-            models.QueryRequest(
-                prefetch=sides,
-                query=terms,
-                using=TERMS,
-                params=idf,
-                limit=limit,
-                with_payload=False,
-            ),
+            models.QueryRequest(**terms, prefetch=sides, limit=limit, with_payload=False),
         ]
 
     def hits(
@@ -154,50 +138,14 @@ def is_fusion(request: models.QueryRequest) -> bool:
     return isinstance(request.query, models.FusionQuery)
 
 
-def nothing_fits(query: IndexQuery) -> bool:
-    """Whether no document can be an answer, so that none need be asked for."""
-    return (
-        query.limit <= 0 or not query.workspaces or query.versions == () or query.document_ids == ()
-    )
-
-
-def _idf(query: IndexQuery) -> models.SearchParams | None:
-    corpus = idf_corpus(query)
-    if corpus is None:
-        return None
-    return models.SearchParams(idf=models.IdfCorpusParams(corpus=_filter(corpus)))
-
-
 def _filter(query: IndexQuery) -> models.Filter:
     must: list[models.Condition] = [
-        _any_of(WORKSPACE, query.workspaces),
-        _is(KIND, query.kind),
+        models.FieldCondition(key=field, match=models.MatchAny(any=values))
+        for field, values in query.conditions().items()
     ]
-    if query.tool_name is not None:
-        must.append(_is(TOOL, query.tool_name))
-    if query.server_name is not None:
-        must.append(_is(SERVER, query.server_name))
-    if query.versions is not None:
-        must.append(_any_of(VERSION, query.versions))
     if query.document_ids is not None:
         must.append(models.HasIdCondition(has_id=list(dict.fromkeys(query.document_ids))))
     return models.Filter(must=must)
-
-
-def _is(field: str, value: str) -> models.FieldCondition:
-    return models.FieldCondition(key=field, match=models.MatchValue(value=value))
-
-
-def _any_of(field: str, values: Sequence[str]) -> models.FieldCondition:
-    return models.FieldCondition(key=field, match=models.MatchAny(any=list(values)))
-
-
-POINTS_PER_CALL = 64
-"""A point takes 50 µs to encode, on the event loop, and 1.8 KiB on the wire (384 dimensions)."""
-
-IDS_PER_CALL = 1_000
-
-T = TypeVar("T")
 
 
 class QdrantIndex:
@@ -218,35 +166,27 @@ class QdrantIndex:
 
     @classmethod
     async def open(
-        cls,
-        connection: Connection,
-        collection: str,
-        *,
-        dimension: int,
-        fingerprint: str,
-        spread: Spread | None = None,
+        cls, place: QdrantPlace, name: str, *, dimension: int, fingerprint: str
     ) -> "QdrantIndex":
         """Open the index in a collection, or make it. The caller closes it.
 
         Args:
-            connection: Belongs to the index from now on; closed where this raises.
-            collection: Its name.
-            dimension: Length of the vectors.
-            fingerprint: Of the embedder, as `Embedder.fingerprint`.
-            spread: How a new collection lies over the servers.
+            place: where, and how a new collection lies over the servers.
+            name: of the index; the collection's has the place's prefix.
+            dimension: length of the vectors.
+            fingerprint: of the embedder, as `Embedder.fingerprint`.
 
         Raises:
             IndexModelMismatchError: when its vectors are of another model; nothing is changed.
             VectorIndexError: when it is not one of ours, or the server is too old or refuses.
             VectorIndexUnavailableError: when the server does not answer.
         """
+        if place.api_key and place.url.startswith("http://"):
+            log.warning("Qdrant's key is sent without TLS; use https outside of a private network")
+        connection, collection = Connection(place), f"{place.prefix}-{name}"
+        model: dict[str, Any] = {"dimension": dimension, "fingerprint": fingerprint}
         try:
-            shards = await ensure_collection(
-                connection,
-                collection,
-                model=Model(fingerprint, dimension),
-                spread=spread or Spread(),
-            )
+            shards = await ensure_collection(connection, collection, place, **model)
         except BaseException:
             await connection.close()
             raise
@@ -262,7 +202,7 @@ class QdrantIndex:
         for point in points:
             check_point(point, self._dimension)
         last = {point.document_id: point for point in points}  # as one after the other would do
-        for batch in _batches(list(last.values()), POINTS_PER_CALL):
+        for batch in batches(list(last.values()), POINTS_PER_CALL):
             with self._connection.doing("add to the vectors") as client:
                 done = await client.upsert(
                     self._collection,
@@ -277,7 +217,7 @@ class QdrantIndex:
         """See `VectorIndex.delete`."""
         for document_id in document_ids:
             check_id(document_id)
-        for batch in _batches(list(document_ids), IDS_PER_CALL):
+        for batch in batches(document_ids, IDS_PER_CALL):
             with self._connection.doing("delete from the vectors") as client:
                 done = await client.delete(
                     self._collection,
@@ -295,7 +235,7 @@ class QdrantIndex:
                 check_id(document_id)
         with self._connection.doing("search the vectors") as client:
             asked = [
-                [] if nothing_fits(query) else self._maker.requests(query) for query in queries
+                [] if query.finds_nothing else self._maker.requests(query) for query in queries
             ]
             flat = [request for several in asked for request in several]
             if not flat:
@@ -334,31 +274,9 @@ class QdrantIndex:
                 )
 
 
-def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
-
-
-log = logging.getLogger(__name__)
-
-
-async def open_collection(
-    place: QdrantPlace, name: str, *, dimension: int, fingerprint: str
-) -> QdrantIndex:
-    """As `opening.open_index`."""
-    if place.api_key and place.url.startswith("http://"):
-        log.warning("the key of Qdrant is sent without TLS; use https outside of a private network")
-    return await QdrantIndex.open(
-        _connect(place),
-        _collection(place, name),
-        dimension=dimension,
-        fingerprint=fingerprint,
-        spread=Spread(place.shards, place.replicas, place.write_consistency),
-    )
-
-
 async def delete_collection(place: QdrantPlace, name: str) -> None:
     """As `opening.destroy_index`."""
-    connection, collection = _connect(place), _collection(place, name)
+    connection, collection = Connection(place), f"{place.prefix}-{name}"
     try:
         with connection.doing(f"delete the collection {collection}") as client:
             if await client.collection_exists(collection):
@@ -369,21 +287,10 @@ async def delete_collection(place: QdrantPlace, name: str) -> None:
 
 async def list_names(place: QdrantPlace) -> list[str]:
     """What follows the prefix in the names of all collections that have it."""
-    connection = _connect(place)
+    connection, prefix = Connection(place), f"{place.prefix}-"
     try:
         with connection.doing("list the collections") as client:
             found = (await client.get_collections()).collections
     finally:
         await connection.close()
-    prefix = _collection(place, "")
     return [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]
-
-
-def _connect(place: QdrantPlace) -> Connection:
-    return connect(
-        place.url, api_key=place.api_key, grpc_port=place.grpc_port, timeout_s=place.timeout_s
-    )
-
-
-def _collection(place: QdrantPlace, name: str) -> str:
-    return f"{place.prefix}-{name}"

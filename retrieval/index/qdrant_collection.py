@@ -1,6 +1,11 @@
-"""The collection that an index is on a Qdrant: how it is made, and whose it is.
+"""A connection to one Qdrant, and the collection there that an index is: how it is made, and whose.
 
-Its metadata say the format and the model, as `index.json` does of an embedded index.
+The Qdrant is a server over gRPC, or the client library's own store (`local:DIR`), which keeps
+everything in Python lists and searches them one by one, on the event loop: for tests and trials of
+some thousand documents. It takes the same requests as a server. A folder can be open once, so all
+of this process share one client of it.
+
+The collection's metadata say the format and the model, as `index.json` does of an embedded index.
 """
 
 import asyncio
@@ -8,7 +13,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +22,7 @@ import grpc
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 
+from retrieval.index.opening import QdrantPlace
 from retrieval.index.protocol import (
     DENSE,
     KIND,
@@ -26,12 +32,35 @@ from retrieval.index.protocol import (
     VERSION,
     WORKSPACE,
     IndexInUseError,
-    IndexModelMismatchError,
     VectorIndexError,
     VectorIndexUnavailableError,
+    check_model,
 )
 
+LOCAL = "local:"
+"""What an address begins with that names a folder of the client's own store."""
+
+FORMAT = 1
+"""Of the collection: payload, BM25's settings, precision."""
+
+OLDEST_SERVER = (1, 19)
+"""The first with an IDF per question (`params.idf`). An older one ignores what it does not know, so
+it would rank by other words than the embedded index, without a word."""
+
+QUANTILE = 0.99
+"""Share of a vector's components within int8's range; Qdrant's own example value."""
+
+GRPC_OPTIONS = {
+    # Tried again soon after an outage; gRPC's own pause grows to two minutes.
+    "grpc.initial_reconnect_backoff_ms": 200,
+    "grpc.max_reconnect_backoff_ms": 2_000,
+    # A connection that a proxy has dropped without a word is noticed during the next call.
+    "grpc.keepalive_time_ms": 20_000,
+    "grpc.keepalive_timeout_ms": 5_000,
+}
+
 _REBUILD = "if this persists, `aftercall rebuild` makes the vectors anew"
+_ADDRESS = "write AFTERCALL_QDRANT_URL as in http://qdrant:6333"
 
 _AWAY = {
     grpc.StatusCode.UNAVAILABLE,
@@ -42,7 +71,129 @@ _AWAY = {
 }
 """Not answering, not in time, or asking for patience."""
 
-_REFUSED = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
+_CURES = {
+    grpc.StatusCode.UNAUTHENTICATED: "check AFTERCALL_QDRANT_API_KEY, which must be able to write",
+    grpc.StatusCode.PERMISSION_DENIED: "AFTERCALL_QDRANT_API_KEY must be a key that may write",
+    grpc.StatusCode.NOT_FOUND: (
+        "the collection is gone; `aftercall rebuild` makes the vectors anew from the log"
+    ),
+}
+
+_local_clients: dict[str, tuple[AsyncQdrantClient, set["Connection"]]] = {}
+"""Of this process, by folder, with their users; given up with the last one."""
+
+
+class Connection:
+    """A client of the Qdrant at an address; a server is not called yet.
+
+    Raises:
+        IndexInUseError: when another process has the folder open.
+        VectorIndexError: when the address, the key or the folder will not do.
+    """
+
+    def __init__(self, place: QdrantPlace) -> None:
+        self._closed = False
+        self._folder: str | None = None
+        if place.url == LOCAL:
+            raise VectorIndexError("the address of Qdrant names no folder: write local:DIR")
+        if place.url.startswith(LOCAL):
+            self._folder = str(Path(place.url.removeprefix(LOCAL)).absolute())
+            self.where = f"{LOCAL}{self._folder}"
+            """The address for messages: no credentials are in it."""
+            self._client = self._share_local(self._folder)
+            return
+        self.where = f"{_host(place.url)}:{place.grpc_port}"
+        key = place.api_key
+        if key and not (key.isascii() and key.isprintable()):
+            raise VectorIndexError(
+                "the API key of Qdrant has characters that no header takes: look for a line break "
+                "in AFTERCALL_QDRANT_API_KEY"
+            )
+        try:
+            self._client = AsyncQdrantClient(
+                url=place.url,
+                grpc_port=place.grpc_port,
+                prefer_grpc=True,
+                # as a header: for `api_key=` without TLS the client warns each time
+                headers={"api-key": key} if key else None,
+                timeout=max(1, ceil(place.timeout_s)),
+                grpc_options=dict(GRPC_OPTIONS),
+                check_compatibility=False,  # asks in a thread and warns; `ensure_collection` asks
+            )
+        except Exception as error:
+            raise translate(error, what="use the address of Qdrant", where=self.where) from error
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is the client's own store."""
+        return self._folder is not None
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[AsyncQdrantClient]:
+        """The client, and whatever it raises as `VectorIndexError`."""
+        if self._closed:
+            raise VectorIndexError("this index is closed; open another")
+        try:
+            yield self._client
+        except asyncio.CancelledError:
+            # gRPC cancels the calls of a channel that is closed, which nobody asked for
+            task = asyncio.current_task()
+            if self._closed and task is not None and not task.cancelling():
+                raise VectorIndexError("this index is closed; open another") from None
+            raise
+        except VectorIndexError:
+            raise
+        except Exception as error:
+            raise translate(error, what=what, where=self.where) from error
+
+    async def close(self) -> None:
+        """Let go of the connections; closing twice does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._folder is not None:
+            _, users = _local_clients[self._folder]
+            users.discard(self)
+            if users:
+                return
+            del _local_clients[self._folder]
+        await self._client.close()
+
+    def _share_local(self, folder: str) -> AsyncQdrantClient:
+        # It warns of what it does without (approximation) and of its slowness with many points,
+        # which who asks for it knows.
+        warnings.filterwarnings("ignore", message="Local mode ", category=UserWarning)
+        if folder not in _local_clients:
+            try:
+                client = AsyncQdrantClient(path=folder, force_disable_check_same_thread=True)
+            except Exception as error:
+                if "already accessed" in str(error):
+                    raise IndexInUseError(
+                        f"another process has the vectors in {self.where} open: stop it first; "
+                        "only a Qdrant server serves several"
+                    ) from error
+                raise translate(error, what="open the vectors", where=self.where) from error
+            _local_clients[folder] = (client, set())
+        client, users = _local_clients[folder]
+        users.add(self)
+        return client
+
+
+def _host(url: str) -> str:
+    """The host of an address, which may be shown; credentials in it may not."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if host is None or parts.scheme not in ("http", "https"):
+        raise VectorIndexError(f"the address of Qdrant is none: {_ADDRESS}")
+    if parts.username is not None or parts.password is not None:
+        raise VectorIndexError(
+            f"the address of Qdrant holds credentials, which it takes as a key: {_ADDRESS} and the "
+            "key as AFTERCALL_QDRANT_API_KEY"
+        )
+    return f"[{host}]" if ":" in host else host
 
 
 def translate(error: Exception, *, what: str, where: str) -> VectorIndexError:
@@ -60,217 +211,17 @@ def translate(error: Exception, *, what: str, where: str) -> VectorIndexError:
         )
     if not isinstance(error, grpc.aio.AioRpcError):
         return VectorIndexError(f"{failed}: {error}; {_REBUILD}")
-    code, details = error.code(), error.details() or "no details"
+    code = error.code()
+    said = f"{failed}: {code.name}: {error.details() or 'no details'}"
     if code in _AWAY:
         return VectorIndexUnavailableError(
-            f"{failed}: Qdrant does not answer ({code.name}: {details}); see that it runs and that "
-            "AFTERCALL_QDRANT_URL and AFTERCALL_QDRANT_GRPC_PORT are right; it is tried again"
+            f"{said}: Qdrant does not answer; see that it runs and that AFTERCALL_QDRANT_URL and "
+            "AFTERCALL_QDRANT_GRPC_PORT are right; it is tried again"
         )
-    if code in _REFUSED:
-        return VectorIndexError(
-            f"{failed}: Qdrant refuses ({code.name}: {details}); check AFTERCALL_QDRANT_API_KEY, "
-            "which must be one that may write"
-        )
-    if code is grpc.StatusCode.NOT_FOUND:
-        return VectorIndexError(
-            f"{failed}: the collection is gone ({details}); `aftercall rebuild` makes the vectors "
-            "anew from the log"
-        )
-    return VectorIndexError(f"{failed}: {code.name}: {details}; see Qdrant's own log; {_REBUILD}")
+    return VectorIndexError(f"{said}; {_CURES.get(code, f'see the log of Qdrant; {_REBUILD}')}")
 
 
-LOCAL = "local:"
-"""What an address begins with that names a folder, or `:memory:`, of the client's own store."""
-
-GRPC_OPTIONS = {
-    # Tried again soon after an outage; gRPC's own pause grows to two minutes.
-    "grpc.initial_reconnect_backoff_ms": 200,
-    "grpc.max_reconnect_backoff_ms": 2_000,
-    # A connection that a proxy has dropped without a word is noticed during the next call.
-    "grpc.keepalive_time_ms": 20_000,
-    "grpc.keepalive_timeout_ms": 5_000,
-}
-
-
-@dataclass
-class _Shared:
-    client: AsyncQdrantClient
-    users: int = 0
-
-
-_LOCAL_CLIENTS: dict[str, _Shared] = {}
-"""Of this process, by folder; given up with their last user."""
-
-
-class Connection:
-    """A client and what its errors are to say. Construct with `connect`."""
-
-    def __init__(self, client: AsyncQdrantClient, *, where: str, shared: str | None = None) -> None:
-        self._client = client
-        self._shared = shared
-        self._closed = False
-        self.where = where
-        """The address for messages: no credentials are in it."""
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it is the client's own store."""
-        return self._shared is not None
-
-    @contextmanager
-    def doing(self, what: str) -> Iterator[AsyncQdrantClient]:
-        """The client, and whatever it raises as `VectorIndexError`."""
-        if self._closed:
-            raise _closed_error()
-        try:
-            yield self._client
-        except asyncio.CancelledError:
-            # gRPC cancels the calls of a channel that is closed, which nobody asked for
-            task = asyncio.current_task()
-            if self._closed and task is not None and not task.cancelling():
-                raise _closed_error() from None
-            raise
-        except VectorIndexError:
-            raise
-        except Exception as error:
-            raise translate(error, what=what, where=self.where) from error
-
-    async def close(self) -> None:
-        """Let go of the connections; closing twice does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._shared is not None:
-            shared = _LOCAL_CLIENTS[self._shared]
-            shared.users -= 1
-            if shared.users:
-                return
-            del _LOCAL_CLIENTS[self._shared]
-        await self._client.close()
-
-
-def connect(
-    url: str, *, api_key: str | None = None, grpc_port: int = 6334, timeout_s: float = 20.0
-) -> Connection:
-    """A client of the Qdrant at an address; a server is not called yet.
-
-    Args:
-        url: `http://host:port`, `https://...` for TLS, or `local:DIR`. The port is the one of REST,
-            which nothing uses; a path is ignored.
-        api_key: Sent with every call; an empty one is none.
-        grpc_port: Of the same host.
-        timeout_s: Of one call; rounded up to whole seconds, which is what the client takes.
-
-    Raises:
-        IndexInUseError: when another process has the folder open.
-        VectorIndexError: when the address, the key or the folder will not do.
-    """
-    if url.startswith(LOCAL):
-        return _connect_local(url.removeprefix(LOCAL))
-    host = _host(url)
-    if api_key and not (api_key.isascii() and api_key.isprintable()):
-        raise VectorIndexError(
-            "the API key of Qdrant has characters that no header takes: look for a line break in "
-            "AFTERCALL_QDRANT_API_KEY"
-        )
-    where = f"{host}:{grpc_port}"
-    try:
-        client = AsyncQdrantClient(
-            url=url,
-            grpc_port=grpc_port,
-            prefer_grpc=True,
-            # as a header: for `api_key=` on a connection without TLS the client warns each time
-            headers={"api-key": api_key} if api_key else None,
-            timeout=_whole_seconds(timeout_s),
-            grpc_options=dict(GRPC_OPTIONS),
-            check_compatibility=False,  # asks in a thread and warns; `qdrant_collection` asks too
-        )
-    except Exception as error:
-        raise translate(error, what="use the address of Qdrant", where=where) from error
-    return Connection(client, where=where)
-
-
-def _connect_local(folder: str) -> Connection:
-    if not folder:
-        raise VectorIndexError("the address of Qdrant names no folder: write local:DIR")
-    key = folder if folder == ":memory:" else str(Path(folder).absolute())
-    where = f"{LOCAL}{key}"
-    # It warns of what it does without (approximation) and of its slowness with many points, which
-    # who asks for it knows.
-    warnings.filterwarnings("ignore", message="Local mode ", category=UserWarning)
-    if key not in _LOCAL_CLIENTS:
-        try:
-            chosen: dict[str, Any] = {"location": key} if key == ":memory:" else {"path": key}
-            client = AsyncQdrantClient(**chosen, force_disable_check_same_thread=True)
-        except Exception as error:
-            if "already accessed" in str(error):
-                raise IndexInUseError(
-                    f"another process has the vectors in {where} open: stop it first; only a "
-                    "Qdrant server serves several"
-                ) from error
-            raise translate(error, what="open the vectors", where=where) from error
-        _LOCAL_CLIENTS[key] = _Shared(client)
-    _LOCAL_CLIENTS[key].users += 1
-    return Connection(_LOCAL_CLIENTS[key].client, where=where, shared=key)
-
-
-def _host(url: str) -> str:
-    """The host of an address, which may be shown; credentials in it may not."""
-    cure = "write AFTERCALL_QDRANT_URL as in http://qdrant:6333"
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        _ = parts.port
-    except ValueError:
-        host = None
-    if host is None or parts.scheme not in ("http", "https"):
-        raise VectorIndexError(f"the address of Qdrant is none: {cure}")
-    if parts.username is not None or parts.password is not None:
-        raise VectorIndexError(
-            f"the address of Qdrant holds credentials, which it takes as a key: {cure} and the key "
-            "as AFTERCALL_QDRANT_API_KEY"
-        )
-    return f"[{host}]" if ":" in host else host
-
-
-def _whole_seconds(seconds: float) -> int:
-    return max(1, -int(-seconds // 1))
-
-
-def _closed_error() -> VectorIndexError:
-    return VectorIndexError("this index is closed; open another")
-
-
-FORMAT = 1
-"""Of the collection: payload, BM25's settings, precision."""
-
-OLDEST_SERVER = (1, 19)
-"""The first with an IDF per question (`params.idf`). An older one ignores what it does not know, so
-it would rank by other words than the embedded index, without a word."""
-
-QUANTILE = 0.99
-"""Share of a vector's components within int8's range; Qdrant's own example value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How a new collection lies over the servers of a cluster."""
-
-    shards: int = 1
-    replicas: int = 1
-    write_consistency: int = 1
-    """Replicas that must have taken a write before it counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """Which model made the vectors."""
-
-    fingerprint: str
-    dimension: int
-
-
-def collection_config(model: Model, spread: Spread) -> dict[str, Any]:
+def collection_config(place: QdrantPlace, *, dimension: int, fingerprint: str) -> dict[str, Any]:
     """The arguments of `create_collection`, but for the name.
 
     The vectors lie on disk in half precision (the cosine of unit vectors changes by some 2e-5), one
@@ -281,7 +232,7 @@ def collection_config(model: Model, spread: Spread) -> dict[str, Any]:
     return {
         "vectors_config": {
             DENSE: models.VectorParams(
-                size=model.dimension,
+                size=dimension,
                 distance=models.Distance.COSINE,
                 datatype=models.Datatype.FLOAT16,
                 memory=models.Memory.COLD,
@@ -295,14 +246,10 @@ def collection_config(model: Model, spread: Spread) -> dict[str, Any]:
         ),
         "hnsw_config": models.HnswConfigDiff(m=16, payload_m=16, ef_construct=100),
         "payload": models.PayloadStorageParams(memory=models.Memory.COLD),
-        "shard_number": spread.shards,
-        "replication_factor": spread.replicas,
-        "write_consistency_factor": spread.write_consistency,
-        "metadata": {
-            "format": FORMAT,
-            "fingerprint": model.fingerprint,
-            "dimension": model.dimension,
-        },
+        "shard_number": place.shards,
+        "replication_factor": place.replicas,
+        "write_consistency_factor": place.write_consistency,
+        "metadata": {"format": FORMAT, "fingerprint": fingerprint, "dimension": dimension},
     }
 
 
@@ -323,7 +270,7 @@ def payload_indexes() -> dict[str, models.KeywordIndexParams]:
 
 
 async def ensure_collection(
-    connection: Connection, name: str, *, model: Model, spread: Spread
+    connection: Connection, name: str, place: QdrantPlace, *, dimension: int, fingerprint: str
 ) -> int:
     """Make the collection if there is none, and what is missing of a half-made one.
 
@@ -332,39 +279,49 @@ async def ensure_collection(
 
     Raises:
         IndexModelMismatchError: when its vectors are of another model; nothing is changed.
-        VectorIndexError: when it is not ours, or of a newer version, or Qdrant too old.
+        VectorIndexError: when it is not ours, or Qdrant too old.
         VectorIndexUnavailableError: when Qdrant does not answer.
     """
-    await _check_version(connection)
+    with connection.doing("reach Qdrant") as client:
+        version = (await client.info()).version
+    if not connection.is_local and is_too_old(version):
+        raise VectorIndexError(
+            f"Qdrant at {connection.where} is {version}, {OLDEST_SERVER[0]}.{OLDEST_SERVER[1]} or "
+            "newer is needed: update it, one minor version after the other"
+        )
     info = await _read(connection, name)
     if info is None:
-        info = await _create(connection, name, collection_config(model, spread))
-    check_metadata(info.config.metadata, model, where=f"{name} at {connection.where}")
+        config = collection_config(place, dimension=dimension, fingerprint=fingerprint)
+        info = await _create(connection, name, config)
+    check_metadata(
+        info.config.metadata, (fingerprint, dimension), where=f"{name} at {connection.where}"
+    )
     if not connection.is_local:  # which has no payload indexes
-        await _add_indexes(connection, name, set(info.payload_schema))
+        for field, schema in payload_indexes().items():
+            if field not in info.payload_schema:
+                with connection.doing(f"index {field} of the collection {name}") as client:
+                    await client.create_payload_index(name, field, field_schema=schema, wait=True)
     return info.config.params.shard_number or 1
 
 
-def check_metadata(metadata: dict[str, Any] | None, model: Model, *, where: str) -> None:
-    """Raises as `ensure_collection` unless the metadata are those of an index of this model."""
-    cure = "`aftercall rebuild` makes the vectors anew"
+def check_metadata(metadata: dict[str, Any] | None, model: tuple[str, int], *, where: str) -> None:
+    """Raises as `ensure_collection` unless the metadata are those of an index of this model.
+
+    Args:
+        metadata: of the collection.
+        model: its fingerprint and dimension.
+        where: for the message.
+    """
     match metadata:
-        case {"format": int(number)} if number > FORMAT:
-            raise VectorIndexError(
-                f"the collection {where} has the format {number}, this version knows {FORMAT}: "
-                f"update aftercall, or {cure}"
-            )
-        case {"format": int(), "fingerprint": str(fingerprint), "dimension": int(dimension)}:
-            if (fingerprint, dimension) != (model.fingerprint, model.dimension):
-                raise IndexModelMismatchError(
-                    f"the vectors in {where} are of the model {fingerprint} ({dimension} "
-                    f"dimensions), the configured one is {model.fingerprint} ({model.dimension}): "
-                    f"configure the former, or make the vectors anew with `aftercall rebuild`"
-                )
+        case {"format": int(number), "fingerprint": str(made_by), "dimension": int(dimension)} if (
+            number == FORMAT
+        ):
+            check_model((made_by, dimension), model, where=where)
         case _:
             raise VectorIndexError(
-                f"the collection {where} is not one of Aftercall's, or was changed: choose another "
-                f"AFTERCALL_QDRANT_PREFIX, or delete the collection and {cure}"
+                f"the collection {where} is not one that this version of Aftercall makes: choose "
+                "another AFTERCALL_QDRANT_PREFIX, or delete the collection and `aftercall rebuild`"
+                " makes the vectors anew"
             )
 
 
@@ -374,42 +331,21 @@ def is_too_old(version: str) -> bool:
     return numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST_SERVER
 
 
-async def _check_version(connection: Connection) -> None:
-    with connection.doing("reach Qdrant") as client:
-        version = (await client.info()).version
-    if not connection.is_local and is_too_old(version):
-        raise VectorIndexError(
-            f"Qdrant at {connection.where} is {version}, {OLDEST_SERVER[0]}.{OLDEST_SERVER[1]} or "
-            "newer is needed: update it, one minor version after the other"
-        )
-
-
 async def _read(connection: Connection, name: str) -> models.CollectionInfo | None:
     with connection.doing(f"open the collection {name}") as client:
-        if not await client.collection_exists(name):
-            return None
-        return await client.get_collection(name)
+        return await client.get_collection(name) if await client.collection_exists(name) else None
 
 
 async def _create(
     connection: Connection, name: str, config: dict[str, Any]
 ) -> models.CollectionInfo:
+    failure = VectorIndexError(f"the collection {name} at {connection.where} was deleted meanwhile")
     try:
         with connection.doing(f"make the collection {name}") as client:
             await client.create_collection(name, **config)
-    except VectorIndexError:
-        # another process that opens it at the same time was faster, or it really cannot be made
-        if (made := await _read(connection, name)) is None:
-            raise
-        return made
-    made = await _read(connection, name)
+    except VectorIndexError as error:
+        failure = error
+    made = await _read(connection, name)  # also one that another process made at the same time
     if made is None:
-        raise VectorIndexError(f"the collection {name} at {connection.where} was deleted meanwhile")
+        raise failure
     return made
-
-
-async def _add_indexes(connection: Connection, name: str, present: set[str]) -> None:
-    for field, schema in payload_indexes().items():
-        if field not in present:
-            with connection.doing(f"index {field} of the collection {name}") as client:
-                await client.create_payload_index(name, field, field_schema=schema, wait=True)

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from retrieval.index.opening import CurrentIndex
+from retrieval.index.opening import CurrentIndex, QdrantPlace
 from retrieval.index.protocol import VectorIndex
 from retrieval.index.qdrant import QdrantIndex
-from retrieval.index.qdrant_collection import connect
+from retrieval.index.qdrant_collection import Connection
 from service.rooms import open_named
 from tests.service.running_service import (
     RunningService,
@@ -86,8 +86,8 @@ def test_suggestions_come_from_rules_while_the_index_is_away(
 
         async def waver() -> Wavering:
             current = cast("CurrentIndex", service.context.index)
-            connection = connect(f"http://127.0.0.1:{port}", grpc_port=port, timeout_s=TIMEOUT_S)
-            away = QdrantIndex(connection, "vectors", dimension=384, shards=1)
+            place = QdrantPlace(f"http://127.0.0.1:{port}", grpc_port=port, timeout_s=TIMEOUT_S)
+            away = QdrantIndex(Connection(place), "vectors", dimension=384, shards=1)
             same = await open_named(settings, current.opened, service.context.embedder)
             wavering = Wavering(same, away)
             await current.switch(cast("VectorIndex", wavering), current.opened)

@@ -7,8 +7,6 @@ import pytest
 
 from retrieval.index.opening import QdrantPlace
 
-IN_MEMORY = "local::memory:"
-
 URL = os.environ.get("AFTERCALL_TEST_QDRANT_URL")
 
 NEEDS_SERVER = pytest.mark.skipif(

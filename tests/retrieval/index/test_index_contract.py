@@ -22,10 +22,9 @@ from retrieval.index.opening import (
     open_index,
 )
 from retrieval.index.protocol import IndexModelMismatchError, VectorIndex, VectorIndexError
-from retrieval.index.qdrant_collection import connect
 from tests.embeddings.tool_errors import GROUPS
 from tests.retrieval.index.documents import DIMENSION, document_id, nearly, point, question
-from tests.retrieval.index.servers import IN_MEMORY, NEEDS_SERVER, server_place
+from tests.retrieval.index.servers import NEEDS_SERVER, server_place
 
 TEXTS = [text for group in GROUPS for text in group]
 
@@ -33,7 +32,6 @@ TEXTS = [text for group in GROUPS for text in group]
 ADAPTERS = [
     pytest.param(EdgePlace, id="edge"),
     pytest.param(lambda folder: QdrantPlace(f"local:{folder}"), id="local"),
-    pytest.param(lambda _: QdrantPlace(IN_MEMORY), id="memory"),
     pytest.param(lambda _: server_place(), id="server", marks=[pytest.mark.real, NEEDS_SERVER]),
 ]
 """Functions (folder) -> a place of its own; opening an index there again finds its documents."""
@@ -48,17 +46,13 @@ async def place(request, tmp_path):
 
 
 @pytest.fixture
-async def opens(place):
+def opens(place):
     """Opens the place's index, by a model's name."""
 
     async def open_it(fingerprint: str = "hashing-1@96") -> VectorIndex:
         return await open_index(place, FIRST_INDEX, dimension=DIMENSION, fingerprint=fingerprint)
 
-    # the client's store in memory lasts as long as someone has it open
-    keeper = connect(IN_MEMORY) if place == QdrantPlace(IN_MEMORY) else None
-    yield open_it
-    if keeper is not None:
-        await keeper.close()
+    return open_it
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from qdrant_client.common import client_warnings
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.local.local_collection import LocalCollection
 
+from retrieval.index.opening import QdrantPlace
 from retrieval.index.protocol import (
     IndexModelMismatchError,
     VectorIndexError,
@@ -21,41 +22,48 @@ from retrieval.index.protocol import (
 from retrieval.index.qdrant import POINTS_PER_CALL, QdrantIndex, RequestMaker, is_fusion
 from retrieval.index.qdrant_collection import (
     Connection,
-    Model,
-    Spread,
     check_metadata,
     collection_config,
-    connect,
     is_too_old,
     payload_indexes,
     translate,
 )
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
-from tests.retrieval.index.servers import IN_MEMORY
 
-MODEL = Model("hashing-1@96", DIMENSION)
+MODEL = ("hashing-1@96", DIMENSION)
+CONFIG = {"fingerprint": "hashing-1@96", "dimension": DIMENSION}
 
 SECRET = "sk-very-secret"  # noqa: S105 - of no server
 
 OPEN_LOCAL = """
 import sys
-from retrieval.index.qdrant_collection import connect
+from retrieval.index.opening import QdrantPlace
+from retrieval.index.qdrant_collection import Connection
 
-connect("local:" + sys.argv[1])
+Connection(QdrantPlace("local:" + sys.argv[1]))
 """
 
 
-async def _open(connection: Connection, collection: str = "made") -> QdrantIndex:
-    return await QdrantIndex.open(
-        connection, collection, dimension=DIMENSION, fingerprint=MODEL.fingerprint
-    )
+async def _open(place: QdrantPlace, name: str = "made") -> QdrantIndex:
+    return await QdrantIndex.open(place, name, dimension=DIMENSION, fingerprint="hashing-1@96")
+
+
+def _server(port: int, **settings) -> QdrantPlace:
+    return QdrantPlace("http://127.0.0.1:6333", grpc_port=port, **settings)
 
 
 @pytest.fixture
-async def memory():
-    """A connection to the client's store, kept in memory while the test runs."""
-    connection = connect(IN_MEMORY)
-    yield connection
+def local(tmp_path):
+    """The client's own store."""
+    return QdrantPlace(f"local:{tmp_path}", prefix="our")
+
+
+@pytest.fixture
+async def client(local):
+    """A client of that store, open while the test runs."""
+    connection = Connection(local)
+    with connection.doing("look") as client:
+        yield client
     await connection.close()
 
 
@@ -64,7 +72,7 @@ async def memory():
 
 def test_a_new_collection_keeps_vectors_on_disk_and_their_bytes_in_memory():
     """Half precision on disk, int8 in RAM, cosine, an IDF, payload on disk; spread as asked."""
-    config = collection_config(MODEL, Spread(shards=6, replicas=3, write_consistency=2))
+    config = collection_config(QdrantPlace("", shards=6, replicas=3, write_consistency=2), **CONFIG)
     (dense,) = config["vectors_config"].values()
     assert (dense.size, dense.distance) == (DIMENSION, models.Distance.COSINE)
     assert (dense.datatype, dense.memory) == (models.Datatype.FLOAT16, models.Memory.COLD)
@@ -110,7 +118,8 @@ def test_searches_take_the_cosine_of_what_the_bytes_found():
             IndexModelMismatchError,
             "384",
         ),
-        ({"format": 99}, VectorIndexError, "update aftercall"),
+        ({"format": 99, **CONFIG}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
+        ({"format": 99}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
         ({}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
         (None, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
         ({"format": "1", "fingerprint": 7}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
@@ -122,19 +131,13 @@ def test_a_collection_of_another_model_version_or_owner_is_refused(metadata, err
         check_metadata(metadata, MODEL, where="made at qdrant:6334")
 
 
-async def test_a_collection_of_somebody_else_is_left_alone(memory):
+async def test_a_collection_of_somebody_else_is_left_alone(local, client):
     """It has the name and the vectors, but none of our metadata: nothing is written to it."""
-    with memory.doing("prepare") as client:
-        await client.create_collection(
-            "made",
-            vectors_config={
-                "dense": models.VectorParams(size=DIMENSION, distance=models.Distance.DOT)
-            },
-        )
-    with pytest.raises(VectorIndexError, match="not one of Aftercall's"):
-        await _open(connect(IN_MEMORY))
-    with memory.doing("look") as client:
-        assert (await client.get_collection("made")).config.metadata is None
+    vectors = models.VectorParams(size=DIMENSION, distance=models.Distance.DOT)
+    await client.create_collection("our-made", vectors_config={"dense": vectors})
+    with pytest.raises(VectorIndexError, match="not one that this version of Aftercall makes"):
+        await _open(local)
+    assert (await client.get_collection("our-made")).config.metadata is None
 
 
 @pytest.mark.parametrize(
@@ -158,9 +161,9 @@ def test_a_server_that_would_rank_by_other_words_is_too_old(version, old):
 # How it is used
 
 
-async def test_points_go_in_batches_and_the_last_of_an_id_stands(memory):
+async def test_points_go_in_batches_and_the_last_of_an_id_stands(local, client):
     """Also where the two are in different batches."""
-    index = await _open(connect(IN_MEMORY))
+    index = await _open(local)
     count = 2 * POINTS_PER_CALL + 1
     points = [point(f"document {number}") for number in range(count)]
     await index.upsert([point("document 0", "superseded"), *points, point("document 1", "last")])
@@ -197,11 +200,10 @@ def _row(point_id: str, score: float) -> models.ScoredPoint:
     return models.ScoredPoint(id=point_id, version=1, score=score, payload=payload)
 
 
-async def test_a_collection_that_is_deleted_meanwhile_is_an_error_with_its_cure(memory):
+async def test_a_collection_that_is_deleted_meanwhile_is_an_error_with_its_cure(local, client):
     """Nothing makes it anew in silence: the log would think that its vectors are there."""
-    index = await _open(connect(IN_MEMORY))
-    with memory.doing("delete it") as client:
-        await client.delete_collection("made")
+    index = await _open(local)
+    await client.delete_collection("our-made")
     for use in (
         lambda: index.upsert([point("a")]),
         lambda: index.delete([document_id("a")]),
@@ -213,32 +215,30 @@ async def test_a_collection_that_is_deleted_meanwhile_is_an_error_with_its_cure(
     await index.close()
 
 
-async def test_a_strange_reply_is_an_error_with_its_cure(memory):
+async def test_a_strange_reply_is_an_error_with_its_cure(local, client):
     """A row without our payload, as another program may leave it."""
-    index = await _open(connect(IN_MEMORY))
+    index = await _open(local)
     await index.upsert([point("a")])
-    with memory.doing("change it") as client:
-        await client.delete_payload("made", keys=["tool_name"], points=[document_id("a")])
+    await client.delete_payload("our-made", keys=["tool_name"], points=[document_id("a")])
     with pytest.raises(VectorIndexError, match="aftercall rebuild"):
         await index.search([question("a")])
     await index.close()
 
 
-async def test_a_write_that_the_server_puts_off_is_no_success(memory, monkeypatch):
+async def test_a_write_that_the_server_puts_off_is_no_success(local, client, monkeypatch):
     """Acknowledged into its log, or not done in time: the queue must keep it."""
-    index = await _open(connect(IN_MEMORY))
-    with memory.doing("imitate") as client:
-        for status in (models.UpdateStatus.ACKNOWLEDGED, models.UpdateStatus.WAIT_TIMEOUT):
+    index = await _open(local)
+    for status in (models.UpdateStatus.ACKNOWLEDGED, models.UpdateStatus.WAIT_TIMEOUT):
 
-            async def put_off(*_, status=status, **__):
-                return models.UpdateResult(operation_id=1, status=status)
+        async def put_off(*_, status=status, **__):
+            return models.UpdateResult(operation_id=1, status=status)
 
-            monkeypatch.setattr(client, "upsert", put_off)
-            monkeypatch.setattr(client, "delete", put_off)
-            with pytest.raises(VectorIndexUnavailableError, match="sent again"):
-                await index.upsert([point("a")])
-            with pytest.raises(VectorIndexUnavailableError, match="sent again"):
-                await index.delete([document_id("a")])
+        monkeypatch.setattr(client, "upsert", put_off)
+        monkeypatch.setattr(client, "delete", put_off)
+        with pytest.raises(VectorIndexUnavailableError, match="sent again"):
+            await index.upsert([point("a")])
+        with pytest.raises(VectorIndexUnavailableError, match="sent again"):
+            await index.delete([document_id("a")])
     await index.close()
 
 
@@ -247,13 +247,13 @@ async def test_a_write_that_the_server_puts_off_is_no_success(memory, monkeypatc
 
 async def test_one_process_may_open_a_folder_several_times(tmp_path):
     """A rebuild fills the next collection while the present one answers."""
-    present = await _open(connect(f"local:{tmp_path}"), "present")
-    coming = await _open(connect(f"local:{tmp_path}/"), "coming")
+    present = await _open(QdrantPlace(f"local:{tmp_path}"), "present")
+    coming = await _open(QdrantPlace(f"local:{tmp_path}/"), "coming")
     await present.upsert([point("a")])
     await present.close()
     await coming.upsert([point("b"), point("c")])
     await coming.close()
-    again = await _open(connect(f"local:{tmp_path}"), "coming")
+    again = await _open(QdrantPlace(f"local:{tmp_path}"), "coming")
     assert await again.count() == 2
     await again.close()
 
@@ -261,7 +261,7 @@ async def test_one_process_may_open_a_folder_several_times(tmp_path):
 @pytest.mark.real
 async def test_a_second_process_is_told_that_the_folder_is_in_use(tmp_path):
     """It is a store of one process."""
-    index = await _open(connect(f"local:{tmp_path}"))
+    index = await _open(QdrantPlace(f"local:{tmp_path}"))
     second = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", OPEN_LOCAL, str(tmp_path)),
         stderr=asyncio.subprocess.PIPE,
@@ -276,18 +276,16 @@ async def test_a_damaged_folder_is_an_error(tmp_path):
     """What the client cannot read is reported as ours."""
     (tmp_path / "meta.json").write_text("{")
     with pytest.raises(VectorIndexError, match="cannot open the vectors"):
-        connect(f"local:{tmp_path}")
-    with pytest.raises(VectorIndexError, match="local:DIR"):
-        connect("local:")
+        await _open(QdrantPlace(f"local:{tmp_path}"))
 
 
-async def test_no_warning_of_the_client_escapes(memory, monkeypatch):
+async def test_no_warning_of_the_client_escapes(local, client, monkeypatch):
     """It would warn of approximation that it does without, and of many points."""
     monkeypatch.setattr(client_warnings, "SEEN_MESSAGES", set())  # each comes once a process
     monkeypatch.setattr(LocalCollection, "LARGE_DATA_THRESHOLD", 0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        index = await _open(connect(IN_MEMORY))
+        index = await _open(local)
         await index.upsert([point("a")])
         await index.search([question("a"), question("a", fused=False)])
         await index.close()
@@ -300,9 +298,8 @@ async def test_no_warning_of_the_client_escapes(memory, monkeypatch):
 
 async def test_a_server_that_is_away_is_unavailable(unused_tcp_port):
     """Not an error of the vectors: the address is named, and it may be tried again."""
-    connection = connect("http://127.0.0.1:6333", grpc_port=unused_tcp_port, timeout_s=2)
     with pytest.raises(VectorIndexUnavailableError, match=f"127.0.0.1:{unused_tcp_port}.*runs"):
-        await _open(connection)
+        await _open(_server(unused_tcp_port, timeout_s=2))
 
 
 async def test_a_server_that_hangs_is_unavailable_when_the_time_is_over():
@@ -316,9 +313,8 @@ async def test_a_server_that_hangs_is_unavailable_when_the_time_is_over():
     server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        connection = connect("http://127.0.0.1:6333", grpc_port=port, timeout_s=0.5)
         with pytest.raises(VectorIndexUnavailableError, match="not answer"):
-            await _open(connection)
+            await _open(_server(port, timeout_s=0.5))
         released.set()
 
 
@@ -334,8 +330,7 @@ async def test_a_call_under_way_ends_with_our_error_when_the_index_is_closed():
     server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        connection = connect("http://127.0.0.1:6333", grpc_port=port)
-        index = QdrantIndex(connection, "made", dimension=DIMENSION, shards=1)
+        index = QdrantIndex(Connection(_server(port)), "made", dimension=DIMENSION, shards=1)
         counting = asyncio.create_task(index.count())
         await asked.wait()
         await index.close()
@@ -353,7 +348,7 @@ async def test_a_call_under_way_ends_with_our_error_when_the_index_is_closed():
         ("UNAUTHENTICATED", VectorIndexError, "AFTERCALL_QDRANT_API_KEY"),
         ("PERMISSION_DENIED", VectorIndexError, "AFTERCALL_QDRANT_API_KEY"),
         ("NOT_FOUND", VectorIndexError, "aftercall rebuild"),
-        ("INTERNAL", VectorIndexError, "Qdrant's own log"),
+        ("INTERNAL", VectorIndexError, "the log of Qdrant"),
         ("INVALID_ARGUMENT", VectorIndexError, "aftercall rebuild"),
     ],
 )
@@ -382,6 +377,7 @@ def test_a_server_that_asks_for_patience_is_unavailable():
     ("url", "cure"),
     [
         ("qdrant:6333", "http://qdrant:6333"),
+        ("local:", "local:DIR"),
         ("", "http://qdrant:6333"),
         ("ftp://qdrant", "http://qdrant:6333"),
         ("http://", "http://qdrant:6333"),
@@ -393,7 +389,7 @@ def test_a_server_that_asks_for_patience_is_unavailable():
 def test_an_address_that_will_not_do_is_refused_without_showing_it(url, cure):
     """It may hold a password."""
     with pytest.raises(VectorIndexError, match=cure) as caught:
-        connect(url)
+        Connection(QdrantPlace(url))
     assert SECRET not in str(caught.value)
 
 
@@ -401,18 +397,15 @@ def test_an_address_that_will_not_do_is_refused_without_showing_it(url, cure):
 def test_a_key_that_no_header_takes_is_refused_without_showing_it(key):
     """The channel would say so with the key in its message."""
     with pytest.raises(VectorIndexError, match="AFTERCALL_QDRANT_API_KEY") as caught:
-        connect("https://qdrant:6333", api_key=key)
+        Connection(QdrantPlace("https://qdrant:6333", api_key=key))
     assert SECRET not in str(caught.value)
 
 
 async def test_the_key_is_in_no_error_and_no_log(unused_tcp_port, caplog):
     """With the whole chain of causes printed."""
     caplog.set_level(logging.DEBUG)
-    connection = connect(
-        "http://127.0.0.1:6333", api_key=SECRET, grpc_port=unused_tcp_port, timeout_s=2
-    )
     with pytest.raises(VectorIndexUnavailableError) as caught:
-        await _open(connection)
+        await _open(_server(unused_tcp_port, api_key=SECRET, timeout_s=2))
     chain: list[BaseException] = [caught.value]
     while chain[-1].__cause__ is not None:
         chain.append(chain[-1].__cause__)
@@ -430,7 +423,7 @@ async def test_the_key_is_in_no_error_and_no_log(unused_tcp_port, caplog):
 )
 async def test_the_scheme_says_whether_it_is_tls(url, where, tls):
     """A key alone does not: it is sent over what the address says."""
-    connection = connect(url, api_key=SECRET, grpc_port=7000)
+    connection = Connection(QdrantPlace(url, api_key=SECRET, grpc_port=7000))
     assert connection.where == where
     with connection.doing("look") as client:
         assert client._client._https is tls

@@ -22,7 +22,7 @@ from retrieval.index.opening import (
 from retrieval.index.protocol import Hit, IndexPoint
 from tests.embeddings.tool_errors import GROUPS
 from tests.retrieval.index.documents import DIMENSION, point, question
-from tests.retrieval.index.servers import IN_MEMORY, NEEDS_SERVER, server_place
+from tests.retrieval.index.servers import NEEDS_SERVER, server_place
 
 SIMILARITY_TOLERANCE = 1e-3
 SCORE_TOLERANCE = 1e-3
@@ -65,13 +65,13 @@ FILTERS = {
 
 @pytest.fixture(
     params=[
-        pytest.param(lambda: QdrantPlace(IN_MEMORY), id="local"),
-        pytest.param(server_place, id="server", marks=[pytest.mark.real, NEEDS_SERVER]),
+        pytest.param(lambda folder: QdrantPlace(f"local:{folder}"), id="local"),
+        pytest.param(lambda _: server_place(), id="server", marks=[pytest.mark.real, NEEDS_SERVER]),
     ]
 )
 async def both(request, tmp_path):
     """The embedded index and another one, with the same documents."""
-    places = (EdgePlace(tmp_path), request.param())
+    places = (EdgePlace(tmp_path), request.param(tmp_path / "local"))
     model = {"dimension": DIMENSION, "fingerprint": "hashing-1@96"}
     opened = [await open_index(place, FIRST_INDEX, **model) for place in places]
     for index in opened:
