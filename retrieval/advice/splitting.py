@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aftercall.models import MAX_SPLIT, ExecutionError, Referral
-from aftercall.outcomes.referrals import referral_in
+from aftercall.outcomes.typed_errors import referral_in
 from retrieval.advice.naming import names_said
 from retrieval.advice.quoting import quoted
 from retrieval.advice.situation import Advice, Situation

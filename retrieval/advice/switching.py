@@ -11,7 +11,7 @@ from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ExecutionError, Tool
-from aftercall.outcomes.referrals import referral_in
+from aftercall.outcomes.typed_errors import referral_in
 from retrieval.advice.naming import names_said
 from retrieval.advice.quoting import quoted
 from retrieval.advice.situation import Advice, Candidate, NoAdvice, Situation

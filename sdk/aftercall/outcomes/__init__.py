@@ -11,18 +11,24 @@
 Nothing here, and nothing that reads outcomes, turns a success into a failure by reading its text.
 """
 
-from aftercall.outcomes.failed import ToolFailedError
-from aftercall.outcomes.log_line import log_line
-from aftercall.outcomes.outcome import Outcome
-from aftercall.outcomes.referrals import (
+from aftercall.outcomes.outcome import (
+    STATUS_KEY,
+    Outcome,
+    ToolFailedError,
+    error_in_result,
+    log_line,
+    status_in_result,
+    unwrapped,
+)
+from aftercall.outcomes.typed_errors import (
     REFERRALS,
     is_referral,
     normalised_details,
     referral_details,
     referral_of,
+    typed_error,
+    typed_error_in_text,
 )
-from aftercall.outcomes.tool_results import STATUS_KEY, error_in_result, status_in_result, unwrapped
-from aftercall.outcomes.typed_errors import typed_error, typed_error_in_text
 
 __all__ = [
     "REFERRALS",

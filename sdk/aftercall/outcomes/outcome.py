@@ -1,14 +1,26 @@
-"""`Outcome`: what a tool gives back when it wants to say more than a value."""
+"""`Outcome`: what a tool gives back when it wants to say more than a value.
 
-from collections.abc import Mapping
+Also its exception, its line in a log, and its form inside results of MCP tools.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NoReturn, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from aftercall.bounded import bounded_text
+from aftercall.errors import AftercallError
 from aftercall.json_values import JsonObject, clean_text, make_json_value
 from aftercall.models.calls import ExecutionError
-from aftercall.outcomes.failed import ToolFailedError
-from aftercall.outcomes.typed_errors import make_error, typed_error, words_of
+from aftercall.outcomes.typed_errors import (
+    make_error,
+    referral_of,
+    typed_error,
+    typed_error_in_text,
+    words_of,
+)
+from aftercall.outcomes.words import one_line
+from aftercall.redaction import DEFAULT_REDACTOR
 
 ValueT = TypeVar("ValueT")
 OtherT = TypeVar("OtherT")
@@ -16,6 +28,37 @@ OtherT = TypeVar("OtherT")
 _MAX_STATUS_CHARS = 256  # as the wire models have it
 _MAX_READ_STATUS_CHARS = 100
 """Of a `status` that is read from a mapping: the longest word for an outcome is far shorter."""
+
+STATUS_KEY = "aftercall/status"
+"""Under this key of a result's `_meta` stands the tool's own word for its success."""
+
+MAX_LINE_CHARS = 500
+_MAX_LINE_MESSAGE_CHARS = 200
+_MAX_LINE_NAME_CHARS = 80
+_MOST_AXES = 5
+
+
+class ToolFailedError(AftercallError):
+    """A tool failed. `error` is what it said; `ran` tells whether it may have done anything.
+
+    `execution_id` is the recorded call's, once it has been recorded.
+    """
+
+    ran = True
+
+    def __init__(self, error: ExecutionError, *, ran: bool = True) -> None:
+        super().__init__(f"{error.type}: {error.message}")
+        self.error = error
+        self.ran = ran
+        self.execution_id: str | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made again from what it says, for it crosses processes (`ProcessPoolExecutor`)."""
+        return _bare, (type(self), self.args), self.__dict__
+
+
+def _bare(kind: type[ToolFailedError], args: tuple[Any, ...]) -> ToolFailedError:
+    return kind.__new__(kind, *args)
 
 
 class _MakesError(Protocol):
@@ -138,7 +181,7 @@ class Outcome(Generic[ValueT]):
             ToolFailedError: it is a failure; carries `error`.
         """
         if self.failure is not None:
-            _raise(self.failure)
+            raise ToolFailedError(self.failure)
         return self.value  # type: ignore[return-value]  # None only where the tool returned None
 
     def to_dict(self) -> JsonObject:
@@ -163,10 +206,6 @@ def _failed(
     return Outcome(failure=make_error(error_type, message, details=told))
 
 
-def _raise(error: ExecutionError) -> NoReturn:
-    raise ToolFailedError(error)
-
-
 def _status(word: object) -> str | None:
     """A success is none the less for a status that is no text, such as a member of an `Enum`."""
     return bounded_text(words_of(word), _MAX_STATUS_CHARS) or None
@@ -181,3 +220,63 @@ def _status_in(returned: object) -> str | None:
     if not isinstance(word, str) or not word.strip() or len(word) > _MAX_READ_STATUS_CHARS:
         return None
     return clean_text(str.__str__(word)) if word.isprintable() else None
+
+
+def log_line(outcome: Outcome[object], *, tool: str | None = None) -> str:
+    """Such as `outcome=error tool="get" type=wrong_tool_boundary axes=["transport"] evidence=yes`.
+
+    At most 500 characters on one line. The value of a success is not in it; texts of the tool are
+    JSON strings without secrets, so that none can pass for another field.
+    """
+    parts = ["outcome=ok" if outcome.error is None else "outcome=error"]
+    if tool is not None:
+        parts.append(f"tool={_quoted(tool)}")
+    if outcome.status is not None:
+        parts.append(f"status={_quoted(outcome.status)}")
+    error = outcome.error
+    if error is not None:
+        parts.append(f"type={_quoted(error.type)}")
+        referral = referral_of(error)
+        if referral is not None:
+            axes = [_quoted(axis) for axis in referral.boundary_axes[:_MOST_AXES]]
+            more = ["..."] if len(referral.boundary_axes) > _MOST_AXES else []
+            parts += [f"axes=[{','.join(axes + more)}]"] if axes else []
+            split = len(referral.suggested_split)
+            parts += [f"split={split}"] if split else []
+            parts.append(f"evidence={'yes' if referral.evidence else 'no'}")
+        parts.append(f"message={_quoted(error.message, _MAX_LINE_MESSAGE_CHARS)}")
+    return bounded_text(" ".join(parts), MAX_LINE_CHARS)
+
+
+def _quoted(text: str, max_chars: int = _MAX_LINE_NAME_CHARS) -> str:
+    return json.dumps(one_line(DEFAULT_REDACTOR.text(text), max_chars), ensure_ascii=False)
+
+
+def error_in_result(
+    structured: object, texts: Sequence[str], *, is_error: bool
+) -> ExecutionError | None:
+    """The typed error that a result carries: as structured content, or as a text that is its JSON.
+
+    Args:
+        structured: the structured content; None without.
+        texts: the text blocks.
+        is_error: whether the result says that it is an error. The text of one that does not is
+            never read: a tool that reads files or pages may have found just such a text.
+    """
+    found = typed_error(unwrapped(structured), has_failed=is_error)
+    if found is None and is_error:
+        found = next((each for text in texts if (each := typed_error_in_text(text))), None)
+    return found
+
+
+def status_in_result(structured: object, meta: Mapping[str, object] | None) -> str | None:
+    """The tool's own word for its success: in the result's `_meta`, or else its own `status`."""
+    stated = (meta or {}).get(STATUS_KEY)
+    return Outcome.coerce({"status": stated} if stated else unwrapped(structured)).status
+
+
+def unwrapped(structured: object) -> object:
+    """Structured content as the tool returned it: FastMCP puts what is no object under `result`."""
+    if isinstance(structured, dict) and structured.keys() == {"result"}:
+        return structured["result"]
+    return structured

@@ -14,7 +14,7 @@ What counts as one text and what as several:
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from itertools import islice
 
@@ -30,9 +30,6 @@ _MAX_JOINED = 100
 _MAX_DEPTH = 5
 _MAX_READ = 20_000
 """Characters of one text that are read; of more the rest is cut off anyway."""
-
-_OFTEN_ENOUGH = 4
-"""Times the characters that are kept: what is read of a text at first."""
 
 _NAMING = ("name", "axis", "label", "text", "value")
 _SHORT_WORDS = 3
@@ -51,15 +48,28 @@ _JOINED = re.compile(r"\s(?:and|or|&)\s", re.IGNORECASE)
 
 def texts_in(value: object, *, max_chars: int) -> list[str]:
     """All texts in a value, each clean, on one line and of at most `max_chars` characters."""
-    return list(_texts(value, max_chars, _MAX_DEPTH, [MAX_LOOKED_AT], lone=True))
+    if isinstance(value, str):
+        listed = _json_array(value[:_MAX_READ])
+        value = _parts(str.__str__(value)[:_MAX_READ]) if listed is None else listed
+    leaves = islice(_leaves(value, _MAX_DEPTH), MAX_LOOKED_AT)
+    return [text for each in leaves if (text := text_in(each, max_chars=max_chars))]
 
 
 def text_in(value: object, *, max_chars: int) -> str:
     """A value as one text on one line; '' for nothing. Arrays are joined, objects become JSON."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, bool):
+        return ""
     if isinstance(value, list | tuple):
-        parts = (_as_text(item, max_chars) for item in value[:_MAX_JOINED])
+        parts = (text_in(item, max_chars=max_chars) for item in value[:_MAX_JOINED])
         return one_line("; ".join(dict.fromkeys(part for part in parts if part)), max_chars)
-    return _as_text(value, max_chars)
+    if not isinstance(value, str):
+        made = bounded_json(value, max_chars=max_chars)
+        if isinstance(made, dict | list):
+            return one_line(json.dumps(made, ensure_ascii=False), max_chars) if made else ""
+        value = "" if made is None else str(made)
+    return one_line(str.__str__(value), max_chars)
 
 
 def distinct(texts: list[str], most: int) -> list[str]:
@@ -74,88 +84,39 @@ def distinct(texts: list[str], most: int) -> list[str]:
 
 def one_line(text: str, max_chars: int) -> str:
     """Clean text on one line, cut with an ellipsis; '' when there is nothing to be seen in it."""
-    shown = _without_blanks(text[: _OFTEN_ENOUGH * max_chars])
-    if len(shown) <= max_chars and len(text) > _OFTEN_ENOUGH * max_chars:  # mostly blanks
-        shown = _without_blanks(text[:_MAX_READ])
-    if not any(unicodedata.category(char)[0] not in "CZM" for char in shown):
+    shown = clean_text(_BLANKS.sub(" ", text[:_MAX_READ]).strip())
+    if not any(unicodedata.category(char)[0] not in "CZM" for char in shown[:max_chars]):
         return ""
     return bounded_text(shown, max_chars)
 
 
-def _without_blanks(text: str) -> str:
-    return clean_text(_BLANKS.sub(" ", text).strip())
-
-
-def _as_text(value: object, max_chars: int) -> str:
-    if isinstance(value, Enum):
-        value = value.value
-    if value is None or isinstance(value, bool):
-        return ""
-    if isinstance(value, str):
-        return one_line(str.__str__(value), max_chars)
-    made = bounded_json(value, max_chars=max_chars)
-    if isinstance(made, str | int | float):
-        return one_line(str(made), max_chars)
-    return one_line(json.dumps(made, ensure_ascii=False), max_chars) if made else ""
-
-
-def _texts(
-    value: object, max_chars: int, depth: int, left: list[int], *, lone: bool = False
-) -> Iterator[str]:
-    """`left` is how many values may still be looked at; it is counted down in place."""
-    left[0] -= 1
-    if isinstance(value, Enum):
-        value = value.value
-    if value is None or isinstance(value, bool) or depth <= 0 or left[0] < 0:
+def _leaves(value: object, depth: int) -> Iterator[object]:
+    """What is no container, in order; None for a container, so that empty ones count as work."""
+    yield None
+    if depth <= 0:
         return
-    if isinstance(value, str):
-        yield from _of_text(str.__str__(value)[:_MAX_READ], max_chars, depth, left, lone=lone)
-    elif isinstance(value, Mapping):
-        yield from _of_mapping(value, max_chars, depth, left)
+    if isinstance(value, Mapping):
+        items: list[object] = _named(value)
     elif isinstance(value, list | tuple):
-        yield from _of_items(value, max_chars, depth, left)
-    elif isinstance(value, set | frozenset):  # without an order of its own
-        yield from sorted(_of_items(value, max_chars, depth, left))
+        items = list(value[:MAX_LOOKED_AT])
+    elif isinstance(value, set | frozenset):
+        items = sorted(value, key=str)  # without an order of its own
     else:
-        made = make_json_value(value)
-        if text := one_line("" if made is None else str(made), max_chars):
-            yield text
-
-
-def _of_items(
-    items: Iterable[object], max_chars: int, depth: int, left: list[int]
-) -> Iterator[str]:
-    for item in items:
-        if left[0] <= 0:
-            return
-        yield from _texts(item, max_chars, depth - 1, left)
-
-
-def _of_text(
-    text: str, max_chars: int, depth: int, left: list[int], *, lone: bool
-) -> Iterator[str]:
-    listed = _json_array(text) if lone else None
-    if listed is not None:
-        yield from _of_items(listed, max_chars, depth, left)
+        yield value if isinstance(value, str | Enum | bool | None) else make_json_value(value)
         return
-    for part in _parts(text) if lone else [text]:
-        if shown := one_line(part, max_chars):
-            yield shown
+    for item in items:
+        yield from _leaves(item, depth - 1)
 
 
-def _of_mapping(
-    value: Mapping[object, object], max_chars: int, depth: int, left: list[int]
-) -> Iterator[str]:
-    members = list(islice(value.items(), max(left[0], 0)))
-    texts = {key: item for key, item in members if isinstance(item, str) and item.strip()}
-    name = next((each for each in _NAMING if each in texts), None)
-    if name is not None:
-        yield from _texts(texts[name], max_chars, depth - 1, left)
-    elif all(item is None or isinstance(item, bool | int | float) for _, item in members):
-        named = (key for key, item in members if item is not False)
-        yield from _of_items(named, max_chars, depth, left)
-    else:
-        yield from _of_items((item for _, item in members), max_chars, depth, left)
+def _named(value: Mapping[object, object]) -> list[object]:
+    members = dict(islice(value.items(), MAX_LOOKED_AT))
+    for name in _NAMING:
+        text = members.get(name)
+        if isinstance(text, str) and text.strip():
+            return [text]
+    if all(item is None or isinstance(item, bool | int | float) for item in members.values()):
+        return [key for key, item in members.items() if item is not False]
+    return list(members.values())
 
 
 def _json_array(text: str) -> list[object] | None:
