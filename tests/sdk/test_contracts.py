@@ -243,14 +243,13 @@ def test_python_objects_are_seen_as_the_json_they_become() -> None:
     ("schema", "told"),
     [
         ({"type": 3}, "at type: 3 is not valid"),
-        ({"$schema": "http://example.com/mine"}, "names no known draft"),
-        ({"$ref": "http://127.0.0.1:9/schema"}, "points to another document"),
-        ({"properties": {"a": {"$dynamicRef": "other.json"}}}, "points to another document"),
-        ({"$ref": "#/$defs/absent"}, "leads nowhere"),
-        ({"pattern": r"(a)\1"}, "cannot be matched in bounded time"),
-        ({"pattern": "^(?=x)a"}, "cannot be matched in bounded time"),
-        ({"pattern": "a" * 501}, "more than 500 characters"),
-        ({"patternProperties": {"^(a+)+$": {}}}, "patternProperties is not supported"),
+        ({"$schema": "http://example.com/mine"}, "Unknown meta-schema"),
+        ({"$ref": "http://127.0.0.1:9/schema"}, "another document"),
+        ({"properties": {"a": {"$dynamicRef": "other.json"}}}, "not present"),
+        ({"$ref": "#/$defs/absent"}, "does not exist"),
+        ({"pattern": r"(a)\1"}, "takes bounded time"),
+        ({"pattern": "^(?=x)a"}, "takes bounded time"),
+        ({"pattern": "(.{99}){99}$"}, "takes bounded time"),
         ({"description": "x" * 100_001}, "at most 100,000"),
         ({"const": float("nan")}, "not a JSON number"),
         ([], "must be a JSON object"),
@@ -287,6 +286,7 @@ def test_a_json_schema_is_checked_by_its_draft() -> None:
     [
         ({"pattern": "^(a+)+$"}, "a" * 100_000 + "!"),
         ({"propertyNames": {"pattern": "^(a|a)*$"}}, {"a" * 50_000 + "!": 1}),
+        ({"patternProperties": {"^(a|a)*$": {"type": "string"}}}, {"a" * 50_000: 1}),
         ({"uniqueItems": True}, [[i] for i in range(20_000)] + [[0]]),
     ],
 )
@@ -297,42 +297,28 @@ def test_what_backtracks_or_compares_all_pairs_elsewhere_ends_here(
     assert len(broken(value, {"json_schema": schema})) == 1
 
 
-_DOUBLING = {
-    "$ref": "#/$defs/d0",
-    "$defs": {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)}
-    | {"d40": {"type": "string"}},
-}
-
-
-@pytest.mark.parametrize(
-    ("schema", "value", "told"),
-    [
-        (_DOUBLING, 1, "more than 100,000 steps"),
-        ({"$ref": "#"}, 1, "nest too deeply"),
-        ({"type": "string", "pattern": "(.{99}){99}$"}, "a" * 1_000_000, "100,000 steps"),
-    ],
-)
-def test_a_schema_that_never_ends_is_told_and_no_violation(
-    schema: Any, value: object, told: str, caplog: pytest.LogCaptureFixture
+def test_a_value_that_no_schema_can_be_applied_to_is_no_violation(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """By itself `check` raises; in a call the result stands, and the log names the schema."""
-    wanted = Deliverable.from_dict({"json_schema": schema})
-    with pytest.raises(ConfigurationError, match=told):
+    """By itself `check` raises; in a call the result stands, and the log says so."""
+    wanted = Deliverable.from_dict({"json_schema": {"$ref": "#"}})
+    value: list[Any] = []
+    for _ in range(1_000):
+        value = [value]
+    with pytest.raises(ConfigurationError, match="nested too deeply"):
         check(value, wanted)
 
     assert enforce(value, wanted) is value
-    assert told in caplog.text
+    assert "nested too deeply" in caplog.text
 
 
 def test_without_jsonschema_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything but `json_schema` works without it."""
-    monkeypatch.setitem(sys.modules, "jsonschema", None)
-    monkeypatch.setitem(sys.modules, "jsonschema.exceptions", None)
-    monkeypatch.delitem(sys.modules, "aftercall.contracts.json_schema", raising=False)
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     assert broken([], {"min_items": 1}) == [("", "min_items")]
 
     with pytest.raises(ConfigurationError, match=r"pip install aftercall\[contracts\]"):
-        Deliverable.from_dict({"json_schema": {}})
+        Deliverable.from_dict({"json_schema": {"title": "never seen before"}})
 
 
 TITLES = {"fields": {"movie_titles": {"items": {"type": "string"}}}, "required": ["movie_titles"]}

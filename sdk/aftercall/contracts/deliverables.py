@@ -6,6 +6,7 @@ Utility that should fail at once is asked for here and not in prose (document 00
 `acceptance` is kept for people, and never executed or matched.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -13,36 +14,44 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
-from aftercall.contracts.json_types import JsonType
-from aftercall.contracts.key_style import folded
-from aftercall.contracts.soundness import (
-    IMPLIED_TYPE,
-    MAX_DEPTH,
-    MAX_NAME_CHARS,
-    check_sound,
-    given_in,
-    names_in,
-    type_in,
-)
+from aftercall.contracts.values import JSON_TYPES, JsonType, check_schema, folded
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject
 
-# Words of JSON Schema that stand for a constraint of another name, or for none.
-_ELSEWHERE = {
-    "properties": "fields",
-    "schema": "json_schema",
-    "enum": "json_schema",
-    "const": "json_schema",
-    "pattern": "json_schema",
-    "format": "json_schema",
-    "exclusiveminimum": "json_schema",
-    "exclusivemaximum": "json_schema",
-    "uniqueitems": "json_schema",
-    "anyof": "json_schema",
-    "oneof": "json_schema",
-    "allof": "json_schema",
-    "additionalproperties": "json_schema",
+MAX_DEPTH = 20
+"""Deepest nesting of a deliverable: what tools return is rarely 5 levels deep."""
+
+MAX_PARTS = 500
+"""Deliverables within one, so that checking a result stays a matter of its own size."""
+
+MAX_NAMES = 200
+"""Keys in `required` or `non_empty`, and `fields` of one object."""
+
+MAX_NAME_CHARS = 256
+MAX_ACCEPTANCE_CHARS = 4_000
+
+_IMPLIED_TYPE = {
+    "required": "object",
+    "fields": "object",
+    "min_items": "array",
+    "max_items": "array",
+    "items": "array",
+    "min_length": "string",
+    "max_length": "string",
+    "minimum": "number",
+    "maximum": "number",
 }
+_COUNTS = ("min_items", "max_items", "min_length", "max_length")
+_NUMBERS = ("minimum", "maximum")
+_BOUNDS = (("min_items", "max_items"), ("min_length", "max_length"), _NUMBERS)
+_NEVER_EMPTY = ("number", "integer", "boolean")
+
+# Words of JSON Schema that stand for a constraint of another name, or for none.
+_ELSEWHERE = {"properties": "fields", "schema": "json_schema"} | dict.fromkeys(
+    ("enum", "const", "pattern", "format", "exclusiveminimum", "exclusivemaximum", "uniqueitems",
+     "anyof", "oneof", "allof", "additionalproperties"),
+    "json_schema",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what follows from it is kept beside it
@@ -68,7 +77,7 @@ class Deliverable:
             of 1 or more, `non_empty`, `required`).
         items: what each item of an array must be.
         json_schema: a JSON Schema, draft 2020-12 unless its `$schema` says otherwise (extra
-            `contracts`). See `aftercall.contracts.json_schema` for what is refused in one.
+            `contracts`). See `aftercall.contracts.values.check_schema` for what is refused in one.
         acceptance: what else is expected, in prose. Never executed or matched.
 
     Raises:
@@ -90,11 +99,16 @@ class Deliverable:
     acceptance: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "required", names_in("required", self.required))
+        object.__setattr__(self, "required", _names("required", self.required))
         if not isinstance(self.non_empty, bool):
-            object.__setattr__(self, "non_empty", names_in("non_empty", self.non_empty))
-        _check_parts(self)
-        check_sound(self)
+            object.__setattr__(self, "non_empty", _names("non_empty", self.non_empty))
+        _check_values(self)
+        _check_types(self)
+        _check_bounds(self)
+        _check_size(self)
+        if self.json_schema is not None:
+            # Now, so that a mistake shows where it was written and not in some later call.
+            check_schema(self.json_schema)
 
     @classmethod
     def from_dict(cls, content: object, *, place: str = "the deliverable") -> "Deliverable":
@@ -114,14 +128,27 @@ class Deliverable:
         return _read(content, place, MAX_DEPTH)
 
     @cached_property
+    def given(self) -> dict[str, Any]:
+        """The constraints that are given. A bound of 0 is; only the defaults are not."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: value
+            for name, value in values.items()
+            if not (value is None or value is False or value in ((), {}))
+        }
+
+    @cached_property
+    def full(self) -> Sequence[str]:
+        """Keys whose values must not be empty."""
+        return () if isinstance(self.non_empty, bool) else self.non_empty
+
+    @cached_property
     def expected_type(self) -> str | None:
         """The type asked for, by `type` or by what the other constraints are about."""
-        if self.type is not None:
-            return self.type
-        if not isinstance(self.non_empty, bool) and self.non_empty:
-            return "object"
-        implied = (IMPLIED_TYPE[name] for name in given_in(self) if name in IMPLIED_TYPE)
-        return next(implied, type_in(self.json_schema))
+        if self.type is not None or self.full:
+            return self.type or "object"
+        implied = (_IMPLIED_TYPE[name] for name in self.given if name in _IMPLIED_TYPE)
+        return next(implied, _type_in(self.json_schema))
 
     @cached_property
     def asks_for_content(self) -> bool:
@@ -137,9 +164,8 @@ class Deliverable:
     @cached_property
     def needed(self) -> tuple[str, ...]:
         """Keys that an object must have, each once: the required, then those asked to be full."""
-        full = () if isinstance(self.non_empty, bool) else self.non_empty
         asked = (name for name, part in self.fields.items() if part.asks_for_content)
-        return tuple(dict.fromkeys([*self.required, *full, *asked]))
+        return tuple(dict.fromkeys([*self.required, *self.full, *asked]))
 
     @cached_property
     def named(self) -> tuple[str, ...]:
@@ -153,29 +179,18 @@ class Deliverable:
 
     def to_dict(self) -> JsonObject:
         """The form that `from_dict` reads, with what was given only."""
-        told: JsonObject = {}
-        for name in given_in(self):
-            value = getattr(self, name)
+        made: JsonObject = {}
+        for name, value in self.given.items():
             if name == "fields":
-                told[name] = {key: part.to_dict() for key, part in self.fields.items()}
+                made[name] = {key: part.to_dict() for key, part in self.fields.items()}
             elif isinstance(value, Deliverable):
-                told[name] = value.to_dict()
+                made[name] = value.to_dict()
             else:
-                told[name] = list(value) if isinstance(value, tuple) else value
-        return told
+                made[name] = list(value) if isinstance(value, tuple) else value
+        return made
 
 
 _BY_STYLE = {folded(each.name): each.name for each in fields(Deliverable)}
-
-
-def _check_parts(given: Deliverable) -> None:
-    parts = given.fields
-    if not isinstance(parts, Mapping) or not all(
-        isinstance(key, str) and isinstance(part, Deliverable) for key, part in parts.items()
-    ):
-        raise ConfigurationError("fields must hold a Deliverable by each key")
-    if given.items is not None and not isinstance(given.items, Deliverable):
-        raise ConfigurationError("items must be a Deliverable")
 
 
 def _read(content: object, place: str, depth: int) -> Deliverable:
@@ -196,13 +211,10 @@ def _read(content: object, place: str, depth: int) -> Deliverable:
             raise ConfigurationError(f"{place}: {name} stands twice, in two styles; keep one")
         given[name] = value
     given = {name: value for name, value in given.items() if value is not None}
-    if "fields" in given:
-        parts = given["fields"]
-        if not isinstance(parts, Mapping):
-            raise ConfigurationError(f"{place}: fields must be an object of deliverables by key")
+    if isinstance(given.get("fields"), Mapping):
         given["fields"] = {
             key: _read(part, f"{place}: fields.{str(key)[:MAX_NAME_CHARS]}", depth - 1)
-            for key, part in parts.items()
+            for key, part in given["fields"].items()
         }
     if "items" in given:
         given["items"] = _read(given["items"], f"{place}: items", depth - 1)
@@ -237,3 +249,109 @@ def _unknown(key: object) -> str:
     nearest = _nearest(key)
     cure = f"did you mean {nearest!r}?" if nearest else f"there are {', '.join(_BY_STYLE.values())}"
     return f"unknown constraint {key[:80]!r}; {cure} (a key of the result belongs under 'fields')"
+
+
+def _type_in(schema: JsonObject | None) -> str | None:
+    """The one type that a JSON Schema asks for at its root; None for none or several."""
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    return kind if isinstance(kind, str) and kind in JSON_TYPES else None
+
+
+def _names(constraint: str, value: object) -> tuple[str, ...]:
+    """The keys that a constraint names, each once; a lone one may stand by itself."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(n, str) and n for n in names):
+        either = "true or " if constraint == "non_empty" else ""
+        raise ConfigurationError(f"{constraint} must be {either}an array of keys")
+    _check_names(constraint, names)
+    return tuple(dict.fromkeys(names))
+
+
+def _check_names(constraint: str, names: Sequence[str]) -> None:
+    if len(names) > MAX_NAMES or any(len(name) > MAX_NAME_CHARS for name in names):
+        raise ConfigurationError(
+            f"{constraint} may name {MAX_NAMES} keys of {MAX_NAME_CHARS} characters at most"
+        )
+
+
+def _check_values(wanted: Deliverable) -> None:
+    """Each constraint is of its kind."""
+    parts = wanted.fields
+    if not isinstance(parts, Mapping) or not all(
+        isinstance(key, str) and isinstance(part, Deliverable) for key, part in parts.items()
+    ):
+        raise ConfigurationError("fields must be an object of deliverables by key")
+    if wanted.items is not None and not isinstance(wanted.items, Deliverable):
+        raise ConfigurationError("items must be a Deliverable")
+    if wanted.type is not None and wanted.type not in JSON_TYPES:
+        raise ConfigurationError(f"type must be one of {', '.join(JSON_TYPES)}")
+    for name in _COUNTS:
+        count = getattr(wanted, name)
+        if count is not None and (type(count) is not int or count < 0):
+            raise ConfigurationError(f"{name} must be a whole number, 0 or more")
+    for name in _NUMBERS:
+        bound = getattr(wanted, name)
+        if bound is not None and (
+            type(bound) not in {int, float} or not -math.inf < bound < math.inf
+        ):
+            raise ConfigurationError(f"{name} must be a number")
+    text = wanted.acceptance
+    if text is not None and (not isinstance(text, str) or len(text) > MAX_ACCEPTANCE_CHARS):
+        raise ConfigurationError(
+            f"acceptance must be a text of at most {MAX_ACCEPTANCE_CHARS:,} characters"
+        )
+
+
+def _check_types(wanted: Deliverable) -> None:
+    """Constraints that are about different types can never be met together."""
+    about = [
+        (f"type {wanted.type!r}", wanted.type),
+        *((name, _IMPLIED_TYPE.get(name)) for name in wanted.given),
+        ("non_empty with keys", "object" if wanted.full else None),
+        ("json_schema", _type_in(wanted.json_schema)),
+    ]
+    kinds = [(name, "number" if kind == "integer" else kind) for name, kind in about if kind]
+    for name, kind in kinds[1:]:
+        first, first_kind = kinds[0]
+        if kind != first_kind:
+            raise ConfigurationError(
+                f"{first} is about a {first_kind} and {name} about a {kind}; keep one of them"
+            )
+    if wanted.non_empty is True and wanted.expected_type in _NEVER_EMPTY:
+        raise ConfigurationError(
+            f"non_empty says nothing about a {wanted.expected_type}, which is never empty; use "
+            "minimum and maximum"
+        )
+
+
+def _check_bounds(wanted: Deliverable) -> None:
+    for low_name, high_name in _BOUNDS:
+        low, high = getattr(wanted, low_name), getattr(wanted, high_name)
+        if low is not None and high is not None and low > high:
+            raise ConfigurationError(
+                f"{low_name} is {low:g} and {high_name} is {high:g}, which nothing can meet; "
+                "exchange or change them"
+            )
+    low, high = wanted.minimum, wanted.maximum
+    is_range = wanted.type == "integer" and low is not None and high is not None
+    if is_range and math.ceil(low or 0) > math.floor(high or 0):
+        raise ConfigurationError("no integer lies between minimum and maximum; widen them")
+    if wanted.non_empty is True and 0 in (wanted.max_items, wanted.max_length):
+        raise ConfigurationError("non_empty contradicts a most of 0; keep one of them")
+    for name in wanted.full:
+        part = wanted.fields.get(name)
+        if part is not None and 0 in (part.max_items, part.max_length):
+            raise ConfigurationError(f"non_empty contradicts the most of 0 in fields.{name}")
+
+
+def _check_size(wanted: Deliverable) -> None:
+    _check_names("fields", list(wanted.fields))
+    parts, level = 0, [wanted]
+    for _ in range(MAX_DEPTH + 1):
+        parts += len(level)
+        if parts > MAX_PARTS:
+            raise ConfigurationError(f"it has more than {MAX_PARTS} parts; ask for less")
+        level = [part for each in level for part in (*each.fields.values(), each.items) if part]
+        if not level:
+            return
+    raise ConfigurationError(f"it is nested deeper than {MAX_DEPTH} levels; flatten it")

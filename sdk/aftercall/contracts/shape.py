@@ -16,8 +16,7 @@ still break the deliverable: that is for `check` to say.
 from typing import Any
 
 from aftercall.contracts.deliverables import Deliverable
-from aftercall.contracts.json_types import is_of_type
-from aftercall.contracts.key_style import folded, is_envelope
+from aftercall.contracts.values import folded, is_envelope, is_of_type
 
 
 def canonical(value: Any, wanted: Deliverable) -> Any:
