@@ -25,8 +25,7 @@ import onnxruntime
 import psutil
 from numpy.typing import NDArray
 
-from embeddings.model_cache import bundled_model, bundled_source
-from embeddings.model_files import default_cache_dir
+from embeddings.models import bundled_model, bundled_source, default_cache_dir
 from embeddings.onnx import OnnxEmbedder
 from embeddings.protocol import Embedder
 from embeddings.sentence_transformers import SentenceTransformersEmbedder

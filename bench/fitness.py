@@ -40,12 +40,11 @@ sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands
 from aftercall.json_values import content_hash  # noqa: E402  # needs the line above
 from aftercall.models import Execution, Promotion, Tool  # noqa: E402  # as above
 from bench.service import Service, percentiles, say, serving  # noqa: E402  # as above
-from embeddings.factory import open_embedder  # noqa: E402  # as above
-from embeddings.model_cache import bundled_model  # noqa: E402  # as above
-from embeddings.model_files import default_cache_dir  # noqa: E402  # as above
+from embeddings.cache import open_embedder  # noqa: E402  # as above
+from embeddings.models import bundled_model, default_cache_dir  # noqa: E402  # as above
 from embeddings.onnx import DEFAULT_THREADS, OnnxModel  # noqa: E402  # as above
 from embeddings.protocol import Embedder  # noqa: E402  # as above
-from embeddings.terms import terms_text  # noqa: E402  # as above
+from embeddings.text import terms_text  # noqa: E402  # as above
 from ingest.indexer import Indexer  # noqa: E402  # as above
 from mongo.protocol import LogStore  # noqa: E402  # as above
 from mongo.records import (  # noqa: E402  # as above

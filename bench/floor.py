@@ -16,10 +16,9 @@ import time
 from pathlib import Path
 
 from aftercall.models import FailedCall
-from embeddings.model_cache import bundled_model
+from embeddings.models import bundled_model
 from embeddings.onnx import DEFAULT_THREADS, OnnxEmbedder, OnnxModel
-from embeddings.render import question_text
-from embeddings.terms import terms_text
+from embeddings.text import question_text, terms_text
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import IndexQuery
 from retrieval.reading import read_error

@@ -38,8 +38,11 @@ sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands
 
 from bench import history  # noqa: E402  # needs the line above
 from bench.service import percentiles, say  # noqa: E402  # as above
-from embeddings.model_cache import bundled_model  # noqa: E402  # as above
-from embeddings.model_files import TOKENIZER_FILE, default_cache_dir  # noqa: E402  # as above
+from embeddings.models import (  # noqa: E402  # as above
+    TOKENIZER_FILE,
+    bundled_model,  # as above
+    default_cache_dir,
+)
 from mongo.records import ToolKey  # noqa: E402  # as above
 from retrieval.known_tools import estimate_tokens  # noqa: E402  # as above
 from retrieval.known_tools.text import COMMON_WORDS  # noqa: E402  # as above

@@ -36,8 +36,8 @@ sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands
 from bench import history  # noqa: E402  # needs the line above
 from bench.processes import run_watched  # noqa: E402  # as above
 from bench.service import Service, ask, load, percentiles, say, serving  # noqa: E402  # as above
-from embeddings.factory import open_embedder  # noqa: E402  # as above
-from embeddings.model_files import default_cache_dir  # noqa: E402  # as above
+from embeddings.cache import open_embedder  # noqa: E402  # as above
+from embeddings.models import default_cache_dir  # noqa: E402  # as above
 from mongo.sqlite import open_sqlite_store  # noqa: E402  # as above
 from retrieval.documents import Document  # noqa: E402  # as above
 

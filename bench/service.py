@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
 
 from bench import history  # noqa: E402  # needs the line above
-from embeddings.model_files import default_cache_dir  # noqa: E402  # as above
+from embeddings.models import default_cache_dir  # noqa: E402  # as above
 
 BATCH = 100
 CONNECTIONS = 2

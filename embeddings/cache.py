@@ -1,14 +1,22 @@
-"""An LRU of vectors before any embedder: a text is embedded once, also when many ask at once."""
+"""Opening an embedder by its name in the settings, with an LRU of vectors before it.
+
+A text is embedded once, also when many ask at once.
+"""
 
 import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embeddings.protocol import Embedder, Role, Vectors
+from embeddings.hashing import HashingEmbedder
+from embeddings.models import BUNDLED_NAME, Progress, bundled_model, default_cache_dir, local_model
+from embeddings.onnx import DEFAULT_THREADS, OnnxEmbedder
+from embeddings.protocol import Embedder, EmbeddingError, Role, Vectors
+from embeddings.sentence_transformers import SentenceTransformersEmbedder
 
 Key = bytes
 """Digest of role and text: a cached megabyte of text would cost a megabyte otherwise."""
@@ -28,31 +36,15 @@ class CachedEmbedder:
     def __init__(self, embedder: Embedder, size: int) -> None:
         if size < 0:
             raise ValueError(f"the cache size is {size}; it must be 0 or more")
-        self._embedder = embedder
+        self.embedder = embedder
+        """The embedder behind, for work whose texts will not come again, such as a rebuild."""
+        self.name = embedder.name
+        self.fingerprint = embedder.fingerprint
+        self.dimension = embedder.dimension
         self._size = size
         self._cached: OrderedDict[Key, NDArray[np.float32]] = OrderedDict()
         self._running: dict[Key, asyncio.Future[NDArray[np.float32]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def name(self) -> str:
-        """The name of the embedder behind."""
-        return self._embedder.name
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the embedder behind."""
-        return self._embedder.fingerprint
-
-    @property
-    def dimension(self) -> int:
-        """Length of a vector."""
-        return self._embedder.dimension
-
-    @property
-    def embedder(self) -> Embedder:
-        """The embedder behind, for work whose texts will not come again, such as a rebuild."""
-        return self._embedder
 
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         """See `Embedder.embed`."""
@@ -81,7 +73,7 @@ class CachedEmbedder:
 
     async def close(self) -> None:
         """Close the embedder behind and forget everything."""
-        await self._embedder.close()
+        await self.embedder.close()
         if self._tasks:
             await asyncio.wait(self._tasks)
         self._cached.clear()
@@ -102,27 +94,70 @@ class CachedEmbedder:
         self, texts: list[str], role: Role, futures: dict[Key, asyncio.Future[NDArray[np.float32]]]
     ) -> None:
         try:
-            vectors = await self._embedder.embed(texts, role)
+            vectors = await self.embedder.embed(texts, role)
         except Exception as error:  # noqa: BLE001 - handed to every caller that waits
             for future in futures.values():
                 future.set_exception(error)
                 future.exception()  # seen: nobody may be waiting any more
         else:
             for (key, future), vector in zip(futures.items(), vectors, strict=True):
-                self._remember(key, vector)
+                # a copy: a row is a view that would keep its whole batch alive
+                self._cached[key] = vector.copy()
                 future.set_result(vector)
+            while len(self._cached) > self._size:
+                self._cached.popitem(last=False)
         finally:
             for key, future in futures.items():
                 future.cancel()  # no effect but when this task itself was cancelled
                 del self._running[key]
 
-    def _remember(self, key: Key, vector: NDArray[np.float32]) -> None:
-        # a copy: a row is a view that would keep its whole batch alive
-        self._cached[key] = vector.copy()
-        while len(self._cached) > self._size:
-            self._cached.popitem(last=False)
-
 
 def _key(text: str, role: Role) -> Key:
     content = f"{role}\0{text}".encode("utf-8", "surrogatepass")
     return hashlib.blake2b(content, digest_size=16).digest()
+
+
+ACCEPTED = (
+    f"'{BUNDLED_NAME}' (the bundled model, on ONNX Runtime), "
+    "'onnx:FOLDER' (a sentence-transformers folder, exported to ONNX), "
+    "'st:NAME_OR_PATH' (any model of sentence-transformers, on torch), "
+    "'hashing' (no model)"
+)
+
+
+async def open_embedder(
+    model: str = BUNDLED_NAME,
+    *,
+    cache_dir: Path | None = None,
+    cache_size: int = 10_000,
+    threads: int | None = None,
+    on_progress: Progress | None = None,
+) -> CachedEmbedder:
+    """The embedder of that name, with a cache of texts before it. The caller closes it.
+
+    Args:
+        model: `all-MiniLM-L6-v2`, `onnx:FOLDER`, `st:NAME_OR_PATH` or `hashing`.
+        cache_dir: Where exported models lie; `$XDG_CACHE_HOME/aftercall/models` when `None`.
+        cache_size: How many texts' vectors are remembered.
+        threads: Threads of ONNX Runtime; 2 when `None`.
+        on_progress: Told in one sentence what takes long.
+
+    Raises:
+        EmbeddingError: when the name is not accepted, or the model missing or damaged.
+    """
+    cache_dir, threads = cache_dir or default_cache_dir(), threads or DEFAULT_THREADS
+    kind, _, argument = model.partition(":")
+    embedder: Embedder
+    if model == "hashing":
+        embedder = HashingEmbedder()
+    elif model == BUNDLED_NAME:
+        folder = await bundled_model(cache_dir, on_progress)
+        embedder = await OnnxEmbedder.open(folder, threads=threads)
+    elif kind == "onnx" and argument:
+        folder = await local_model(Path(argument), cache_dir, on_progress)
+        embedder = await OnnxEmbedder.open(folder, threads=threads)
+    elif kind == "st" and argument:
+        embedder = await SentenceTransformersEmbedder.open(argument)
+    else:
+        raise EmbeddingError(f"unknown embedding model {model!r}; accepted are {ACCEPTED}")
+    return CachedEmbedder(embedder, cache_size)

@@ -2,7 +2,7 @@
 
 Runs in a process of its own, so that the one that serves never imports torch. MODEL_DIR is a
 sentence-transformers folder of a BERT-like model with mean pooling; TARGET is the folder to make
-(see `embeddings.model_files`). Two processes that export the same target wait for one another.
+(see `embeddings.models`). Two processes that export the same target wait for one another.
 """
 
 import argparse
@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from embeddings.model_files import (
+from embeddings.models import (
     ONNX_FILE,
+    OPTIONAL_PACKAGES,
     RECORD_FILE,
     TOKENIZER_FILE,
     WEIGHTS_FILE,
@@ -33,8 +34,6 @@ from embeddings.protocol import EmbeddingError, Vectors
 
 MIN_COSINE = 0.9999
 """Between the export and torch, for every check text; fp32 on both sides gives 0.9999998."""
-
-OPTIONAL_PACKAGES = ("torch", "transformers", "onnx", "onnxscript")
 
 CHECK_BATCHES: tuple[tuple[str, ...], ...] = (
     ("Invalid parameter: topK must be <= 10",),

@@ -6,16 +6,14 @@ with signs is that of Weinberger et al., "Feature Hashing for Large Scale Multit
 (ICML 2009).
 """
 
-import asyncio
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from embeddings.protocol import Role, Vectors
-from embeddings.terms import terms_text
-from embeddings.worker import EncodingWorker
+from embeddings.protocol import Role, ThreadedEmbedder, Vectors
+from embeddings.text import terms_text
 
 NGRAM_LENGTHS = (3, 4)
 """Characters of the n-grams within a word, its ends marked."""
@@ -30,7 +28,7 @@ DEFAULT_DIMENSION = 384
 """As MiniLM's, so that the two can stand in for each other in a test."""
 
 
-class HashingEmbedder:
+class HashingEmbedder(ThreadedEmbedder):
     """`Embedder` by feature hashing.
 
     Args:
@@ -40,34 +38,13 @@ class HashingEmbedder:
     def __init__(self, dimension: int = DEFAULT_DIMENSION) -> None:
         if dimension < 1:
             raise ValueError(f"the dimension is {dimension}; it must be at least 1")
-        self._dimension = dimension
-        self._worker = EncodingWorker(self._encode, dimension=dimension, name="hashing")
 
-    @property
-    def name(self) -> str:
-        """`hashing`."""
-        return "hashing"
+        def encode(texts: list[str], _role: Role) -> Vectors:
+            return np.stack([hashed_vector(text, dimension) for text in texts])
 
-    @property
-    def fingerprint(self) -> str:
-        """The algorithm's version and the dimension."""
-        return f"hashing-1@{self._dimension}"
-
-    @property
-    def dimension(self) -> int:
-        """Length of a vector."""
-        return self._dimension
-
-    async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
-        """See `Embedder.embed`."""
-        return await self._worker.embed(texts, role)
-
-    async def close(self) -> None:
-        """See `Embedder.close`."""
-        await asyncio.to_thread(self._worker.close)
-
-    def _encode(self, texts: list[str], _role: Role) -> Vectors:
-        return np.stack([hashed_vector(text, self._dimension) for text in texts])
+        # The number is the algorithm's version.
+        name = f"hashing-1@{dimension}"
+        super().__init__(encode, name="hashing", fingerprint=name, dimension=dimension)
 
 
 def hashed_vector(text: str, dimension: int) -> Vectors:

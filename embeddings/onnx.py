@@ -1,22 +1,20 @@
 """The default embedder: an exported model on ONNX Runtime, without torch."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from embeddings.model_files import (
+from embeddings.models import (
     ONNX_FILE,
     TOKENIZER_FILE,
     ModelRecord,
     fingerprint,
     load_record,
 )
-from embeddings.protocol import EmbeddingError, Role, Vectors
-from embeddings.worker import EncodingWorker
+from embeddings.protocol import EmbeddingError, Role, ThreadedEmbedder, Vectors
 
 INPUT_NAMES = ("input_ids", "attention_mask")
 OUTPUT_NAME = "unit_vector"
@@ -72,14 +70,16 @@ class OnnxModel:
         return np.asarray(vectors, dtype=np.float32)
 
 
-class OnnxEmbedder:
+class OnnxEmbedder(ThreadedEmbedder):
     """`Embedder` on ONNX Runtime. Construct with `await OnnxEmbedder.open(folder)`."""
 
     def __init__(self, model: OnnxModel) -> None:
         record = model.record
-        self._record = record
-        self._worker = EncodingWorker(
-            model.encode, dimension=record.dimension, name=f"onnx-{record.name}"
+        super().__init__(
+            model.encode,
+            name=record.name,
+            fingerprint=fingerprint(record.name, record.weights_sha256),
+            dimension=record.dimension,
         )
 
     @classmethod
@@ -94,26 +94,3 @@ class OnnxEmbedder:
             EmbeddingError: when the files are missing, damaged or not a model.
         """
         return cls(await asyncio.to_thread(OnnxModel, folder, threads=threads))
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._record.name
-
-    @property
-    def fingerprint(self) -> str:
-        """Name and hash of the weights."""
-        return fingerprint(self._record.name, self._record.weights_sha256)
-
-    @property
-    def dimension(self) -> int:
-        """Length of a vector."""
-        return self._record.dimension
-
-    async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
-        """See `Embedder.embed`."""
-        return await self._worker.embed(texts, role)
-
-    async def close(self) -> None:
-        """See `Embedder.close`."""
-        await asyncio.to_thread(self._worker.close)

@@ -2,33 +2,34 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from embeddings.model_files import WEIGHTS_FILE, fingerprint, sha256
-from embeddings.protocol import EmbeddingError, Role, Vectors
-from embeddings.worker import EncodingWorker
+from embeddings.models import WEIGHTS_FILE, fingerprint, sha256
+from embeddings.protocol import EmbeddingError, Role, ThreadedEmbedder, Vectors
 
 
-class SentenceTransformersEmbedder:
+class SentenceTransformersEmbedder(ThreadedEmbedder):
     """`Embedder` on sentence-transformers. Construct with `await open(name_or_path)`.
 
     Slower than ONNX Runtime and with the memory of torch; takes every model, with its prompts for
-    queries and documents.
+    queries and documents. The bundled model has the fingerprint that it has on ONNX Runtime.
     """
 
     def __init__(self, model: Any, *, name: str, weights_sha256: str) -> None:
         dimension = model.get_embedding_dimension()
         if not isinstance(dimension, int):
             raise EmbeddingError(f"{name} does not say the dimension of its vectors; take another")
-        self._model = model
-        self._name = name
-        self._fingerprint = fingerprint(name, weights_sha256)
-        self._dimension = dimension
-        self._worker = EncodingWorker(self._encode, dimension=dimension, name=f"st-{name}")
+
+        def encode(texts: list[str], role: Role) -> Vectors:
+            run = model.encode_query if role == "query" else model.encode_document
+            vectors = run(texts, normalize_embeddings=True, show_progress_bar=False)
+            return np.asarray(vectors, dtype=np.float32)
+
+        known = fingerprint(name, weights_sha256)
+        super().__init__(encode, name=name, fingerprint=known, dimension=dimension)
 
     @classmethod
     async def open(cls, name_or_path: str) -> "SentenceTransformersEmbedder":
@@ -41,36 +42,7 @@ class SentenceTransformersEmbedder:
             EmbeddingError: when the library is missing or the model does not load.
         """
         model, weights = await asyncio.to_thread(_load, name_or_path)
-        name = Path(name_or_path.rstrip("/")).name
-        return cls(model, name=name, weights_sha256=weights)
-
-    @property
-    def name(self) -> str:
-        """The model's name without its maker's."""
-        return self._name
-
-    @property
-    def fingerprint(self) -> str:
-        """Name and hash of the weights; the bundled model has the one it has on ONNX Runtime."""
-        return self._fingerprint
-
-    @property
-    def dimension(self) -> int:
-        """Length of a vector."""
-        return self._dimension
-
-    async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
-        """See `Embedder.embed`."""
-        return await self._worker.embed(texts, role)
-
-    async def close(self) -> None:
-        """See `Embedder.close`."""
-        await asyncio.to_thread(self._worker.close)
-
-    def _encode(self, texts: list[str], role: Role) -> Vectors:
-        encode = self._model.encode_query if role == "query" else self._model.encode_document
-        vectors = encode(texts, normalize_embeddings=True, show_progress_bar=False)
-        return np.asarray(vectors, dtype=np.float32)
+        return cls(model, name=Path(name_or_path.rstrip("/")).name, weights_sha256=weights)
 
 
 def _load(name_or_path: str) -> tuple[Any, str]:

@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from embeddings.render import MAX_TEXT
-from embeddings.terms import name_words
+from embeddings.text import MAX_TEXT, name_words
 from mongo.protocol import LogStore
 from mongo.records import (
     ChangedTool,

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from aftercall.json_values import JsonObject, canonical_json
 from aftercall.models import Execution, Outcome
-from embeddings.render import call_text, failure_text
+from embeddings.text import call_text, failure_text
 from ingest.mining import Repair
 from retrieval.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
 from retrieval.edits import (

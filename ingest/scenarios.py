@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TypeAlias
 
-from embeddings.render import MAX_TEXT
+from embeddings.text import MAX_TEXT
 from mongo.records import DocumentRow, ToolKey
 from retrieval.documents import MAX_EXECUTION_IDS, Document, document_id
 from retrieval.fitness.statistics import (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aftercall.stages import stage
 from embeddings.protocol import Embedder
-from embeddings.terms import terms_text
+from embeddings.text import terms_text
 from ingest.claims import Claims
 from mongo.protocol import LogStore
 from mongo.records import DocumentRow, Lease

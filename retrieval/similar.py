@@ -5,8 +5,7 @@ import numpy as np
 from aftercall.models import SimilarExecution, SimilarRequest, SimilarResponse
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
-from embeddings.render import call_text
-from embeddings.terms import terms_text
+from embeddings.text import call_text, terms_text
 from mongo.protocol import LogStore
 from retrieval.index.protocol import IndexQuery, Kind, VectorIndex
 from retrieval.memory import Memory

@@ -24,8 +24,7 @@ from aftercall.models import (
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
-from embeddings.render import question_text
-from embeddings.terms import terms_text
+from embeddings.text import question_text, terms_text
 from mongo.errors import StoreError
 from mongo.protocol import LogStore
 from mongo.records import IssuedSuggestion, StoredTool, ToolKey

@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pydantic_settings.exceptions import SettingsError
 
 from aftercall.errors import ConfigurationError
-from embeddings.model_files import default_cache_dir
+from embeddings.models import default_cache_dir
 from service.explain import nearest
 from service.settings import Settings
 

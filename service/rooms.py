@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from embeddings.cache import CachedEmbedder
-from embeddings.factory import open_embedder
+from embeddings.cache import CachedEmbedder, open_embedder
 from embeddings.protocol import Embedder
 from ingest.seed import index_seed, load_seed
 from mongo.protocol import LogStore

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from bench.quality.choosing_data import SETS, load
 from bench.quality.choosing_pool import Asked, ask_all
 from bench.quality.choosing_scores import macro
-from embeddings.factory import open_embedder
+from embeddings.cache import open_embedder
 from retrieval.fitness.relevance import Weights, relevant
 
 FILE = Path(__file__).parents[2] / "retrieval" / "fitness" / "relevance.json"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bench.quality.choosing_data import ChoosingSet, Question
 from bench.quality.choosing_scores import Ranking
 from embeddings.protocol import Embedder
-from embeddings.terms import terms_text
+from embeddings.text import terms_text
 from mongo.records import ToolKey
 from retrieval.documents import Document
 from retrieval.fitness.relevance import (

@@ -23,7 +23,7 @@ from aftercall.models import Tool
 from bench.quality.choosing_data import SETS, load
 from embeddings.cache import CachedEmbedder
 from embeddings.protocol import Embedder
-from embeddings.terms import terms_text
+from embeddings.text import terms_text
 from retrieval.fitness.relevance import tool_queries, tool_terms, tool_text
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import IndexPoint, IndexQuery

@@ -22,7 +22,7 @@ from sklearn.model_selection import GroupKFold
 
 import retrieval.classifier
 from aftercall.models import ErrorCategory, ExecutionError
-from embeddings.factory import open_embedder
+from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.classifier.fitting import LabelledText, fit_head
 from retrieval.classifier.head import HEAD, CategoryHead, is_unsure, shipped_head, text_of

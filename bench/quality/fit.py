@@ -23,7 +23,7 @@ from bench.quality.methods import failed_call
 from bench.quality.sessions import history, trials
 from bench.quality.split import folds, split
 from bench.quality.trial import Trial
-from embeddings.factory import open_embedder
+from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.answer import Question
 from retrieval.confidence import Calibration

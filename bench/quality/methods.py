@@ -15,7 +15,7 @@ from aftercall.reflection.retry_rules import apply_changes
 from bench.quality.brain import Brain
 from bench.quality.trial import Attempt, Json, Result, Trial
 from embeddings.protocol import Embedder
-from embeddings.render import call_text
+from embeddings.text import call_text
 from retrieval.values import type_of
 
 LIMIT = 3

@@ -7,8 +7,7 @@ from pydantic import ValidationError
 
 from aftercall.json_patch import same_json
 from embeddings.protocol import Embedder
-from embeddings.render import failure_text
-from embeddings.terms import terms_text
+from embeddings.text import failure_text, terms_text
 from mongo.protocol import LogStore
 from retrieval.catalogues import catalogue
 from retrieval.documents import SeedEntry

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Tool
-from embeddings.terms import name_words, terms_text
+from embeddings.text import name_words, terms_text
 from retrieval.documents import Document
 from retrieval.index.protocol import Hit, IndexQuery
 

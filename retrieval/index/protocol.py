@@ -61,7 +61,7 @@ class VectorIndexUnavailableError(VectorIndexError):
 class IndexPoint:
     """A document to index. `document_id` is a UUID; `vector` has unit length.
 
-    `terms` is the text for the sparse side, identifiers already split (see `embeddings.terms`).
+    `terms` is the text for the sparse side, identifiers already split (see `embeddings.text`).
     """
 
     document_id: str
@@ -264,7 +264,7 @@ class TermEncoder:
     def __init__(self) -> None:
         # English stemming and stop words: on questions in prose they raise hit@5 of BM25 from 0.47
         # to 0.62 (400 of MetaTool's queries), on identifiers they cost nothing (Seal-Tools: 0.994
-        # and 0.993). The text is split already (`embeddings.terms`), so white space is all that
+        # and 0.993). The text is split already (`embeddings.text`), so white space is all that
         # separates terms, and whole identifiers stay whole.
         config = qdrant.Bm25Config(
             tokenizer=qdrant.TokenizerType.Whitespace, language="english", avg_len=AVERAGE_TERMS

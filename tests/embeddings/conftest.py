@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from embeddings.model_cache import bundled_model, bundled_source
-from embeddings.model_files import default_cache_dir
+from embeddings.models import bundled_model, bundled_source, default_cache_dir
 from embeddings.onnx import OnnxEmbedder
 from embeddings.sentence_transformers import SentenceTransformersEmbedder
 

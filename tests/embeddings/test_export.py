@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embeddings.factory import open_embedder
-from embeddings.model_files import TOKENIZER_FILE, load_record
+from embeddings.cache import open_embedder
+from embeddings.models import TOKENIZER_FILE, load_record
 from embeddings.protocol import EmbeddingError
 
 pytestmark = pytest.mark.real

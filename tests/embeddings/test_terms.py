@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embeddings.terms import MAX_TERM_LENGTH, MAX_TERMS, name_words, terms_text
+from embeddings.text import MAX_TERM_LENGTH, MAX_TERMS, name_words, terms_text
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from embeddings.protocol import EmbeddingError
-from embeddings.worker import MAX_BATCH_CHARACTERS, EncodingWorker
+from embeddings.protocol import MAX_BATCH_CHARACTERS, EmbeddingError, ThreadedEmbedder
 
 
 class Model:
@@ -33,11 +32,11 @@ def model():
 
 
 @pytest.fixture
-def worker(model):
-    running = EncodingWorker(model.encode, dimension=1, name="test")
+async def worker(model):
+    running = ThreadedEmbedder(model.encode, name="test", fingerprint="", dimension=1)
     yield running
     model.go_on.set()
-    running.close()
+    await running.close()
 
 
 async def _begun(model: Model) -> None:
@@ -106,7 +105,7 @@ async def test_closing_fails_what_waits(model, worker):
     await _begun(model)
     waiting = asyncio.create_task(worker.embed(["waiting"], "document"))
     await asyncio.sleep(0)
-    closing = asyncio.create_task(asyncio.to_thread(worker.close))
+    closing = asyncio.create_task(worker.close())
     with pytest.raises(EmbeddingError, match="closed"):
         await waiting
     model.go_on.set()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from embeddings.protocol import EmbeddingError, Role
-from embeddings.terms import terms_text
+from embeddings.text import terms_text
 from ingest.derived import evolution_document, tool_document
 from ingest.indexer import REGISTERED_BATCH
 from mongo.errors import StoreUnavailableError

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
-from embeddings.factory import open_embedder
-from embeddings.model_files import BUNDLED_NAME
+from embeddings.cache import open_embedder
+from embeddings.models import BUNDLED_NAME
 from retrieval.classifier import CategoryHead, text_of
 from retrieval.classifier.head import shipped_head
 from retrieval.classifier.labelled import labelled_messages, split_of, training_digest

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from embeddings.model_files import default_cache_dir
+from embeddings.models import default_cache_dir
 from mongo.sqlite import open_sqlite_store
 from tests.mongo import mongo_server
 from tests.service.running_service import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embeddings.model_files import default_cache_dir
+from embeddings.models import default_cache_dir
 from tests.service.running_service import hashing_settings, running
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embeddings.hashing import HashingEmbedder
-from embeddings.terms import terms_text
+from embeddings.text import terms_text
 from retrieval.documents import Document, document_id
 from retrieval.fitness.relevance import relevant, scenario_parts, successes_of, tool_queries
 from retrieval.fitness.statistics import Trial

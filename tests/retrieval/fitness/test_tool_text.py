@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import Tool
-from embeddings.terms import MAX_TERMS
+from embeddings.text import MAX_TERMS
 from retrieval.fitness.relevance import MAX_TEXT, tool_terms, tool_text
 
 SCHEMA: dict[str, Any] = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from embeddings.hashing import hashed_vector
-from embeddings.terms import terms_text
+from embeddings.text import terms_text
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind
 
 DIMENSION = 96
