@@ -54,10 +54,10 @@ from mongo.records import (  # noqa: E402  # as above
     StoredTool,
 )
 from mongo.sqlite import open_sqlite_store  # noqa: E402  # as above
-from retrieval.documents import Document  # noqa: E402  # as above
 from retrieval.index.edge import EdgeIndex  # noqa: E402  # as above
 from retrieval.index.opening import FIRST_INDEX  # noqa: E402  # as above
 from retrieval.index.protocol import IndexPoint, VectorIndex  # noqa: E402  # as above
+from retrieval.knowledge.documents import Document  # noqa: E402  # as above
 from retrieval.memory import Memory  # noqa: E402  # as above
 
 WORKSPACE = "default"

@@ -21,7 +21,7 @@ from embeddings.onnx import DEFAULT_THREADS, OnnxEmbedder, OnnxModel
 from embeddings.text import question_text, terms_text
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import IndexQuery
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 
 WARM_UP = 20
 

@@ -39,7 +39,7 @@ from bench.service import Service, ask, load, percentiles, say, serving  # noqa:
 from embeddings.cache import open_embedder  # noqa: E402  # as above
 from embeddings.models import default_cache_dir  # noqa: E402  # as above
 from mongo.sqlite import open_sqlite_store  # noqa: E402  # as above
-from retrieval.documents import Document  # noqa: E402  # as above
+from retrieval.knowledge.documents import Document  # noqa: E402  # as above
 
 SMALL, LARGE = 10_000, 1_000_000
 ROUNDS, QUESTIONS, WARM_UP = 8, 50, 20

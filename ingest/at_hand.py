@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ingest.fitness_loading import FitnessAtHand
 from ingest.health_loading import HealthAtHand
 from mongo.records import ToolKey
-from retrieval.knowledge import ToolKnowledge
+from retrieval.knowledge.rules import ToolKnowledge
 
 MAX_TOOLS = 1_000
 """Tools whose knowledge is kept decoded, of all workspaces; the most recent ones."""

@@ -31,13 +31,12 @@ from mongo.records import (
     SuggestionOutcome,
     ToolKey,
 )
-from retrieval.documents import Document, document_id, shape_of
-from retrieval.edits import Edit, edit_key, edits_of_key
-from retrieval.knowledge import ToolKnowledge
+from retrieval.edits.kinds import Edit, edit_key, edits_of_key
+from retrieval.knowledge.documents import Document, document_id, shape_of
+from retrieval.knowledge.recovery import workspace_wide
+from retrieval.knowledge.rules import UNNAMED_AGENT, ToolKnowledge
 from retrieval.memory import Memory
-from retrieval.reading import ErrorReading, read_error
-from retrieval.recovery import workspace_wide
-from retrieval.standing import ANYBODY
+from retrieval.reading.reader import ErrorReading, read_error
 
 _SESSION_CALLS = 50
 """Calls of one tool in one session, learned before the batch's own, that mining looks back on."""
@@ -152,7 +151,7 @@ def learn_batch(material: BatchMaterial) -> LearnedBatch:
     for outcome, issued in material.outcomes:
         knowledge = material.knowledge[issued.tool]
         edits = edits_of_key(issued.edit_key)
-        reporter = material.reporters.get((outcome.workspace, outcome.execution_id), ANYBODY)
+        reporter = material.reporters.get((outcome.workspace, outcome.execution_id), UNNAMED_AGENT)
         everywhere = material.knowledge[workspace_wide(issued.tool.workspace)]
         learn_outcome(knowledge, issued.signature, edits, outcome.outcome, reporter, everywhere)
     learned.knowledge_rows = [

@@ -18,9 +18,9 @@ from mongo.records import (
     StoredPromotion,
     StoredTool,
 )
-from retrieval.documents import Document, document_id
 from retrieval.fitness.registry import tool_document_id
 from retrieval.fitness.relevance import tool_terms, tool_text
+from retrieval.knowledge.documents import Document, document_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from aftercall.models import Outcome
 from ingest.health import TiedCorrection
 from ingest.scenarios import DocumentKey, ScenarioDocuments, Use
 from mongo.records import DocumentRow, FailureRecord, StatisticsRow, StoredExecution, ToolKey
-from retrieval.documents import Document
 from retrieval.fitness.statistics import (
     MAX_NEGATIVE_TAGS,
     NO_VERSION,
@@ -27,7 +26,8 @@ from retrieval.fitness.statistics import (
     moment_of,
     trial_of,
 )
-from retrieval.reading import ErrorReading
+from retrieval.knowledge.documents import Document
+from retrieval.reading.reader import ErrorReading
 
 Call: TypeAlias = tuple[ToolKey, str]
 """A call of a tool by its execution id."""

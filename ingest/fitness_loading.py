@@ -11,8 +11,8 @@ from ingest.health import HealthMaterial
 from ingest.scenarios import DocumentKey, scenario_id
 from mongo.protocol import LogStore
 from mongo.records import DocumentRow, FailureRecord, StoredExecution, ToolKey
-from retrieval.documents import Document
 from retrieval.fitness.statistics import NO_VERSION, ToolStatistics
+from retrieval.knowledge.documents import Document
 
 _MAX_TOOLS = 1_000
 _MAX_DOCUMENTS = 3_000

@@ -38,8 +38,8 @@ from retrieval.health.record import (
     short,
 )
 from retrieval.health.signals import breaches_of, count_breach, is_earlier, method_of, weakness_of
-from retrieval.reading import ErrorReading
-from retrieval.recovery import workspace_wide
+from retrieval.knowledge.recovery import workspace_wide
+from retrieval.reading.reader import ErrorReading
 
 _MAX_AXES = 8
 """Axes kept of one referral: a tool that names more tells no boundary. All count in the book."""

@@ -11,8 +11,8 @@ from ingest.health import HealthMaterial, TiedCorrection
 from mongo.protocol import LogStore
 from mongo.records import CorrectionRecord, StoredExecution, ToolKey
 from retrieval.health.record import AxisBook, KnownHealth
-from retrieval.reading import ErrorReading
-from retrieval.recovery import workspace_wide
+from retrieval.knowledge.recovery import workspace_wide
+from retrieval.reading.reader import ErrorReading
 
 ExecutionKey: TypeAlias = tuple[str, str]
 """Workspace and execution id."""

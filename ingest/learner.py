@@ -8,25 +8,25 @@ from aftercall.json_values import JsonObject, canonical_json
 from aftercall.models import Execution, Outcome
 from embeddings.text import call_text, failure_text
 from ingest.mining import Repair
-from retrieval.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
-from retrieval.edits import (
+from retrieval.edits.apply import apply_edits
+from retrieval.edits.kinds import (
     Edit,
     EditDoesNotApplyError,
     Grounds,
-    apply_edits,
     edit_key,
     for_any_tool,
     names_of,
 )
-from retrieval.edits.places import first
 from retrieval.index.protocol import Kind
-from retrieval.knowledge import (
+from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
+from retrieval.knowledge.recovery import forget_repeat, learn_recovery, learn_repeat, session_mark
+from retrieval.knowledge.rules import (
     MAX_EDITS_LENGTH,
-    MAX_EXAMPLES,
     MAX_FAULTS,
     MAX_PROFILES,
     MAX_SHARED_RULES,
     NO_SCHEMA,
+    UNNAMED_AGENT,
     RepairRule,
     SignatureKnowledge,
     ToolKnowledge,
@@ -34,12 +34,10 @@ from retrieval.knowledge import (
     signature_id,
     skeleton_of,
 )
-from retrieval.profile.places import place_of
-from retrieval.reading import ErrorReading
+from retrieval.paths import first, place_of
+from retrieval.patterns import MAX_EXAMPLES
 from retrieval.reading.faults import FaultKind
-from retrieval.recovery import learn_recovery
-from retrieval.repeats import forget_repeat, learn_repeat, session_mark
-from retrieval.standing import ANYBODY
+from retrieval.reading.reader import ErrorReading
 from retrieval.values import same_value
 
 _BLAMES_PARAMETERS = frozenset({"invalid_parameters", "not_found"})
@@ -133,13 +131,13 @@ def learn_repair(
     agent = repair.mended.agent
     for rule in known.rules.values():
         if _is_otherwise(repair, rule.edits, grounds):
-            rule.testimony.mended_otherwise(agent)
+            rule.evidence.mended_otherwise(agent)
     for fault in repair.reading.faults[:MAX_FAULTS] if shared is not None else ():
         of_kind = shared.signature(fault.kind) if shared is not None and fault.path else None
         for rule in of_kind.rules.values() if of_kind else ():
             edits = [edit.at(fault.path) for edit in rule.edits]
             if _is_otherwise(repair, edits, grounds):
-                rule.testimony.mended_otherwise(agent)
+                rule.evidence.mended_otherwise(agent)
     if repair.edits is None or len(edit_key(repair.edits)) > MAX_EDITS_LENGTH:
         known.mends += 1
         return
@@ -192,7 +190,7 @@ def learn_outcome(
     signature: str,
     edits: list[Edit],
     outcome: Outcome,
-    agent: str = ANYBODY,
+    agent: str = UNNAMED_AGENT,
     shared: ToolKnowledge | None = None,
 ) -> None:
     """Add what became of a suggestion to its rule, in place.

@@ -12,8 +12,9 @@ from typing import Literal
 
 from aftercall.json_patch import same_json
 from aftercall.models import Execution
-from retrieval.edits import Edit, Grounds, infer_edits
-from retrieval.reading import ErrorReading, read_error
+from retrieval.edits.infer import infer_edits
+from retrieval.edits.kinds import Edit, Grounds
+from retrieval.reading.reader import ErrorReading, read_error
 
 MAX_GAP = timedelta(minutes=30)
 """A success that comes later answers another need."""

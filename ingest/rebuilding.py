@@ -23,8 +23,8 @@ from mongo.errors import StoreError, StoreFencedError, StoreUnavailableError
 from mongo.protocol import LogStore
 from mongo.records import Lease
 from retrieval.index.protocol import VectorIndex, VectorIndexUnavailableError
+from retrieval.knowledge.documents import SeedBook
 from retrieval.memory import Memory
-from retrieval.seedbook import SeedBook
 
 _PATIENCE_TTLS = 4.0
 """Lives of a lease that whoever learns a workspace gets to finish its batch and give it back."""

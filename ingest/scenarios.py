@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from embeddings.text import MAX_TEXT
 from mongo.records import DocumentRow, ToolKey
-from retrieval.documents import MAX_EXECUTION_IDS, Document, document_id
 from retrieval.fitness.statistics import (
     MAX_SCENARIO_TRIALS,
     MAX_SCENARIOS,
@@ -22,7 +21,8 @@ from retrieval.fitness.statistics import (
     trial_of_call,
     with_trial,
 )
-from retrieval.knowledge import remember
+from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id
+from retrieval.knowledge.rules import remember
 
 DocumentKey: TypeAlias = tuple[str, str]
 """Workspace and document id."""

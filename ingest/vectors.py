@@ -15,8 +15,8 @@ from embeddings.text import terms_text
 from ingest.claims import Claims
 from mongo.protocol import LogStore
 from mongo.records import DocumentRow, Lease
-from retrieval.documents import Document
 from retrieval.index.protocol import IndexPoint, VectorIndex
+from retrieval.knowledge.documents import Document
 
 REMOVED_BATCH = 1000
 """Documents that are taken out of the index at once."""

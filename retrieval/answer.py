@@ -16,21 +16,18 @@ from aftercall.models import (
     SuggestResponse,
     ToolAnnotations,
 )
-from retrieval.advice import (
-    PLAIN,
-    Advice,
-    NoAdvice,
-    Situation,
-    abstention_reason,
-    advise,
-    loop_note,
-    retry_advice,
-)
-from retrieval.confidence import MIN_CONFIDENCE, Calibration, Estimate, lower_bound, shipped
-from retrieval.documents import shape_of
-from retrieval.edits import Cast, Edit, Remove, Rename, edit_key
+from retrieval.advice import advise
+from retrieval.advice.abstaining import abstention_reason, loop_note
+from retrieval.advice.retrying import retry_advice
+from retrieval.advice.situation import PLAIN, Advice, NoAdvice, Situation
+from retrieval.confidence import MIN_CONFIDENCE, shipped
+from retrieval.confidence.calibration import Calibration, Estimate
+from retrieval.confidence.features import lower_bound
+from retrieval.edits.kinds import Cast, Edit, Remove, Rename, edit_key
+from retrieval.knowledge.documents import shape_of
 from retrieval.lessons import lesson_of
-from retrieval.proposals import Case, Proposal
+from retrieval.proposals.case import Case
+from retrieval.proposals.compose import Proposal
 from retrieval.proposals.experience import rule_trials
 from retrieval.ranking import judge
 

@@ -9,15 +9,22 @@ from aftercall.models import FailedCall
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import Redactor
 from mongo.records import StoredTool, ToolKey
-from retrieval.advice import Situation, needs_other_tools
+from retrieval.advice.advise import needs_other_tools
+from retrieval.advice.situation import Situation
 from retrieval.elsewhere import other_tools
 from retrieval.health.record import Referred
 from retrieval.index.protocol import Hit
-from retrieval.knowledge import ToolKnowledge, signature_id
+from retrieval.knowledge.recovery import (
+    TRANSIENT,
+    RecoveryTimes,
+    Repeats,
+    repeats_of,
+    session_mark,
+    workspace_wide,
+)
+from retrieval.knowledge.rules import ToolKnowledge, signature_id
 from retrieval.memory import Memory
-from retrieval.reading import ErrorReading
-from retrieval.recovery import TRANSIENT, RecoveryTimes, workspace_wide
-from retrieval.repeats import Repeats, repeats_of, session_mark
+from retrieval.reading.reader import ErrorReading
 
 
 async def situation_of(

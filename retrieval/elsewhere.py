@@ -5,9 +5,9 @@ from itertools import islice
 
 from mongo.records import StoredTool, ToolKey
 from retrieval.advice import Candidate
-from retrieval.documents import Document
 from retrieval.index.protocol import Hit
-from retrieval.knowledge import ToolKnowledge
+from retrieval.knowledge.documents import Document
+from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.memory import Memory
 
 NEAR_SUCCESSES = 20

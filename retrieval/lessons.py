@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from aftercall.json_values import JsonValue, canonical_json
-from retrieval.edits import Add, Clamp, Copy, Edit, Reformat, Rename, Replace, Respell
-from retrieval.edits.texts import Style
-from retrieval.reading.faults import Path
+from retrieval.edits.kinds import Add, Clamp, Copy, Edit, Reformat, Rename, Replace, Respell
+from retrieval.paths import Path
+from retrieval.texts import Style
 
 _MAX_VALUE = 80
 _STYLES: dict[Style, str] = {

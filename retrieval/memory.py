@@ -17,13 +17,14 @@ from mongo.records import Change, HealthRow, StoredTool, ToolKey
 from retrieval.boundaries.clusters import AxisClusters, axes_fact
 from retrieval.classifier.head import CategoryHead
 from retrieval.classifier.own import OwnHead, classifier_fact
-from retrieval.confidence import Calibration, Scaling, shipped
-from retrieval.documents import Document
+from retrieval.confidence import shipped
+from retrieval.confidence.calibration import Calibration, Scaling
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.statistics import ToolStatistics
 from retrieval.health.record import AxisBook, KnownHealth
-from retrieval.knowledge import ToolKnowledge
-from retrieval.recovery import workspace_wide
+from retrieval.knowledge.documents import Document
+from retrieval.knowledge.recovery import workspace_wide
+from retrieval.knowledge.rules import ToolKnowledge
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

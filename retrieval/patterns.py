@@ -16,13 +16,14 @@ from pydantic import BaseModel, Field
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
-from retrieval.confidence import MIN_CONFIDENCE, lower_bound
-from retrieval.edits import Clamp, Edit, Remove, Replace, Snap
-from retrieval.knowledge import RepairRule, SignatureKnowledge
+from retrieval.confidence import MIN_CONFIDENCE
+from retrieval.confidence.features import lower_bound
+from retrieval.edits.kinds import Clamp, Edit, Remove, Replace, Snap
+from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
 from retrieval.known_tools.common import ToolRecord, may_be_told
 from retrieval.known_tools.facts import concrete
 from retrieval.lessons import lesson_of, shown, spoken
-from retrieval.profile.places import place_of
+from retrieval.paths import place_of
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.faults import FaultKind
 
@@ -45,7 +46,7 @@ class Pattern(BaseModel):
     leader: str
     """The signature that others are compared with."""
     places: dict[str, FaultKind] = Field(default_factory=dict)
-    """What is wrong with the leader, by place (`retrieval.knowledge.skeleton_of`)."""
+    """What is wrong with the leader, by place (`retrieval.knowledge.rules.skeleton_of`)."""
     subjects: list[str] = Field(default_factory=list)
     """What the leader speaks of (`retrieval.patterns.kinship`), sorted."""
     embedder: str = ""

@@ -2,15 +2,11 @@
 
 from dataclasses import dataclass
 
-from retrieval.confidence import (
-    MOST_WITHOUT_CONSENT,
-    Calibration,
-    Estimate,
-    features_of,
-    likelihood,
-    needs_consent,
-)
-from retrieval.proposals import Case, Proposal, propose
+from retrieval.confidence.calibration import Calibration, Estimate
+from retrieval.confidence.consent import MOST_WITHOUT_CONSENT, needs_consent
+from retrieval.confidence.features import features_of, likelihood
+from retrieval.proposals.case import Case
+from retrieval.proposals.compose import Proposal, propose
 from retrieval.verify import Verifier
 
 

@@ -28,22 +28,20 @@ from embeddings.text import question_text, terms_text
 from mongo.errors import StoreError
 from mongo.protocol import LogStore
 from mongo.records import IssuedSuggestion, StoredTool, ToolKey
-from retrieval.advice import needs_like_calls
+from retrieval.advice.advise import needs_like_calls
 from retrieval.answer import Answer, Question, answer
 from retrieval.circumstances import situation_of
-from retrieval.classifier import CategoryHead, is_unsure, text_of
-from retrieval.documents import Document, SeedEntry, shape_of
+from retrieval.classifier.head import CategoryHead, is_unsure, text_of
 from retrieval.elsewhere import NEAR_SUCCESSES
 from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
-from retrieval.knowledge import ToolKnowledge, skeleton_of
+from retrieval.knowledge.documents import Document, SeedBook, SeedEntry, shape_of
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.recovery import workspace_wide
+from retrieval.knowledge.rules import ToolKnowledge, skeleton_of
 from retrieval.memory import Memory
 from retrieval.parameters import ToolView, view_of_schema
-from retrieval.profile import ToolProfile
-from retrieval.proposals import Case
-from retrieval.proposals.case import SimilarCall
-from retrieval.reading import ErrorReading, read_error
-from retrieval.recovery import workspace_wide
-from retrieval.seedbook import SeedBook
+from retrieval.proposals.case import Case, SimilarCall
+from retrieval.reading.reader import ErrorReading, read_error
 
 _SIMILAR = 5
 _NEAR_SEEDS = 3

@@ -23,8 +23,9 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import is_redacted
 from retrieval.parameters import MAX_SCHEMA
-from retrieval.proposals import Case, Proposal
-from retrieval.reading import Fault
+from retrieval.proposals.case import Case
+from retrieval.proposals.compose import Proposal
+from retrieval.reading.faults import Fault
 
 MAX_STEPS = 5_000
 """Keywords applied per answer, up to 10 microseconds each; a usual proposal takes about 50."""

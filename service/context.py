@@ -28,7 +28,7 @@ from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.fitness.history import ToolHistory
 from retrieval.fitness.search import ToolChooser
 from retrieval.index.protocol import VectorIndex
-from retrieval.known_tools import ToolFacts
+from retrieval.known_tools.facts import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
 from service.changes import Changes

@@ -12,14 +12,10 @@ from aftercall.models import WireModel
 from aftercall.models.base import Name
 from mongo.records import StoredTool, ToolKey
 from retrieval.fitness.registry import Registry, UnknownNamespaceError, UnknownToolError
-from retrieval.known_tools import (
-    ToolFacts,
-    ToolRecord,
-    facts_of,
-    markdown_page,
-    prompt_block,
-    use_of,
-)
+from retrieval.known_tools.common import ToolRecord
+from retrieval.known_tools.facts import ToolFacts, facts_of, use_of
+from retrieval.known_tools.markdown import markdown_page
+from retrieval.known_tools.prompt import prompt_block
 from service.context import Context
 
 MAX_RECORDED = 500

@@ -17,8 +17,8 @@ from mongo.records import WITHOUT_STATISTICS
 from mongo.upkeep import ChangeFeed
 from retrieval.index.opening import INDEX_FACT, CurrentIndex, Patience, index_name, open_index
 from retrieval.index.protocol import VectorIndex, VectorIndexError
+from retrieval.knowledge.documents import SeedBook
 from retrieval.memory import Memory
-from retrieval.seedbook import SeedBook
 from service.leftovers import remove_leftovers
 from service.lifecycle import OnPhase, when_it_answers
 from service.logs import log_event

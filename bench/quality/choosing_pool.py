@@ -22,7 +22,6 @@ from bench.quality.choosing_scores import Ranking
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
 from mongo.records import ToolKey
-from retrieval.documents import Document
 from retrieval.fitness.relevance import (
     Owner,
     Weights,
@@ -37,6 +36,7 @@ from retrieval.fitness.statistics import MAX_SCENARIOS, ToolStatistics, trial_of
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.edge_shard import Fusion
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind
+from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
 
 WORKSPACE = "benchmark"

@@ -27,7 +27,7 @@ from embeddings.protocol import Embedder
 from retrieval.classifier.fitting import LabelledText, fit_head
 from retrieval.classifier.head import HEAD, CategoryHead, is_unsure, shipped_head, text_of
 from retrieval.classifier.labelled import LabelledMessage, Split, labelled_messages, training_digest
-from retrieval.reading import ErrorReading, read_error
+from retrieval.reading.reader import ErrorReading, read_error
 
 FOLDS = 8
 THRESHOLDS = np.arange(0.0, 0.81, 0.02)

@@ -25,9 +25,9 @@ from retrieval.classifier.own import (
     label_of,
     split,
 )
-from retrieval.documents import Document
+from retrieval.knowledge.documents import Document
 from retrieval.patterns import Vector
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 
 _PAGE = 2_000
 _EMBEDDED_AT_ONCE = 64

@@ -17,7 +17,7 @@ from ingest.nightly.kinds import is_of
 from ingest.nightly.night import Night
 from ingest.nightly.spilling import SpilledByTool
 from mongo.records import DocumentRow, PatternRow, ToolKey
-from retrieval.documents import Document
+from retrieval.knowledge.documents import Document
 from retrieval.known_tools.common import ToolRecord
 from retrieval.patterns import (
     MAX_FAILURES,

@@ -16,9 +16,9 @@ from ingest.leasing import LeaseKeeper
 from ingest.nightly.kinds import is_of
 from ingest.nightly.night import Night
 from mongo.records import DocumentRow, IndexCommit, ToolKey
-from retrieval.documents import Document
 from retrieval.fitness.registry import tool_document_id
 from retrieval.fitness.statistics import ToolStatistics
+from retrieval.knowledge.documents import Document
 
 _PAGE = 500
 

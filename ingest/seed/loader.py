@@ -10,10 +10,10 @@ from embeddings.protocol import Embedder
 from embeddings.text import failure_text, terms_text
 from mongo.protocol import LogStore
 from retrieval.catalogues import catalogue
-from retrieval.documents import SeedEntry
-from retrieval.edits import EditDoesNotApplyError, apply_edits
+from retrieval.edits.apply import apply_edits
+from retrieval.edits.kinds import EditDoesNotApplyError
 from retrieval.index.protocol import SEED_WORKSPACE, IndexPoint, VectorIndex
-from retrieval.seedbook import SeedBook, seed_signature
+from retrieval.knowledge.documents import SeedBook, SeedEntry, seed_signature
 
 _FACT = "seed_corpus"
 

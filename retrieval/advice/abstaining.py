@@ -12,8 +12,8 @@ from aftercall.redaction import is_redacted
 from retrieval.advice.quoting import quoted
 from retrieval.advice.situation import Situation
 from retrieval.catalogues import catalogue, is_about
-from retrieval.proposals import Case
-from retrieval.reading import Fault
+from retrieval.proposals.case import Case
+from retrieval.reading.faults import Fault
 
 LOOP = 3
 """Failures of exactly the same call with the same error that make a loop."""

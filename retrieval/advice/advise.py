@@ -14,10 +14,12 @@ from retrieval.advice.splitting import split_advice, split_of
 from retrieval.advice.switching import is_unknown_tool, near_name_advice, switch_advice
 from retrieval.advice.transient import transient_advice
 from retrieval.advice.waits import stated_wait_ms
-from retrieval.confidence import lower_bound
-from retrieval.proposals import Case, Trials
-from retrieval.reading import ErrorReading, Fault
-from retrieval.recovery import TRANSIENT
+from retrieval.confidence.features import lower_bound
+from retrieval.knowledge.recovery import TRANSIENT
+from retrieval.proposals.case import Case
+from retrieval.proposals.option import Trials
+from retrieval.reading.faults import Fault
+from retrieval.reading.reader import ErrorReading
 
 # Pseudo-trials: how often handing over is right, when the tool says so in these words.
 _ESCALATE = Trials(20, 1.5)

@@ -10,8 +10,9 @@ from aftercall.json_values import JsonValue
 from aftercall.models import ExecutionError
 from retrieval.advice.quoting import quoted
 from retrieval.advice.situation import Advice, NoAdvice, Situation
-from retrieval.edits import edit_key
-from retrieval.proposals import Case, Trials
+from retrieval.edits.kinds import edit_key
+from retrieval.proposals.case import Case
+from retrieval.proposals.option import Trials
 
 _MAX_TOLD = 3
 """Violations that a reason tells."""
@@ -25,7 +26,7 @@ _PER_FAILURE = 3.0
 def contract_advice(case: Case, error: ExecutionError, situation: Situation) -> Advice | NoAdvice:
     """What to do about a result that broke its contract; learned repairs stand beside it."""
     rule = case.signature.rules.get(edit_key([])) if case.signature else None
-    standing = rule.standing() if rule else None
+    standing = rule.weight() if rule else None
     if standing is None or not (standing.repairs or standing.successes):
         reason = f"{_what_broke(error)}; neither other parameters nor a second try is known to help"
         return NoAdvice(reason, yields=True)

@@ -1,7 +1,7 @@
 """Whether calling again can repeat a side effect (4-rules.md, Retrying)."""
 
 from aftercall.models import RetryAdvice, ToolAnnotations
-from retrieval.reading import ErrorReading
+from retrieval.reading.reader import ErrorReading
 
 
 def retry_advice(

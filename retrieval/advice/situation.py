@@ -7,9 +7,8 @@ from datetime import datetime
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, Tool
 from retrieval.health.record import Referred
-from retrieval.proposals import Trials
-from retrieval.recovery import RecoveryTimes
-from retrieval.repeats import Repeats
+from retrieval.knowledge.recovery import RecoveryTimes, Repeats
+from retrieval.proposals.option import Trials
 
 
 @dataclass(frozen=True, slots=True)

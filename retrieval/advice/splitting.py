@@ -16,8 +16,8 @@ from retrieval.advice.quoting import quoted
 from retrieval.advice.situation import Advice, Situation
 from retrieval.boundaries.axes import normalised_axes
 from retrieval.health.record import Referred
-from retrieval.profile import COMMON_SESSIONS
-from retrieval.proposals import Trials
+from retrieval.knowledge.parameter import COMMON_SESSIONS
+from retrieval.proposals.option import Trials
 
 _READ = 1_000
 _MAX_SHOWN = 4

@@ -15,10 +15,13 @@ from aftercall.outcomes.typed_errors import referral_in
 from retrieval.advice.naming import names_said
 from retrieval.advice.quoting import quoted
 from retrieval.advice.situation import Advice, Candidate, NoAdvice, Situation
-from retrieval.confidence import MIN_CONFIDENCE, lower_bound
+from retrieval.confidence import MIN_CONFIDENCE
+from retrieval.confidence.features import lower_bound
 from retrieval.parameters import view_of_schema
-from retrieval.proposals import Case, Proposal, Trials
-from retrieval.reading import ErrorReading
+from retrieval.proposals.case import Case
+from retrieval.proposals.compose import Proposal
+from retrieval.proposals.option import Trials
+from retrieval.reading.reader import ErrorReading
 from retrieval.values import nearest
 from retrieval.verify import Verifier
 

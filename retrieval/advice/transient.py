@@ -3,8 +3,8 @@
 from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.advice.situation import Advice, Situation
 from retrieval.advice.waits import MAX_WAIT_MS, MIN_WAIT_MS, stated_wait_ms
-from retrieval.proposals import Trials
-from retrieval.recovery import RecoveryTimes
+from retrieval.knowledge.recovery import RecoveryTimes
+from retrieval.proposals.option import Trials
 
 GIVE_UP = 5
 """Failures of the same call, with no success in between, after which somebody has to look."""

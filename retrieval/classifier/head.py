@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from aftercall.models import ErrorCategory
 from retrieval.classifier.terms import terms_of
-from retrieval.reading import ErrorReading
 from retrieval.reading.category import CategoryReading
 from retrieval.reading.category_words import plain_words
+from retrieval.reading.reader import ErrorReading
 
 HEAD = "head.json"
 _EMBEDDED = 600

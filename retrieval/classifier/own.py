@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.classifier.head import CategoryHead, text_of
-from retrieval.documents import Document
-from retrieval.reading import read_error
+from retrieval.knowledge.documents import Document
+from retrieval.reading.reader import read_error
 
 MIN_LABELS = 300
 """Below it a workspace has too few to be fitted on and judged by."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field
 
 from retrieval.confidence.features import FEATURES
-from retrieval.proposals import Proposal
+from retrieval.proposals.compose import Proposal
 
 ENOUGH_OUTCOMES = 50
 """Outcomes, weighed, below which a workspace keeps the shipped calibration."""

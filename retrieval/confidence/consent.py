@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 from aftercall.json_values import JsonValue
-from retrieval.edits import Add, Replace
+from retrieval.edits.kinds import Add, Replace
 from retrieval.identifiers import is_portion
-from retrieval.proposals import Case, Proposal
+from retrieval.proposals.case import Case
+from retrieval.proposals.compose import Proposal
 
 MOST_WITHOUT_CONSENT = 0.75
 _SAID = frozenset({"error", "schema", "context", "parameters"})

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from math import log, prod, sqrt
 
-from retrieval.edits import Add, Replace
-from retrieval.proposals import Case, Proposal, Trials
+from retrieval.edits.kinds import Add, Replace
+from retrieval.proposals.case import Case
+from retrieval.proposals.compose import Proposal
+from retrieval.proposals.option import Trials
 
 FEATURES = (
     "likelihood",

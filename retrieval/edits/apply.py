@@ -1,23 +1,23 @@
 """Applying edits to the parameters of a call. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
-from retrieval.edits.base import (
-    EVERY,
+from retrieval.edits.kinds import (
     NO_GROUNDS,
+    Add,
+    Edit,
     EditDoesNotApplyError,
     Grounds,
+    Remove,
+    Rename,
     Site,
     SupplyEdit,
     ValueEdit,
 )
-from retrieval.edits.keys import Edit
-from retrieval.edits.places import concrete
-from retrieval.edits.structure import Add, Remove, Rename
-from retrieval.reading.faults import Path
+from retrieval.paths import EVERY, MAX_ELEMENTS, Path
 
 
 def apply_edits(
@@ -43,7 +43,7 @@ def _applied(parameters: JsonObject, edit: Edit, call: JsonObject, grounds: Grou
     changed, done = parameters, False
     several = EVERY in edit.inside
     # From the end, so that what is taken out of an array moves nothing that is still to be seen.
-    for path in reversed(list(concrete(parameters, edit.path))):
+    for path in reversed(list(_concrete(parameters, edit.path))):
         try:
             changed = _along(changed, path, path, edit, call, grounds)
             done = True
@@ -118,3 +118,37 @@ def _changed_value(edit: ValueEdit | SupplyEdit, value: JsonValue, site: Site) -
     if same_json(supplied, value):
         raise EditDoesNotApplyError(f"{edit.place} has that value already")
     return deepcopy(supplied)
+
+
+def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]:
+    """The paths that one with `*` stands for in a value; the last step need not exist.
+
+    Raises:
+        EditDoesNotApplyError: when it leads through something that is not there.
+    """
+    if not path:
+        yield so_far
+        return
+    step, rest = path[0], path[1:]
+    if isinstance(value, dict):
+        key = str(step)
+        if rest and key not in value:
+            raise EditDoesNotApplyError(f"{'/'.join(map(str, (*so_far, key)))} is not there")
+        yield from _concrete(value.get(key), rest, (*so_far, key))
+    elif isinstance(value, list):
+        for index in _indexes(value, step, so_far):
+            try:
+                yield from _concrete(value[index], rest, (*so_far, index))
+            except EditDoesNotApplyError:
+                if step != EVERY:
+                    raise
+    else:
+        raise EditDoesNotApplyError(f"{'/'.join(map(str, so_far))} has no members")
+
+
+def _indexes(value: Sequence[JsonValue], step: str | int, so_far: Path) -> Sequence[int]:
+    if step == EVERY and len(value) <= MAX_ELEMENTS:
+        return range(len(value))
+    if isinstance(step, int) and -len(value) <= step < len(value):
+        return [step % len(value)]
+    raise EditDoesNotApplyError(f"{'/'.join(map(str, so_far))} has no element {step}")

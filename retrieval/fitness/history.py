@@ -20,7 +20,6 @@ from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from mongo.protocol import LogStore
 from mongo.records import FailureRecord, ToolKey
-from retrieval.documents import Document
 from retrieval.fitness.registry import UnknownToolError, offered
 from retrieval.fitness.score import WEAR, wear
 from retrieval.fitness.statistics import (
@@ -34,6 +33,7 @@ from retrieval.fitness.statistics import (
     trial_of,
 )
 from retrieval.index.protocol import Hit, IndexQuery, Kind, VectorIndex
+from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
 
 _MAX_SHOWN = 500

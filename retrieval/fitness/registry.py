@@ -12,8 +12,8 @@ from aftercall.models import Namespace, Promotion, Tool, ToolSource
 from aftercall.promoted import promoted_tool
 from aftercall.versions import same_version
 from mongo.records import StoredPromotion, StoredTool, ToolKey
-from retrieval.documents import document_id
 from retrieval.fitness.statistics import NO_VERSION
+from retrieval.knowledge.documents import document_id
 
 _LEAST_NEARNESS = 60.0
 """Of 100: below it two names have little in common but their length."""

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Tool
 from embeddings.text import name_words, terms_text
-from retrieval.documents import Document
 from retrieval.index.protocol import Hit, IndexQuery
+from retrieval.knowledge.documents import Document
 
 PAST_WIDTH = 0.1
 """By how much less cosine a past success counts e times less. Like the half point, from the

@@ -27,7 +27,6 @@ from aftercall.models import (
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
-from retrieval.documents import Document
 from retrieval.fitness.history import Shown
 from retrieval.fitness.registry import (
     Candidate,
@@ -58,6 +57,7 @@ from retrieval.fitness.score import (
 )
 from retrieval.fitness.statistics import MAX_TRIALS, ToolStatistics, Trial, merged
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
+from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
 
 MAX_NEAR = 3

@@ -27,7 +27,7 @@ from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.health.record import Corrected, KnownHealth, Referred, Tally, Weak
 from retrieval.health.signals import common_methods
-from retrieval.knowledge import ToolKnowledge
+from retrieval.knowledge.rules import ToolKnowledge
 
 EventT = TypeVar("EventT")
 

@@ -1,7 +1,7 @@
 """Common knowledge: what of a tool's calls may be told to everybody (4-rules.md, Suggesting).
 
-The measures are those of `retrieval.proposals.experience` and `retrieval.profile`, without an
-asker: there a value may also travel because the asker said it already, here nobody has.
+The measures are those of `retrieval.proposals` and `retrieval.knowledge`, without an asker: there a
+value may also travel because the asker said it already, here nobody has.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import Tool
 from aftercall.redaction import is_redacted
 from mongo.records import ToolKey
-from retrieval.edits import Add, Clamp, Edit, Prefix, Rename, Replace
-from retrieval.edits.places import first
+from retrieval.edits.kinds import Add, Clamp, Edit, Prefix, Rename, Replace
 from retrieval.fitness.statistics import ToolStatistics
 from retrieval.health.record import KnownHealth
-from retrieval.knowledge import RepairRule, ToolKnowledge
+from retrieval.knowledge.parameter import COMMON_SESSIONS, ParameterProfile
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.rules import RepairRule, ToolKnowledge
 from retrieval.known_tools.text import Clean, estimate_tokens, in_quotes, named, number, plain
 from retrieval.parameters import ParameterView, ToolView, view_of_schema
-from retrieval.profile import COMMON_SESSIONS, ParameterProfile, ToolProfile
-from retrieval.profile.places import place_of
+from retrieval.paths import first, place_of
 from retrieval.reading.faults import JsonType
 from retrieval.values import fits
 

@@ -13,10 +13,13 @@ from aftercall.models import Cohesion, ErrorCategory
 from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
-from retrieval.confidence import MIN_CONFIDENCE, lower_bound
-from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap, Wrap
+from retrieval.confidence import MIN_CONFIDENCE
+from retrieval.confidence.features import lower_bound
+from retrieval.edits.kinds import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap, Wrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, MethodTallies, Tally, decay
-from retrieval.knowledge import RepairRule, SignatureKnowledge
+from retrieval.knowledge.parameter import COMMON_SESSIONS
+from retrieval.knowledge.recovery import TRANSIENT
+from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
 from retrieval.known_tools.common import (
     Signature,
     ToolRecord,
@@ -26,10 +29,8 @@ from retrieval.known_tools.common import (
 )
 from retrieval.known_tools.text import Clean, number, plain, without_masks
 from retrieval.lessons import lesson_of
-from retrieval.profile import COMMON_SESSIONS
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.signature import signature_of
-from retrieval.recovery import TRANSIENT
 
 _WEEK = timedelta(days=7)
 _PER_WEEK = log(2) * (_WEEK / HALF_LIFE)

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.models import EvidenceSource
-from retrieval.edits import Cast, Clamp, Remove, Replace, Unwrap
+from retrieval.edits.kinds import Cast, Clamp, Remove, Replace, Unwrap
 from retrieval.identifiers import is_portion
-from retrieval.profile import ParameterProfile
+from retrieval.knowledge.parameter import ParameterProfile
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option, Trials
 from retrieval.proposals.priors import prior
-from retrieval.reading import Fault
-from retrieval.reading.faults import JsonType
+from retrieval.reading.faults import Fault, JsonType
 from retrieval.values import CastError, cast, type_of
 
 _EXACT = prior("cast.exact", 30, 1)  # "5" -> 5, 5 -> "5", a -> [a]

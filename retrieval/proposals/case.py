@@ -3,12 +3,14 @@
 from dataclasses import dataclass, field
 
 from aftercall.json_values import JsonObject
-from retrieval.documents import SeedEntry
-from retrieval.knowledge import SignatureKnowledge, ToolKnowledge
+from retrieval.knowledge.documents import SeedEntry
+from retrieval.knowledge.parameter import ParameterProfile
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.parameters import ParameterView, ToolView
-from retrieval.profile import ParameterProfile, ToolProfile
 from retrieval.proposals.faults import faults_of
-from retrieval.reading import ErrorReading, Fault
+from retrieval.reading.faults import Fault
+from retrieval.reading.reader import ErrorReading
 
 
 @dataclass(frozen=True, slots=True)

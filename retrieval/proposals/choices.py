@@ -7,13 +7,13 @@ from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
 from retrieval.catalogues import catalogue, is_about
-from retrieval.edits import Replace
-from retrieval.formats import LetterCase, rewrite
+from retrieval.edits.kinds import Replace
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option, Trials
 from retrieval.proposals.priors import prior
 from retrieval.proposals.usual import usual_choices
-from retrieval.reading import Fault
+from retrieval.reading.faults import Fault
+from retrieval.texts import LetterCase, rewrite
 from retrieval.values import nearest
 
 _SAME = 0.99

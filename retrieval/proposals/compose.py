@@ -6,7 +6,8 @@ from itertools import islice
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from retrieval.edits import Edit, EditDoesNotApplyError, apply_edits, names_of, touches
+from retrieval.edits.apply import apply_edits
+from retrieval.edits.kinds import Edit, EditDoesNotApplyError, names_of, touches
 from retrieval.proposals.amounts import out_of_range_options, unwrapped_options, wrong_type_options
 from retrieval.proposals.case import Case
 from retrieval.proposals.choices import refused_value_options
@@ -23,7 +24,7 @@ from retrieval.proposals.option import Option
 from retrieval.proposals.similar import similar_value_options
 from retrieval.proposals.totals import stated_value_options
 from retrieval.proposals.usual import usual_values
-from retrieval.reading import Fault
+from retrieval.reading.faults import Fault
 
 _MAX_COMBINATIONS = 24
 _MAX_PER_FAULT = 3

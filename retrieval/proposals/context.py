@@ -11,15 +11,13 @@ from dataclasses import dataclass
 
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
-from retrieval.edits import Add, Replace
-from retrieval.formats import format_of
+from retrieval.edits.kinds import Add, Replace
 from retrieval.identifiers import words_of
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option
 from retrieval.proposals.priors import prior
-from retrieval.reading import Fault
-from retrieval.reading.faults import JsonType
-from retrieval.stated import Stated, stated_in, written_in
+from retrieval.reading.faults import Fault, JsonType
+from retrieval.texts import Stated, format_of, stated_in, written_in
 from retrieval.values import CastError, cast, fits, nearest
 
 _MOST = 2

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from aftercall.json_patch import same_json
 from aftercall.redaction import is_redacted
-from retrieval.edits import (
+from retrieval.edits.apply import apply_edits
+from retrieval.edits.kinds import (
     OF_ANY_TEXT,
     Add,
     Cast,
@@ -17,19 +18,17 @@ from retrieval.edits import (
     Remove,
     Rename,
     Replace,
-    apply_edits,
     touches,
 )
-from retrieval.edits.places import first
-from retrieval.knowledge import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
-from retrieval.profile import COMMON_SESSIONS
-from retrieval.profile.bounded import AGENT_DIGITS, token
-from retrieval.profile.places import place_of
+from retrieval.knowledge.parameter import COMMON_SESSIONS
+from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
+from retrieval.knowledge.samples import AGENT_DIGITS, token
+from retrieval.paths import first, place_of
 from retrieval.proposals.case import Case
 from retrieval.proposals.grounds import grounds_of
 from retrieval.proposals.option import Option, Trials
 from retrieval.proposals.retired import is_retired
-from retrieval.reading import Fault
+from retrieval.reading.faults import Fault
 from retrieval.values import type_of
 
 _PER_REPAIR = 6.0
@@ -109,7 +108,7 @@ def _option(
         repairs=rule.repairs,
         successes=rule.successes,
         failures=rule.failures,
-        failed=_FOLLOWED_IN_VAIN * rule.standing().failures,
+        failed=_FOLLOWED_IN_VAIN * rule.weight().failures,
         execution_ids=tuple(rule.execution_ids[-3:]),
         covers=_touched(case, edits),
     )
@@ -154,9 +153,9 @@ def _trials(case: Case, rule: RepairRule) -> Trials:
 
 
 def rule_trials(rule: RepairRule) -> Trials:
-    """The evidence of a rule, each agent's word up to its cap (see `retrieval.standing`)."""
+    """The evidence of a rule, each agent's word up to its cap (see `retrieval.knowledge.rules`)."""
     trials = _mended(rule)
-    return replace(trials, wrong=trials.wrong + _PER_FAILURE * rule.standing().failures)
+    return replace(trials, wrong=trials.wrong + _PER_FAILURE * rule.weight().failures)
 
 
 def _mended(rule: RepairRule) -> Trials:
@@ -165,11 +164,11 @@ def _mended(rule: RepairRule) -> Trials:
     A failure that was mended otherwise, though the rule applied, counts against it as much as one
     that it mended counts for it.
     """
-    standing = rule.standing()
+    standing = rule.weight()
     right = 1 + _PER_REPAIR * standing.repairs + _PER_SUCCESS * standing.successes
     vague = _VAGUE if any(isinstance(edit, OF_ANY_TEXT) for edit in rule.edits) else 0
     unproven = _UNPROVEN if standing.repairs == 0 else 0
-    return Trials(right, 1 + unproven + vague + _PER_REPAIR * rule.testimony.doubts())
+    return Trials(right, 1 + unproven + vague + _PER_REPAIR * rule.evidence.doubts())
 
 
 def seed_options(case: Case) -> Iterator[Option]:

@@ -9,11 +9,13 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval.identifiers import name_similarity
+from retrieval.knowledge.parameter import ParameterProfile
+from retrieval.knowledge.profile import ToolProfile
 from retrieval.parameters import ParameterView, ToolView
-from retrieval.profile import ParameterProfile, ToolProfile
+from retrieval.paths import Path
 from retrieval.proposals.inside import inner_faults
-from retrieval.reading import ErrorReading, Fault
-from retrieval.reading.faults import Path
+from retrieval.reading.faults import Fault
+from retrieval.reading.reader import ErrorReading
 from retrieval.values import fits
 
 _NOT_ABOUT_PARAMETERS = frozenset(

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from aftercall.json_values import JsonValue
-from retrieval.edits import Grounds
-from retrieval.profile.places import place_of
+from retrieval.edits.kinds import Grounds
+from retrieval.paths import Path, place_of
 from retrieval.proposals.case import Case
-from retrieval.reading.faults import Path
 
 
 def grounds_of(case: Case) -> Grounds:

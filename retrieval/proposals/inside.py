@@ -6,9 +6,9 @@ from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
 from retrieval.parameters import ToolView
+from retrieval.paths import Path
 from retrieval.proposals.subschema import object_view
-from retrieval.reading import Fault
-from retrieval.reading.faults import Path
+from retrieval.reading.faults import Fault
 
 
 def inner_faults(

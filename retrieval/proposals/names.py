@@ -5,15 +5,15 @@ from itertools import islice
 
 from aftercall.json_values import JsonValue
 from aftercall.models import EvidenceSource
-from retrieval.edits import Add, Cast, Edit, Remove, Rename
-from retrieval.formats import format_of
+from retrieval.edits.kinds import Add, Cast, Edit, Remove, Rename
 from retrieval.identifiers import name_similarity, words_of
 from retrieval.parameters import ParameterView
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option, Trials
 from retrieval.proposals.priors import prior
 from retrieval.proposals.usual import usual_values
-from retrieval.reading import Fault
+from retrieval.reading.faults import Fault
+from retrieval.texts import format_of
 from retrieval.values import CastError, cast, fits
 
 # Pseudo-trials by how alike the names are. A stated rename is as good as said; likeness of names

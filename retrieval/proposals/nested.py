@@ -7,12 +7,11 @@ that mend it are lifted to their place in the call.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from retrieval.edits.places import value_at
+from retrieval.paths import Path, value_at
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option
 from retrieval.proposals.subschema import element_view, object_view
-from retrieval.reading import Fault
-from retrieval.reading.faults import Path
+from retrieval.reading.faults import Fault
 
 Options = Callable[[Case, int, Fault], Iterator[Option]]
 """A source of options of top-level faults, such as `renamed_options`."""

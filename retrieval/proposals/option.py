@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from aftercall.models import EvidenceSource
-from retrieval.edits import Edit, edit_key
+from retrieval.edits.kinds import Edit, edit_key
 
 _OLD_SCHEMA = 0.5
 """Weight of what was seen under another schema of the tool (4-rules.md, Suggesting)."""

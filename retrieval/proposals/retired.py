@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
-from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace
-from retrieval.edits.places import first, value_at
+from retrieval.edits.kinds import Add, Cast, Clamp, Edit, Remove, Rename, Replace
 from retrieval.parameters import ParameterView, ToolView
+from retrieval.paths import Path, first, value_at
 from retrieval.proposals.case import Case
 from retrieval.proposals.subschema import object_view
-from retrieval.reading.faults import Path
 from retrieval.values import fits
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from aftercall.json_patch import same_json
-from retrieval.edits import Add
+from retrieval.edits.kinds import Add
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option
 from retrieval.proposals.priors import prior
-from retrieval.reading import Fault
+from retrieval.reading.faults import Fault
 from retrieval.values import fits
 
 _MIN_SIMILARITY = 0.5

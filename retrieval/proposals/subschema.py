@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from aftercall.json_values import JsonObject, JsonValue
 from retrieval.parameters import ToolView, view_of_schema
-from retrieval.reading.faults import Path
+from retrieval.paths import Path
 
 MAX_DEPTH = 12
 _MAX_REFS = 20

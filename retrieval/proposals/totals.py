@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from aftercall.redaction import is_redacted
-from retrieval.edits import Balance, EditDoesNotApplyError, FromError, apply_edits
-from retrieval.edits.places import general, leaves_like, number_of
+from retrieval.edits.apply import apply_edits
+from retrieval.edits.kinds import Balance, EditDoesNotApplyError, FromError, number_of
+from retrieval.paths import Path, general, leaves_like
 from retrieval.proposals.case import Case
 from retrieval.proposals.grounds import grounds_of
 from retrieval.proposals.option import Option, Trials
 from retrieval.proposals.priors import prior
-from retrieval.reading import Fault
-from retrieval.reading.faults import Path
+from retrieval.reading.faults import Fault
 
 _MOST_LEAVES = 3
 """Numbers of a sum that are offered to take the difference, the last first."""

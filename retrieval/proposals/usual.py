@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
-from retrieval.edits import Add, Replace
+from retrieval.edits.kinds import Add, Replace
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Option
 from retrieval.proposals.priors import prior

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aftercall.json_values import JsonValue
+from retrieval.paths import Path
 
 FaultKind = Literal[
     "missing",  # a required parameter is not there
@@ -17,8 +18,6 @@ FaultKind = Literal[
 ]
 
 JsonType = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
-
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from retrieval.reading.faults import Fault, JsonType, Path
+from retrieval.paths import Path
+from retrieval.reading.faults import Fault, JsonType
 from retrieval.reading.literals import number, value_list
 
 # One error: its location on a line of its own, then the message, indented, with the type in

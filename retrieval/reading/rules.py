@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from retrieval.reading.faults import Fault, Path
+from retrieval.paths import Path
+from retrieval.reading.faults import Fault
 from retrieval.reading.literals import json_type, number, quoted, scalar, value_list
 
 Q = r"""['"`]"""

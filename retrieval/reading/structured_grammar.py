@@ -7,7 +7,8 @@ from itertools import islice
 
 from aftercall.json_patch import JsonPatchError, parse_pointer
 from aftercall.json_values import JsonObject, JsonValue
-from retrieval.reading.faults import Fault, JsonType, Path
+from retrieval.paths import Path
+from retrieval.reading.faults import Fault, JsonType
 from retrieval.reading.literals import json_type
 from retrieval.reading.pydantic_grammar import fault_of
 from retrieval.reading.rules import FORMATS, path_of

@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from retrieval.paths import Path
 from retrieval.reading import rules as r
 from retrieval.reading.dialects import DIALECTS
-from retrieval.reading.faults import Fault, Path
+from retrieval.reading.faults import Fault
 from retrieval.reading.rules import NAME, NUMBER, SUBJECT, VALUE, Q, rule
 
 

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 
 from aftercall.models import ErrorCategory
 from mongo.records import StoredExecution
-from retrieval.documents import document_id
+from retrieval.knowledge.documents import document_id
 from retrieval.patterns import mark_of
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 from retrieval.usage.durations import bucket_of
 
 MAX_AGENTS = 32

@@ -6,7 +6,7 @@ from typing import Final
 
 from aftercall.models import Execution, FailurePattern
 from mongo.records import RepairRow, ToolKey
-from retrieval.known_tools import ToolRecord
+from retrieval.known_tools.common import ToolRecord
 from retrieval.patterns import Pattern, decoded
 from service.context import Context
 from service.dashboard.shown.call_text import ShownCall, shown_call

@@ -8,8 +8,8 @@ import pytest
 
 from aftercall.models import FailurePattern, ToolName
 from mongo.records import PatternRow
-from retrieval.documents import document_id
 from retrieval.fitness.registry import UnknownToolError
+from retrieval.knowledge.documents import document_id
 from retrieval.patterns import Pattern, encoded, mark_of
 from service.dashboard.repair_reads import evidence_of, examples_of
 from service.dashboard.tool_reads import ToolEvidence, health_of, tool_evidence

@@ -7,8 +7,8 @@ from hypothesis import given
 
 from aftercall.json_values import JsonValue
 from aftercall.redaction import Redactor
-from retrieval.known_tools import ToolRecord
-from retrieval.profile import ToolProfile
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.known_tools.common import ToolRecord
 from retrieval.reading.faults import Fault
 from service.dashboard.shown.profile_rows import (
     MAX_PARAMETERS,

@@ -6,9 +6,9 @@ from typing import Any
 from aftercall.models import Execution
 from aftercall.redaction import Redactor
 from mongo.records import RepairRow, ToolKey
-from retrieval.documents import document_id
-from retrieval.edits import Clamp, Edit, Rename, Replace, edit_key
-from retrieval.knowledge import ToolKnowledge
+from retrieval.edits.kinds import Clamp, Edit, Rename, Replace, edit_key
+from retrieval.knowledge.documents import document_id
+from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.patterns import Pattern, mark_of
 from service.dashboard.shown.repair_rules import SAME_CALL, rules_of
 from service.dashboard.shown.repairs import belonging_to, ids_of, repairs_of, shown_repairs

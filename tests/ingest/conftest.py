@@ -17,8 +17,8 @@ from mongo.protocol import LogStore
 from mongo.sqlite import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndex
+from retrieval.knowledge.documents import SeedBook
 from retrieval.memory import Memory
-from retrieval.seedbook import SeedBook
 from retrieval.suggest import Suggester
 from tests.ingest.relearning import learn_anew
 

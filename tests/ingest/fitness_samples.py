@@ -14,8 +14,8 @@ from mongo.records import (
     StoredTool,
     ToolKey,
 )
-from retrieval.documents import Document
 from retrieval.fitness.statistics import ToolStatistics
+from retrieval.knowledge.documents import Document
 from tests.retrieval.cases import an_execution
 
 WORKSPACE = "default"

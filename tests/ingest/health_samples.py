@@ -8,7 +8,7 @@ from aftercall.models import Execution, ReferralKind
 from mongo.protocol import LogStore
 from mongo.records import CorrectionRecord, ToolKey
 from retrieval.health.record import AxisBook, KnownHealth
-from retrieval.recovery import workspace_wide
+from retrieval.knowledge.recovery import workspace_wide
 from tests.ingest.fitness_samples import START, TOOL, WORKSPACE, a_call, id_of
 
 

@@ -21,8 +21,8 @@ from mongo.codec import to_microseconds
 from mongo.protocol import LogStore
 from mongo.records import DocumentRow, IndexCommit, Lease
 from mongo.sqlite import FILE_NAME, open_sqlite_store
-from retrieval.documents import Document
 from retrieval.index.edge import EdgeIndex
+from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
 
 WORKSPACE = "default"

@@ -9,11 +9,11 @@ from aftercall.redaction import Redactor
 from ingest.intake import Intake
 from mongo.protocol import LogStore
 from mongo.records import ToolKey
-from retrieval.documents import Document
 from retrieval.fitness.statistics import ToolStatistics
 from retrieval.health.record import KnownHealth
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery
-from retrieval.knowledge import ToolKnowledge
+from retrieval.knowledge.documents import Document
+from retrieval.knowledge.rules import ToolKnowledge
 from tests.ingest.fitness_samples import a_call, worded
 
 WORKSPACES = ["ada", "bob", "cyd", "dot"]

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from aftercall.models import Execution, Suggestion, Tool
 from mongo.records import StoredTool, ToolKey
-from retrieval.knowledge import ToolKnowledge
-from retrieval.recovery import workspace_wide
+from retrieval.knowledge.recovery import workspace_wide
+from retrieval.knowledge.rules import ToolKnowledge
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution, object_schema
 

@@ -12,10 +12,10 @@ from ingest.derived import evolution_document, tool_document
 from ingest.indexer import REGISTERED_BATCH
 from mongo.errors import StoreUnavailableError
 from mongo.records import IndexCommit, StoredTool, ToolKey
-from retrieval.documents import Document, document_id
 from retrieval.fitness.registry import tool_document_id
 from retrieval.fitness.relevance import tool_terms, tool_text
 from retrieval.index.protocol import IndexQuery, Kind
+from retrieval.knowledge.documents import Document, document_id
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.ingest.fitness_samples import a_call, a_promotion, a_tool, documents_of
 from tests.retrieval.cases import object_schema

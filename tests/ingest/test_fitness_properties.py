@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.scenarios import ScenarioDocuments, Use, normalised
-from retrieval.documents import Document
 from retrieval.fitness.statistics import (
     MAX_SCENARIOS,
     Trial,
@@ -18,6 +17,7 @@ from retrieval.fitness.statistics import (
     trial_of,
     with_trial,
 )
+from retrieval.knowledge.documents import Document
 from tests.ingest.fitness_samples import START, TOOL, worded
 
 kinds: st.SearchStrategy[TrialKind] = st.sampled_from(

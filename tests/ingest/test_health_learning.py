@@ -24,7 +24,7 @@ from retrieval.health.record import (
     MAX_WORDED,
     axes_of_pair,
 )
-from retrieval.recovery import workspace_wide
+from retrieval.knowledge.recovery import workspace_wide
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.ingest.fitness_samples import (
     START,

@@ -4,9 +4,9 @@ from typing import Any
 
 from aftercall.models import ExecutionError
 from ingest.learner import learn_failure, learn_success
-from retrieval.knowledge import ToolKnowledge
-from retrieval.profile import ToolProfile
-from retrieval.reading import read_error
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.rules import ToolKnowledge
+from retrieval.reading.reader import read_error
 from tests.retrieval.cases import an_execution
 
 
@@ -47,7 +47,7 @@ def test_the_error_says_which_value_was_refused() -> None:
         {"parameters": {"query": "x", "limit": 50}},
         failure("limit must be <= 50, got 80", parameters={"query": "x", "limit": 80}),
     )
-    assert profile.boundary("limit") == (None, 50, 50, 80)
+    assert profile.parameters["limit"].boundary() == (None, 50, 50, 80)
     assert not profile.parameters["query"].is_refused("x")
 
 

@@ -13,9 +13,9 @@ from ingest.mining import Repair
 from ingest.outcomes import UnknownSuggestionError, record_outcome
 from mongo.errors import StoreUnavailableError
 from mongo.records import IndexCommit, ToolKey
-from retrieval.edits import Replace
-from retrieval.knowledge import ToolKnowledge
-from retrieval.reading import read_error
+from retrieval.edits.kinds import Replace
+from retrieval.knowledge.rules import ToolKnowledge
+from retrieval.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 

@@ -8,7 +8,7 @@ import pytest
 
 from aftercall.models import Execution
 from ingest.mining import MAX_GAP, mine
-from retrieval.edits import Clamp, Edit, FromContext, Rename
+from retrieval.edits.kinds import Clamp, Edit, FromContext, Rename
 from tests.retrieval.cases import an_execution
 
 MISSING = {"type": "ValidationError", "message": "'timezone' is a required property"}

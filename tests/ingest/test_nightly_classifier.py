@@ -19,7 +19,7 @@ from mongo.sqlite import open_sqlite_store
 from retrieval.classifier.head import CategoryHead, shipped_head
 from retrieval.classifier.labelled import labelled_messages
 from retrieval.classifier.own import MAX_LABELS, MIN_LABELS, Label, OwnHead, classifier_fact, split
-from retrieval.documents import Document
+from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
 from tests.ingest.nightly_world import NOW, WORKSPACE, a_night, execution
 

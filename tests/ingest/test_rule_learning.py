@@ -6,9 +6,9 @@ from uuid import UUID
 from aftercall.models import Execution, OutcomeReport
 from ingest.outcomes import record_outcome
 from mongo.records import ToolKey
-from retrieval.edits import Cast
-from retrieval.knowledge import RepairRule, ToolKnowledge
-from retrieval.recovery import workspace_wide
+from retrieval.edits.kinds import Cast
+from retrieval.knowledge.recovery import workspace_wide
+from retrieval.knowledge.rules import RepairRule, ToolKnowledge
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 
@@ -51,11 +51,11 @@ async def the_rule(brain: Brain) -> RepairRule:
 
 
 async def test_a_repair_counts_for_its_agent(brain: Brain) -> None:
-    """Two agents are two witnesses, under names that say nothing."""
+    """Two agents are counted apart, under names that say nothing."""
     await brain.learn(show(1, "master"), show(2, "main"), show(3, "master"), show(4, "main"))
     rule = await the_rule(brain)
-    assert rule.repairs == len(rule.testimony.witnesses) == 2
-    assert "agent" not in rule.model_dump_json()
+    assert rule.repairs == len(rule.evidence.by_agent) == 2
+    assert not any("agent" in key for key in rule.evidence.by_agent)
 
 
 async def test_an_outcome_counts_for_the_agent_that_followed_the_suggestion(brain: Brain) -> None:
@@ -67,8 +67,8 @@ async def test_an_outcome_counts_for_the_agent_that_followed_the_suggestion(brai
         await brain.learn(show(number, "main", suggestion_id=suggestion.suggestion_id, agent="eve"))
     rule = await the_rule(brain)
     assert rule.successes == 10
-    assert rule.standing().successes == 4
-    assert len(rule.testimony.witnesses) == 2
+    assert rule.weight().successes == 4
+    assert len(rule.evidence.by_agent) == 2
     for number in (90, 91):
         report = OutcomeReport(outcome="failure", execution_id=str(UUID(int=number)))
         await record_outcome(
@@ -78,7 +78,7 @@ async def test_an_outcome_counts_for_the_agent_that_followed_the_suggestion(brai
     await brain.indexer.run_until_empty()
     rule = await the_rule(brain)
     assert rule.failures == 2
-    assert len(rule.testimony.witnesses) == 3
+    assert len(rule.evidence.by_agent) == 3
 
 
 async def test_what_holds_for_any_tool_is_stored_for_the_workspace(brain: Brain) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from aftercall.models import ExecutionError
 from ingest.seed import SeedCorpusError, load_seed
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 

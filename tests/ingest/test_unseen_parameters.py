@@ -10,7 +10,7 @@ from aftercall.json_values import content_hash
 from aftercall.models import Execution, Tool
 from ingest.intake import _hash_of
 from mongo.records import StoredTool, ToolKey
-from retrieval.knowledge import ToolKnowledge
+from retrieval.knowledge.rules import ToolKnowledge
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 

@@ -4,12 +4,12 @@ from typing import Any
 
 from aftercall.models import Execution, ExecutionError, ToolAnnotations
 from retrieval.answer import Answer, Question, answer
-from retrieval.documents import SeedEntry
-from retrieval.knowledge import SignatureKnowledge
+from retrieval.knowledge.documents import SeedEntry
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.parameters import view_of_schema
-from retrieval.profile import ToolProfile
-from retrieval.proposals import Case
-from retrieval.reading import read_error
+from retrieval.proposals.case import Case
+from retrieval.reading.reader import read_error
 
 READS = ToolAnnotations(read_only_hint=True)
 

@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
 from ingest.seed import load_seed
 from retrieval.answer import Question, answer
-from retrieval.confidence import MOST_WITHOUT_CONSENT, Scaling, lower_bound, shipped
-from retrieval.edits import Rename, Replace, edits_of_key
-from retrieval.knowledge import SignatureKnowledge
+from retrieval.confidence import shipped
+from retrieval.confidence.calibration import Scaling
+from retrieval.confidence.consent import MOST_WITHOUT_CONSENT
+from retrieval.confidence.features import lower_bound
+from retrieval.edits.kinds import Rename, Replace, edits_of_key
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.parameters import view_of_schema
-from retrieval.profile import ToolProfile
-from retrieval.proposals import Trials
-from retrieval.reading import read_error
+from retrieval.proposals.option import Trials
+from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, answer_to, make_case, object_schema
 
 TIME = object_schema(timezone="string")
@@ -143,7 +146,8 @@ def test_a_learned_repair_is_proposed_and_grows_surer() -> None:
             signature="Ref <v> did not resolve to an object", category="not_found"
         )
         rule = known.rule_to_update([Replace(name="revision", before="master", value="main")])
-        rule.repairs, rule.sessions = len(sessions), sessions
+        for session in sessions:
+            rule.repaired("ada", session)
         profile = ToolProfile()
         for session in ("p", "q"):
             profile.observe_success({"revision": "main"}, session)
@@ -160,7 +164,10 @@ def test_a_rule_that_starts_to_fail_loses_its_confidence() -> None:
     """A few reported failures take a rule below the threshold of an automatic retry."""
     known = SignatureKnowledge(signature="'timezone' is a required property", category="unknown")
     rule = known.rule_to_update([Rename(name="zone_id", to="timezone")])
-    rule.repairs, rule.sessions, rule.failures = 3, ["a", "b", "c"], 3
+    for session in "abc":
+        rule.repaired("ada", session)
+    for _ in range(3):
+        rule.reported("ada", "failure")
     case = make_case({"zone_id": "UTC"}, "'timezone' is a required property", signature=known)
     found = answer_to(case).response.suggestions
     assert all(suggestion.confidence < 0.8 for suggestion in found)
@@ -179,7 +186,8 @@ def test_a_redacted_value_is_never_proposed() -> None:
     known = SignatureKnowledge(signature="bad x", category="unknown")
     masked = "[redacted:string:9-16]"
     rule = known.rule_to_update([Replace(name="x", before="a", value=masked)])
-    rule.repairs, rule.sessions = 9, ["a", "b", "c"]
+    for number in range(9):
+        rule.repaired("ada", f"s{number % 3}")
     case = make_case({"x": "a"}, "bad x", signature=known)
     assert answer_to(case).response.abstained
 

@@ -12,11 +12,10 @@ from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
 from embeddings.cache import open_embedder
 from embeddings.models import BUNDLED_NAME
-from retrieval.classifier import CategoryHead, text_of
-from retrieval.classifier.head import shipped_head
+from retrieval.classifier.head import CategoryHead, shipped_head, text_of
 from retrieval.classifier.labelled import labelled_messages, split_of, training_digest
 from retrieval.classifier.terms import terms_of
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 
 __all__ = ["brain"]

@@ -14,22 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import retrieval.proposals
-from retrieval.confidence import (
-    FEATURES,
-    MIN_CONFIDENCE,
-    Calibration,
-    Estimate,
-    Scaling,
-    features_of,
-    likelihood,
-    lower_bound,
-    shipped,
-)
-from retrieval.confidence.calibration import log_odds, logistic
+from retrieval.confidence import MIN_CONFIDENCE, shipped
+from retrieval.confidence.calibration import Calibration, Estimate, Scaling, log_odds, logistic
+from retrieval.confidence.features import FEATURES, features_of, likelihood, lower_bound
 from retrieval.confidence.fitting import Labelled, fit_priors, fit_scaling, fit_weights
-from retrieval.edits import Clamp, Edit, Rename, Replace, edits_of_key
-from retrieval.knowledge import SignatureKnowledge
-from retrieval.proposals import Proposal
+from retrieval.edits.kinds import Clamp, Edit, Rename, Replace, edits_of_key
+from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.proposals.compose import Proposal
 from retrieval.proposals.option import Option, Trials
 from retrieval.ranking import judge
 from tests.retrieval.cases import answer_to, make_case, object_schema

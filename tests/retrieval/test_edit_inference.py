@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
 from aftercall.models import ExecutionError
-from retrieval.edits import (
+from retrieval.edits.apply import apply_edits
+from retrieval.edits.infer import infer_edits
+from retrieval.edits.kinds import (
     Add,
     Balance,
     Cast,
@@ -31,16 +33,15 @@ from retrieval.edits import (
     Unwrap,
     Usual,
     Wrap,
-    apply_edits,
     edit_key,
     edits_of_key,
-    infer_edits,
     names_of,
     touches,
-)  # fmt: skip
-from retrieval.edits.places import value_at
+)
 from retrieval.lessons import lesson_of
-from retrieval.reading import ErrorReading, Fault, read_error
+from retrieval.paths import value_at
+from retrieval.reading.faults import Fault
+from retrieval.reading.reader import ErrorReading, read_error
 
 names = st.sampled_from(["a", "b", "c"])
 scalars = st.one_of(

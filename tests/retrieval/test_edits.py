@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
 from aftercall.models import ExecutionError
-from retrieval.edits import (
+from retrieval.edits.apply import apply_edits
+from retrieval.edits.infer import infer_edits
+from retrieval.edits.kinds import (
     Add,
     Cast,
     Clamp,
@@ -15,12 +17,10 @@ from retrieval.edits import (
     Remove,
     Rename,
     Replace,
-    apply_edits,
     edit_key,
     edits_of_key,
-    infer_edits,
-)  # fmt: skip
-from retrieval.reading import read_error
+)
+from retrieval.reading.reader import read_error
 
 names = st.sampled_from(["a", "b", "c", "d"])
 scalars = st.one_of(

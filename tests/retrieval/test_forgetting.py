@@ -9,7 +9,7 @@ import pytest
 from mongo.protocol import LogStore
 from mongo.records import Change, DocumentRow, ToolKey
 from retrieval.boundaries.clusters import axes_fact
-from retrieval.documents import Document
+from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory, calibration_fact
 
 TOOL, OTHER = ToolKey("w", "srv", "t"), ToolKey("w", "srv", "u")

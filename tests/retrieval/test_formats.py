@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.formats import MAX_LOOK, LetterCase, TextFormat, case_of, format_of
+from retrieval.texts import MAX_LOOK, LetterCase, TextFormat, case_of, format_of
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from retrieval.documents import shape_of
+from retrieval.knowledge.documents import shape_of
 from retrieval.parameters import MAX_SCHEMA, view_of_schema
-from retrieval.proposals import Proposal
+from retrieval.proposals.compose import Proposal
 from retrieval.values import nearest
 from retrieval.verify import Verifier
 from tests.retrieval.cases import answer_to, make_case, object_schema

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from aftercall.models import Suggestion, ToolAnnotations
-from retrieval.documents import SeedEntry
-from retrieval.edits import Add, Clamp, Remove, Replace
-from retrieval.knowledge import RepairRule, SignatureKnowledge
-from retrieval.profile import ToolProfile
+from retrieval.edits.kinds import Add, Clamp, Remove, Replace
+from retrieval.knowledge.documents import SeedEntry
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
 from retrieval.proposals.case import Case, SimilarCall
 from tests.retrieval.cases import answer_to, make_case, object_schema
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from retrieval.edits import apply_edits
+from retrieval.edits.apply import apply_edits
 from retrieval.parameters import view_of_schema
 from retrieval.proposals.amounts import out_of_range_options, wrong_type_options
 from retrieval.proposals.case import Case
@@ -16,7 +16,8 @@ from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.nested import nested_options
 from retrieval.proposals.subschema import element_view, object_view
 from retrieval.proposals.totals import stated_value_options
-from retrieval.reading import ErrorReading, Fault
+from retrieval.reading.faults import Fault
+from retrieval.reading.reader import ErrorReading
 from tests.retrieval.cases import make_case, object_schema
 
 FLIGHT = {

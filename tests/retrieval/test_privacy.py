@@ -16,12 +16,11 @@ from aftercall.redaction import is_redacted
 from ingest.learner import learn_failure, learn_outcome, learn_repair, learn_success
 from ingest.mining import mine
 from retrieval.answer import Question, answer
-from retrieval.edits import Add, Edit, Replace
-from retrieval.knowledge import ToolKnowledge, skeleton_of
+from retrieval.edits.kinds import Add, Edit, Replace
+from retrieval.knowledge.rules import ToolKnowledge, skeleton_of
 from retrieval.parameters import view_of_schema
-from retrieval.proposals import Case
-from retrieval.proposals.case import SimilarCall
-from retrieval.reading import read_error
+from retrieval.proposals.case import Case, SimilarCall
+from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, an_execution, make_case, object_schema
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.knowledge import MAX_SIGNATURES, ToolKnowledge
-from retrieval.profile import MAX_FAILED_CALLS, MAX_PARAMETERS, MAX_VALUES, ToolProfile
-from retrieval.reading import Fault
+from retrieval.knowledge.parameter import MAX_VALUES
+from retrieval.knowledge.profile import MAX_FAILED_CALLS, MAX_PARAMETERS, ToolProfile
+from retrieval.knowledge.rules import MAX_SIGNATURES, ToolKnowledge
 
 calls = st.lists(
     st.dictionaries(st.sampled_from("abcde"), st.integers(0, 9) | st.text(max_size=3)), max_size=30
@@ -78,36 +78,3 @@ def test_knowledge_of_a_tool_is_bounded() -> None:
     assert len(knowledge.signatures) == MAX_SIGNATURES
     assert knowledge.signature("error 0") is None
     assert knowledge.signature(f"error {MAX_SIGNATURES + 49}") is not None
-
-
-def test_profiles_written_before_agents_were_counted_still_load() -> None:
-    """Their counts, types and ranges stay; their values are common by sessions, as they were."""
-    known = {"value": "Rome", "count": 3, "sessions": ["a", "b"]}
-    old = {
-        "successes": 3,
-        "failures": 1,
-        "parameters": {
-            "city": {"successes": 3, "types": {"string": 3}, "values": {'"Rome"': known}},
-            "n": {"successes": 3, "types": {"integer": 3}, "minimum": 1, "maximum": 9},
-        },
-        "failed_calls": {"0" * 64: 2},
-    }
-    profile = ToolProfile.model_validate(old)
-    assert [(each.value, each.share) for each in profile.common_values("city")] == [("Rome", 1.0)]
-    assert profile.boundary("n") == (None, 1, 9, None)
-    assert profile.view().parameters["n"].types == ("integer",)
-
-
-def test_boundaries_are_told_by_schema() -> None:
-    """A bound that a new version of the tool has moved is not mixed with the old one."""
-    knowledge = ToolKnowledge()
-    for schema_hash, most in (("old", 10), ("new", 50)):
-        profile = knowledge.profile_to_update(schema_hash)
-        profile.observe_success({"limit": most}, "s")
-        fault = Fault("out_of_range", ("limit",))
-        profile.observe_failure({"limit": most + 1}, [fault], blame_parameters=True)
-    assert knowledge.boundaries("limit") == {
-        "old": (None, 10, 10, 11),
-        "new": (None, 50, 50, 51),
-    }
-    assert knowledge.boundaries("query") == {}

@@ -1,4 +1,4 @@
-"""Places inside parameters, and which parameters go together."""
+"""Places inside parameters."""
 
 from typing import Any
 
@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrieval.knowledge.profile import ToolProfile
 from retrieval.parameters import ParameterView
-from retrieval.profile import ToolProfile, merge
-from retrieval.profile.places import MAX_NODES, inner_values, place_of, value_at
-from retrieval.profile.presence import MAX_NAMES, JointPresence, merge_presence
-from retrieval.reading import Fault
+from retrieval.paths import MAX_NODES, inner_values, place_of, value_at
+from retrieval.reading.faults import Fault
 from tests.retrieval.profiles import at
 
 BOOKING = {
@@ -94,49 +93,3 @@ def test_a_flood_of_names_takes_the_place_of_no_parameter_that_works() -> None:
     assert not profile.view().closed, "it cannot know all names"
     profile.observe_success({"fresh": 1}, "s", "ada", at(999))
     assert "fresh" in profile.parameters
-
-
-def successes_with(*groups: str, times: int = 20) -> ToolProfile:
-    """Successes whose parameters are the letters of each group."""
-    profile = ToolProfile()
-    for number in range(times):
-        for group in groups:
-            profile.observe_success(dict.fromkeys(group, 1), f"s{number}", "ada", at(number))
-    return profile
-
-
-def test_what_is_usual_with_a_parameter_is_its_share_of_the_successes() -> None:
-    """Exact for one name, an upper bound for several."""
-    profile = successes_with("qab", "qa", "q", "qc")
-    assert profile.usual_with(["a"]) == [("q", 1.0), ("b", 0.5)]
-    assert profile.usual_with(["a", "never seen"]) == [("q", 1.0), ("b", 0.5)]
-    assert profile.usual_with(["q", "b"]) == [("a", 0.5)]
-    assert profile.usual_with(["never seen"]) == []
-
-
-def test_parameters_that_exclude_one_another_show() -> None:
-    """Only when chance would have brought them together."""
-    assert successes_with("qa", "qb").never_with(["a"]) == ["b"]
-    assert successes_with("qa", "qb", times=3).never_with(["a"]) == []
-    assert ToolProfile().never_with(["a"]) == []
-
-
-def test_pairs_are_bounded_and_then_claim_no_absence() -> None:
-    """With more parameters than are counted, the most frequent are kept."""
-    presence = JointPresence()
-    for number in range(200):
-        presence.observe(["q", f"p{number}", f"r{number % 3}"])
-    for each in (presence, merge_presence(presence, presence)):
-        assert len(each.counts) == MAX_NAMES
-        assert {"q", "r0", "r1", "r2"} <= set(each.counts)
-        assert each.never_with(["r0"], 200) == []
-    assert merge_presence(presence, presence).together("q", "r0") == 2 * presence.together(
-        "q", "r0"
-    )
-
-
-def test_merged_profiles_know_what_goes_together() -> None:
-    """Absence in one half is no absence when the other has it."""
-    merged = merge(successes_with("qa", "qb"), successes_with("ab"))
-    assert merged.never_with(["a"]) == []
-    assert merged.presence.together("a", "b") == 20

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError
-from retrieval.profile import ToolProfile, merge
-from retrieval.reading import Fault, read_error
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.reading.faults import Fault
+from retrieval.reading.reader import read_error
 from tests.retrieval.profiles import at
 
 KIB = 1024
@@ -42,10 +43,6 @@ def test_calls_made_to_fill_a_profile_do_not_get_far() -> None:
         call = dict.fromkeys(names, value) | {names[0]: nested}
         faults = [Fault("out_of_range", (name,)) for name in names] if number % 2 else []
         profile.observe_failure(call, faults, at(second + number), blame_parameters=True)
-    assert len(profile.model_dump_json().encode()) <= 256 * KIB
-    for _ in range(12):  # a million calls
-        profile = merge(profile, profile)
-    assert profile.successes > 1_000_000
     assert len(profile.model_dump_json().encode()) <= 256 * KIB
 
 

@@ -1,8 +1,9 @@
 """Common knowledge: counted by agents and sessions, so that no flood makes or moves it."""
 
-from retrieval.profile import MAX_VALUES, CommonValue, ToolProfile, merge
-from retrieval.profile.voices import MAX_VOICE
-from retrieval.reading import Fault
+from retrieval.knowledge.parameter import MAX_VALUES, CommonValue
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.samples import MAX_VOICE
+from retrieval.reading.faults import Fault
 from tests.retrieval.profiles import at
 
 
@@ -50,7 +51,6 @@ def test_the_second_agent_takes_back_what_the_first_alone_made_common() -> None:
     assert common(profile) == ["Rome"]
     use(profile, "Oslo", "bob")
     assert common(profile) == []
-    assert common(merge(profile, ToolProfile())) == []
 
 
 def test_a_flood_of_one_agent_moves_no_share_beyond_its_voice() -> None:
@@ -161,7 +161,7 @@ def test_the_boundary_between_what_works_and_what_fails_can_be_read() -> None:
     profile = ToolProfile()
     for limit in (1, 40, 50):
         profile.observe_success({"limit": limit}, "s", "ada", at(limit))
-    assert profile.boundary("limit") == (None, 1, 50, None)
+    assert profile.parameters["limit"].boundary() == (None, 1, 50, None)
     for limit, fault in (
         (500, Fault("out_of_range", ("limit",))),
         (51, Fault("out_of_range", ("limit",))),
@@ -171,10 +171,10 @@ def test_the_boundary_between_what_works_and_what_fails_can_be_read() -> None:
         (60, Fault("out_of_range", ("page",))),
     ):
         profile.observe_failure({"limit": limit}, [fault], at(limit), blame_parameters=True)
-    assert profile.boundary("limit") == (0, 1, 50, 51)
+    assert profile.parameters["limit"].boundary() == (0, 1, 50, 51)
     profile.observe_success({"limit": 100}, "s", "ada", at(1_000))
-    assert profile.boundary("limit") == (0, 1, 100, 500)
-    assert profile.boundary("nothing") is None
+    assert profile.parameters["limit"].boundary() == (0, 1, 100, 500)
+    assert profile.at("nothing") is None
 
 
 def test_a_flood_of_one_agent_makes_no_parameter_required() -> None:
@@ -194,9 +194,9 @@ def test_one_agent_alone_sets_no_boundary_where_there_are_others() -> None:
     for agent, limits in (("ada", (2, 50)), ("bob", (1, 40)), ("mallory", (-9, 1_000_000))):
         for limit in limits:
             profile.observe_success({"limit": limit}, "s", agent, at(1))
-    assert profile.boundary("limit") == (None, 1, 50, None)
+    assert profile.parameters["limit"].boundary() == (None, 1, 50, None)
     profile.observe_success({"page": 3}, "s", "ada", at(1))
-    assert profile.boundary("page") is None
+    assert profile.parameters["page"].boundary() is None
 
 
 def test_masks_count_as_what_they_stand_for_and_are_no_values() -> None:
@@ -217,12 +217,11 @@ def test_masks_count_as_what_they_stand_for_and_are_no_values() -> None:
     assert key.refused == {}
 
 
-def test_texts_have_a_usual_format_and_case() -> None:
-    """With the share of the texts that have it; lengths and list sizes are ranges."""
+def test_texts_have_a_usual_format() -> None:
+    """With the share of the texts that have it."""
     profile = ToolProfile()
     for day in ("2026-03-01", "2026-03-02", "2026-03-03", "soon"):
         profile.observe_success({"day": day, "tags": [day] * len(day)}, "s", "ada", at(1))
     day, tags = profile.parameters["day"], profile.parameters["tags"]
-    assert (day.usual_format(), day.usual_case()) == (("date", 0.75), ("none", 0.75))
-    assert (day.shortest, day.longest, tags.fewest, tags.most) == (4, 10, 4, 10)
+    assert (day.usual_format(), day.longest) == (("date", 0.75), 10)
     assert tags.usual_format() is None

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError
-from retrieval.reading import Fault, read_error
+from retrieval.reading.faults import Fault
+from retrieval.reading.reader import read_error
 
 PYDANTIC = (
     "Error executing tool convert_time: 2 validation errors for convert_timeArguments\n"

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError
-from retrieval.reading import Fault, read_error
 from retrieval.reading.category_words import plain_words, says_nothing
+from retrieval.reading.faults import Fault
+from retrieval.reading.reader import read_error
 
 Call = dict[str, Any]
 

@@ -7,24 +7,14 @@ import pytest
 from aftercall.models import ExecutionError
 from ingest.learner import learn_outcome, learn_repair
 from ingest.mining import Repair
-from retrieval.edits import (
-    Add,
-    Cast,
-    Clamp,
-    Edit,
-    FromError,
-    Prefix,
-    Remove,
-    Rename,
-    Replace,
-    apply_edits,
-    infer_edits,
-)  # fmt: skip
-from retrieval.knowledge import SignatureKnowledge, ToolKnowledge, skeleton_of
+from retrieval.edits.apply import apply_edits
+from retrieval.edits.infer import infer_edits
+from retrieval.edits.kinds import Add, Cast, Clamp, Edit, FromError, Prefix, Remove, Rename, Replace
+from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge, skeleton_of
 from retrieval.proposals.case import Case
 from retrieval.proposals.experience import rule_options
 from retrieval.proposals.grounds import grounds_of
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 from tests.retrieval.cases import an_execution, make_case, object_schema
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 
 # message, parameters, category (None: any), kind of fault, parameter
 MESSAGES: list[tuple[str, dict[str, Any], str | None, str | None, str | None]] = [

@@ -21,7 +21,7 @@ from aftercall.adapters.langgraph import ReflectionMiddleware
 from aftercall.adapters.langgraph_requests import latest_request
 from aftercall.events import CallbackSink, EventObserver
 from aftercall.models import Execution
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     Records,

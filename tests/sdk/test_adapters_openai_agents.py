@@ -24,7 +24,7 @@ from pydantic import Field
 from aftercall import ConfigurationError, ToolAnnotations
 from aftercall.adapters.openai_agents import ToolReflection
 from aftercall.events import CallbackSink, EventObserver
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     Records,

@@ -23,7 +23,7 @@ from aftercall.adapters.functions import reflecting
 from aftercall.adapters.langgraph import ReflectionMiddleware as GraphReflection
 from aftercall.adapters.openai_agents import ToolReflection
 from aftercall.models import ExecutionError
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 from tests.sdk.scripted_advice import AsyncScripted, Records, SyncScripted
 
 

@@ -12,7 +12,7 @@ import pytest
 from aftercall import Client
 from mongo.records import HealthRow, IndexCommit, ToolKey
 from retrieval.health.record import KnownHealth, Tally, Weak
-from retrieval.known_tools import estimate_tokens
+from retrieval.known_tools.text import estimate_tokens
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
     RunningService,

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from aftercall.json_values import JsonValue, canonical_json
+from retrieval.knowledge.parameter import ParameterProfile, Shape
+from retrieval.knowledge.profile import ToolProfile
 from retrieval.known_tools.common import ToolRecord, is_common_name
 from retrieval.known_tools.text import Clean, number, plain
 from retrieval.parameters import ParameterView, ToolView
-from retrieval.profile import ParameterProfile, ToolProfile
-from retrieval.profile.shape import Shape
 
 MAX_PARAMETERS = 40
 """Rows of a profile; required parameters come first, then the most used."""

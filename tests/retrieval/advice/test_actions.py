@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError, Suggestion, SuggestResponse, Tool, ToolAnnotations
-from retrieval.advice import PLAIN, Candidate, Situation, abstention_reason
+from retrieval.advice import Candidate
+from retrieval.advice.abstaining import abstention_reason
+from retrieval.advice.situation import PLAIN, Situation
 from retrieval.answer import Question, answer
-from retrieval.profile import ToolProfile
-from retrieval.proposals import Case
-from retrieval.reading import read_error
-from retrieval.recovery import Recovery, RecoveryTimes
-from retrieval.repeats import Repeats
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.recovery import Recovery, RecoveryTimes, Repeats
+from retrieval.proposals.case import Case
+from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, make_case, object_schema
 
 NOW = datetime(2026, 2, 20, 14, 0, 0, tzinfo=UTC)

@@ -17,14 +17,15 @@ from aftercall.models import (
 from aftercall.outcomes import Outcome
 from ingest.mining import mine
 from mongo.records import StoredTool
-from retrieval.advice import PLAIN, Candidate, Situation
+from retrieval.advice import Candidate
+from retrieval.advice.situation import PLAIN, Situation
 from retrieval.answer import Question, answer
-from retrieval.edits import Add, Edit
+from retrieval.edits.kinds import Add, Edit
 from retrieval.health.record import Referred
-from retrieval.knowledge import SignatureKnowledge
-from retrieval.proposals import Case
-from retrieval.reading import read_error
-from retrieval.repeats import Repeats
+from retrieval.knowledge.recovery import Repeats
+from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.proposals.case import Case
+from retrieval.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import READS, an_execution, object_schema
 

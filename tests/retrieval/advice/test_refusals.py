@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError, Suggestion
-from retrieval.advice import refusal_of
-from retrieval.edits import Rename
-from retrieval.knowledge import SignatureKnowledge
+from retrieval.advice.refusals import refusal_of
+from retrieval.edits.kinds import Rename
+from retrieval.knowledge.rules import SignatureKnowledge
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from embeddings.hashing import HashingEmbedder
 from embeddings.text import terms_text
-from retrieval.documents import Document, document_id
 from retrieval.fitness.relevance import relevant, scenario_parts, successes_of, tool_queries
 from retrieval.fitness.statistics import Trial
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import Hit, IndexPoint, Kind
+from retrieval.knowledge.documents import Document, document_id
 
 TOOLS = {
     "gitLog": "Shows the commits of a repository, the latest first",

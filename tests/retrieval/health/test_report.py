@@ -16,7 +16,7 @@ from retrieval.health.record import (
     Weak,
 )
 from retrieval.health.report import MAX_SHOWN, health_report, utility_of
-from retrieval.knowledge import SignatureKnowledge, ToolKnowledge
+from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from tests.retrieval.health.health_samples import NOW, moments, tallies, tally_of
 
 KEY = "AKIAIOSFODNN7EXAMPLE"

@@ -2,10 +2,10 @@
 
 from hypothesis import strategies as st
 
-from retrieval.edits import Add, Cast, Clamp, Rename, Replace
+from retrieval.edits.kinds import Add, Cast, Clamp, Rename, Replace
 from retrieval.health.record import Violation
-from retrieval.known_tools import ToolRecord
-from retrieval.profile import ToolProfile
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.known_tools.common import ToolRecord
 from tests.retrieval.known_tools.made_records import (
     health,
     knowledge,

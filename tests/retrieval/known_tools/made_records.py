@@ -9,11 +9,12 @@ from aftercall.models import ErrorCategory, Tool
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
-from retrieval.edits import Edit
+from retrieval.edits.kinds import Edit
 from retrieval.health.record import KnownHealth, Referred, Tally
-from retrieval.knowledge import ToolKnowledge
-from retrieval.known_tools import ToolFacts, ToolRecord, facts_of
-from retrieval.profile import ToolProfile
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.rules import ToolKnowledge
+from retrieval.known_tools.common import ToolRecord
+from retrieval.known_tools.facts import ToolFacts, facts_of
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 CLEAN = Redactor().text

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 from aftercall.models import ErrorCategory
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
-from retrieval.edits import Add, Cast, Clamp, Rename, Replace
+from retrieval.edits.kinds import Add, Cast, Clamp, Rename, Replace
 from retrieval.health.record import MethodTallies, Violation
-from retrieval.known_tools import estimate_tokens, markdown_page, prompt_block
-from retrieval.profile import ToolProfile
-from retrieval.recovery import RecoveryTimes, learn_recovery
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.recovery import RecoveryTimes, learn_recovery
+from retrieval.known_tools.markdown import markdown_page
+from retrieval.known_tools.prompt import prompt_block
+from retrieval.known_tools.text import estimate_tokens
 from tests.retrieval.cases import object_schema
 from tests.retrieval.known_tools.made_records import (
     NOW,
@@ -110,7 +112,7 @@ def test_a_rule_that_the_schema_contradicts_is_not_told() -> None:
 
 def test_a_learned_limit_is_told_where_the_schema_has_none() -> None:
     """What worked in several sessions, never the number that one caller sent in vain."""
-    from retrieval.reading import Fault
+    from retrieval.reading.faults import Fault
 
     profile = ToolProfile()
     for session in ("s1", "s2"):

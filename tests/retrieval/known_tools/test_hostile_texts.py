@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from retrieval.known_tools import ToolRecord, estimate_tokens, markdown_page, prompt_block
-from retrieval.known_tools.text import plain
+from retrieval.known_tools.common import ToolRecord
+from retrieval.known_tools.markdown import markdown_page
+from retrieval.known_tools.prompt import prompt_block
+from retrieval.known_tools.text import estimate_tokens, plain
 from tests.retrieval.known_tools.hostile import records, texts
 from tests.retrieval.known_tools.made_records import CLEAN, told
 

@@ -5,9 +5,9 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.documents import document_id
+from retrieval.knowledge.documents import document_id
 from retrieval.patterns import mark_of
-from retrieval.reading import read_error
+from retrieval.reading.reader import read_error
 from retrieval.usage.day import (
     MAX_AGENTS,
     MAX_MARKS,

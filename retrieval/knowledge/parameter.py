@@ -1,25 +1,94 @@
-"""One parameter, or one place inside of one, over all calls of a tool."""
+"""One parameter, or one place inside of one, over all calls of a tool: its shape and values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from json import loads
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonValue, canonical_json
-from aftercall.redaction import is_redacted
-from retrieval.profile.bounded import (
+from aftercall.redaction import REDACTED, is_redacted
+from retrieval.knowledge.samples import (
+    FairWeights,
     add_to_sample,
     count_in_sample,
     has_place,
-    merge_latest,
-    merge_samples,
     token,
     touch,
 )
-from retrieval.profile.shape import Shape, merge_shapes
-from retrieval.profile.voices import Voices
+from retrieval.reading.faults import JsonType
+from retrieval.texts import LetterCase, TextFormat, case_of, format_of
+from retrieval.values import type_of
+
+_RARE = 0.05
+"""A type of fewer of the values is taken for a slip that the tool let pass."""
+_TYPES: dict[str, JsonType] = {
+    "null": "null", "boolean": "boolean", "integer": "integer", "number": "number",
+    "array": "array", "object": "object",
+}  # fmt: skip
+K = TypeVar("K", bound=str)
+
+
+class Shape(BaseModel):
+    """What many values looked like. Without the values themselves."""
+
+    types: dict[JsonType, int] = Field(default_factory=dict)
+    formats: dict[TextFormat, int] = Field(default_factory=dict)
+    """Of texts that are not masked."""
+    cases: dict[LetterCase, int] = Field(default_factory=dict)
+    """Of the same texts."""
+    minimum: float | None = None
+    """The smallest number."""
+    maximum: float | None = None
+    longest: int | None = None
+    """Length in characters of the longest text."""
+
+    def observe_shape(self, value: JsonValue) -> None:
+        """Count one value."""
+        if isinstance(value, str):
+            self._observe_text(value)
+            return
+        kind = type_of(value)
+        self.types[kind] = self.types.get(kind, 0) + 1
+        if isinstance(value, bool):
+            return
+        if isinstance(value, int | float):
+            number = float(value)
+            self.minimum = number if self.minimum is None else min(self.minimum, number)
+            self.maximum = number if self.maximum is None else max(self.maximum, number)
+
+    def _observe_text(self, value: str) -> None:
+        if is_redacted(value):
+            kind = _masked_type(value)
+            self.types[kind] = self.types.get(kind, 0) + 1
+            return
+        self.types["string"] = self.types.get("string", 0) + 1
+        form, case = format_of(value), case_of(value)
+        self.formats[form] = self.formats.get(form, 0) + 1
+        self.cases[case] = self.cases.get(case, 0) + 1
+        self.longest = max(self.longest or 0, len(value))
+
+    def usual_types(self) -> Iterator[JsonType]:
+        """The types that are no slips, the most frequent first."""
+        total = sum(self.types.values())
+        by_count = sorted(self.types.items(), key=lambda item: (-item[1], item[0]))
+        return (kind for kind, count in by_count if count >= _RARE * total)
+
+    def usual_format(self) -> tuple[TextFormat, float] | None:
+        """The most frequent form of the texts, and its share of them (0 to 1)."""
+        if not self.formats:
+            return None
+        form = max(self.formats, key=lambda each: (self.formats[each], each))
+        return form, self.formats[form] / sum(self.formats.values())
+
+
+def _masked_type(text: str) -> JsonType:
+    """The type that a mask says it stands for; a text with a mask in it is a text."""
+    mask = REDACTED.fullmatch(text)
+    kind = mask[0].split(":")[1] if mask else "string"
+    return _TYPES.get(kind, "string")
+
 
 MAX_VALUES = 50
 """Values kept per parameter: the most widely used; 50 of a city or status list say enough. Up to an
@@ -53,8 +122,8 @@ class ValueCount(BaseModel):
 class CommonValue:
     """A value that may be proposed to others.
 
-    `weight` is that of its `count` uses, in which no agent outshouts the others (see `Voices`), and
-    `share` (0 to 1) the part that it is of the weight of all the parameter's successes.
+    `weight` is that of its `count` uses (see `FairWeights`), and `share` (0 to 1) the part that it
+    is of the weight of all the parameter's successes.
     """
 
     value: JsonValue
@@ -157,10 +226,10 @@ class ParameterProfile(Shape):
 
     def common_values(self) -> list[CommonValue]:
         """Values that are common knowledge, that of the greatest weight first, then the latest."""
-        voices = self._voices()
-        total = voices.weight(self.successes, self.agents)
+        fair = self._fair()
+        total = fair.weight(self.successes, self.agents)
         weighed = [
-            (-voices.weight(known.count, known.agents), -known.last_seen, key)
+            (-fair.weight(known.count, known.agents), -known.last_seen, key)
             for key, known in self.values.items()
             if self.is_common(known)
         ]
@@ -170,11 +239,11 @@ class ParameterProfile(Shape):
         ]
 
     def weight(self) -> float:
-        """The weight of all successes: see `Voices`. Shares are parts of it."""
-        return self._voices().weight(self.successes, self.agents)
+        """The weight of all successes: see `FairWeights`. Shares are parts of it."""
+        return self._fair().weight(self.successes, self.agents)
 
-    def _voices(self) -> Voices:
-        return Voices.among(self.successes, self.agents)
+    def _fair(self) -> FairWeights:
+        return FairWeights.among(self.successes, self.agents)
 
     def boundary(self) -> Boundary | None:
         """The smallest and largest numbers that worked, and the nearest refused beyond them.
@@ -208,51 +277,8 @@ class ParameterProfile(Shape):
             for key in standing[:-room]:
                 del self.values[key]
         if len(self.refused) > room:
-            self.refused = merge_latest(self.refused, {}, room)
-
-
-def merge_parameters(left: ParameterProfile, right: ParameterProfile) -> ParameterProfile:
-    """The profile of both, as if one had seen all; no value is trimmed."""
-    values = {
-        key: _merge_values(left.values.get(key), right.values.get(key))
-        for key in left.values | right.values
-    }
-    worked = [token(key, 16) for key in values] if left.refused or right.refused else []
-    return ParameterProfile.model_validate(
-        merge_shapes(left, right)
-        | {
-            "successes": left.successes + right.successes,
-            "failures": left.failures + right.failures,
-            "last_seen": max(left.last_seen, right.last_seen),
-            "agents": merge_samples(left.agents, right.agents, MAX_AGENTS),
-            "is_shared": left.is_shared or right.is_shared,
-            "values": values,
-            "ranges": _merge_ranges(left.ranges, right.ranges),
-            "failed": merge_shapes(left.failed, right.failed),
-            "refused": merge_latest(left.refused, right.refused, MAX_REFUSED, without=worked),
-            "beyond": merge_latest(left.beyond, right.beyond, MAX_BEYOND),
-        }
-    )
-
-
-def _merge_values(left: ValueCount | None, right: ValueCount | None) -> ValueCount:
-    left, right = left or ValueCount(), right or ValueCount()
-    return ValueCount(
-        count=left.count + right.count,
-        sessions=sorted({*left.sessions, *right.sessions})[:MAX_SESSIONS],
-        agents=merge_samples(left.agents, right.agents, MAX_AGENTS),
-        last_seen=max(left.last_seen, right.last_seen),
-    )
-
-
-def _merge_ranges(
-    left: Mapping[str, tuple[float, float]], right: Mapping[str, tuple[float, float]]
-) -> dict[str, tuple[float, float]]:
-    merged = {}
-    for agent in sorted(left.keys() | right.keys())[:MAX_RANGES]:
-        known = [ranges[agent] for ranges in (left, right) if agent in ranges]
-        merged[agent] = min(low for low, _ in known), max(high for _, high in known)
-    return merged
+            latest = sorted(zip(self.refused.values(), self.refused, strict=True))[-room:]
+            self.refused = {key: at for at, key in latest}
 
 
 def _key(value: JsonValue) -> str | None:

@@ -1,4 +1,4 @@
-"""Documents: the distinct things that are embedded, one vector each, with counts.
+"""Documents: the distinct things that are embedded, one vector each; and the shipped corpus.
 
 A `success` document stands for all successes of a tool with the same parameter shape, a
 `reflection` for all failures of a tool with the same signature, or for an entry of the shipped
@@ -7,15 +7,19 @@ was used for, successes and failures alike, an `evolution` for why a namespace's
 """
 
 import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import ErrorCategory
-from retrieval.edits import Edit
+from aftercall.models import ErrorCategory, ExecutionError
+from retrieval.edits.kinds import Edit
 from retrieval.fitness.statistics import Trial
 from retrieval.index.protocol import Kind
+from retrieval.knowledge.rules import signature_id
+from retrieval.reading.reader import ErrorReading, read_error
 from retrieval.values import type_of
 
 _NAMESPACE = uuid.UUID("6f1b1a52-5f0e-5d6b-9a55-0f8f4f7f5a10")
@@ -103,3 +107,52 @@ def _shape(value: JsonValue, depth: int) -> str:
     if isinstance(value, list):
         return f"[{_shape(value[0], 0)}]" if value else "[]"
     return type_of(value)
+
+
+@dataclass(slots=True)
+class SeedBook:
+    """Corpus entries, found by the signature of an error or by what the vector index returned."""
+
+    entries: list[SeedEntry] = field(default_factory=list)
+    _by_signature: dict[str, list[SeedEntry]] = field(default_factory=dict)
+    _by_document: dict[str, SeedEntry] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Iterable[SeedEntry]) -> "SeedBook":
+        """A book of these entries."""
+        book = cls()
+        for entry in entries:
+            book.entries.append(entry)
+            book._by_document[entry.document_id] = entry
+            for message in entry.messages:
+                key = signature_id(seed_signature(entry, message))
+                book._by_signature.setdefault(key, []).append(entry)
+        return book
+
+    def find(
+        self, reading: ErrorReading, tool_name: str, near: Iterable[str]
+    ) -> tuple[SeedEntry, ...]:
+        """Entries about this error that hold for this tool, those of its very signature first.
+
+        Args:
+            reading: the error.
+            tool_name: the tool that failed.
+            near: ids of documents that the vector index found; they count when of one category.
+        """
+        exact = self._by_signature.get(signature_id(reading.signature), [])
+        like = [
+            entry
+            for each in near
+            if (entry := self._by_document.get(each)) and entry.category == reading.category
+        ]
+        fitting = {
+            entry.document_id: entry
+            for entry in [*exact, *like]
+            if entry.tool_name in (None, tool_name)
+        }
+        return tuple(fitting.values())
+
+
+def seed_signature(entry: SeedEntry, message: str) -> str:
+    """The signature of one of the entry's messages, as reading a live error would give it."""
+    return read_error(ExecutionError(message=message), entry.failed).signature

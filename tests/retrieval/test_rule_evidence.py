@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.confidence import lower_bound
-from retrieval.edits import Rename
-from retrieval.knowledge import RepairRule
+from retrieval.confidence.features import lower_bound
+from retrieval.edits.kinds import Rename
+from retrieval.knowledge.rules import MAX_AGENTS_HEARD, RepairRule
 from retrieval.proposals.experience import rule_trials
-from retrieval.standing import MAX_WITNESSES
 
 words = st.lists(
     st.tuples(st.sampled_from("abcdef"), st.sampled_from(["success", "failure", "repair"])),
@@ -103,18 +102,5 @@ def test_each_further_word_moves_it_its_own_way_and_the_store_stays_small(
 def test_agents_are_kept_as_hashes_and_are_few() -> None:
     """No name is stored, and a thousand agents take no more room than sixteen."""
     rule = a_rule(repairs=1_000, agents=1_000)
-    assert len(rule.testimony.witnesses) == MAX_WITNESSES
-    assert "agent" not in rule.model_dump_json()
-
-
-def test_counts_without_agents_are_believed_and_go_on() -> None:
-    """A row that was stored before agents were counted keeps its standing."""
-    old = (
-        '{"edits": [{"kind": "rename", "name": "a", "to": "b"}], "repairs": 3, "successes": 2,'
-        ' "sessions": ["x", "y", "z"]}'
-    )
-    rule = RepairRule.model_validate_json(old)
-    before = sure(rule)
-    assert before > 0.8
-    rule.repaired("ada", "new")
-    assert sure(rule) > before
+    assert len(rule.evidence.by_agent) == MAX_AGENTS_HEARD
+    assert not any("agent" in key for key in rule.evidence.by_agent)

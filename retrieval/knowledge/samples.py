@@ -1,20 +1,19 @@
-"""Bounded collections that do not depend on the order in which things were seen.
+"""Bounded samples of many calls, and weights in which no agent outshouts the others.
 
 - A *sample* keeps those keys whose hashes are the smallest (bottom-k sampling: Cohen and Kaplan,
   "Summarizing data using bottom-k sketches", 2007). A key that was let go can never come back, so
-  the counts that are kept are exact, and the sample of two halves is the sample of the whole.
+  the counts that are kept are exact, whatever the order in which things were seen.
 - The *latest* keeps those keys that were seen last, by the clock of the executions.
 
-Both are plain JSON and are changed in place; merging gives a new one.
+Both are plain JSON and are changed in place.
 """
 
 import hashlib
 from bisect import insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
-
-K = TypeVar("K", bound=str)
+from typing import Self, TypeVar
 
 AGENT_DIGITS = 6
 """Of the token of an agent."""
@@ -29,14 +28,6 @@ def token(text: str, digits: int = 8) -> str:
 def milliseconds(moment: datetime | None) -> int:
     """Milliseconds since 1970 in UTC; 0 for a moment that is not known."""
     return 0 if moment is None else round(moment.timestamp() * 1000)
-
-
-def add_counts(left: Mapping[K, int], right: Mapping[K, int]) -> dict[K, int]:
-    """The sums, key by key."""
-    total = dict(left)
-    for key, count in right.items():
-        total[key] = total.get(key, 0) + count
-    return total
 
 
 def has_place(sample: dict[str, V], key: str, limit: int) -> bool:
@@ -56,12 +47,6 @@ def count_in_sample(sample: dict[str, int], key: str, limit: int) -> None:
         sample[key] = sample.get(key, 0) + 1
 
 
-def merge_samples(left: Mapping[str, int], right: Mapping[str, int], limit: int) -> dict[str, int]:
-    """The sample of both, with the sums of the counts."""
-    total = add_counts(left, right)
-    return {key: total[key] for key in sorted(total)[:limit]}
-
-
 def add_to_sample(sample: list[str], key: str, limit: int) -> None:
     """Remember a key, a `token`, when it is among the smallest; the list stays sorted."""
     if key not in sample and (len(sample) < limit or key < sample[-1]):
@@ -78,24 +63,36 @@ def touch(latest: dict[str, int], key: str, at: int, limit: int) -> None:
         del latest[min(zip(latest.values(), latest, strict=True))[1]]
 
 
-def merge_latest(
-    left: Mapping[str, int], right: Mapping[str, int], limit: int, without: Iterable[str] = ()
-) -> dict[str, int]:
-    """The latest of both, `without` some keys."""
-    newest = dict(left)
-    for key, at in right.items():
-        newest[key] = max(at, newest.get(key, at))
-    for key in without:
-        newest.pop(key, None)
-    kept = sorted(zip(newest.values(), newest, strict=True), reverse=True)[:limit]
-    return {key: at for at, key in reversed(kept)}
+MAX_VOICE = 20
+"""Calls of one agent that count in full where there are several; more share the weight of these."""
 
 
-def least(left: float | None, right: float | None) -> float | None:
-    """The smaller of those that are known."""
-    return right if left is None else left if right is None else min(left, right)
+@dataclass(frozen=True, slots=True)
+class FairWeights:
+    """What a call of each agent weighs, from 0 to 1.
 
+    At most `MAX_VOICE` calls of each agent count in full, and of all agents beyond the sample
+    together. So a flood of one agent moves no share by more than any other agent's word does. Where
+    one agent made all calls, each weighs 1: there is nobody to be outshouted.
+    """
 
-def greatest(left: float | None, right: float | None) -> float | None:
-    """The larger of those that are known."""
-    return right if left is None else left if right is None else max(left, right)
+    of_agent: Mapping[str, float]
+    of_others: float
+
+    @classmethod
+    def among(cls, calls: int, agents: Mapping[str, int]) -> Self:
+        """The fair in so many calls, with the sample of who made them."""
+        others = calls - sum(agents.values())
+        if len(agents) + (others > 0) <= 1:
+            return cls({}, 1.0)
+        of_agent = {agent: min(1.0, MAX_VOICE / made) for agent, made in agents.items()}
+        return cls(of_agent, min(1.0, MAX_VOICE / others) if others else 0.0)
+
+    def weight(self, calls: int, agents: Mapping[str, int]) -> float:
+        """The weight of some of these calls, with the sample of who made those; at most `calls`."""
+        weight, others = 0.0, calls
+        for agent, made in agents.items():
+            if (voice := self.of_agent.get(agent)) is not None:
+                weight += made * voice
+                others -= made
+        return weight + others * self.of_others

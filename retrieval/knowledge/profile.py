@@ -1,6 +1,6 @@
 """The profile of a tool: its calls under one schema, in successes and in failures."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -8,20 +8,48 @@ from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, content_hash
 from aftercall.redaction import is_redacted
-from retrieval.parameters import ParameterView, ToolView
-from retrieval.profile.blame import blamed_values
-from retrieval.profile.bounded import AGENT_DIGITS, count_in_sample, milliseconds, token, touch
-from retrieval.profile.parameter import (
+from retrieval.knowledge.parameter import (
     MAX_AGENTS,
     MAX_VALUES,
-    Boundary,
     CommonValue,
     ParameterProfile,
 )
-from retrieval.profile.places import inner_values, place_of
-from retrieval.profile.presence import JointPresence
-from retrieval.profile.voices import Voices
-from retrieval.reading.faults import Fault, Path
+from retrieval.knowledge.samples import (
+    AGENT_DIGITS,
+    FairWeights,
+    count_in_sample,
+    milliseconds,
+    token,
+    touch,
+)
+from retrieval.parameters import ParameterView, ToolView
+from retrieval.paths import Path, inner_values, place_of, value_at
+from retrieval.reading.faults import Fault
+
+_NOT_THE_VALUE = frozenset({"missing", "unexpected"})
+
+
+def blamed_values(
+    parameters: JsonObject, faults: Sequence[Fault]
+) -> dict[str, tuple[Fault, JsonValue]]:
+    """The places whose values an error is about, with the fault and the value there.
+
+    A parameter that is missing or has no business there says nothing of a value. The only parameter
+    of a call is meant also where the error names none.
+    """
+    named: dict[str, tuple[Fault, JsonValue]] = {
+        place_of(fault.path): (fault, value)
+        for fault in faults
+        if fault.path and fault.kind not in _NOT_THE_VALUE
+        if (value := value_at(parameters, fault.path)) is not None
+    }
+    if not named and len(parameters) == 1 and not any(fault.path for fault in faults):
+        [(name, value)] = parameters.items()
+        fault = faults[0] if len(faults) == 1 else Fault("invalid", (name,))
+        if fault.kind not in _NOT_THE_VALUE:
+            named[name] = fault, value
+    return named
+
 
 MAX_PARAMETERS = 64
 MAX_INNER = 32
@@ -36,7 +64,7 @@ MAX_FAILED_CALLS = 200
 MAX_SUCCEEDED_CALLS = 50
 _HASH = 16
 _REQUIRED_SHARE = 0.98
-"""Present in such a share of the successes, by their weight (see `Voices`), a
+"""Present in such a share of the successes, by their weight (see `FairWeights`), a
 parameter is taken as required when no schema says so."""
 _REQUIRED_SUCCESSES = 5
 _CLOSED_SUCCESSES = 10
@@ -45,7 +73,7 @@ _CLOSED_SUCCESSES = 10
 class ToolProfile(BaseModel):
     """What the calls of one tool under one schema looked like.
 
-    Bounded in size, whatever is sent, and mergeable: see `merge`.
+    Bounded in size, whatever is sent.
     """
 
     successes: int = 0
@@ -58,7 +86,6 @@ class ToolProfile(BaseModel):
     parameters: dict[str, ParameterProfile] = Field(default_factory=dict)
     inner: dict[str, ParameterProfile] = Field(default_factory=dict)
     """Places inside the parameters, such as `flights[]` and `flights[].date`."""
-    presence: JointPresence = Field(default_factory=JointPresence)
     failed_calls: dict[str, int] = Field(default_factory=dict)
     """Hashes of parameters that failed for what they are and did not succeed since, with the time
     in milliseconds."""
@@ -86,7 +113,6 @@ class ToolProfile(BaseModel):
         touch(self.succeeded_calls, call, now, MAX_SUCCEEDED_CALLS)
         for _, value, profile in self._profiled(parameters, succeeded=True):
             profile.observe_success(value, session=session, agent=agent, at=now, room=self._room())
-        self.presence.observe([name for name in parameters if name in self.parameters])
 
     def observe_failure(
         self,
@@ -157,19 +183,6 @@ class ToolProfile(BaseModel):
         profile = self.at(place)
         return profile.common_values() if profile else []
 
-    def boundary(self, place: str) -> Boundary | None:
-        """Where a number works and where not; None when it was never a number in a success."""
-        profile = self.at(place)
-        return profile.boundary() if profile else None
-
-    def usual_with(self, names: Collection[str]) -> list[tuple[str, float]]:
-        """What successes with these parameters also had: see `JointPresence.usual_with`."""
-        return self.presence.usual_with(names)
-
-    def never_with(self, names: Collection[str]) -> list[str]:
-        """Parameters that successes never had together with one of these, and not by chance."""
-        return self.presence.never_with(names, self.successes)
-
     def view(self) -> ToolView:
         """The parameters as the successes show them, for tools without a schema."""
         all_known = len(self.parameters) < MAX_PARAMETERS
@@ -202,8 +215,8 @@ class ToolProfile(BaseModel):
         *,
         all_known: bool,
     ) -> ToolView:
-        voices = Voices.among(parent.successes, parent.agents)
-        nearly_all = _REQUIRED_SHARE * voices.weight(parent.successes, parent.agents)
+        fair = FairWeights.among(parent.successes, parent.agents)
+        nearly_all = _REQUIRED_SHARE * fair.weight(parent.successes, parent.agents)
         views = {}
         for name, profile in members.items():
             if not profile.successes:
@@ -213,7 +226,7 @@ class ToolProfile(BaseModel):
                 name=name,
                 types=tuple(profile.usual_types()),
                 required=calls >= _REQUIRED_SUCCESSES
-                and voices.weight(profile.successes, profile.agents) >= nearly_all,
+                and fair.weight(profile.successes, profile.agents) >= nearly_all,
                 item_types=tuple(items.usual_types()) if items else (),
             )
         return ToolView("profile", views, closed=calls >= _CLOSED_SUCCESSES and all_known)

@@ -1,0 +1,308 @@
+"""What is known of one tool: profiles by schema, and by signature the repair rules that worked.
+
+Value objects that are stored as JSON; updated by ingest, only read by the answers.
+
+What is reported of a rule is kept by agent, under a hash of its name, each heard up to a cap, and
+is forgotten by contradiction: with k the factor of one report (half-life: two reports), a failure
+takes what its agent said for the rule times k, a success what it said against it times k. Over all
+agents
+
+    right = min(most, sum of what each says for it) * k ** doubt
+    wrong = sum of what each says against it * k ** (others that saw it work since)
+    doubt = sum over the agents whose last word was a failure of k ** (others ... since)
+
+so agreeing reports only ever add up, an agent that goes on and on repeats itself and doubts once,
+and each further agent that doubts weighs again. (Beta reputation with a longevity factor, Josang
+and Ismail 2002, applied to contradicting reports only, with a cap per rater.)
+"""
+
+import hashlib
+from bisect import bisect_right
+from datetime import datetime
+from typing import NamedTuple
+
+from pydantic import BaseModel, Field
+
+from aftercall.models import ErrorCategory, Outcome
+from retrieval.edits.kinds import OF_ANY_TEXT, Edit, edit_key
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.recovery import RecoveryTimes, Run
+from retrieval.paths import place_of
+from retrieval.reading.faults import FaultKind
+from retrieval.reading.reader import ErrorReading
+
+HALF_LIFE = 2.0
+"""Contradicting reports after which what was said before weighs half."""
+_KEPT = 2.0 ** (-1 / HALF_LIFE)
+MOST_OF_ONE_AGENT = 4
+"""Repairs (of distinct sessions) and successes of one agent that count."""
+MOST_FAILURES_OF_ONE_AGENT = 2
+"""Less than of successes: a failure weighs more (see `retrieval.proposals.experience`)."""
+MOST_REPAIRS = 10
+MOST_SUCCESSES = 12
+"""So many count at most: a wrong suggestion that succeeds would else make itself sure."""
+MAX_AGENTS_HEARD = 8
+"""Enough for all that counts (`MOST_REPAIRS`); a tool may have some thousand rules."""
+UNNAMED_AGENT = ""
+"""The agent of reports that name none; they share one cap."""
+
+
+class EvidenceWeight(NamedTuple):
+    """Repairs, reported successes and reported failures as they weigh now."""
+
+    repairs: float = 0.0
+    successes: float = 0.0
+    failures: float = 0.0
+
+
+class AgentEvidence(BaseModel):
+    """What one agent reports of a rule, and which of all reports were its last of either kind."""
+
+    repairs: float = 0.0
+    mended: int = 0
+    """All its repairs, beyond the cap too."""
+    successes: float = 0.0
+    failures: float = 0.0
+    sessions: list[str] = Field(default_factory=list)
+    worked_at: int = 0
+    failed_at: int = 0
+
+    @property
+    def heard_at(self) -> int:
+        """Its last word."""
+        return max(self.worked_at, self.failed_at)
+
+    def agree(self, at: int) -> None:
+        """It saw the rule work."""
+        self.failures *= _KEPT
+        self.worked_at = at
+
+    def disagree(self, at: int) -> None:
+        """It saw the rule fail."""
+        self.repairs *= _KEPT
+        self.successes *= _KEPT
+        self.failures = min(self.failures + 1, MOST_FAILURES_OF_ONE_AGENT)
+        self.failed_at = at
+
+
+class RuleEvidence(BaseModel):
+    """All that is reported of a rule, bounded: the agents that were heard last."""
+
+    by_agent: dict[str, AgentEvidence] = Field(default_factory=dict)
+    reports: int = 0
+    otherwise: dict[str, int] = Field(default_factory=dict)
+    """By agent, the failures that it mended by something else, though the edits applied."""
+
+    def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
+        """An agent mended a failure so by itself; a session counts once."""
+        heard = self._heard(agent)
+        if session in heard.sessions:
+            return
+        heard.agree(self.reports)
+        heard.sessions = [*heard.sessions, session][-MOST_OF_ONE_AGENT:]
+        heard.mended += 1
+        heard.repairs = min(heard.repairs + weight, MOST_OF_ONE_AGENT)
+
+    def reported(self, agent: str, outcome: Outcome) -> None:
+        """An agent followed a suggestion of these edits, and this became of it."""
+        heard = self._heard(agent)
+        if outcome == "failure":
+            heard.disagree(self.reports)
+        else:
+            heard.agree(self.reports)
+            heard.successes = min(heard.successes + 1, MOST_OF_ONE_AGENT)
+
+    def mended_otherwise(self, agent: str) -> None:
+        """An agent mended such a failure by something else."""
+        key = _key(agent)
+        if key not in self.otherwise and len(self.otherwise) >= MAX_AGENTS_HEARD:
+            del self.otherwise[min(self.otherwise, key=lambda each: self.otherwise[each])]
+        self.otherwise[key] = self.otherwise.get(key, 0) + 1
+
+    def doubts(self) -> float:
+        """Repairs that speak against it, as those in `weight` speak for it.
+
+        Of an agent whose repairs are capped, in the same proportion; of no agent above the cap.
+        """
+        return sum(
+            min(MOST_OF_ONE_AGENT, count * min(1.0, MOST_OF_ONE_AGENT / max(1, self._mended(key))))
+            for key, count in self.otherwise.items()
+        )
+
+    def _mended(self, key: str) -> int:
+        return self.by_agent[key].mended if key in self.by_agent else 0
+
+    def weight(self) -> EvidenceWeight:
+        """What all reports come to."""
+        repairs = successes = failures = doubt = 0.0
+        worked = sorted(each.worked_at for each in self.by_agent.values())
+        for heard in self.by_agent.values():
+            repairs += heard.repairs
+            successes += heard.successes
+            since = len(worked) - bisect_right(worked, heard.failed_at)
+            doubts = heard.failed_at > heard.worked_at
+            kept = _KEPT ** (since if doubts else max(0, since - 1))  # its own is no other's word
+            failures += heard.failures * kept
+            doubt += kept if doubts else 0.0
+        kept = _KEPT**doubt
+        return EvidenceWeight(
+            min(repairs, MOST_REPAIRS) * kept, min(successes, MOST_SUCCESSES) * kept, failures
+        )
+
+    def _heard(self, agent: str) -> AgentEvidence:
+        key = _key(agent)
+        if key not in self.by_agent and len(self.by_agent) >= MAX_AGENTS_HEARD:
+            del self.by_agent[min(self.by_agent, key=lambda each: self.by_agent[each].heard_at)]
+        self.reports += 1
+        return self.by_agent.setdefault(key, AgentEvidence())
+
+
+def _key(agent: str) -> str:
+    return hashlib.sha256(agent.encode()).hexdigest()[:12] if agent else UNNAMED_AGENT
+
+
+MAX_PROFILES = 4
+"""Schema versions remembered; older ones are forgotten, oldest first."""
+MAX_SIGNATURES = 200
+MAX_RULES = 10
+MAX_SHARED_RULES = 40
+"""Of a kind of fault, over all tools: more than there are edits that depend on no tool."""
+MAX_FAULTS = 16
+MAX_NAMES = 12
+MAX_EDITS_LENGTH = 1_000
+"""Characters of a rule's key. A longer repair is text rewritten, which mends no other call."""
+NO_SCHEMA = ""
+
+
+class RepairRule(BaseModel):
+    """The same edits, made to mend the same signature, with what became of them."""
+
+    edits: list[Edit]
+    repairs: int = 0
+    successes: int = 0
+    """Suggestions of these edits that were reported to have worked."""
+    failures: int = 0
+    """Suggestions of these edits that were reported to have failed."""
+    schema_hashes: list[str] = Field(default_factory=list)
+    """Schemas under which it was seen to mend; `NO_SCHEMA` where none was known."""
+    sessions: list[str] = Field(default_factory=list)
+    execution_ids: list[str] = Field(default_factory=list)
+    last_seen: datetime | None = None
+    evidence: RuleEvidence = Field(default_factory=RuleEvidence)
+
+    def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
+        """Count a mined repair; `weight` (0 to 1) is how sure it is that it was one."""
+        self.repairs += 1
+        remember(self.sessions, session)
+        self.evidence.repaired(agent, session, weight)
+
+    def reported(self, agent: str, outcome: Outcome) -> None:
+        """Count what became of a suggestion."""
+        self.successes += outcome == "success"
+        self.failures += outcome == "failure"
+        self.evidence.reported(agent, outcome)
+
+    def weight(self) -> EvidenceWeight:
+        """What speaks for and against it, each agent's word up to its cap."""
+        return self.evidence.weight()
+
+    def agents(self) -> int:
+        """How many agents mended a failure so, as far as they are remembered."""
+        return sum(each.repairs > 0 for each in self.evidence.by_agent.values())
+
+
+class SignatureKnowledge(BaseModel):
+    """One kind of failure of one tool."""
+
+    signature: str
+    category: ErrorCategory
+    count: int = 0
+    agents: list[str] = Field(default_factory=list)
+    first_seen: datetime | None = None
+    last_seen: datetime | None = None
+    rules: dict[str, RepairRule] = Field(default_factory=dict)
+    mends: int = 0
+    """Failures that were mended, by a rule or otherwise."""
+    faults: dict[str, FaultKind] = Field(default_factory=dict)
+    """Its skeleton: what was wrong, by place; the last reading's."""
+
+    def rule_to_update(self, edits: list[Edit], limit: int = MAX_RULES) -> RepairRule:
+        """The rule of these edits, made when it is new in the place of the weakest."""
+        key = edit_key(edits)
+        if key not in self.rules and len(self.rules) >= limit:
+            weakest = min(self.rules, key=lambda k: sum(self.rules[k].weight()[:2]))
+            del self.rules[weakest]
+        # What can be done to any text could have been done to all that were mended otherwise.
+        rule = self.rules.setdefault(key, RepairRule(edits=edits))
+        if not rule.repairs and any(isinstance(edit, OF_ANY_TEXT) for edit in edits):
+            rule.evidence.otherwise[UNNAMED_AGENT] = self.mends
+        return rule
+
+
+class ToolKnowledge(BaseModel):
+    """All that is known of one tool."""
+
+    profiles: dict[str, ToolProfile] = Field(default_factory=dict)
+    """By schema hash; `NO_SCHEMA` for calls whose schema is not known."""
+    signatures: dict[str, SignatureKnowledge] = Field(default_factory=dict)
+    recoveries: dict[ErrorCategory, RecoveryTimes] = Field(default_factory=dict)
+    """How long transient failures lasted (see `retrieval.knowledge.recovery`)."""
+    runs: dict[str, Run] = Field(default_factory=dict)
+    """Calls that keep failing with the same error (see `retrieval.knowledge.recovery`)."""
+
+    def profile(self, schema_hash: str | None) -> ToolProfile | None:
+        """The profile of a schema version, if there is one."""
+        return self.profiles.get(schema_hash or NO_SCHEMA)
+
+    def profile_to_update(self, schema_hash: str | None) -> ToolProfile:
+        """The profile of a schema version, made when it is new and moved to the newest."""
+        key = schema_hash or NO_SCHEMA
+        profile = self.profiles.pop(key, None) or ToolProfile()
+        self.profiles[key] = profile
+        while len(self.profiles) > MAX_PROFILES:
+            del self.profiles[next(iter(self.profiles))]
+        return profile
+
+    def signature(self, text: str) -> SignatureKnowledge | None:
+        """What is known of a kind of failure."""
+        return self.signatures.get(signature_id(text))
+
+    def like(self, known: str, faults: dict[str, FaultKind]) -> list[SignatureKnowledge]:
+        """Other kinds of failure than the known one: the same was wrong at the same places.
+
+        Not those of errors that say of no place what is wrong: these are alike in nothing.
+        """
+        return [
+            each
+            for each in self.signatures.values()
+            if faults and each.rules and each.faults == faults and each.signature != known
+        ]
+
+    def signature_to_update(self, text: str, category: ErrorCategory) -> SignatureKnowledge:
+        """The same, made when it is new; the least recent is forgotten when there is no room."""
+        key = signature_id(text)
+        known = self.signatures.pop(key, None) or SignatureKnowledge(
+            signature=text, category=category
+        )
+        self.signatures[key] = known
+        while len(self.signatures) > MAX_SIGNATURES:
+            del self.signatures[next(iter(self.signatures))]
+        return known
+
+
+def skeleton_of(reading: ErrorReading) -> dict[str, FaultKind]:
+    """What an error says is wrong, by place (`flights[].date`); without values and words."""
+    return {place_of(fault.path): fault.kind for fault in reading.faults[:MAX_FAULTS] if fault.path}
+
+
+def signature_id(text: str) -> str:
+    """A short stable key of a signature: 16 hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def remember(names: list[str], name: str, limit: int = MAX_NAMES) -> None:
+    """Add a name to a bounded list of distinct ones, newest last, in place."""
+    if name in names:
+        return
+    names.append(name)
+    del names[:-limit]

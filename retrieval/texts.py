@@ -1,0 +1,347 @@
+"""Texts: which form one has, the same in another form, and the values that an account states.
+
+Nothing here understands a text: there are forms and neighbouring words only, and no rewriting is a
+guess.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Literal
+
+from retrieval.identifiers import words_of
+from retrieval.values import CastError, cast
+
+_CLOCK = re.compile(
+    r"(?P<h>\d{1,2})(?::(?P<m>\d{2}))?(?::(?P<s>\d{2})(?:\.\d+)?)?\s*(?P<half>[ap]\.?m\.?)?(?:\s*h)?",
+    re.IGNORECASE,
+)
+_NAMED = {
+    "hh:mm": "%H:%M", "hh:mm:ss": "%H:%M:%S", "%h:%m": "%H:%M", "yyyy-mm-dd": "%Y-%m-%d",
+    "%y-%m-%d": "%Y-%m-%d", "date": "%Y-%m-%d", "time": "%H:%M:%S", "dd/mm/yyyy": "%d/%m/%Y",
+    "mm/dd/yyyy": "%m/%d/%Y", "yyyy/mm/dd": "%Y/%m/%d", "yyyymmdd": "%Y%m%d",
+}  # fmt: skip
+# Only forms that read one way: 03/04/2025 is two different days and is left alone.
+_DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d %B %Y", "%B %d, %Y", "%B %d %Y",
+          "%d %b %Y", "%b %d, %Y", "%b %d %Y")  # fmt: skip
+
+
+def rewrite(text: str, wanted: str) -> str | None:
+    """`text` in the form `wanted` (`HH:MM`, `YYYY-MM-DD`, ...); None when that would be a guess."""
+    form = _NAMED.get(wanted.strip().lower())
+    if form is None:
+        return None
+    if "%H" in form:
+        moment = _clock(text)
+        return moment.strftime(form) if moment else None
+    day = _day(text)
+    return day.strftime(form) if day else None
+
+
+def _clock(text: str) -> time | None:
+    text = text.strip()
+    if re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*", text):
+        text = text[11:].split("+")[0].rstrip("Zz")
+    if re.fullmatch(r"([01]\d|2[0-3])[0-5]\d", text):
+        text = f"{text[:2]}:{text[2:]}"
+    found = _CLOCK.fullmatch(text)
+    if not found or not (found["m"] or found["half"]):
+        return None
+    hour, minute = int(found["h"]), int(found["m"] or 0)
+    if found["half"]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if found["half"].lower().startswith("p") else 0)
+    if hour == 24 and minute == 0:
+        hour = 0  # ISO 8601-1:2004 writes the end of the day as 24:00
+    try:
+        return time(hour, minute, int(found["s"] or 0))
+    except ValueError:
+        return None
+
+
+def _day(text: str) -> date | None:
+    text = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text.strip())
+    if re.match(r"\d{4}-\d\d-\d\d[T ]", text):
+        text = text[:10]
+    for form in _DATES:
+        try:
+            return datetime.strptime(text, form).date()  # noqa: DTZ007 - a day has no zone
+        except ValueError:
+            continue
+    return None
+
+
+TextFormat = Literal[
+    "empty",
+    "date",  # 2025-03-04
+    "local-date",  # 03/04/2025, 3.4.25: which day depends on where
+    "date-time",  # 2025-03-04T10:00:00Z
+    "time",  # 14:30, 14:30:05
+    "12-hour-time",  # 2:30 pm
+    "uuid",
+    "url",
+    "email",
+    "time-zone",  # Europe/Berlin
+    "path",  # /srv/a.md, a/b, C:\a
+    "file-name",  # a.md
+    "integer-text",  # 42
+    "number-text",  # 1,000.5
+    "hashtag",  # #launch
+    "mention",  # @ada
+    "json-text",  # an object or a list, written as text
+    "code",  # JFK, USD, ABC-123: capitals and digits
+    "identifier",  # snake_case, camelCase, acct-12, a.b
+    "word",
+    "words",  # any other text
+]
+"""What a text is, by its look; a closed list, so that counts by format stay small."""
+
+LetterCase = Literal["none", "lower", "upper", "title", "camel", "snake", "kebab", "mixed"]
+"""How a text is written: `snake`, `kebab` and `camel` are of one word in parts, `title` is Like
+This, and `none` has no letters that have a case."""
+
+MAX_LOOK = 256
+"""Characters of a text that are looked at; a longer one is `words` and of the case of its start."""
+
+_DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+_HOUR = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-6]\d(?:\.\d{1,9})?)?"
+_ZONE = r"(?:Z|z|[+-]\d\d:?\d\d)"
+# The first that matches the whole text. Each is linear: no two parts that follow one another can
+# take the same characters.
+_PATTERNS: tuple[tuple[TextFormat, str], ...] = (
+    ("date", _DAY),
+    ("date-time", rf"{_DAY}[Tt ]{_HOUR} ?{_ZONE}?"),
+    ("time", rf"{_HOUR}{_ZONE}?"),
+    ("12-hour-time", r"(?:0?\d|1[0-2])(?::[0-5]\d)? ?[AaPp]\.?[Mm]\.?"),
+    ("local-date", r"\d{1,2}([/.-])\d{1,2}\1(?:\d{4}|\d\d)|\d{4}([/.])\d{1,2}\2\d{1,2}"),
+    ("integer-text", r"[+-]?\d+"),
+    ("number-text", r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?"),
+    ("uuid", r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"),
+    ("url", r"[A-Za-z][A-Za-z0-9+.-]*://\S+"),
+    ("email", r"[^\s@/]+@[\w-]+(?:\.[\w-]+)+"),
+    ("hashtag", r"#[^\W_][\w-]*"),
+    ("mention", r"@[^\W_][\w.-]*"),
+    (
+        "time-zone",
+        r"(?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Europe|Indian|Pacific"
+        r"|Etc)/[A-Za-z][\w+/-]*",
+    ),
+    ("json-text", r"\{[^\0]*\}|\[[^\0]*\]"),
+    ("path", r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\][^\n\r]*|[\w.@-]+(?:[/\\][\w.@-]+)+[/\\]?"),
+    ("file-name", r"[\w-](?:[\w ()-]*[\w()-])?\.[A-Za-z][A-Za-z0-9]{0,4}"),
+    ("code", r"(?=[^A-Z]*[A-Z])[A-Z0-9]+(?:[-_][A-Z0-9]+)*"),
+    ("word", r"[^\W\d_]+"),
+    ("identifier", r"[\w$]+(?:[-.:][\w$]+)*"),
+)
+_FORMATS = tuple((name, re.compile(pattern)) for name, pattern in _PATTERNS)
+_INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]")
+
+
+def format_of(text: str) -> TextFormat:
+    """What a text is, by its look. Linear in its length, and never more than 256 characters' work.
+
+    An identifier of letters alone shows by its inner capitals (`pageSize`); without them it is a
+    word, and one of capitals alone is a code (`JFK`, `ASC`).
+    """
+    if not text:
+        return "empty"
+    if len(text) > MAX_LOOK:
+        return "words"
+    for name, pattern in _FORMATS:
+        if pattern.fullmatch(text):
+            if name == "word" and _INNER_CAPITAL.search(text):
+                return "identifier"
+            return name
+    return "words"
+
+
+def case_of(text: str) -> LetterCase:
+    """How the letters of a text, or of its first 256 characters, are written."""
+    text = text[:MAX_LOOK]
+    upper, lower = text.isupper(), text.islower()
+    one_word = not any(char.isspace() for char in text)
+    if upper:
+        return "upper"
+    if lower:
+        if one_word and "_" in text:
+            return "snake"
+        return "kebab" if one_word and "-" in text else "lower"
+    if text.istitle():
+        return "title"
+    if one_word and text.isalnum() and text[0].islower():
+        return "camel"
+    return "mixed" if any(char.isupper() or char.islower() for char in text) else "none"
+
+
+MAX_ACCOUNT = 4_000
+"""Characters that are read; the first, since a request comes before its details."""
+_MAX_STATED = 200
+_BEFORE, _AFTER = 4, 2
+
+StatedForm = Literal[
+    "quoted",
+    "pair",
+    "file",
+    "url",
+    "email",
+    "mention",
+    "hashtag",
+    "number",
+    "identifier",
+    "name",
+    "word",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """One value of a text, with the lower-case words just before and after it."""
+
+    text: str
+    form: StatedForm
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+# The first that matches at a place decides; each is linear.
+_FORMS: list[tuple[StatedForm, str]] = [
+    ("url", r"\b[a-z][a-z0-9+.-]{1,15}://[^\s'\"`<>)\]]{1,300}"),
+    ("email", r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"),
+    ("quoted", r"(?<!\w)'(?:[^'\n]|(?<=\w)'(?=\w)){1,300}'(?!\w)|"
+               r"\"[^\"\n]{1,300}\"|`[^`\n]{1,300}`|"
+               r"[\u201c\u2018][^\u201d\u2019\n]{1,300}[\u201d\u2019]"),
+    ("pair", r"(?<![\w./:@-])[\w.-]{1,80}[/:@][\w.-]{1,80}(?![\w/])"),
+    ("file", r"(?<![\w./-])[\w-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z][A-Za-z0-9]{0,4}\b"),
+    ("mention", r"(?<!\w)@\w{1,50}"),
+    ("hashtag", r"(?<!\w)#\w{1,100}"),
+    ("number", r"(?<![\w.,-])-?\d{1,15}(?:,\d{3})*(?:\.\d{1,15})?(?![\w-]|\.\d)"),
+    ("identifier", r"\b(?=\w*[_\d])\w{2,80}(?:-\w{1,80}){0,3}\b|\b[a-z]{1,40}[A-Z]\w{0,80}\b"),
+    ("name", r"\b[A-Z][a-z]{1,30}(?:[ -][A-Z][a-z]{1,30}){1,3}\b|\b[A-Z]{2,10}\b|"
+             r"(?<=[a-z,;] )[A-Z][a-z]{2,30}\b"),
+    ("word", r"\b[A-Za-z][\w-]{1,60}"),
+]  # fmt: skip
+_ONE = re.compile("|".join(f"(?P<{form}>{pattern})" for form, pattern in _FORMS))
+_WORD = re.compile(r"[a-z0-9]+")
+_MARKS = "'\"`\u201c\u201d\u2018\u2019"
+
+
+@lru_cache(maxsize=256)
+def stated_in(text: str) -> tuple[Stated, ...]:
+    """The values that a text states, in its order, each once."""
+    found: dict[tuple[str, StatedForm], Stated] = {}
+    for stated in _all_in(text[:MAX_ACCOUNT]):
+        found.setdefault((stated.text, stated.form), stated)
+        if len(found) >= _MAX_STATED:
+            break
+    return tuple(found.values())
+
+
+def _all_in(text: str) -> Iterator[Stated]:
+    for match in _ONE.finditer(text):
+        form: StatedForm = match.lastgroup  # type: ignore[assignment]  # the groups are the forms
+        before = _WORD.findall(text[max(0, match.start() - 60) : match.start()].lower())
+        after = _WORD.findall(text[match.end() : match.end() + 40].lower())
+        value = match[0]
+        if form == "quoted":
+            value = value.strip(_MARKS).strip().removesuffix(",")
+        if value:
+            yield Stated(value, form, tuple(before[-_BEFORE:]), tuple(after[:_AFTER]))
+
+
+def written_in(text: str, value: str) -> str | None:
+    """`value` as the text writes it, whatever its letter case; None when it is not in there."""
+    place = text[:MAX_ACCOUNT].lower().find(value.lower())
+    if place < 0 or len(text[:MAX_ACCOUNT].lower()) != len(text[:MAX_ACCOUNT]):
+        return None
+    end = place + len(value)
+    inside_a_word = (text[place - 1 : place].isalnum() and value[0].isalnum()) or (
+        text[end : end + 1].isalnum() and value[-1].isalnum()
+    )
+    return None if inside_a_word else text[place:end]
+
+
+MAX_TEXT = 2_000
+"""Characters of a text that is respelt or stripped; a longer one is content."""
+
+Style = Literal["lower", "upper", "title", "capital", "snake", "kebab", "camel", "pascal", "spaced"]
+Mark = Literal["spaces", "quotes", "@", "#", "path", "extension", "unit"]
+
+_PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_EXTENSION = re.compile(r"(?<=[\w)])\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
+
+
+def _pascal(text: str) -> str:
+    return "".join(word.capitalize() for word in words_of(text))
+
+
+def _camel(text: str) -> str:
+    joined = _pascal(text)
+    return joined[:1].lower() + joined[1:]
+
+
+_STYLES: dict[Style, Callable[[str], str]] = {
+    "lower": str.lower,
+    "upper": str.upper,
+    "title": str.title,
+    "capital": str.capitalize,
+    "snake": lambda text: "_".join(words_of(text)),
+    "kebab": lambda text: "-".join(words_of(text)),
+    "camel": _camel,
+    "pascal": _pascal,
+    "spaced": lambda text: " ".join(words_of(text)),
+}
+_BY_WORDS: frozenset[Style] = frozenset({"snake", "kebab", "camel", "pascal", "spaced"})
+_SAYABLE = re.compile(r"[\w\s-]+", re.ASCII)
+
+
+def respelt(text: str, style: Style) -> str | None:
+    """`text` in another letter case or with other separators; None when that would lose something.
+
+    Only letters, digits, spaces, `_` and `-` can be said in words.
+    """
+    if len(text) > MAX_TEXT or (style in _BY_WORDS and not _SAYABLE.fullmatch(text)):
+        return None
+    return _STYLES[style](text) or None
+
+
+def stripped(text: str, what: Mark) -> str | None:
+    """`text` without spaces around it, its quotation marks, sign, folder, extension or unit.
+
+    None when it has none, or when nothing would be left.
+    """
+    if len(text) > MAX_TEXT:
+        return None
+    bare = _without(text, what)
+    return bare if bare and bare != text else None
+
+
+def _without(text: str, what: Mark) -> str | None:
+    match what:
+        case "spaces":
+            return text.strip()
+        case "quotes":
+            quoted = len(text) > 2 and text[0] == text[-1] and text[0] in "'\"`"
+            return text[1:-1] if quoted else None
+        case "path":
+            return None if "://" in text else PurePosixPath(text.replace("\\", "/")).name
+        case "extension":
+            return _EXTENSION.sub("", text)
+        case "unit":
+            return _without_unit(text)
+        case _:
+            return text.removeprefix(what)
+
+
+def _without_unit(text: str) -> str | None:
+    """The number of `10 commits` as text; not of `5 minutes`, which may be 300 (see `values`)."""
+    if _PLAIN_NUMBER.fullmatch(text.strip()):
+        return None
+    try:
+        number = cast(text, "number")
+    except CastError:
+        return None
+    return str(number)
