@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from rapidfuzz import fuzz, process, utils
 
 from aftercall.models import Namespace, Promotion, Tool, ToolSource
-from aftercall.promoted import promoted_tool
+from aftercall.promotions_file import promoted_tool
 from aftercall.versions import same_version
 from mongo.records import StoredPromotion, StoredTool, ToolKey
 from retrieval.fitness.statistics import NO_VERSION

@@ -1,13 +1,24 @@
-"""Results made small enough to record: what a tool returned, cut to a budget."""
+"""What is recorded of calls, made clean and small enough: results, texts, names, executions."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from aftercall.json_values import JsonValue, clean_text, make_json_value
+from aftercall.models import Execution
+
+_LOGGER = logging.getLogger("aftercall")
 
 MAX_RESULT_CHARS = 4000
 """Of a recorded result. A result shows what a success looks like; it is never played back."""
 
+MAX_NAME_CHARS = 256
+"""Of a name, as the models have it."""
+
+_MAX_CONTEXT_CHARS = 4000
+_NAMES = ("server_name", "tool_version", "session_id", "result_status")
 _DEPTH = 20
 _SCALAR_COST = 4
 
@@ -24,6 +35,30 @@ def bounded_json(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> JsonVal
 def bounded_text(text: str, max_chars: int) -> str:
     """Clean text of at most `max_chars` characters, the last being an ellipsis when cut."""
     return clean_text(str(text) if len(text) <= max_chars else text[: max_chars - 1] + "…")
+
+
+def bounded_name(text: str | None) -> str | None:
+    """A clean name of at most 256 characters; None when nothing is left of it."""
+    return (clean_text(text).strip()[:MAX_NAME_CHARS] or None) if text else None
+
+
+def execution_of(*, agent: str, tool_name: str, **fields: Any) -> Execution | None:
+    """An execution of these fields, its names and context cut to what is recorded.
+
+    Recording must not fail a call that worked: None when the fields make none, with a warning that
+    names them and holds no values.
+    """
+    fields |= {name: bounded_name(fields[name]) for name in _NAMES if name in fields}
+    fields["agent"] = bounded_name(agent) or "unknown"
+    fields["tool_name"] = bounded_name(tool_name) or "unknown"
+    if context := fields.get("context"):
+        fields["context"] = bounded_text(context, _MAX_CONTEXT_CHARS)
+    try:
+        return Execution(**fields)
+    except ValidationError as error:
+        wrong = ", ".join(str(each["loc"]) for each in error.errors(include_input=False))
+        _LOGGER.warning("a call of %s could not be recorded: %s", tool_name, wrong)
+        return None
 
 
 def _cut(value: object, budget: list[int], depth: int) -> JsonValue:

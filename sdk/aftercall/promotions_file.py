@@ -28,7 +28,7 @@ from aftercall.local_files import (
     resolve_file,
 )
 from aftercall.models.base import Name
-from aftercall.models.tools import Promotion
+from aftercall.models.tools import Promotion, Tool
 
 __all__ = [
     "MAX_PROMOTIONS_CHARS",
@@ -290,6 +290,25 @@ def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promot
         raise PromotionsFileError(
             error.problem, line=error.line, entry=error.entry, file=str(path)
         ) from error
+
+
+def promoted_tool(original: Tool, promotion: Promotion) -> Tool:
+    """What a promotion puts in the place of a tool: the same tool in another version.
+
+    Its implementation gets the key `evolved_file`, when the promotion has a file; one that is no
+    object gives way.
+    """
+    implementation = original.implementation
+    if promotion.evolved_file is not None:
+        known = implementation if isinstance(implementation, dict) else {}
+        implementation = {**known, "evolved_file": promotion.evolved_file}
+    return original.model_copy(
+        update={
+            "version": promotion.evolved_version,
+            "is_evolved": True,
+            "implementation": implementation,
+        }
+    )
 
 
 def write_promotions(path: Path, promotions: Mapping[str, Promotion]) -> None:

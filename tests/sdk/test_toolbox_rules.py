@@ -18,7 +18,6 @@ from aftercall.executors.failures import (
 from aftercall.models import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
 from aftercall.toolbox.resolver import (
     as_tool,
-    bare_tool,
     entry_for,
     in_place_of,
     original_id,
@@ -251,7 +250,6 @@ def test_an_entry_is_found_by_id_or_namespace() -> None:
     assert entry_for(tool("t", namespace="n", version="2.0"), by_namespace) is None
     assert entry_for(tool("t", namespace="n", evolved_from="o"), by_namespace) is None
     assert entry_for(tool("t"), by_namespace) is None
-    assert bare_tool("t", "1.0.0").version == "1.0.0"
 
 
 def test_without_the_service_tools_are_ranked_by_words() -> None:

@@ -346,7 +346,7 @@ async def test_a_definition_of_this_program_goes_before_the_registered_one(
     """What others register under its id changes neither its claims nor what it runs."""
     mine = await family.add("a", ValueError("no"), annotations=READS)
     await family.add("b", ValueError("no"))
-    family.toolbox.local.add(mine, ToolSpec(name=mine, annotations=ToolAnnotations()))
+    family.toolbox.resolver.add(mine, ToolSpec(name=mine, annotations=ToolAnnotations()))
     await family.indexed()
     here = await family.toolbox.get_tool(mine)
     assert here.annotations == ToolAnnotations()

@@ -26,7 +26,10 @@ from aftercall.models import (
 )
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.toolbox.async_toolbox import AsyncToolbox
-from aftercall.toolbox.rules import CallResult, ResilientResult
+from aftercall.toolbox.rules import (
+    CallResult,
+    ResilientResult,
+)
 from aftercall.waiting import BackgroundLoop
 
 

@@ -9,35 +9,75 @@ Without the service these work on: `get_tool` and `call_tool` for definitions of
 the recorder's spool. Ranking by fitness and marking failures need the service.
 """
 
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
+from pydantic import TypeAdapter
+
+from aftercall.bounded import bounded_json, bounded_text, execution_of
 from aftercall.client import AsyncClient
-from aftercall.errors import ConfigurationError
+from aftercall.errors import AftercallError, ConfigurationError
 from aftercall.evolution import (
     Checks,
     EvolutionResult,
     Evolver,
+    EvolvingTool,
     PastFailure,
     checks_beside,
+    evolve,
 )
-from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, Executor
-from aftercall.json_values import JsonValue
+from aftercall.executors.failures import ToolFailedError, ToolRefusedError
+from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, Executor, Scripted, titled
+from aftercall.json_values import JsonObject, JsonValue, make_json_value
 from aftercall.models import (
     BestTool,
+    ExecutionError,
+    FailedCall,
     MarkedFailure,
     RankedTool,
     Severity,
     Tool,
     ToolSpec,
 )
+from aftercall.models.tools import Scenario
 from aftercall.reflection.reflected_call import ExecutionSink
-from aftercall.toolbox.calls import Runner
-from aftercall.toolbox.evolving import evolve_here
-from aftercall.toolbox.resilient import Question, call_resiliently
-from aftercall.toolbox.resolver import LocalTools, Resolver, ServiceLink
-from aftercall.toolbox.rules import CallResult, ResilientResult
+from aftercall.reflection.result_reader import read_exception
+from aftercall.toolbox.resolver import (
+    AWAY,
+    LinkedService,
+    Resolver,
+    ServiceLink,
+    entry_for,
+    original_id,
+    rank_by_words,
+)
+from aftercall.toolbox.rules import (
+    Attempted,
+    CallResult,
+    Candidate,
+    ResilientResult,
+    ResilientRules,
+    outcome_of,
+    severity_of,
+)
+
+_LOGGER = logging.getLogger("aftercall")
+
+FIRST_VERSION = "1.0.0"
+"""Of a tool that was registered without one (seed 002)."""
+
+MOST_ATTEMPTS = 25
+"""Most tools that one call may run; twice as many are asked for, as not all may run here."""
+
+_MAX_MESSAGE = 2_000
+_SCENARIO: TypeAdapter[str] = TypeAdapter(Scenario)
 
 
 class AsyncToolbox:
@@ -85,19 +125,15 @@ class AsyncToolbox:
             )
         self.executors = executors
         self.link = ServiceLink(client, timeout_s=service_timeout_s)
-        self.local = LocalTools(tools or {}, self._promotions)
-        self.resolver = Resolver(self.link, self.local)
-        self.trust_annotations = trust_annotations
-        self._runner = Runner(
-            executors, recorder, agent=agent, session_id=session_id, timeout_s=timeout_s
-        )
+        self.resolver = Resolver(self.link, tools or {}, self._promotions)
+        self._recorder = recorder
+        self._agent = agent
+        self._session_id = session_id or None
+        self._sequence = count()
+        self._timeout_s = timeout_s
+        self._trust_annotations = trust_annotations
         self._evolver = evolver
         self._checks = checks
-
-    @property
-    def can_evolve(self) -> bool:
-        """Whether there is an evolver."""
-        return self._evolver is not None
 
     async def register_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
         """Define a tool in this program and at the service.
@@ -105,7 +141,7 @@ class AsyncToolbox:
         Raises:
             AftercallError: the service did not take it; in this program it is defined all the same.
         """
-        self.local.add(tool_id, spec)
+        self.resolver.add(tool_id, spec)
         return await self.link.ask(lambda client: client.put_tool(tool_id, spec))
 
     async def get_tool(self, tool_id: str, use_evolved: bool = True) -> Tool:  # noqa: FBT001, FBT002  # seed 002
@@ -188,7 +224,48 @@ class AsyncToolbox:
         Raises:
             ToolFailedError, ToolRefusedError: as `call_tool`.
         """
-        return await self._runner.run(tool, input_data, scenario=scenario, timeout_s=timeout_s)
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        parameters = _parameters_of(input_data)  # a copy, as a tool may change its input
+        timestamp, started = datetime.now(UTC), time.perf_counter()
+        result, failure = None, None
+        try:
+            result = await self.executors.execute(tool, input_data, timeout_s=limit_s)
+        except ToolRefusedError:
+            raise
+        except ToolFailedError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001  # an executor of somebody's own lets it through
+            failure = ToolFailedError(read_exception(error))
+            failure.__cause__ = error
+        duration_ms = (time.perf_counter() - started) * 1000
+        execution = execution_of(
+            execution_id=str(uuid4()),
+            timestamp=timestamp,
+            duration_ms=duration_ms,
+            parameters=parameters,
+            outcome="success" if failure is None else "failure",
+            error=None if failure is None else failure.error,
+            result=None if result is None else bounded_json(result.value),
+            result_status=None if result is None else result.status,
+            agent=self._agent,
+            server_name=tool.server_name,
+            tool_name=tool.name,
+            tool_version=tool.version,
+            context=scenario,
+            session_id=self._session_id,
+            sequence=next(self._sequence) if self._session_id else None,
+        )
+        execution_id = None
+        if self._recorder is not None and execution is not None:
+            self._recorder.record(execution)
+            execution_id = execution.execution_id
+        if result is None or failure is not None:
+            assert failure is not None  # noqa: S101  # one of them is there
+            failure.execution_id = execution_id
+            raise failure
+        return CallResult(
+            result.value, tool, execution_id, duration_ms, result.details, result.status
+        )
 
     async def mark_tool_failure(
         self,
@@ -254,15 +331,72 @@ class AsyncToolbox:
             ValueError: the scenario is blank or too long, or `max_attempts` out of range.
             AftercallError: the service refused the question.
         """
-        question = Question(
-            scenario=scenario,
-            input_data=input_data,
-            tags=tuple(tags or ()),
+        _SCENARIO.validate_python(scenario)
+        if not 1 <= max_attempts <= MOST_ATTEMPTS:
+            raise ValueError(f"max_attempts must be 1 to {MOST_ATTEMPTS}, not {max_attempts}")
+        candidates, from_service = await self._candidates(scenario, tags, 2 * max_attempts)
+        rules = ResilientRules(
+            candidates,
             max_attempts=max_attempts,
             may_repeat=may_repeat,
-            timeout_s=timeout_s,
+            trust_annotations=self._trust_annotations,
         )
-        return await call_resiliently(self, question)
+        attempts: list[Attempted] = []
+
+        async def attempt(candidate: Candidate) -> CallResult | None:
+            """Run it, mark it when it failed, and note it all; the result of a success."""
+            tool, started = candidate.tool, time.perf_counter()
+            result, failure = None, None
+            try:
+                # A tool that fails may have changed what it got.
+                given = deepcopy(input_data)
+                result = await self.run(tool, given, scenario=scenario, timeout_s=timeout_s)
+            except ToolFailedError as error:
+                failure = error
+            duration_ms = (time.perf_counter() - started) * 1000
+            rules.ended(candidate, failure)
+            severity, problem = None, None
+            if failure is not None and failure.ran:
+                severity, problem = await self._mark(tool, failure, scenario, input_data)
+            ended = failure or result
+            attempts.append(
+                Attempted(
+                    tool_id=tool.tool_id,
+                    version=tool.version,
+                    outcome=outcome_of(failure),
+                    duration_ms=duration_ms,
+                    score=candidate.score,
+                    error=None if failure is None else failure.error,
+                    execution_id=None if ended is None else ended.execution_id,
+                    severity=severity,
+                    mark_problem=problem,
+                )
+            )
+            return result
+
+        succeeded = None
+        while (candidate := rules.next()) is not None:
+            succeeded = await attempt(candidate)
+        why, evolution = rules.why(), None
+        worst = rules.to_evolve() if self._evolver is not None else None
+        if worst is not None:
+            evolution, problem = await self._evolve(worst.tool, scenario, input_data, attempts)
+            if evolution is not None and evolution.status == "evolved":
+                evolved = await self.resolver.in_force(original_id(worst.tool))
+                succeeded = await attempt(Candidate(evolved, None, runs_here=True))
+                problem = "; so did its evolved version"
+            why = "the evolved version succeeded" if succeeded else why + problem
+        return ResilientResult(
+            success=succeeded is not None,
+            result=None if succeeded is None else succeeded.value,
+            tool=None if succeeded is None else succeeded.tool,
+            why=why,
+            attempts=tuple(attempts),
+            skipped=tuple(rules.skipped),
+            evolution_tried=worst is not None,
+            evolution=evolution,
+            from_service=from_service,
+        )
 
     async def evolve_tool(
         self,
@@ -281,14 +415,142 @@ class AsyncToolbox:
         """
         if self._evolver is None or self._promotions is None:
             raise ConfigurationError("this toolbox has no evolver; pass evolver and promotions")
-        return await evolve_here(
-            self,
-            await self.resolver.original(tool_id),
+        tool = await self.resolver.original(tool_id)
+        executors = self.executors
+        script = executors.script_of(tool) if isinstance(executors, Scripted) else None
+        if script is None:
+            raise ConfigurationError(
+                f"the tool {titled(tool)} is no script of this machine, so it cannot be evolved; "
+                "its implementation must name one as {tool_dir}/name.py, for a CommandExecutor"
+            )
+        return await evolve(
+            EvolvingTool(
+                tool_id=tool.tool_id,
+                namespace=await self._promoted_in(tool),
+                script=script,
+                version=tool.version or FIRST_VERSION,
+                description=tool.description,
+                input_schema=tool.input_schema,
+                checks=self._checks(script),
+            ),
             self._evolver,
             promotions_file=self._promotions,
-            checks=self._checks,
             reason=reason,
             mutation_hint=mutation_hint,
             scenario=scenario,
             failures=failures,
+            service=None if self.link.client is None else LinkedService(self.link),
+            redactor=self.link.redactor,
         )
+
+    async def _candidates(
+        self, scenario: str, tags: Sequence[str] | None, limit: int
+    ) -> tuple[list[Candidate], bool]:
+        """The tools that may be tried, best first, and whether the service ranked them."""
+        fits = self.executors.fits
+        try:
+            found = await self.resolver.find(scenario, tags, limit)
+        except AWAY as error:
+            _LOGGER.warning("tools are chosen by words, as the service is away: %s", error)
+            ranked = rank_by_words(scenario, self.resolver.known(), tags)
+            here = [(await self.resolver.in_force(tool.tool_id), score) for tool, score in ranked]
+            return [Candidate(tool, score, fits(tool)) for tool, score in here], False
+        # Its base alone says whether it suits: of a tool that fits and has failed a successor can
+        # be made.
+        return [
+            Candidate(each.tool, each.score, fits(each.tool), each.factors.base >= found.threshold)
+            for each in found.candidates
+        ], True
+
+    async def _mark(
+        self, tool: Tool, failure: ToolFailedError, scenario: str, input_data: JsonValue
+    ) -> tuple[Severity | None, str | None]:
+        """Mark a failure; what goes wrong with that is noted, and changes nothing of the call."""
+        reported = self._reported(tool, failure.error, scenario, input_data)
+        severity = severity_of(failure.error)
+        try:
+            await self.mark_tool_failure(
+                tool.tool_id,
+                reported.scenario,
+                reported.error_message or "",
+                severity,
+                version=tool.version,
+                execution_id=failure.execution_id,
+            )
+        except (AftercallError, ValueError) as error:
+            _LOGGER.warning("a failure of %s could not be marked: %s", tool.tool_id, error)
+            return None, bounded_text(str(error), _MAX_MESSAGE)
+        return severity, None
+
+    async def _evolve(
+        self, tool: Tool, scenario: str, input_data: JsonValue, attempts: Sequence[Attempted]
+    ) -> tuple[EvolutionResult | None, str]:
+        """What came of evolving a tool, and what to say when nothing did."""
+        failures = [
+            replace(self._reported(tool, each.error, scenario, input_data), severity=each.severity)
+            for each in attempts
+            if each.tool_id == tool.tool_id and each.error is not None
+        ]
+        message = failures[0].error_message if failures else None
+        reason = f"Evolved to fix: {bounded_text(message or 'it failed', 500)}"  # seed 002's words
+        try:
+            evolution = await self.evolve_tool(
+                original_id(tool),
+                reason,
+                scenario=failures[0].scenario if failures else None,
+                failures=failures,
+            )
+        except (AftercallError, ValueError) as error:
+            return None, f"; it was not evolved: {bounded_text(str(error), _MAX_MESSAGE)}"
+        return evolution, f"; it was not evolved: {evolution.why}"
+
+    def _reported(
+        self, tool: Tool, error: ExecutionError, scenario: str, input_data: JsonValue
+    ) -> PastFailure:
+        """A failure as it is reported to the service and the evolver.
+
+        Tools repeat what they are given: masked are the secrets of this very call too, as they are
+        in its recorded execution.
+        """
+        message = error.message
+        if self.link.redactor is not None:
+            # Not validated: an input that cannot be recorded can fail all the same.
+            masked = self.link.redactor.call(
+                FailedCall.model_construct(
+                    agent="",
+                    tool_name=tool.name,
+                    parameters=_parameters_of(input_data),
+                    context=scenario,
+                    error=error,
+                )
+            )
+            scenario, message = masked.context or scenario, masked.error.message
+        return PastFailure(scenario=scenario, error_message=bounded_text(message, _MAX_MESSAGE))
+
+    async def _promoted_in(self, tool: Tool) -> str:
+        """Where it is promoted; else the namespace that it is the only original of, or its id."""
+        promotions = self.resolver.promotions()
+        if tool.namespace in (None, tool.tool_id) or tool.tool_id in promotions:
+            return tool.tool_id  # the id of a tool is a namespace too
+        if entry_for(tool, promotions) is not None:
+            return tool.namespace or tool.tool_id
+        try:
+            tools = await self.link.ask(lambda client: client.list_tools())
+        except AftercallError:
+            tools = self.resolver.known()
+        others = (
+            each
+            for each in tools
+            if each.tool_id != tool.tool_id
+            and tool.namespace in (each.namespace, each.tool_id)
+            and each.evolved_from is None
+        )
+        return tool.tool_id if any(others) else tool.namespace or tool.tool_id
+
+
+def _parameters_of(input_data: JsonValue) -> JsonObject:
+    """An input as the parameters of an execution: what is no object stands under `input`."""
+    if input_data is None:
+        return {}
+    made = make_json_value(input_data)
+    return made if isinstance(made, dict) else {"input": made}

@@ -9,7 +9,6 @@ promotions file and tools that the service named before are what there is.
 import asyncio
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,11 +26,29 @@ from aftercall.errors import (
 )
 from aftercall.executors.protocol import evolved_file_of, implementation_of
 from aftercall.json_values import content_hash
-from aftercall.models import BestTool, FoundTools, Promotion, RankedTool, Tool, ToolSpec
-from aftercall.promoted import promoted_tool
-from aftercall.promotions_file import read_promotions
+from aftercall.models import (
+    BestTool,
+    Evolution,
+    FoundTools,
+    Promotion,
+    PromotionHistory,
+    PromotionStatus,
+    RankedTool,
+    SimilarFailure,
+    Tool,
+    ToolSpec,
+)
+from aftercall.promotions_file import promoted_tool, read_promotions
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.versions import same_version
+
+T = TypeVar("T")
+
+AWAY = (ServiceUnreachableError, ServiceFailedError, RateLimitedError, ProtocolError)
+"""What means that the service cannot be asked now."""
+
+PAUSE_S = 5.0
+"""Seconds for which a service that gave no answer is not asked again."""
 
 _MAX_SEEN = 1_000
 """Tools of the service that are remembered; names come from agents and must not grow forever."""
@@ -42,59 +59,113 @@ _LEAST_SHARE = 0.2
 _WORD = re.compile(r"[^\W_]+")
 
 
-class LocalTools:
-    """Tools by id, and the promotions file, which is read anew whenever it has changed.
+class ServiceLink:
+    """Asks one service, in bounded time, and not again and again while it is away.
 
     Args:
-        tools: definitions of this program; they go before what the service has.
-        promotions: the file `.tool_promotions.json`, which need not be there yet.
+        client: asks it; None for a toolbox without a service.
+        timeout_s: longest wait for an answer, retries included, in seconds.
+
+    Raises:
+        ConfigurationError: the client is a synchronous one.
     """
 
-    def __init__(self, tools: Mapping[str, ToolSpec], promotions: Path | None) -> None:
+    def __init__(self, client: AsyncClient | None, *, timeout_s: float) -> None:
+        if isinstance(client, Client):
+            raise ConfigurationError(
+                "a toolbox asks through an AsyncClient, the synchronous Toolbox too; pass one that "
+                "nothing else uses"
+            )
+        self.client = client
+        self._timeout_s = timeout_s
+        self._paused_until = float("-inf")  # time.monotonic()
+        self._problem = ""
+
+    @property
+    def redactor(self) -> Redactor | None:
+        """Masks secrets in what goes to others: the client's."""
+        return DEFAULT_REDACTOR if self.client is None else self.client.redactor
+
+    async def ask(self, question: Callable[[AsyncClient], Awaitable[T]]) -> T:
+        """The answer.
+
+        Raises:
+            ServiceUnreachableError: there is no service, or it gave no answer (a moment ago).
+            AftercallError: what the service said.
+        """
+        if self.client is None:
+            raise ServiceUnreachableError("this toolbox has no service; give it a client")
+        if time.monotonic() < self._paused_until:
+            raise ServiceUnreachableError(f"not asked again just now: {self._problem}")
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await question(self.client)
+        except TimeoutError as error:
+            self._pause(away := ServiceTimeoutError(f"no answer within {self._timeout_s:g} s"))
+            raise away from error
+        except AWAY as error:
+            self._pause(error)
+            raise
+
+    def _pause(self, error: Exception) -> None:
+        self._paused_until = time.monotonic() + PAUSE_S
+        self._problem = str(error)
+
+
+class LinkedService:
+    """What an evolution asks of the service, through a link."""
+
+    def __init__(self, link: ServiceLink) -> None:
+        self._link = link
+
+    async def tool_failures(
+        self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
+    ) -> list[SimilarFailure]:
+        """As `AsyncClient.tool_failures`."""
+        return await self._link.ask(
+            lambda client: client.tool_failures(tool_id, scenario=scenario, limit=limit)
+        )
+
+    async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
+        """As `AsyncClient.find_evolutions`."""
+        return await self._link.ask(lambda client: client.find_evolutions(scenario, limit=limit))
+
+    async def promotion_history(self, namespace: str) -> PromotionHistory:
+        """As `AsyncClient.promotion_history`."""
+        return await self._link.ask(lambda client: client.promotion_history(namespace))
+
+    async def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
+        """As `AsyncClient.promote`."""
+        return await self._link.ask(lambda client: client.promote(namespace, promotion))
+
+
+class Resolver:
+    """Finds tools by id, namespace or scenario, in the versions that are in force here.
+
+    Args:
+        link: asks the service.
+        tools: definitions of this program, by tool id.
+        promotions_file: `.tool_promotions.json`, which need not be there yet.
+    """
+
+    def __init__(
+        self, link: ServiceLink, tools: Mapping[str, ToolSpec], promotions_file: Path | None
+    ) -> None:
+        self._link = link
         self._own = {tool_id: as_tool(tool_id, spec) for tool_id, spec in tools.items()}
-        self._seen: OrderedDict[str, Tool] = OrderedDict()
-        self._offered: OrderedDict[str, Tool] = OrderedDict()
-        self._promotions_file = promotions
+        self._seen: dict[str, Tool] = {}  # originals of the service, for when it is away
+        self._in_force: dict[str, Tool] = {}  # what it had in force under an id or a namespace
+        self._promotions_file = promotions_file
         self._stamp: tuple[int, int, int] | None = None
         self._promotions: dict[str, Promotion] = {}
-
-    def own(self, tool_id: str) -> Tool | None:
-        """A definition of this program."""
-        return self._own.get(tool_id)
-
-    def known(self, tool_id: str) -> Tool | None:
-        """A definition of this program, or the tool as the service last had it."""
-        return self._own.get(tool_id) or self._seen.get(tool_id)
-
-    def own_named(self, server_name: str | None, name: str) -> Tool | None:
-        """A definition of this program by the names that calls of the tool are recorded under."""
-        named = (t for t in self._own.values() if (t.server_name, t.name) == (server_name, name))
-        return next(named, None)
-
-    def offered(self, name: str) -> Tool | None:
-        """What the service last had in force under an id or the name of a namespace."""
-        return self._offered.get(name) or self.known(name)
-
-    def all(self) -> list[Tool]:
-        """All originals that are known, each once."""
-        return list((self._seen | self._own).values())
 
     def add(self, tool_id: str, spec: ToolSpec) -> None:
         """Add a definition of this program."""
         self._own[tool_id] = as_tool(tool_id, spec)
 
-    def remember(self, tools: Iterable[Tool], *, asked: str | None = None) -> None:
-        """Keep what the service said, for when it is away.
-
-        Args:
-            tools: as registered or promoted.
-            asked: the id or namespace that they were the answer to, as what is in force.
-        """
-        for tool in tools:
-            if not tool.is_evolved:  # its original is what a promotion is applied to
-                _keep(self._seen, tool.tool_id, tool)
-            if asked is not None:
-                _keep(self._offered, asked, tool)
+    def known(self) -> list[Tool]:
+        """All originals that are known here, each once."""
+        return list((self._seen | self._own).values())
 
     def promotions(self) -> Mapping[str, Promotion]:
         """What the promotions file holds now; nothing without one.
@@ -107,7 +178,7 @@ class LocalTools:
         try:
             found = self._promotions_file.stat()
         except FileNotFoundError:
-            self._stamp, self._promotions = None, {}
+            self._stamp = None
             return {}
         except OSError:
             return read_promotions(self._promotions_file)  # which says what is wrong
@@ -117,64 +188,162 @@ class LocalTools:
             self._stamp = stamp
         return self._promotions
 
+    def version_here(self, tool_id: str) -> str | None:
+        """The version that this machine's promotions file lets run for a tool, if it does."""
+        entry = self.promotions().get(tool_id)
+        return None if entry is None or entry.evolved_file is None else entry.evolved_version
+
+    async def original(self, tool_id: str) -> Tool:
+        """A tool as it is registered.
+
+        Raises:
+            NotFoundError: the service has no such tool, and this program neither.
+            ServiceUnreachableError: the service is away, and the tool is not known here.
+            AftercallError: what else the service said.
+        """
+        return self._own.get(tool_id) or await self._asked(tool_id, use_evolved=False)
+
+    async def in_force(self, tool_id: str) -> Tool:
+        """The promoted version of a tool, or the tool itself.
+
+        Raises:
+            PromotionsFileError: the promotions file is malformed.
+            ConfigurationError: it promotes a version that is not known here.
+            NotFoundError, ServiceUnreachableError, AftercallError: as `original`.
+        """
+        entry = self.promotions().get(tool_id)
+        if entry is not None:
+            return in_place_of(await self._meant_by(tool_id, entry), entry, self.known())
+        try:
+            offered = await self._asked(tool_id, use_evolved=True)
+        except (NotFoundError, *AWAY):
+            if tool_id not in self._own:
+                raise
+            offered = self._own[tool_id]
+        return await self._here(offered)
+
+    async def best(self, namespace: str, scenario: str, *, use_rag: bool) -> BestTool:
+        """The fittest of a namespace, and all that were compared.
+
+        Raises:
+            AftercallError: as `AsyncClient.best_tool` and `in_force`.
+        """
+        best = await self._link.ask(
+            lambda client: client.best_tool(namespace, scenario, use_rag=use_rag)
+        )
+        ranked = await self._ranked(best.candidates)
+        return best.model_copy(update={"tool": await self._here(best.tool), "candidates": ranked})
+
+    async def find(self, scenario: str, tags: Sequence[str] | None, limit: int) -> FoundTools:
+        """Tools for a scenario, best first.
+
+        Raises:
+            AftercallError: as `AsyncClient.find_tools` and `in_force`.
+        """
+        found = await self._link.ask(
+            lambda client: client.find_tools(scenario, tags=tags, limit=limit)
+        )
+        return found.model_copy(update={"candidates": await self._ranked(found.candidates)})
+
+    async def _ranked(self, ranked: Sequence[RankedTool]) -> list[RankedTool]:
+        for each in ranked:
+            self._remember(each.tool)
+        return [each.model_copy(update={"tool": await self._here(each.tool)}) for each in ranked]
+
+    async def _here(self, offered: Tool) -> Tool:
+        """A tool as the service offers it, or what this machine has instead."""
+        tool = self._ours(offered)
+        promotions = self.promotions()
+        if not promotions:
+            return tool
+        original = tool
+        if tool.is_evolved:
+            try:
+                original = await self.original(original_id(tool))
+            except (NotFoundError, *AWAY):
+                return tool
+        entry = entry_for(original, promotions)
+        return tool if entry is None else in_place_of(original, entry, self.known())
+
+    def _ours(self, offered: Tool) -> Tool:
+        """A tool of the service by this program's definition, where there is one.
+
+        Of a promoted version that is no tool of its own, version and file are the service's.
+        """
+        own = self._own.get(offered.tool_id)
+        if own is None:
+            # Another id for a tool of this program: its claims about itself are the program's.
+            names = (offered.server_name, offered.name)
+            for each in self._own.values():
+                if (each.server_name, each.name) == names:
+                    return offered.model_copy(update={"annotations": each.annotations})
+            return offered
+        if not offered.is_evolved:
+            return own
+        file = evolved_file_of(offered)
+        implementation = {**implementation_of(own), "evolved_file": file}
+        changes = {
+            "version": offered.version, "is_evolved": True, "implementation": implementation,
+        }  # fmt: skip
+        return own.model_copy(update=changes) if file else offered
+
+    async def _meant_by(self, name: str, entry: Promotion) -> Tool:
+        """The tool that the entry of this name stands in for: by its id, or by its namespace."""
+        try:
+            return await self.original(name)
+        except (NotFoundError, *AWAY):
+            known = self.known()
+        try:
+            offered = await self._asked(name, use_evolved=True)
+            known.append(await self.original(original_id(offered)))
+        except (NotFoundError, *AWAY):
+            pass
+        for tool in known:
+            if entry_for(tool, {name: entry}) is not None:
+                return tool
+        # Seed 002: the promotions file alone makes a tool.
+        return as_tool(name, ToolSpec(name=name, version=entry.original_version))
+
+    async def _asked(self, tool_id: str, *, use_evolved: bool) -> Tool:
+        try:
+            tool = await self._link.ask(
+                lambda client: client.get_tool(tool_id, use_evolved=use_evolved)
+            )
+        except AWAY as error:
+            known = self._own.get(tool_id) or self._seen.get(tool_id)
+            if use_evolved:
+                known = self._in_force.get(tool_id, known)
+            if known is not None:
+                return known
+            raise ServiceUnreachableError(
+                f"the tool {tool_id!r} is not known here, and the service cannot be asked: {error}"
+            ) from error
+        self._remember(tool)
+        if use_evolved:
+            _keep(self._in_force, tool_id, tool)
+        return tool
+
+    def _remember(self, tool: Tool) -> None:
+        if not tool.is_evolved:  # its original is what a promotion is applied to
+            _keep(self._seen, tool.tool_id, tool)
+
+
+def _keep(kept: dict[str, Tool], name: str, tool: Tool) -> None:
+    kept.pop(name, None)
+    kept[name] = tool
+    if len(kept) > _MAX_SEEN:
+        del kept[next(iter(kept))]
+
 
 def as_tool(tool_id: str, spec: ToolSpec) -> Tool:
     """A definition as a tool."""
-    fields = {name: getattr(spec, name) for name in ToolSpec.model_fields}
     schema = spec.input_schema
     return Tool(
-        **fields,
+        **{name: getattr(spec, name) for name in ToolSpec.model_fields},
         tool_id=tool_id,
         schema_hash=None if schema is None else content_hash(schema),
         updated_at=datetime.now(UTC),
     )
-
-
-def _keep(kept: OrderedDict[str, Tool], name: str, tool: Tool) -> None:
-    kept[name] = tool
-    kept.move_to_end(name)
-    if len(kept) > _MAX_SEEN:
-        kept.popitem(last=False)
-
-
-def rank_by_words(
-    scenario: str, tools: Iterable[Tool], tags: Sequence[str] | None
-) -> list[tuple[Tool, float]]:
-    """Tools that share words with a scenario, best first, for want of the service's ranking.
-
-    The score is the share of the scenario's words that name, namespace, description and tags of the
-    tool hold, 0 to 1. Left out are tools that hold less than a fifth of them, that have none of the
-    tags, or a negative tag (`not-for-x`) for one of the tags or for words of the scenario.
-    """
-    asked = _words(scenario)
-    wanted = set(tags or ())
-    ranked = []
-    for tool in tools:
-        if wanted and not wanted.intersection(tool.tags):
-            continue
-        if any(_excludes(tag, asked, wanted) for tag in tool.negative_tags):
-            continue
-        says = _words(
-            " ".join([tool.tool_id, tool.name, tool.namespace or "", tool.description, *tool.tags])
-        )
-        score = len(asked & says) / len(asked) if asked else 0.0
-        if score >= _LEAST_SHARE:
-            ranked.append((tool, score))
-    return sorted(ranked, key=lambda entry: (-entry[1], entry[0].tool_id))
-
-
-def _excludes(negative_tag: str, asked: set[str], wanted: set[str]) -> bool:
-    what = negative_tag.removeprefix("not-for-")
-    return what != negative_tag and (what in wanted or _words(what) <= asked)
-
-
-def _words(text: str) -> set[str]:
-    words = _WORD.findall(text.casefold())
-    # Of ASCII words those of one or two letters ("a", "to") say little; "犬" says much.
-    return {word.removesuffix("s") for word in words if len(word) > 2 or not word.isascii()}
-
-
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def entry_for(tool: Tool, promotions: Mapping[str, Promotion]) -> Promotion | None:
@@ -218,228 +387,33 @@ def original_id(tool: Tool) -> str:
     return (tool.evolved_from if is_registered else None) or tool.tool_id
 
 
-def bare_tool(tool_id: str, version: str) -> Tool:
-    """A tool of which nothing is known but what a promotions file says."""
-    return Tool(tool_id=tool_id, name=tool_id, version=version, updated_at=_NEVER)
+def rank_by_words(
+    scenario: str, tools: Iterable[Tool], tags: Sequence[str] | None
+) -> list[tuple[Tool, float]]:
+    """Tools that share words with a scenario, best first, for want of the service's ranking.
 
-
-T = TypeVar("T")
-
-AWAY = (ServiceUnreachableError, ServiceFailedError, RateLimitedError, ProtocolError)
-"""What means that the service cannot be asked now."""
-
-PAUSE_S = 5.0
-"""Seconds for which a service that gave no answer is not asked again."""
-
-
-class ServiceLink:
-    """Asks one service.
-
-    Args:
-        client: asks it; None for a toolbox without a service.
-        timeout_s: longest wait for an answer, retries included, in seconds.
-        clock: seconds of a clock that never goes back.
-
-    Raises:
-        ConfigurationError: the client is a synchronous one.
+    The score is the share of the scenario's words that name, namespace, description and tags of the
+    tool hold, 0 to 1. Left out are tools that hold less than a fifth of them, that have none of the
+    tags, or a negative tag (`not-for-x`) for one of the tags or for words of the scenario.
     """
-
-    def __init__(
-        self,
-        client: AsyncClient | None,
-        *,
-        timeout_s: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        if isinstance(client, Client):
-            raise ConfigurationError(
-                "a toolbox asks through an AsyncClient, the synchronous Toolbox too; pass one that "
-                "nothing else uses"
-            )
-        self.client = client
-        self._timeout_s = timeout_s
-        self._clock = clock
-        self._paused_until = float("-inf")
-        self._problem = ""
-
-    @property
-    def redactor(self) -> Redactor | None:
-        """Masks secrets in what goes to others: the client's."""
-        return DEFAULT_REDACTOR if self.client is None else self.client.redactor
-
-    async def ask(self, question: Callable[[AsyncClient], Awaitable[T]]) -> T:
-        """The answer.
-
-        Raises:
-            ServiceUnreachableError: there is no service, or it gave no answer (a moment ago).
-            AftercallError: what the service said.
-        """
-        if self.client is None:
-            raise ServiceUnreachableError("this toolbox has no service; give it a client")
-        if self._clock() < self._paused_until:
-            raise ServiceUnreachableError(f"not asked again just now: {self._problem}")
-        limit = asyncio.timeout(self._timeout_s)
-        try:
-            async with limit:
-                return await question(self.client)
-        except TimeoutError as error:
-            away = ServiceTimeoutError(f"no answer within {self._timeout_s:g} s")
-            self._pause(away)
-            raise away from error
-        except AWAY as error:
-            self._pause(error)
-            raise
-
-    def _pause(self, error: Exception) -> None:
-        self._paused_until = self._clock() + PAUSE_S
-        self._problem = str(error)
-
-
-class Resolver:
-    """Finds tools by id, namespace or scenario, in the versions that are in force here."""
-
-    def __init__(self, link: ServiceLink, local: LocalTools) -> None:
-        self._link = link
-        self._local = local
-
-    async def original(self, tool_id: str) -> Tool:
-        """A tool as it is registered.
-
-        Raises:
-            NotFoundError: the service has no such tool, and this program neither.
-            ServiceUnreachableError: the service is away, and the tool is not known here.
-            AftercallError: what else the service said.
-        """
-        own = self._local.own(tool_id)
-        return own if own is not None else await self._asked(tool_id, use_evolved=False)
-
-    async def in_force(self, tool_id: str) -> Tool:
-        """The promoted version of a tool, or the tool itself.
-
-        Raises:
-            PromotionsFileError: the promotions file is malformed.
-            ConfigurationError: it promotes a version that is not known here.
-            NotFoundError, ServiceUnreachableError, AftercallError: as `original`.
-        """
-        entry = self._local.promotions().get(tool_id)
-        if entry is None:
-            return await self.promoted_here(await self._offered(tool_id))
-        return self._promoted(await self._meant_by(tool_id, entry), entry)
-
-    async def best(self, namespace: str, scenario: str, *, use_rag: bool) -> BestTool:
-        """The fittest of a namespace, and all that were compared.
-
-        Raises:
-            AftercallError: as `AsyncClient.best_tool` and `in_force`.
-        """
-        best = await self._link.ask(
-            lambda client: client.best_tool(namespace, scenario, use_rag=use_rag)
+    asked, wanted = _words(scenario), set(tags or ())
+    ranked = []
+    for tool in tools:
+        excluded = {t.removeprefix("not-for-") for t in tool.negative_tags if t[:8] == "not-for-"}
+        if wanted and not wanted.intersection(tool.tags):
+            continue
+        if excluded & wanted or any(_words(each) <= asked for each in excluded):
+            continue
+        says = _words(
+            " ".join([tool.tool_id, tool.name, tool.namespace or "", tool.description, *tool.tags])
         )
-        candidates = await self._ranked_here(best.candidates)
-        tool = await self.promoted_here(best.tool)
-        return best.model_copy(update={"tool": tool, "candidates": candidates})
+        score = len(asked & says) / len(asked) if asked else 0.0
+        if score >= _LEAST_SHARE:
+            ranked.append((tool, score))
+    return sorted(ranked, key=lambda entry: (-entry[1], entry[0].tool_id))
 
-    async def find(self, scenario: str, tags: Sequence[str] | None, limit: int) -> FoundTools:
-        """Tools for a scenario, best first.
 
-        Raises:
-            AftercallError: as `AsyncClient.find_tools` and `in_force`.
-        """
-        found = await self._link.ask(
-            lambda client: client.find_tools(scenario, tags=tags, limit=limit)
-        )
-        return found.model_copy(update={"candidates": await self._ranked_here(found.candidates)})
-
-    async def promoted_here(self, tool: Tool) -> Tool:
-        """A tool as the service offers it, or what this machine's promotions file has instead.
-
-        Raises:
-            PromotionsFileError, ConfigurationError: as `in_force`.
-        """
-        tool = self._ours(tool)
-        promotions = self._local.promotions()
-        if not promotions:
-            return tool
-        if not tool.is_evolved:
-            entry = entry_for(tool, promotions)
-            return tool if entry is None else self._promoted(tool, entry)
-        try:
-            original = await self.original(original_id(tool))
-        except (NotFoundError, *AWAY):
-            return tool
-        entry = entry_for(original, promotions)
-        return tool if entry is None else self._promoted(original, entry)
-
-    def version_here(self, tool_id: str) -> str | None:
-        """The version that this machine's promotions file lets run for a tool, if it does."""
-        entry = self._local.promotions().get(tool_id)
-        return None if entry is None or entry.evolved_file is None else entry.evolved_version
-
-    async def _meant_by(self, name: str, entry: Promotion) -> Tool:
-        """The tool that the entry of this name stands in for."""
-        try:
-            return await self.original(name)
-        except (NotFoundError, *AWAY):
-            pass  # it may be the name of a namespace
-        known = self._local.all()
-        try:
-            offered = await self._asked(name, use_evolved=True)
-            known.append(await self.original(original_id(offered)))
-        except (NotFoundError, *AWAY):
-            pass
-        meant = (tool for tool in known if entry_for(tool, {name: entry}) is not None)
-        # Seed 002: the promotions file alone makes a tool.
-        return next(meant, None) or bare_tool(name, entry.original_version)
-
-    async def _ranked_here(self, ranked: Sequence[RankedTool]) -> list[RankedTool]:
-        self._local.remember(each.tool for each in ranked)
-        return [
-            each.model_copy(update={"tool": await self.promoted_here(each.tool)}) for each in ranked
-        ]
-
-    async def _offered(self, tool_id: str) -> Tool:
-        own = self._local.own(tool_id)
-        try:
-            return await self._asked(tool_id, use_evolved=True)
-        except (NotFoundError, *AWAY):
-            if own is None:
-                raise
-            return own
-
-    def _ours(self, offered: Tool) -> Tool:
-        """A tool of the service by this program's definition, where there is one.
-
-        Of a promoted version that is no tool of its own, version and file are the service's.
-        """
-        own = self._local.own(offered.tool_id)
-        if own is None:
-            # Another id for a tool of this program: its claims about itself are the program's.
-            named = self._local.own_named(offered.server_name, offered.name)
-            if named is None:
-                return offered
-            return offered.model_copy(update={"annotations": named.annotations})
-        if not offered.is_evolved:
-            return own
-        implementation = {**implementation_of(own), "evolved_file": evolved_file_of(offered)}
-        changes = {
-            "version": offered.version, "is_evolved": True, "implementation": implementation,
-        }  # fmt: skip
-        return own.model_copy(update=changes) if evolved_file_of(offered) else offered
-
-    async def _asked(self, tool_id: str, *, use_evolved: bool) -> Tool:
-        try:
-            tool = await self._link.ask(
-                lambda client: client.get_tool(tool_id, use_evolved=use_evolved)
-            )
-        except AWAY as error:
-            known = self._local.offered(tool_id) if use_evolved else self._local.known(tool_id)
-            if known is not None:
-                return known
-            raise ServiceUnreachableError(
-                f"the tool {tool_id!r} is not known here, and the service cannot be asked: {error}"
-            ) from error
-        self._local.remember([tool], asked=tool_id if use_evolved else None)
-        return tool
-
-    def _promoted(self, original: Tool, entry: Promotion) -> Tool:
-        return in_place_of(original, entry, self._local.all())
+def _words(text: str) -> set[str]:
+    words = _WORD.findall(text.casefold())
+    # Of ASCII words those of one or two letters ("a", "to") say little; "犬" says much.
+    return {word.removesuffix("s") for word in words if len(word) > 2 or not word.isascii()}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.promoted import promoted_tool
+from aftercall.promotions_file import promoted_tool
 from retrieval.fitness.registry import (
     Candidate,
     Registry,
