@@ -1,9 +1,13 @@
 """Events: what they hold, and what they never hold."""
 
 import hashlib
-import json
 import logging
 import math
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import Any
 
@@ -13,17 +17,20 @@ from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
 from aftercall.events import (
-    CANCELLED,
     PAYLOAD_PARSE_ERROR,
     PAYLOAD_TOO_LARGE,
+    FinishedCall,
+    PlannedCall,
+    ToolCallEvent,
     ToolCallPlanned,
     ToolCalls,
     args_preview_hash,
 )
-from aftercall.events.model import preview
+from aftercall.events import calls as events_calls
+from aftercall.events.model import arguments_head
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from tests.sdk.event_records import Events, Kept
+from aftercall.redaction import Redactor
+from tests.sdk.event_records import Events, Kept, check_order
 
 TOKEN = "ghp_" + "a1B2c3D4" * 5
 
@@ -92,16 +99,6 @@ def test_a_payload_that_cannot_be_read_is_planned_and_fails_at_once(error_type: 
     assert (result.status, result.error_type, result.message) == ("error", error_type, "cut off")
     assert result.latency_ms is None
     assert kept.events == [planned, result]
-
-
-def test_an_unreadable_call_is_no_whole_call() -> None:
-    """What was never asked of the tool teaches nothing about it; nor does what was given up."""
-    kept = Kept()
-    calls = ToolCalls("r", [kept])
-    calls.unreadable("a", "{", error_type=PAYLOAD_PARSE_ERROR, message="m")
-    calls.planned("a", {}).abandon()
-    assert kept.calls == []
-    assert [result.error_type for result in kept.results] == [PAYLOAD_PARSE_ERROR, CANCELLED]
 
 
 def test_a_call_that_is_refused_was_never_made() -> None:
@@ -225,8 +222,7 @@ def test_only_the_head_is_needed(seed: int, depth: int) -> None:
         f"{name}": wide(Random(seed + name), depth)  # noqa: S311  # keeps no secret
         for name in range(seed % (3 if depth else 300))
     }
-    head = preview("t", whole, DEFAULT_REDACTOR).head
-    assert canonical_json(head)[:200] == canonical_json(whole)[:200]
+    assert canonical_json(arguments_head(whole))[:200] == canonical_json(whole)[:200]
 
 
 def test_the_hash_is_the_seeds_where_there_is_no_secret() -> None:
@@ -260,17 +256,6 @@ def test_the_hash_tells_nothing_of_a_secret() -> None:
     assert first.args_preview_hash == second.args_preview_hash
 
 
-def test_arguments_outside_json_are_hashed_as_their_text() -> None:
-    """Nothing that can be passed to a tool makes planning fail."""
-    kept = Events()
-    loop: dict[Any, Any] = {"nan": math.nan, "set": {1}, "big": 2**70, "object": object, 1: b"x"}
-    loop["self"] = loop
-    several: list[Any] = [loop, {"deep": json.loads("[" * 150 + "]" * 150)}, {"\ud800": "\x00"}]
-    for arguments in several:
-        ToolCalls("r", [kept]).planned("a", arguments).ok(object())
-    assert len(kept.events) == 6
-
-
 def test_a_whole_call_has_what_was_sent() -> None:
     """As it was sent, also when the tool changes its arguments meanwhile."""
     kept = Kept()
@@ -289,3 +274,131 @@ def test_what_is_no_sink_is_refused() -> None:
     """With the cure, before anything is called."""
     with pytest.raises(ConfigurationError, match="CallbackSink"):
         ToolCalls("r", [print])  # type: ignore[list-item]  # the mistake
+
+
+ENDINGS = ["ok", "error", "abandon"]
+steps = st.one_of(
+    st.just(("plan", 0)),
+    st.just(("unreadable", 0)),
+    st.tuples(st.sampled_from(ENDINGS), st.integers(0, 9)),
+)
+"""What a caller does: plan, or end one of the calls that were planned, perhaps once more."""
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads change places as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def end(call: PlannedCall, how: str) -> None:
+    if how == "ok":
+        call.ok()
+    elif how == "error":
+        call.error("E", "m")
+    else:
+        call.abandon()
+
+
+def walk(calls: ToolCalls, script: list[tuple[str, int]]) -> int:
+    """Do what it says; how many of the calls were ended."""
+    planned: list[PlannedCall] = []
+    ended: set[int] = set()
+    for step, which in script:
+        if step == "plan":
+            planned.append(calls.planned("t", {"n": len(planned)}))
+        elif step == "unreadable":
+            calls.unreadable("t", "{", error_type="unreadable", message="m")
+        elif which < len(planned):
+            end(planned[which], step)
+            ended.add(which)
+    return len(ended) + sum(step == "unreadable" for step, _ in script)
+
+
+@given(script=st.lists(steps, max_size=30))
+def test_any_order_of_calls_gives_ordered_events(script: list[tuple[str, int]]) -> None:
+    """Planned 0, 1, 2, ...; every result once, after its plan; whole calls with their results."""
+    kept = Kept()
+    ended = walk(ToolCalls("r", [kept]), script)
+    check_order(kept.events)
+    assert len(kept.results) == ended
+    known = [result for result in kept.results if result.error_type in {None, "E"}]
+    assert [(call.seq, call.status) for call in kept.calls] == [(r.seq, r.status) for r in known]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_hasty_threads_give_ordered_events() -> None:
+    """Many calls of four threads that change places in the middle of them."""
+    kept = Events()
+    calls = ToolCalls("r", [kept])
+    start = threading.Barrier(4)
+
+    def run(_: int) -> None:
+        start.wait()
+        for _ in range(300):
+            calls.planned("t", {}).ok()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, range(4)))
+    check_order(kept.events)
+    assert len(kept.events) == 2400
+
+
+def test_a_sink_may_plan_the_next_call() -> None:
+    """Its event follows when all sinks have the present one, and nothing hangs."""
+    last = Events()
+
+    class Chaining:
+        def emit(self, event: ToolCallEvent) -> None:
+            if isinstance(event, ToolCallPlanned) and event.seq < 3:
+                calls.planned("next", {}).ok()
+
+    calls = ToolCalls("r", [Chaining(), last])
+    calls.planned("first", {}).ok()
+    check_order(last.events)
+    assert Counter(type(event).__name__ for event in last.events) == {
+        "ToolCallPlanned": 4,
+        "ToolCallResult": 4,
+    }
+
+
+class Broken:
+    def emit(self, event: ToolCallEvent) -> None:
+        raise ValueError(f"secret words of {event}")
+
+    def finished(self, call: FinishedCall) -> None:
+        raise ValueError(f"secret words of {call}")
+
+
+def test_a_sink_that_raises_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """Call and other sinks go on; it is logged by its type, once, whatever the request."""
+    events_calls._next_complaint.clear()
+    kept = Kept()
+    for _ in range(5):
+        calls = ToolCalls("r", [Broken(), kept, Broken()])
+        calls.planned("t", {}).ok("result")
+        calls.unreadable("t", "{", error_type="E", message="m")
+    assert (len(kept.events), len(kept.calls)) == (20, 5)
+    (record,) = caplog.records
+    assert record.getMessage().startswith("Broken failed with ValueError")
+    assert "secret" not in caplog.text
+
+
+def test_a_program_that_is_stopped_in_a_sink_can_go_on() -> None:
+    """Ctrl-C reaches the program, and later events are handed over as before."""
+    kept = Events()
+
+    class Stopping:
+        def emit(self, event: ToolCallEvent) -> None:
+            if event.seq == 0:
+                raise KeyboardInterrupt
+
+    calls = ToolCalls("r", [kept, Stopping()])
+    with pytest.raises(KeyboardInterrupt):
+        calls.planned("t", {})
+    calls.planned("t", {}).ok()
+    check_order(kept.events)
+    assert len(kept.events) == 3

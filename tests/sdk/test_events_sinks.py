@@ -1,12 +1,17 @@
 """The contract of sinks, each through `ToolCalls`: a new sink joins by one line in `OPENERS`."""
 
+import json
 import logging
+import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +27,8 @@ from aftercall.events import (
     ToolCallResult,
     ToolCalls,
 )
-from aftercall.events.calls import COMPLAINTS
+from aftercall.events import calls as events_calls
+from aftercall.events.sinks import MIN_FILE_BYTES
 from aftercall.metrics import ToolCallMetrics
 from aftercall.models import Execution
 from aftercall.recording import Recorder
@@ -153,7 +159,7 @@ OPENERS = [open_logging, open_json_lines, open_callback, open_recorder, open_met
 
 @pytest.fixture(params=OPENERS, ids=lambda opener: opener.__name__.removeprefix("open_"))
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
-    COMPLAINTS.forget()
+    events_calls._next_complaint.clear()
     made: Opened = request.param(tmp_path)
     return made
 
@@ -221,17 +227,6 @@ def test_a_log_line_names_and_counts() -> None:
     assert {record.levelno for record in lines.records} == {logging.WARNING}
 
 
-def test_without_a_logger_it_is_the_events_own(caplog: pytest.LogCaptureFixture) -> None:
-    """`aftercall.events` at INFO; nothing is formatted for a level that nobody listens to."""
-    calls = ToolCalls("r", [LoggingSink()])
-    calls.planned("a", {})
-    assert caplog.records == []
-    with caplog.at_level(logging.INFO, logger="aftercall.events"):
-        calls.planned("b", {})
-    (record,) = caplog.records
-    assert (record.name, record.levelname) == ("aftercall.events", "INFO")
-
-
 def test_a_callback_nobody_awaits_is_refused() -> None:
     """With the cure."""
 
@@ -240,21 +235,6 @@ def test_a_callback_nobody_awaits_is_refused() -> None:
 
     with pytest.raises(ConfigurationError, match="put_nowait"):
         CallbackSink(function)
-
-
-def test_a_callback_that_raises_is_told_of_by_its_type(caplog: pytest.LogCaptureFixture) -> None:
-    """Also when nobody else looks after it: `emit` itself does not raise."""
-    COMPLAINTS.forget()
-
-    def function(event: ToolCallEvent) -> None:
-        raise ZeroDivisionError(event)
-
-    sink = CallbackSink(function)
-    event = ToolCallPlanned(request_id="r", tool="t", seq=0, args_preview_hash="0" * 64)
-    sink.emit(event)
-    sink.emit(event)
-    (record,) = caplog.records
-    assert "CallbackSink failed with ZeroDivisionError" in record.getMessage()
 
 
 def test_a_recorded_call_is_a_whole_execution() -> None:
@@ -292,3 +272,215 @@ def test_the_recorder_masks_what_it_is_given(service: Loopback) -> None:
         calls.planned("login", {"password": "hunter22"}).ok({"echo": "hunter22"})
     assert len(service.executions) == 2
     assert "hunter22" not in str(service.executions)
+
+
+HALF_A_LINE = """
+import os, sys
+from aftercall.events import JsonLinesSink, ToolCalls
+
+calls = ToolCalls("killed", [JsonLinesSink(sys.argv[1])])
+calls.planned("a", {}).ok()
+write = os.write
+
+def half(descriptor, line):
+    write(descriptor, line[: len(line) // 2])
+    print("ready", flush=True)
+    sys.stdin.read()
+
+os.write = half
+calls.planned("b", {})
+"""
+
+MANY = """
+import sys
+from aftercall.events import JsonLinesSink, ToolCalls
+
+path, name, count, max_bytes = sys.argv[1:]
+calls = ToolCalls(name, [JsonLinesSink(path, max_bytes=int(max_bytes))])
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(int(count)):
+    calls.planned("tool", {}).ok()
+"""
+
+FULL_DISK = """
+import logging, resource, sys
+from aftercall.events import JsonLinesSink, ToolCalls
+
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+calls = ToolCalls("full", [JsonLinesSink(sys.argv[1])])
+calls.planned("before", {}).ok()
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
+for _ in range(10):
+    calls.planned("during", {}).ok()
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+calls.planned("after", {}).ok()
+"""
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Every line of it; an empty one may be left where two processes met a torn one."""
+    text = path.read_bytes()
+    assert text.endswith(b"\n")
+    return [json.loads(line) for line in text.splitlines() if line]
+
+
+def readable(path: Path) -> list[dict[str, Any]]:
+    """The lines that are JSON."""
+    found = []
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def run(script: str, *args: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *args],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def race(path: Path, *, count: int, max_bytes: int) -> None:
+    """Two processes write at the same time."""
+    processes = [run(MANY, str(path), name, str(count), str(max_bytes)) for name in ("a", "b")]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.communicate("go\n", timeout=60)
+        assert process.returncode == 0
+
+
+def test_lines_are_the_events(tmp_path: Path) -> None:
+    """In order, one each, read back by the models; the file is its owner's, and goes on."""
+    path = tmp_path / "sub" / "events.jsonl"
+    for name in ("first", "second"):
+        calls = ToolCalls(name, [JsonLinesSink(str(path))])
+        calls.planned("a", {"q": "ü"}, args_schema_version="1").error("E", "sai\nd ü")
+    planned, result, *_ = path.read_bytes().splitlines()
+    assert ToolCallPlanned.model_validate_json(planned).args_schema_version == "1"
+    assert ToolCallResult.model_validate_json(result).message == "sai\nd ü"
+    assert [line["request_id"] for line in lines(path)] == ["first"] * 2 + ["second"] * 2
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.real
+def test_after_a_process_that_was_killed_in_a_line(tmp_path: Path) -> None:
+    """What it had written half stays alone; a process that goes on begins a fresh line."""
+    path = tmp_path / "events.jsonl"
+    living = ToolCalls("living", [JsonLinesSink(path)])
+    process = run(HALF_A_LINE, str(path))
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+    assert not path.read_bytes().endswith(b"\n")
+    living.planned("c", {}).ok()
+    assert [(line["request_id"], line["tool"]) for line in readable(path)] == [
+        ("killed", "a"), ("killed", "a"), ("living", "c"), ("living", "c"),
+    ]  # fmt: skip
+    torn = [line for line in path.read_bytes().split(b"\n") if not line.endswith(b"}")]
+    assert len(torn) == 2  # the half line, and what follows the last line end
+    assert torn[1] == b""
+
+
+@pytest.mark.real
+def test_two_processes_share_a_file(tmp_path: Path) -> None:
+    """Every line of both is whole, and each one's are in order."""
+    path = tmp_path / "events.jsonl"
+    race(path, count=300, max_bytes=2**30)
+    found = lines(path)
+    for name in ("a", "b"):
+        mine = [(line["seq"], line["event"]) for line in found if line["request_id"] == name]
+        assert mine == [
+            (seq, event) for seq in range(300) for event in ("ToolCallPlanned", "ToolCallResult")
+        ]
+
+
+@pytest.mark.real
+def test_two_processes_that_fill_a_file_begin_one_new(tmp_path: Path) -> None:
+    """Lines stay whole, and no predecessor is replaced before it was full."""
+    path = tmp_path / "events.jsonl"
+    race(path, count=300, max_bytes=MIN_FILE_BYTES)
+    kept = [*lines(path.with_name("events.jsonl.1")), *lines(path)]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["events.jsonl", "events.jsonl.1"]
+    assert path.with_name("events.jsonl.1").stat().st_size > MIN_FILE_BYTES - 500
+    for name in ("a", "b"):
+        mine = [(line["seq"], line["event"]) for line in kept if line["request_id"] == name]
+        assert len(set(mine)) == len(mine)
+
+
+@pytest.mark.real
+def test_a_full_disk_is_told_once(tmp_path: Path) -> None:
+    """The calls go on, the log says once that events are lost, and later lines are whole."""
+    path = tmp_path / "events.jsonl"
+    process = run(FULL_DISK, str(path))
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert len(said.splitlines()) == 1
+    assert "JsonLinesSink failed with" in said
+    tools = [line["tool"] for line in readable(path)]
+    assert tools[:2] + tools[-2:] == ["before"] * 2 + ["after"] * 2
+
+
+def test_a_full_file_becomes_the_predecessor(tmp_path: Path) -> None:
+    """Two files at most, both within the bound, the newest lines in them without a gap."""
+    path = tmp_path / "events.jsonl"
+    calls = ToolCalls("r", [JsonLinesSink(path, max_bytes=MIN_FILE_BYTES)])
+    for _ in range(300):
+        calls.planned("tool", {}).ok()
+    older = path.with_name("events.jsonl.1")
+    assert sorted(tmp_path.iterdir()) == [path, older]
+    assert max(path.stat().st_size, older.stat().st_size) <= MIN_FILE_BYTES
+    numbers = [line["seq"] for line in [*lines(older), *lines(path)]]
+    assert numbers == sorted(numbers)
+    assert numbers[-1] == 299
+    assert set(numbers) == set(range(numbers[0], 300))
+
+
+@pytest.mark.real
+def test_the_child_of_a_fork_writes_on(tmp_path: Path) -> None:
+    """Nothing is shared with the parent but the file."""
+    path = tmp_path / "events.jsonl"
+    script = """
+import os, sys
+from aftercall.events import JsonLinesSink, ToolCalls
+sink = JsonLinesSink(sys.argv[1])
+child = os.fork()
+ToolCalls("parent" if child else "child", [sink]).planned("a", {}).ok()
+if child:
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False, timeout=60)
+    assert done.returncode == 0
+    assert sorted(line["request_id"] for line in lines(path)) == ["child"] * 2 + ["parent"] * 2
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    """The file is moved away, not the link to it."""
+    path, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    calls = ToolCalls("r", [JsonLinesSink(link, max_bytes=MIN_FILE_BYTES)])
+    for _ in range(100):
+        calls.planned("tool", {}).ok()
+    assert link.is_symlink()
+    assert lines(path)
+    assert lines(tmp_path / "real.jsonl.1")
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """At once, with the cure: a folder, a pipe, a bound below one line."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "folder", tmp_path / "pipe", tmp_path / "file" / "below"):
+        with pytest.raises(ConfigurationError, match="pass another path"):
+            JsonLinesSink(path)
+    with pytest.raises(ConfigurationError, match="at least 16384"):
+        JsonLinesSink(tmp_path / "events.jsonl", max_bytes=1000)

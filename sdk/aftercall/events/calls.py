@@ -1,29 +1,30 @@
-"""The calls of one request, and the order in which sinks are given their events."""
+"""The calls of one request: each gets a number, and every sink its events in one order."""
 
 import logging
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from functools import partial
 from uuid import uuid4
 
+from aftercall.bounded import MAX_NAME_CHARS, bounded_name
 from aftercall.errors import ConfigurationError
 from aftercall.events.model import (
     CANCELLED,
-    MAX_NAME_CHARS,
     CallSink,
     EventSink,
     FinishedCall,
-    Preview,
     Sink,
     ToolCallEvent,
     ToolCallPlanned,
     ToolCallResult,
+    arguments_head,
+    head_hash,
+    masked_message,
     masked_text,
-    preview,
     text_preview_hash,
 )
 from aftercall.json_values import JsonObject, clean_text, make_json_value
@@ -31,101 +32,8 @@ from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 _LOGGER = logging.getLogger("aftercall")
 
-Item: TypeAlias = ToolCallEvent | FinishedCall
-
-
-class Complaints:
-    """Says that something of ours failed: by its kind, never by its words, and once a minute.
-
-    For all requests together, since each has sinks that others have too. Kinds are names of
-    classes, so there are few.
-    """
-
-    def __init__(self, *, interval_s: float = 60.0) -> None:
-        self._interval_s = interval_s
-        self._next_at: dict[str, float] = {}  # time.monotonic()
-        self._lock = threading.Lock()
-
-    def failed(self, owner: str, error: Exception) -> None:
-        """`owner` raised `error`, whose text may quote an event and so is not logged."""
-        kind = type(error).__name__
-        moment = time.monotonic()
-        with self._lock:
-            if moment < self._next_at.get(owner, 0.0):
-                return
-            self._next_at[owner] = moment + self._interval_s
-        _LOGGER.warning(
-            "%s failed with %s while it took an event over; the call is not affected", owner, kind
-        )
-
-    def forget(self) -> None:
-        """Say the next failure of everybody at once."""
-        with self._lock:
-            self._next_at.clear()
-
-
-COMPLAINTS = Complaints()
-
-
-class HandOver:
-    """Hands the events of one request over.
-
-    Every sink has taken an event before the next one is handed to any of them. When `add` returns,
-    its event has been handed over, except where a sink itself adds one while it takes another:
-    that one follows when all sinks have the present one.
-
-    Args:
-        sinks: told in their order.
-
-    Raises:
-        ConfigurationError: one of them is no sink.
-    """
-
-    def __init__(self, sinks: Sequence[Sink]) -> None:
-        for sink in sinks:
-            if not isinstance(sink, EventSink | CallSink):
-                raise ConfigurationError(
-                    f"a sink has a method emit(event) or finished(call), {type(sink).__name__} has "
-                    "neither; wrap a function in CallbackSink"
-                )
-        self._event_sinks = [sink for sink in sinks if isinstance(sink, EventSink)]
-        self._call_sinks = [sink for sink in sinks if isinstance(sink, CallSink)]
-        # Re-entrant: a callback may plan the next call.
-        self.lock = threading.RLock()
-        self._waiting: deque[Item] = deque()
-        self._is_handing_over = False
-
-    @property
-    def wants_calls(self) -> bool:
-        """Whether somebody takes whole calls."""
-        return bool(self._call_sinks)
-
-    def add(self, *items: Item) -> None:
-        """Hand items over, in this order. Never raises what a sink raises."""
-        with self.lock:
-            self._waiting.extend(items)
-            if self._is_handing_over:  # called by a sink
-                return
-            self._is_handing_over = True
-            try:
-                while self._waiting:
-                    self._tell(self._waiting.popleft())
-            finally:
-                self._is_handing_over = False
-
-    def _tell(self, item: Item) -> None:
-        if isinstance(item, FinishedCall):
-            for call_sink in self._call_sinks:
-                try:
-                    call_sink.finished(item)
-                except Exception as error:  # noqa: BLE001  # any sink of anybody
-                    COMPLAINTS.failed(type(call_sink).__name__, error)
-            return
-        for event_sink in self._event_sinks:
-            try:
-                event_sink.emit(item)
-            except Exception as error:  # noqa: BLE001  # as above
-                COMPLAINTS.failed(type(event_sink).__name__, error)
+_COMPLAIN_AGAIN_S = 60.0
+_next_complaint: dict[str, float] = {}  # by class of sinks, which are few; time.monotonic()
 
 
 class ToolCalls:
@@ -137,12 +45,13 @@ class ToolCalls:
 
     What sinks may rely on, within a request: planned events come in the order of `seq`, which
     counts from 0 without a gap; a result comes after the planned event of its call, and at most
-    once; every sink gets the same order. Between calls nothing more is promised: call 1 may be
-    planned before call 0 ended, and end first. Between requests there is no order at all. A
-    planned event without a result is a call that is still running or was left without a word.
+    once; every sink gets the same order, and has taken an event before the next one is handed to
+    any of them. Between calls nothing more is promised: call 1 may be planned before call 0 ended,
+    and end first. Between requests there is no order at all. A planned event without a result is a
+    call that is still running or was left without a word.
 
-    Nothing here raises because of a sink. Make one object per request: two of the same id would
-    both count from 0.
+    Nothing here raises because of a sink: that it failed is logged, once a minute. Make one object
+    per request: two of the same id would both count from 0.
 
     Args:
         request_id: names the request; one in the form of a secret becomes its hash, an empty one
@@ -167,24 +76,25 @@ class ToolCalls:
         redactor: Redactor | None = None,
         first_seq: int = 0,
     ) -> None:
-        self._request = _Request(
-            request_id,
-            sinks,
-            agent=agent,
-            server_name=server_name,
-            redactor=redactor or DEFAULT_REDACTOR,
-            first_seq=first_seq,
-        )
-
-    @property
-    def request_id(self) -> str:
+        for sink in sinks:
+            if not isinstance(sink, EventSink | CallSink):
+                raise ConfigurationError(
+                    f"a sink has a method emit(event) or finished(call), {type(sink).__name__} has "
+                    "neither; wrap a function in CallbackSink"
+                )
+        self.redactor = redactor or DEFAULT_REDACTOR
+        self.request_id = request_name(request_id, self.redactor) or str(uuid4())
         """The request's id as its events carry it."""
-        return self._request.request_id
-
-    @property
-    def next_seq(self) -> int:
+        self.next_seq = first_seq
         """The `seq` of the next call."""
-        return self._request.next_seq
+        self.agent = bounded_name(agent) or "unknown"
+        self.server_name = bounded_name(server_name)
+        self._event_sinks = [sink for sink in sinks if isinstance(sink, EventSink)]
+        self._call_sinks = [sink for sink in sinks if isinstance(sink, CallSink)]
+        self._lock = threading.RLock()  # a callback may plan the next call
+        self._waiting: deque[ToolCallEvent | FinishedCall] = deque()
+        self._is_handing_over = False
+        self._has_warned = False
 
     def planned(
         self, tool: str, arguments: JsonObject, *, args_schema_version: str | None = None
@@ -197,12 +107,11 @@ class ToolCalls:
                 their text.
             args_schema_version: of the tool's schema, where it is known.
         """
-        request = self._request
-        made = make_json_value(arguments)
-        copy = made if isinstance(made, dict) else {}
-        shown = preview(_name(tool) or "unknown", copy, request.redactor)
-        seq = request.plan(shown.tool, shown.hash(), args_schema_version)
-        return PlannedCall(request, seq, shown, copy if request.hand_over.wants_calls else None)
+        tool, head = bounded_name(tool) or "unknown", arguments_head(arguments)
+        digest = head_hash(tool, head, self.redactor)
+        copy = make_json_value(arguments) if self._call_sinks else None
+        seq = self._plan(tool, digest, args_schema_version)
+        return PlannedCall(self, seq, tool, head, copy if isinstance(copy, dict) else None)
 
     def unreadable(self, tool: str | None, payload: str, *, error_type: str, message: str) -> None:
         """A call whose payload cannot be read: planned, and ended with an error, at once.
@@ -213,12 +122,67 @@ class ToolCalls:
             error_type: `tool_payload_too_large` or `tool_payload_parse_error` (seed 001).
             message: what is wrong with it.
         """
-        request = self._request
-        shown = Preview(_name(tool) or "unknown", {}, request.redactor)
-        seq = request.plan(shown.tool, text_preview_hash(payload, request.redactor), None)
-        request.hand_over.add(
-            request.result(seq, shown, "error", None, error_type or "Error", message)
+        name = bounded_name(tool) or "unknown"
+        seq = self._plan(name, text_preview_hash(payload, self.redactor), None)
+        call = PlannedCall(self, seq, name, {}, None)
+        call.refused(error_type, message)
+
+    def hand_over(self, *items: ToolCallEvent | FinishedCall) -> None:
+        """Give items to the sinks, in this order; never raises what a sink raises.
+
+        When it returns they have been given, except where a sink calls this while it takes another
+        item: they follow when all sinks have the present one.
+        """
+        with self._lock:
+            self._waiting.extend(items)
+            if self._is_handing_over:  # called by a sink
+                return
+            self._is_handing_over = True
+            try:
+                while self._waiting:
+                    self._give(self._waiting.popleft())
+            finally:
+                self._is_handing_over = False
+
+    def ends(self, call: "PlannedCall") -> bool:
+        """Whether this is the first word about the end of a call."""
+        with self._lock:
+            is_first, call.has_ended = not call.has_ended, True
+            if not is_first and not self._has_warned:
+                self._has_warned = True  # a request that does it wrong does it often
+                _LOGGER.warning(
+                    "a call was said to have ended twice; the first word counts, and further ones "
+                    "of this request are not logged: call ok() or error() once per planned call"
+                )
+            return is_first
+
+    def _plan(self, tool: str, digest: str, version: str | None) -> int:
+        """Take a number and hand the planned event over, under one lock: both have one order."""
+        with self._lock:
+            seq = self.next_seq
+            self.next_seq += 1
+            self.hand_over(
+                ToolCallPlanned(
+                    request_id=self.request_id,
+                    tool=tool,
+                    args_preview_hash=digest,
+                    seq=seq,
+                    args_schema_version=bounded_name(version),
+                )
+            )
+            return seq
+
+    def _give(self, item: ToolCallEvent | FinishedCall) -> None:
+        takers: list[tuple[Sink, Callable[[], None]]] = (
+            [(sink, partial(sink.finished, item)) for sink in self._call_sinks]
+            if isinstance(item, FinishedCall)
+            else [(sink, partial(sink.emit, item)) for sink in self._event_sinks]
         )
+        for sink, take in takers:
+            try:
+                take()
+            except Exception as error:  # noqa: BLE001  # any sink of anybody
+                _complain(type(sink).__name__, error)
 
 
 class PlannedCall:
@@ -229,13 +193,19 @@ class PlannedCall:
     """
 
     def __init__(
-        self, request: "_Request", seq: int, shown: Preview, arguments: JsonObject | None
+        self,
+        calls: ToolCalls,
+        seq: int,
+        tool: str,
+        head: JsonObject,
+        arguments: JsonObject | None,
     ) -> None:
         self.seq = seq
-        self._request = request
-        self._shown = shown
+        self.has_ended = False
+        self._calls = calls
+        self._tool = tool
+        self._head = head
         self._arguments = arguments
-        self._has_ended = False
         self._started_at = datetime.now(UTC)
         self._started = time.perf_counter()
 
@@ -246,7 +216,7 @@ class PlannedCall:
             result: what it returned, for sinks that take whole calls; no event holds it.
             latency_ms: measured since it was planned when None.
         """
-        self._end("ok", latency_ms, result=result)
+        self._end(None, None, latency_ms, result)
 
     def error(self, error_type: str, message: str, *, latency_ms: float | None = None) -> None:
         """It failed.
@@ -256,7 +226,7 @@ class PlannedCall:
             message: what the tool said; masked, and cut to 500 characters in the event.
             latency_ms: as in `ok`.
         """
-        self._end("error", latency_ms, error_type=error_type or "Error", message=message)
+        self._end(error_type or "Error", message, latency_ms)
 
     def refused(self, error_type: str, message: str) -> None:
         """It is not made after all: an error without a latency, as nothing was asked of the tool.
@@ -267,121 +237,58 @@ class PlannedCall:
             error_type: as in `error`.
             message: why; masked and cut as in `error`.
         """
-        not_measured, kind = math.nan, error_type or "Error"
-        self._end("error", not_measured, error_type=kind, message=message, is_known=False)
+        self._arguments = None
+        self._end(error_type or "Error", message, math.nan)
 
     def abandon(self) -> None:
         """The caller gave it up: an error of type `cancelled`, with the time until now.
 
         Sinks of whole calls are not told, for what the tool did is not known.
         """
-        self._end("error", None, error_type=CANCELLED, is_known=False)
+        self._arguments = None
+        self._end(CANCELLED, None, None)
 
     def _end(
         self,
-        status: Literal["ok", "error"],
-        latency_ms: float | None,
-        *,
-        error_type: str | None = None,
-        message: str | None = None,
-        result: object = None,
-        is_known: bool = True,
-    ) -> None:
-        elapsed_ms = (time.perf_counter() - self._started) * 1000
-        request = self._request
-        with request.hand_over.lock:
-            if self._has_ended:
-                request.warn_of_second_result()
-                return
-            self._has_ended = True
-        latency_ms = elapsed_ms if latency_ms is None else _finite(latency_ms)
-        event = request.result(self.seq, self._shown, status, latency_ms, error_type, message)
-        arguments, self._arguments = self._arguments, None
-        if arguments is None or not is_known:
-            request.hand_over.add(event)
-            return
-        finished = FinishedCall(
-            request_id=request.request_id,
-            seq=self.seq,
-            tool=event.tool,
-            agent=request.agent,
-            server_name=request.server_name,
-            arguments=arguments,
-            started_at=self._started_at,
-            latency_ms=latency_ms,
-            status=status,
-            result=result,
-            error_type=_name(error_type),
-            message=message,
-        )
-        request.hand_over.add(event, finished)
-
-
-class _Request:
-    """What the calls of a request share."""
-
-    def __init__(
-        self,
-        request_id: str,
-        sinks: Sequence[Sink],
-        *,
-        agent: str,
-        server_name: str | None,
-        redactor: Redactor,
-        first_seq: int,
-    ) -> None:
-        self.request_id = request_name(request_id, redactor) or str(uuid4())
-        self.agent = _name(agent) or "unknown"
-        self.server_name = _name(server_name)
-        self.redactor = redactor
-        self.hand_over = HandOver(sinks)
-        self.next_seq = first_seq
-        self._has_warned = False
-
-    def plan(self, tool: str, digest: str, version: str | None) -> int:
-        """Take a number and hand the planned event over, under one lock: both have one order."""
-        with self.hand_over.lock:
-            seq = self.next_seq
-            self.next_seq += 1
-            self.hand_over.add(
-                ToolCallPlanned(
-                    request_id=self.request_id,
-                    tool=tool,
-                    args_preview_hash=digest,
-                    seq=seq,
-                    args_schema_version=_name(version),
-                )
-            )
-            return seq
-
-    def result(
-        self,
-        seq: int,
-        shown: Preview,
-        status: Literal["ok", "error"],
-        latency_ms: float | None,
         error_type: str | None,
         message: str | None,
-    ) -> ToolCallResult:
-        """The event; a message is masked and bounded."""
-        return ToolCallResult(
-            request_id=self.request_id,
-            tool=shown.tool,
-            status=status,
-            latency_ms=latency_ms,
-            seq=seq,
-            error_type=error_type and _name(masked_text(error_type, self.redactor)),
-            message=message and shown.message(message),
+        latency_ms: float | None,
+        result: object = None,
+    ) -> None:
+        elapsed_ms = (time.perf_counter() - self._started) * 1000
+        calls = self._calls
+        if not calls.ends(self):
+            return
+        latency_ms = elapsed_ms if latency_ms is None else float(latency_ms)
+        event = ToolCallResult(
+            request_id=calls.request_id,
+            tool=self._tool,
+            status="ok" if error_type is None else "error",
+            # A clock that was set back is no reason to lose the result.
+            latency_ms=max(0.0, latency_ms) if math.isfinite(latency_ms) else None,
+            seq=self.seq,
+            error_type=error_type and bounded_name(masked_text(error_type, calls.redactor)),
+            message=message and masked_message(self._tool, self._head, message, calls.redactor),
         )
-
-    def warn_of_second_result(self) -> None:
-        """Once, for a request that does it wrong does it often."""
-        if not self._has_warned:
-            self._has_warned = True
-            _LOGGER.warning(
-                "a call was said to have ended twice; the first word counts, and further ones of "
-                "this request are not logged: call ok() or error() once per planned call"
-            )
+        if self._arguments is None:
+            calls.hand_over(event)
+            return
+        finished = FinishedCall(
+            request_id=calls.request_id,
+            seq=self.seq,
+            tool=self._tool,
+            agent=calls.agent,
+            server_name=calls.server_name,
+            arguments=self._arguments,
+            started_at=self._started_at,
+            latency_ms=event.latency_ms,
+            status=event.status,
+            result=result,
+            error_type=bounded_name(error_type),
+            message=message,
+        )
+        self._arguments = None
+        calls.hand_over(event, finished)
 
 
 def request_name(request_id: str, redactor: Redactor) -> str:
@@ -390,10 +297,14 @@ def request_name(request_id: str, redactor: Redactor) -> str:
     return redactor.session_id(clean_text(request_id))[:MAX_NAME_CHARS]
 
 
-def _name(text: str | None) -> str | None:
-    return (clean_text(text).strip()[:MAX_NAME_CHARS] or None) if text else None
-
-
-def _finite(latency_ms: float) -> float | None:
-    """A latency that can be observed: a clock that was set back is no reason to lose the result."""
-    return max(0.0, float(latency_ms)) if math.isfinite(latency_ms) else None
+def _complain(sink: str, error: Exception) -> None:
+    """Log that a sink failed, at most once a minute; an error's text may quote an event."""
+    now = time.monotonic()
+    if now >= _next_complaint.get(sink, 0.0):
+        _next_complaint[sink] = now + _COMPLAIN_AGAIN_S
+        why = error.strerror if isinstance(error, OSError) else None
+        _LOGGER.warning(
+            "%s failed with %s while it took an event over; the call is not affected",
+            sink,
+            why or type(error).__name__,
+        )

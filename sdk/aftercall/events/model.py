@@ -14,13 +14,10 @@ from typing import Annotated, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from aftercall.bounded import bounded_text
+from aftercall.bounded import MAX_NAME_CHARS, bounded_text
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, clean_text, make_json_value
 from aftercall.models.calls import ExecutionError, FailedCall
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-
-MAX_NAME_CHARS = 256
-"""Longest name of a request, a tool, a version or a kind of error, as the wire models have it."""
 
 MAX_MESSAGE_CHARS = 500
 """Longest message of a result: enough to recognise an error, too little to carry a document."""
@@ -74,7 +71,7 @@ class EventSink(Protocol):
     """Takes events in their order: planned before result, each once."""
 
     def emit(self, event: ToolCallEvent) -> None:
-        """Take an event over; returns at once and never raises."""
+        """Take an event over; returns at once and does not raise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +105,11 @@ class CallSink(Protocol):
     """
 
     def finished(self, call: FinishedCall) -> None:
-        """Take a call over; returns at once and never raises."""
+        """Take a call over; returns at once and does not raise."""
 
 
 Sink: TypeAlias = EventSink | CallSink
 """Takes events, or whole calls, or both."""
-
 PREVIEW_CHARS = 200
 """Characters of the canonical JSON that the hash is made of (seed 001)."""
 
@@ -122,52 +118,22 @@ _WINDOW_CHARS = 2000
 waits for it. Ten times the preview, since a masked text is shorter than what it stands for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """As much of a call's arguments as its events need.
-
-    Args:
-        tool: the tool's name, for the redactor's allowlist.
-        head: the beginning of the arguments, unmasked.
-        redactor: masks secrets.
-    """
-
-    tool: str
-    head: JsonObject
-    redactor: Redactor
-
-    def hash(self) -> str:
-        """SHA-256, in hex, of the first 200 characters of the masked arguments."""
-        return _sha256(canonical_json(self.redactor.parameters(self.tool, self.head)))
-
-    def message(self, text: str) -> str:
-        """What a tool said, bounded, without secrets and without masked arguments repeated."""
-        said = FailedCall(
-            agent="unknown",
-            tool_name=self.tool,
-            parameters=self.head,
-            error=ExecutionError(message=clean_text(text[:_WINDOW_CHARS])),
-        )
-        return bounded_text(self.redactor.call(said).error.message, MAX_MESSAGE_CHARS)
-
-
-def preview(tool: str, arguments: JsonObject, redactor: Redactor) -> Preview:
-    """The preview of arguments that are plain JSON."""
-    members = PREVIEW_CHARS
-    head: JsonObject = {}
-    for name in sorted(arguments):
-        if members <= 0:
-            break
-        head[name[:_WINDOW_CHARS]], members = _head(arguments[name], members)
-    return Preview(tool, head, redactor)
-
-
 def args_preview_hash(
     arguments: JsonObject, *, tool: str = "unknown", redactor: Redactor = DEFAULT_REDACTOR
 ) -> str:
     """The `args_preview_hash` of a call; values outside JSON count as their text."""
-    made = make_json_value(arguments)
-    return preview(tool, made if isinstance(made, dict) else {}, redactor).hash()
+    return head_hash(tool, arguments_head(arguments), redactor)
+
+
+def arguments_head(arguments: JsonObject) -> JsonObject:
+    """As much of the arguments as the hash can depend on, and masking may take its time for."""
+    head = _head(make_json_value(arguments))
+    return head if isinstance(head, dict) else {}
+
+
+def head_hash(tool: str, head: JsonObject, redactor: Redactor) -> str:
+    """SHA-256, in hex, of the first 200 characters of the masked arguments."""
+    return _sha256(canonical_json(redactor.parameters(tool, head)))
 
 
 def text_preview_hash(payload: str, redactor: Redactor = DEFAULT_REDACTOR) -> str:
@@ -180,31 +146,24 @@ def masked_text(text: str, redactor: Redactor) -> str:
     return redactor.text(clean_text(text[:_WINDOW_CHARS]))
 
 
-def _head(value: JsonValue, members: int) -> tuple[JsonValue, int]:
-    """The first `members` values, in canonical order, and how many of them are left.
+def masked_message(tool: str, head: JsonObject, text: str, redactor: Redactor) -> str:
+    """What a tool said, bounded, without secrets and without masked arguments repeated."""
+    said = FailedCall(
+        agent="unknown",
+        tool_name=tool,
+        parameters=head,
+        error=ExecutionError(message=clean_text(text[:_WINDOW_CHARS])),
+    )
+    return bounded_text(redactor.call(said).error.message, MAX_MESSAGE_CHARS)
 
-    Every value makes at least one character of canonical JSON, so what is left out of the first
-    200 values could not have shown in the first 200 characters.
-    """
-    members -= 1
+
+def _head(value: JsonValue) -> JsonValue:
+    # A member makes at least one character of JSON: the first 200 of each container are enough.
     if isinstance(value, str):
-        return value[:_WINDOW_CHARS], members
+        return value[:_WINDOW_CHARS]
     if isinstance(value, dict):
-        kept: JsonObject = {}
-        for name in sorted(value):
-            if members <= 0:
-                break
-            kept[name[:_WINDOW_CHARS]], members = _head(value[name], members)
-        return kept, members
-    if isinstance(value, list):
-        items: list[JsonValue] = []
-        for item in value:
-            if members <= 0:
-                break
-            made, members = _head(item, members)
-            items.append(made)
-        return items, members
-    return value, members
+        return {name[:_WINDOW_CHARS]: _head(value[name]) for name in sorted(value)[:PREVIEW_CHARS]}
+    return [_head(item) for item in value[:PREVIEW_CHARS]] if isinstance(value, list) else value
 
 
 def _sha256(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from collections import Counter, OrderedDict
 from collections.abc import Sequence
 
 from aftercall.errors import ConfigurationError
@@ -10,7 +9,7 @@ from aftercall.events.calls import PlannedCall, ToolCalls, request_name
 from aftercall.events.model import CallSink, EventSink
 from aftercall.models.calls import ExecutionError
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.reflection.observers import CallFacts, PlannedAttempt
+from aftercall.reflection.observers import PlannedAttempt
 
 
 class EventObserver:
@@ -20,7 +19,7 @@ class EventObserver:
         await call_with_reflection(tool, ..., observers=[observer])
 
     The request is the session; a call without one is a request of its own, its attempts numbered
-    from 0. `seq` rises within a session. Of the sessions, the `max_requests` last used are known:
+    from 0. `seq` rises within a session. Of the requests, the `max_requests` last used are known:
     from the first that is forgotten on, a session that comes new (or again) counts from the highest
     `seq` that was forgotten, so that no number is given twice; it still rises, but not from 0.
 
@@ -31,7 +30,7 @@ class EventObserver:
     Args:
         sinks: take the events.
         redactor: as for `ToolCalls`; give it the recorder's.
-        max_requests: most sessions that are known at a time, some 2 KB each.
+        max_requests: most requests that are known at a time, some 2 KB each.
 
     Raises:
         ConfigurationError: `max_requests` is below 1, or a sink takes whole calls:
@@ -54,52 +53,27 @@ class EventObserver:
         self._sinks = tuple(sinks)
         self._redactor = redactor or DEFAULT_REDACTOR
         self._max_requests = max_requests
-        self._lock = threading.Lock()
-        self._sessions: OrderedDict[str, ToolCalls] = OrderedDict()
-        # Attempts that are about to take a number of their session, which is not forgotten then.
-        self._planning: Counter[str] = Counter()
+        self._lock = threading.RLock()  # a sink may call a tool
+        self._requests: dict[str, ToolCalls] = {}  # the last used at the end
         self._first_seq = 0
-        # By the identity of their facts, which are kept so that it is not given again.
-        self._alone: OrderedDict[int, tuple[CallFacts, ToolCalls]] = OrderedDict()
-        self._new("")  # a sink that is none is told here, not at the first call
+        self._new("", 0)  # a sink that is none is refused here, not at the first call
 
     def planned(self, attempt: PlannedAttempt) -> "ObservedEvents":
         """An attempt is about to be made."""
         facts = attempt.facts
         # As the events carry it, for two sessions may be cut to one name.
-        session_id = request_name(facts.session_id or "", self._redactor)
+        name = request_name(facts.session_id or "", self._redactor)
         with self._lock:
-            self._planning[session_id] += 1
-            calls = self._of_session(session_id) if session_id else self._of_one(facts)
-        try:
+            first_seq = self._first_seq if name else 0
+            name = name or attempt.repair_of or attempt.execution_id
+            calls = self._requests.pop(name, None) or self._new(name, first_seq)
+            self._requests[name] = calls
+            if len(self._requests) > self._max_requests:
+                forgotten = self._requests.pop(next(iter(self._requests)))
+                self._first_seq = max(self._first_seq, forgotten.next_seq)
             return ObservedEvents(calls.planned(facts.tool_name, attempt.parameters))
-        finally:
-            with self._lock:
-                self._planning -= Counter([session_id])
 
-    def _of_session(self, session_id: str) -> ToolCalls:
-        calls = self._sessions.get(session_id)
-        if calls is None:
-            calls = self._sessions[session_id] = self._new(session_id, self._first_seq)
-            self._forget()
-        self._sessions.move_to_end(session_id)
-        return calls
-
-    def _forget(self) -> None:
-        while len(self._sessions) > self._max_requests:
-            idle = next((name for name in self._sessions if name not in self._planning), None)
-            if idle is None:
-                return  # as many more as there are threads
-            self._first_seq = max(self._first_seq, self._sessions.pop(idle).next_seq)
-
-    def _of_one(self, facts: CallFacts) -> ToolCalls:
-        """Of a call without a session; its attempts share their facts."""
-        _, calls = self._alone.setdefault(id(facts), (facts, self._new("")))
-        if len(self._alone) > self._max_requests:
-            self._alone.popitem(last=False)
-        return calls
-
-    def _new(self, request_id: str, first_seq: int = 0) -> ToolCalls:
+    def _new(self, request_id: str, first_seq: int) -> ToolCalls:
         return ToolCalls(request_id, self._sinks, redactor=self._redactor, first_seq=first_seq)
 
 

@@ -6,29 +6,31 @@ import logging
 import os
 import stat
 import sys
-import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from pydantic import ValidationError
-
-from aftercall.bounded import bounded_json
+from aftercall.bounded import bounded_json, execution_of
 from aftercall.errors import ConfigurationError
-from aftercall.events.calls import COMPLAINTS
 from aftercall.events.model import FinishedCall, ToolCallEvent, ToolCallPlanned
 from aftercall.json_values import clean_text
-from aftercall.models.calls import Execution, ExecutionError
+from aftercall.models import ExecutionError
 from aftercall.reflection.reflected_call import ExecutionSink
+
+if sys.platform != "win32":
+    import fcntl
+
+LOGGER_NAME = "aftercall.events"
+
+MIN_FILE_BYTES = 16 * 1024
+"""Smallest `max_bytes`: room for the longest line of an event, 8 KB with all of it escaped."""
 
 
 class CallbackSink:
     """Calls a function with every event.
 
-    It runs in the thread of the tool call, which waits for it: hand over what takes time. What it
-    raises is logged by its type, once a minute, and goes no further.
+    It runs in the thread of the tool call, which waits for it: hand over what takes time.
 
     Args:
         function: takes an event; what it returns is ignored.
@@ -47,13 +49,7 @@ class CallbackSink:
 
     def emit(self, event: ToolCallEvent) -> None:
         """Call it."""
-        try:
-            self._function(event)
-        except Exception as error:  # noqa: BLE001  # any function of anybody
-            COMPLAINTS.failed(type(self).__name__, error)
-
-
-LOGGER_NAME = "aftercall.events"
+        self._function(event)
 
 
 class LoggingSink:
@@ -100,13 +96,6 @@ def _quoted(text: str) -> str:
 if sys.platform != "win32":
     import fcntl
 
-_LOGGER = logging.getLogger("aftercall")
-
-MIN_FILE_BYTES = 16 * 1024
-"""Smallest `max_bytes`: room for the longest line of an event, 8 KB with all of it escaped."""
-
-_TELL_AGAIN_S = 60.0
-
 
 class JsonLinesSink:
     """Appends one line per event, so that `ToolCallPlanned.model_validate_json(line)` reads it.
@@ -119,7 +108,7 @@ class JsonLinesSink:
     The file is bounded: what would grow beyond `max_bytes` becomes `NAME.1`, in the place of an
     older one, and a new file is begun. Events are not forced to the disk, so a machine (not a
     process) that stops loses the last ones. Where the disk is full or the folder gone, events are
-    lost, calls are not affected, and the log says so once, and once more when it is over.
+    lost, calls are not affected, and the log says so once a minute.
 
     Args:
         path: the file; made when missing, readable by its owner only, like its folder.
@@ -140,10 +129,6 @@ class JsonLinesSink:
         # The program may change its folder later, and a link must not be moved for its file.
         self._path = Path(path).resolve()
         self._max_bytes = max_bytes
-        self._lost = 0
-        self._is_told = False
-        self._next_at = 0.0  # time.monotonic()
-        self._lock = threading.Lock()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(self._open())
@@ -154,17 +139,12 @@ class JsonLinesSink:
             ) from error
 
     def emit(self, event: ToolCallEvent) -> None:
-        """Append it."""
-        line = event.model_dump_json(exclude_none=True).encode() + b"\n"
-        try:
-            self._append(line)
-        except OSError as error:
-            self._failed(error)
-        else:
-            if self._is_told:
-                self._recovered()
+        """Append it.
 
-    def _append(self, line: bytes) -> None:
+        Raises:
+            OSError: it cannot be written.
+        """
+        line = event.model_dump_json(exclude_none=True).encode() + b"\n"
         descriptor = self._open()
         try:
             size = os.fstat(descriptor).st_size
@@ -208,29 +188,6 @@ class JsonLinesSink:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         return True
 
-    def _failed(self, error: OSError) -> None:
-        moment = time.monotonic()
-        with self._lock:
-            self._lost += 1
-            if self._is_told or moment < self._next_at:
-                return
-            self._is_told = True
-            # A disk that is full for long lines only would be told of with every second event.
-            self._next_at = moment + _TELL_AGAIN_S
-        _LOGGER.warning(
-            "events cannot be written to %s and are lost (%s); calls are not affected",
-            self._path.name,
-            error.strerror or error,
-        )
-
-    def _recovered(self) -> None:
-        with self._lock:
-            if not self._is_told:
-                return
-            self._is_told = False
-            lost, self._lost = self._lost, 0
-        _LOGGER.warning("events are written to %s again; %d were lost", self._path.name, lost)
-
 
 class RecorderSink:
     """Hands every finished call to a recorder, which masks its secrets.
@@ -253,33 +210,24 @@ class RecorderSink:
 
     def finished(self, call: FinishedCall) -> None:
         """Record it."""
-        try:
-            execution = _execution(call)
-        except ValidationError as error:
-            # Fields are named, values are not.
-            fields = ", ".join(str(e["loc"]) for e in error.errors(include_input=False))
-            _LOGGER.warning("a call could not be recorded: %s", fields)
-            return
-        self._recorder.record(execution)
-
-
-def _execution(call: FinishedCall) -> Execution:
-    error = None
-    if call.status == "error":
-        message = clean_text(call.message or "")
-        error = ExecutionError(type=call.error_type or "Error", message=message)
-    return Execution(
-        # Not made of request and seq: another process may have a request of the same name.
-        execution_id=str(uuid4()),
-        timestamp=call.started_at,
-        agent=call.agent,
-        server_name=call.server_name,
-        tool_name=call.tool,
-        parameters=call.arguments,
-        outcome="success" if error is None else "failure",
-        duration_ms=call.latency_ms or 0.0,
-        error=error,
-        result=None if call.result is None else bounded_json(call.result),
-        session_id=call.request_id,
-        sequence=call.seq,
-    )
+        error = None
+        if call.status == "error":
+            message = clean_text(call.message or "")
+            error = ExecutionError(type=call.error_type or "Error", message=message)
+        execution = execution_of(
+            # Not made of request and seq: another process may have a request of the same name.
+            execution_id=str(uuid4()),
+            timestamp=call.started_at,
+            agent=call.agent,
+            server_name=call.server_name,
+            tool_name=call.tool,
+            parameters=call.arguments,
+            outcome="success" if error is None else "failure",
+            duration_ms=call.latency_ms or 0.0,
+            error=error,
+            result=None if call.result is None else bounded_json(call.result),
+            session_id=call.request_id,
+            sequence=call.seq,
+        )
+        if execution is not None:
+            self._recorder.record(execution)
