@@ -1,10 +1,9 @@
-"""Who may look on while a tool is called: events, traces."""
+"""Observers of a call: what looks on while a tool is called, such as events and traces."""
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Protocol, runtime_checkable
 
 from aftercall.json_values import JsonObject
@@ -75,79 +74,70 @@ class Observers:
     """Several observers as one; what one of them raises is logged, and harms nothing else.
 
     Args:
-        observers: told in their order; `stopped` and `ended` in the reverse order.
+        observers: asked in their order; `stopped` and `ended` in the reverse order.
     """
 
     def __init__(self, observers: Sequence[CallObserver]) -> None:
         self._observers = tuple(observers)
 
-    def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
-        """Tell all of them."""
-        observed = []
+    def planned(self, attempt: PlannedAttempt) -> "ObservedByAll":
+        """An attempt is about to be made."""
+        observed: list[ObservedAttempt] = []
         for observer in self._observers:
-            try:
+            with _logged(observer):
                 observed.append(observer.planned(attempt))
-            except Exception as error:  # noqa: BLE001  # never a call's fault, nor a failure of it
-                _complain(observer, error)
-        return _All(observed)
+        return ObservedByAll(observed)
 
 
-class _All:
+class ObservedByAll:
+    """What several observers keep of one attempt."""
+
     def __init__(self, attempts: Sequence[ObservedAttempt]) -> None:
         self._attempts = attempts[::-1]
 
     def stopped(self) -> None:
+        """As `ObservedAttempt.stopped`."""
         for attempt in self._attempts:
-            try:
+            with _logged(attempt):
                 attempt.stopped()
-            except Exception as error:  # noqa: BLE001  # as above
-                _complain(attempt, error)
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
+        """As `ObservedAttempt.ended`."""
         for attempt in self._attempts:
-            try:
+            with _logged(attempt):
                 attempt.ended(duration_ms=duration_ms, error=error)
-            except Exception as raised:  # noqa: BLE001  # as above
-                _complain(attempt, raised)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
+        """As `AskingAttempt.asking`; an answer is not lost by what an observer raises."""
         with ExitStack() as stack:
             for attempt in reversed(self._attempts):
                 if isinstance(attempt, AskingAttempt):
-                    stack.enter_context(_Harmless(attempt))
+                    stack.enter_context(_around(attempt))
             yield
 
 
-class _Harmless:
-    """What an observer has around a question; an answer is not lost by what it raises."""
-
-    def __init__(self, attempt: AskingAttempt) -> None:
-        self._attempt = attempt
-        self._inside: AbstractContextManager[None] | None = None
-
-    def __enter__(self) -> None:
-        try:
-            inside = self._attempt.asking()
-            inside.__enter__()
-            self._inside = inside
-        except Exception as error:  # noqa: BLE001  # as above
-            _complain(self._attempt, error)
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            if self._inside is not None:
-                self._inside.__exit__(exc_type, exc, traceback)
-        except Exception as error:  # noqa: BLE001  # as above
-            if error is not exc:
-                _complain(self._attempt, error)
+@contextmanager
+def _around(attempt: AskingAttempt) -> Iterator[None]:
+    inside: AbstractContextManager[None] = nullcontext()
+    with _logged(attempt):
+        entered = attempt.asking()
+        entered.__enter__()
+        inside = entered
+    try:
+        yield
+    except BaseException as error:
+        with _logged(attempt):
+            inside.__exit__(type(error), error, error.__traceback__)
+        raise
+    with _logged(attempt):
+        inside.__exit__(None, None, None)
 
 
-def _complain(observer: object, error: Exception) -> None:
-    # Its type alone: the text of an exception often quotes a value.
-    _logger.warning("%s raised %s", type(observer).__name__, type(error).__name__)
+@contextmanager
+def _logged(observer: object) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # never a call's fault, nor a failure of it
+        # Its type alone: the text of an exception often quotes a value.
+        _logger.warning("%s raised %s", type(observer).__name__, type(error).__name__)

@@ -6,30 +6,42 @@ No I/O but handing executions to the recorder; `aftercall.reflection` drives it.
 import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
 
-from pydantic import ValidationError
-
-from aftercall.bounded import bounded_text
+from aftercall.bounded import bounded_text, execution_of
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
+from aftercall.json_values import JsonObject, JsonValue, make_json_value
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse
 from aftercall.outcomes import Outcome, is_referral, log_line
 from aftercall.reflection.observers import (
-    AskingAttempt,
     CallFacts,
     CallObserver,
-    ObservedAttempt,
+    ObservedByAll,
     Observers,
     PlannedAttempt,
 )
 from aftercall.reflection.result import Attempt, ReflectedResult
 from aftercall.reflection.result_reader import OutcomeReader, ResultReader, StatusReader
 from aftercall.reflection.retry_rules import Failure, ReflectionPolicy, Retry, RetryRules
+
+ResultT = TypeVar("ResultT")
+
+_logger = logging.getLogger(__name__)
+
+_NOTES = {1: "succeeded", 2: "repaired via reflection", 3: "repaired on second try"}
+"""By the number of attempts; the words of seed 004."""
+
+
+class ExecutionSink(Protocol):
+    """The one method of `Recorder` that reflection needs."""
+
+    def record(self, execution: Execution) -> None:
+        """Take an execution over; returns at once and never raises."""
+
 
 ToolKey = tuple[str | None, str]
 """Server name and tool name."""
@@ -62,24 +74,6 @@ class FailureRates:
         """Share of failed calls, 0 to 1; None while there are fewer than `min_calls`."""
         calls, failures = self._counts.get(tool, (0, 0))
         return failures / calls if calls >= self._min_calls else None
-
-
-ResultT = TypeVar("ResultT")
-
-_logger = logging.getLogger(__name__)
-
-_MAX_NAME_CHARS = 256  # as the wire models have it
-_MAX_CONTEXT_CHARS = 4000
-
-_NOTES = {1: "succeeded", 2: "repaired via reflection", 3: "repaired on second try"}
-"""By the number of attempts; the words of seed 004."""
-
-
-class ExecutionSink(Protocol):
-    """The one method of `Recorder` that reflection needs."""
-
-    def record(self, execution: Execution) -> None:
-        """Take an execution over; returns at once and never raises."""
 
 
 class ReflectedCall(Generic[ResultT]):
@@ -128,8 +122,8 @@ class ReflectedCall(Generic[ResultT]):
         self._first_result: ResultT | None = None
         self._first_exception: Exception | None = None
         self._last_result: ResultT | None = None
-        self._observer = Observers(observers) if observers else None
-        self._observed: ObservedAttempt | None = None
+        self._observers = Observers(observers)
+        self._observed = ObservedByAll([])
         self._execution_id = ""
         self._timestamp = datetime.now(UTC)
         self._started = self._first_failed = time.perf_counter()
@@ -138,25 +132,23 @@ class ReflectedCall(Generic[ResultT]):
     def begin(self) -> None:
         """An attempt starts now."""
         self._execution_id = str(uuid4())
-        if self._observer is not None:
-            self._observed = self._observer.planned(
-                PlannedAttempt(
-                    facts=self._facts,
-                    execution_id=self._execution_id,
-                    parameters=self._sent,
-                    number=len(self._attempts) + 1,
-                    repair_of=self._attempts[0].execution_id if self._attempts else None,
-                    suggestion=self._retry.suggestion if self._retry else None,
-                )
+        self._observed = self._observers.planned(
+            PlannedAttempt(
+                facts=self._facts,
+                execution_id=self._execution_id,
+                parameters=self._sent,
+                number=len(self._attempts) + 1,
+                repair_of=self._attempts[0].execution_id if self._attempts else None,
+                suggestion=self._retry.suggestion if self._retry else None,
             )
+        )
         self._timestamp = datetime.now(UTC)
         self._started = time.perf_counter()
 
     def stopped(self) -> None:
         """The tool returned or raised, or was given up; told where the attempt began."""
         self._duration_ms = _ms_since(self._started)  # the tool's own, without the reading
-        if self._observed is not None:
-            self._observed.stopped()
+        self._observed.stopped()
 
     def returned(self, result: ResultT) -> None:
         """The attempt returned."""
@@ -165,13 +157,14 @@ class ReflectedCall(Generic[ResultT]):
         if not self._reader.is_outcome(result):
             self._is_open = True
             return
-        error = self._reader.read_failure(result)
+        reader = self._reader
+        error = reader.read_failure(result)
         if error is None:
-            summary = self._reader.summarise(result)
-            self._ended(None, summary, self._status(result))
-        else:
-            self._ended(error)
-        if error is not None and len(self._attempts) == 1:
+            status = reader.read_status(result) if isinstance(reader, StatusReader) else None
+            self._ended(None, reader.summarise(result), status)
+            return
+        self._ended(error)
+        if len(self._attempts) == 1:
             self._first_result = result
 
     def raised(self, error: Exception) -> None:
@@ -186,8 +179,7 @@ class ReflectedCall(Generic[ResultT]):
 
     def asking(self) -> AbstractContextManager[None]:
         """What the question is asked inside of."""
-        observed = self._observed
-        return observed.asking() if isinstance(observed, AskingAttempt) else nullcontext()
+        return self._observed.asking()
 
     def answered(self, answer: SuggestResponse | Exception) -> Retry | None:
         """What to do next, given the service's answer or what came instead of one."""
@@ -256,10 +248,6 @@ class ReflectedCall(Generic[ResultT]):
         reason = f"all {len(self._attempts)} attempts failed" if exhausted else self._rules.reason
         return f"not repaired: {reason}"
 
-    def _status(self, result: ResultT) -> str | None:
-        reader = self._reader
-        return reader.read_status(result) if isinstance(reader, StatusReader) else None
-
     def _ended(
         self,
         error: ExecutionError | None,
@@ -277,8 +265,7 @@ class ReflectedCall(Generic[ResultT]):
             changes=self._retry.changes if self._retry else (),
         )
         self._attempts.append(attempt)
-        if self._observed is not None:
-            self._observed.ended(duration_ms=self._duration_ms, error=error)
+        self._observed.ended(duration_ms=self._duration_ms, error=error)
         first = self._attempts[0]
         if attempt is first and error is not None:
             self._first_failed = time.perf_counter()
@@ -286,7 +273,24 @@ class ReflectedCall(Generic[ResultT]):
             self._rates.count((facts.server_name, facts.tool_name), failed=error is not None)
         if error is not None and is_referral(error):
             _logger.info("%s", log_line(Outcome(failure=error), tool=facts.tool_name))
-        execution = self._execution(attempt, summary, status)
+        execution = execution_of(
+            execution_id=attempt.execution_id,
+            timestamp=self._timestamp,
+            agent=facts.agent,
+            server_name=facts.server_name,
+            tool_name=facts.tool_name,
+            parameters=attempt.parameters,
+            context=facts.context,
+            outcome=attempt.outcome,
+            duration_ms=attempt.duration_ms,
+            error=attempt.error,
+            result=summary,
+            result_status=status,
+            session_id=facts.session_id,
+            attempt=len(self._attempts),
+            repair_of=None if attempt is first else first.execution_id,
+            suggestion_id=attempt.suggestion.suggestion_id if attempt.suggestion else None,
+        )
         if execution is not None:
             self._recorder.record(execution)
         self._question = execution if self._is_asked_about(attempt) else None
@@ -295,51 +299,13 @@ class ReflectedCall(Generic[ResultT]):
         if attempt.error is None or self._facts.agent in self._policy.disabled_agents:
             return False
         if attempt is self._attempts[0]:
-            rate = self._failure_rate()
+            tool = (self._facts.server_name, self._facts.tool_name)
+            rate = None if self._rates is None else self._rates.rate(tool)
             if rate is not None and rate < self._policy.min_failure_rate:
                 return False
             self._rules = RetryRules(self._policy, may_repeat=self._may_repeat, jitter=self._jitter)
             return True
         return len(self._attempts) < self._policy.max_attempts  # else nobody could act on it
-
-    def _failure_rate(self) -> float | None:
-        if self._rates is None:
-            return None
-        return self._rates.rate((self._facts.server_name, self._facts.tool_name))
-
-    def _execution(
-        self, attempt: Attempt, summary: JsonValue, status: str | None
-    ) -> Execution | None:
-        facts = self._facts
-        first = self._attempts[0]
-        try:
-            return Execution(
-                execution_id=attempt.execution_id,
-                timestamp=self._timestamp,
-                agent=_name(facts.agent) or "unknown",
-                server_name=_name(facts.server_name),
-                tool_name=_name(facts.tool_name) or "unknown",
-                parameters=attempt.parameters,
-                context=facts.context and bounded_text(facts.context, _MAX_CONTEXT_CHARS),
-                outcome=attempt.outcome,
-                duration_ms=attempt.duration_ms,
-                error=attempt.error,
-                result=summary,
-                result_status=_name(status),
-                session_id=_name(facts.session_id),
-                attempt=len(self._attempts),
-                repair_of=None if attempt is first else first.execution_id,
-                suggestion_id=attempt.suggestion.suggestion_id if attempt.suggestion else None,
-            )
-        except ValidationError as error:
-            # Recording must not fail a call that worked. Fields are named, values are not.
-            fields = ", ".join(str(e["loc"]) for e in error.errors(include_input=False))
-            _logger.warning("a call of %s could not be recorded: %s", facts.tool_name, fields)
-            return None
-
-
-def _name(text: str | None) -> str | None:
-    return clean_text(text)[:_MAX_NAME_CHARS] if text else None
 
 
 def _ms_since(moment: float) -> float:
