@@ -13,9 +13,9 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
@@ -30,31 +30,26 @@ from aftercall.local_files import (
 from aftercall.models.base import Name
 from aftercall.models.tools import Promotion, Tool
 
-__all__ = [
-    "MAX_PROMOTIONS_CHARS",
-    "PROMOTIONS_FILE",
-    "MissingFile",
-    "PromotionsFileError",
-    "missing_files",
-    "parse_promotions",
-    "read_promotions",
-    "render_promotions",
-    "update_promotions",
-    "write_promotions",
-]
+try:
+    import fcntl
+except ImportError:  # Windows: one process at a time may change a file
+    fcntl = None  # type: ignore[assignment]  # asked for before each use
+
+PROMOTIONS_FILE = ".tool_promotions.json"
+"""Its name, in the folder that the evolved files are relative to (seed 002)."""
 
 MAX_PROMOTIONS_CHARS = 8 * 1024 * 1024
 """Most characters of a file: as much as one request to the service may carry."""
+
+_MAX_BYTES = 4 * MAX_PROMOTIONS_CHARS
+"""Most bytes that so many characters can have in UTF-8."""
 
 KEYS = (
     "evolved_version", "evolved_file", "original_version", "reason", "mutation", "promoted_at",
 )  # fmt: skip
 """The keys of an entry, in the seed's order."""
 
-T = TypeVar("T")
-
-_BLANKS = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
+_STRING = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"(?P<colon>\s*:)?', re.DOTALL)
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 
@@ -97,7 +92,7 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
         raise PromotionsFileError(
             f"the file has {len(text):,} characters; at most {MAX_PROMOTIONS_CHARS:,} are read"
         )
-    return _Reader(text).promotions()
+    return _promotions(text)
 
 
 def render_promotions(promotions: Mapping[str, Promotion]) -> str:
@@ -111,98 +106,77 @@ def render_promotions(promotions: Mapping[str, Promotion]) -> str:
     return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
 
 
-class _Reader:
-    """Reads one text; keeps the place of every key, so that a fault can be shown where it is."""
+def _promotions(text: str) -> dict[str, Promotion]:
+    try:
+        root = json.loads(text, object_pairs_hook=_Members)
+    except (json.JSONDecodeError, RecursionError) as error:
+        at = error.pos if isinstance(error, json.JSONDecodeError) else 0
+        why = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
+        names = [name for name, _ in _keys(text[:at]) if name not in KEYS]
+        _fail(text.count("\n", 0, at) + 1, names[-1] if names else None, f"no JSON: {why}")
+    if not isinstance(root, _Members):
+        line = len(text[: len(text) - len(text.lstrip())].splitlines()) or 1
+        _fail(line, None, "the file must be an object, in braces")
+    # A text that can be read has its keys in the order of the members.
+    lines = (line for _, line in _keys(text))
+    found: dict[str, Promotion] = {}
+    for name, entry in root:
+        line = next(lines)
+        if name in found:
+            _fail(line, name, f"the key {_quoted(name)} stands here a second time")
+        found[name] = _entry(name, line, entry, lines)
+    return found
 
-    def __init__(self, text: str) -> None:
-        self._text = text
 
-    def promotions(self) -> dict[str, Promotion]:
-        found, at = self._object(self._skip(0), None, self._entry)
-        if at < len(self._text):
-            self._fail(at, None, "the file goes on after its last `}`")
-        return {name: promotion for name, (_, promotion) in found.items()}
+class _Members(list[tuple[str, Any]]):
+    """The members of an object, those that stand there twice too."""
 
-    def _entry(self, name: str, name_at: int, at: int) -> tuple[Promotion, int]:
-        try:
-            _NAME.validate_python(name)
-        except ValidationError as error:
-            self._fail(name_at, name, f"the name of a namespace {_said(error)}")
 
-        def read_field(key: str, key_at: int, at: int) -> tuple[str | None, int]:
-            if key not in KEYS:
-                self._fail(
-                    key_at, name, f"the key {_quoted(key)} is unknown; known: {', '.join(KEYS)}"
-                )
-            return self._field(name, key, at)
+def _keys(text: str) -> Iterator[tuple[str, int]]:
+    """The keys of all objects in a text, in its order, with their lines from 1."""
+    line, done = 1, 0
+    for found in _STRING.finditer(text):
+        if found["colon"]:
+            line += text.count("\n", done, found.start())
+            done = found.start()
+            yield found["text"], line
 
-        found, end = self._object(at, name, read_field)
-        if missing := [key for key in KEYS if key not in found]:
-            self._fail(name_at, name, f"without {', '.join(missing)}; each entry has all six keys")
-        fields = {key: value for key, (_, value) in found.items()}
-        try:
-            promotion = Promotion.model_validate(fields)
-        except ValidationError as error:
-            key = _key_of(error)
-            self._fail(found[key][0] if key in found else name_at, name, f"{key} {_said(error)}")
+
+def _entry(name: str, line: int, entry: object, lines: Iterator[int]) -> Promotion:
+    try:
+        _NAME.validate_python(name)
+    except ValidationError as error:
+        _fail(line, name, f"the name of a namespace {_said(error)}")
+    if not isinstance(entry, _Members):
+        _fail(line, name, "the entry must be an object, in braces")
+    fields: dict[str, Any] = {}
+    places: dict[str, int] = {}
+    for key, value in entry:
+        at = next(lines)
+        if key not in KEYS:
+            _fail(at, name, f"the key {_quoted(key)} is unknown; known: {', '.join(KEYS)}")
+        if key in fields:
+            _fail(at, name, f"the key {_quoted(key)} stands here a second time")
+        if not isinstance(value, str) and not (key == "evolved_file" and value is None):
+            _fail(at, name, f"{key} must be text in double quotes")
+        fields[key], places[key] = value, at
+    if missing := [key for key in KEYS if key not in fields]:
+        _fail(line, name, f"without {', '.join(missing)}; each entry has all six keys")
+    try:
+        promotion = Promotion.model_validate(fields)
         if promotion.evolved_file is not None:
-            try:
-                check_relative_path(promotion.evolved_file)
-            except UnsafePathError as error:
-                self._fail(found["evolved_file"][0], name, f"evolved_file: {error}")
-        return promotion, end
+            check_relative_path(promotion.evolved_file)
+    except ValidationError as error:
+        # The key as the file writes it.
+        key = re.sub(r"(?<=[a-z])[A-Z]", r"_\g<0>", str(error.errors()[0]["loc"][0])).lower()
+        _fail(places.get(key, line), name, f"{key} {_said(error)}")
+    except UnsafePathError as error:
+        _fail(places["evolved_file"], name, f"evolved_file: {error}")
+    return promotion
 
-    def _field(self, entry: str, key: str, at: int) -> tuple[str | None, int]:
-        if self._text.startswith('"', at):
-            return self._string(at, entry)
-        if key == "evolved_file" and self._text.startswith("null", at):
-            return None, at + len("null")
-        return self._fail(at, entry, f"{key} must be text in double quotes")
 
-    def _object(
-        self, at: int, entry: str | None, read_value: Callable[[str, int, int], tuple[T, int]]
-    ) -> tuple[dict[str, tuple[int, T]], int]:
-        """The members of the object at `at`, each with the place of its key; where it ends."""
-        if not self._text.startswith("{", at):
-            what = "the file" if entry is None else "the entry"
-            self._fail(at, entry, f"{what} must be an object, in braces")
-        members: dict[str, tuple[int, T]] = {}
-        at = self._skip(at + 1)
-        if self._text.startswith("}", at):
-            return members, self._skip(at + 1)
-        while True:
-            if not self._text.startswith('"', at):
-                self._fail(at, entry, "a key in double quotes is expected here")
-            key_at = at
-            key, at = self._string(at, entry)
-            if key in members:
-                owner = key if entry is None else entry
-                self._fail(key_at, owner, f"the key {_quoted(key)} stands here a second time")
-            if not self._text.startswith(":", at):
-                self._fail(at, entry, f"a colon is expected after the key {_quoted(key)}")
-            value, at = read_value(key, key_at, self._skip(at + 1))
-            members[key] = key_at, value
-            at = self._skip(at)
-            if self._text.startswith("}", at):
-                return members, self._skip(at + 1)
-            if not self._text.startswith(",", at):
-                self._fail(at, entry, "a comma or `}` is expected here")
-            at = self._skip(at + 1)
-
-    def _string(self, at: int, entry: str | None) -> tuple[str, int]:
-        try:
-            text, end = _DECODER.raw_decode(self._text, at)
-        except json.JSONDecodeError as error:
-            self._fail(error.pos, entry, f"no JSON: {error.msg}")
-        return str(text), self._skip(end)
-
-    def _skip(self, at: int) -> int:
-        blanks = _BLANKS.match(self._text, at)
-        return blanks.end() if blanks else at
-
-    def _fail(self, at: int, entry: str | None, problem: str) -> NoReturn:
-        line = self._text.count("\n", 0, at) + 1
-        raise PromotionsFileError(problem, line=line, entry=entry)
+def _fail(line: int, entry: str | None, problem: str) -> NoReturn:
+    raise PromotionsFileError(problem, line=line, entry=entry)
 
 
 def _rendered(name: str, promotion: Promotion) -> dict[str, Any]:
@@ -214,11 +188,8 @@ def _rendered(name: str, promotion: Promotion) -> dict[str, Any]:
         except UnsafePathError as error:
             raise ConfigurationError(f"entry {_quoted(name)}: evolved_file: {error}") from error
     fields: dict[str, Any] = {key: getattr(promotion, key) for key in KEYS}
-    return fields | {"promoted_at": _time(promotion.promoted_at)}
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+    moment = promotion.promoted_at.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()
+    return fields | {"promoted_at": moment + "Z"}
 
 
 def _quoted(text: str) -> str:
@@ -226,28 +197,9 @@ def _quoted(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
-def _key_of(error: ValidationError) -> str:
-    """The first key at fault, as the file writes it."""
-    name = str(error.errors()[0]["loc"][0])
-    return re.sub(r"(?<=[a-z])[A-Z]", lambda found: "_" + found[0].lower(), name)
-
-
 def _said(error: ValidationError) -> str:
     message: str = error.errors(include_url=False)[0]["msg"]
     return message.removeprefix("Value error, ")
-
-
-try:
-    import fcntl
-except ImportError:  # Windows: one process at a time may change a file
-    fcntl = None  # type: ignore[assignment]  # asked for before each use
-
-
-PROMOTIONS_FILE = ".tool_promotions.json"
-"""Its name, in the folder that the evolved files are relative to (seed 002)."""
-
-_MAX_BYTES = 4 * MAX_PROMOTIONS_CHARS
-"""Most bytes that so many characters can have in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
