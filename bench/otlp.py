@@ -38,7 +38,7 @@ sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands
 
 from bench import history  # noqa: E402  # needs the line above
 from bench.service import Service, serving  # noqa: E402  # as above
-from ingest.formats.otlp import read_json, read_protobuf  # noqa: E402  # as above
+from ingest.formats.otlp.reading import read_json, read_protobuf  # noqa: E402  # as above
 
 BATCH = 512
 CONNECTIONS = 2

@@ -13,7 +13,7 @@ from aftercall.cli.status import add_service, service_url
 from service.cli.options import add_data_dir, add_logging, say, settings_from
 
 if TYPE_CHECKING:
-    from service.importing import Chosen, ImportReport, Rejections
+    from service.imports import Chosen, ImportReport, Rejections
     from service.moving.lines import Header
     from service.moving.restoring import Compared
     from service.settings import Settings
@@ -95,7 +95,7 @@ class ImportCommand:
 
 
 def _moment(text: str) -> datetime:
-    from ingest.formats.placed import moment
+    from ingest.formats.calls import moment
 
     found = moment(text)
     if found is None:
@@ -112,8 +112,8 @@ def _prefix(text: str) -> str:
 def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     from aftercall.client import Client
     from aftercall.redaction import Redactor
-    from ingest.formats.placed import Given
-    from service.importing import Importer, ImportReport, Rejections, begun, choose, read
+    from ingest.formats.calls import Given
+    from service.imports import Importer, ImportReport, Rejections, begun, choose, read
 
     wanted = None if args.format == "auto" else args.format
     beginning, whole = begun(stream, lambda head: choose(head, None).was_told)

@@ -12,17 +12,15 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.json_values import JsonValue
 from aftercall.models import Execution
-from ingest.formats.otlp import (
+from ingest.formats.calls import Unreadable
+from ingest.formats.otlp.answers import success_json, success_protobuf
+from ingest.formats.otlp.reading import (
     Located,
-    OtlpError,
-    TooManySpansError,
+    is_same_span,
     located_json,
     located_protobuf,
 )
-from ingest.formats.otlp.answers import success_json, success_protobuf
-from ingest.formats.otlp.building import is_same_span
-from ingest.formats.otlp.span import Place, where
-from ingest.formats.reading import Unreadable
+from ingest.formats.otlp.span import OtlpError, Place, TooManySpansError, where
 from service.bodies import TooDeep, gunzip, parse_json, read_packed_body
 from service.context import Context
 from service.errors import (

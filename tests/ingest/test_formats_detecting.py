@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.formats.detecting import FORMATS, LOOK_BYTES, Look, look_at
+from ingest.formats.detection import FORMATS, LOOK_BYTES, Look, look_at
 from tests.ingest.transcripts import HELLO, answered, call, called, result, texts, user
 
 EXECUTION = {"executionId": "x", "toolName": "t", "parameters": {"messages": [{"role": "user"}]}}

@@ -11,17 +11,11 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from aftercall.models import Execution
-from ingest.formats.otlp import (
-    OtlpError,
-    TooManySpansError,
-    from_json,
-    from_protobuf,
-    located_protobuf,
-    read_json,
-    read_protobuf,
-)
-from ingest.formats.otlp.python_text import json_of_python
-from ingest.formats.reading import Noted, Unreadable
+from ingest.formats.calls import Noted, Unreadable
+from ingest.formats.otlp import from_json, from_protobuf
+from ingest.formats.otlp.reading import located_protobuf, read_json, read_protobuf
+from ingest.formats.otlp.span import OtlpError, TooManySpansError
+from ingest.formats.otlp.values import json_of_python
 from tests.ingest.otlp_samples import (
     START_NS,
     Json,

@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from aftercall.models import Execution
-from ingest.formats.mcp_messages import McpLog
-from ingest.formats.mcp_messages_wrapped import Message, messages_in, messages_in_line
+from ingest.formats.calls import Given, Placed, Unreadable
+from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
 from ingest.formats.openai_chat import read_transcript
-from ingest.formats.placed import Given, Placed
-from ingest.formats.reading import Unreadable
 
 AT = datetime(2026, 2, 20, 14, 30, tzinfo=UTC)
 GIVEN = Given(at=AT)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from ingest.formats.placed import Given
-from service.importing import MAX_DOCUMENT, ImportReport, Rejections, begun, choose, pieces, read
+from ingest.formats.calls import Given
+from service import imports
+from service.imports import MAX_DOCUMENT, ImportReport, Rejections, begun, choose, read
 from tests.ingest.otlp_samples import START_NS, request, span, tool_span
 from tests.ingest.transcripts import AT, HELLO, answered, call, called, result, rpc, texts, user
 from tests.service.running_service import RunningService, eventually, execution, finished
@@ -281,7 +282,7 @@ def test_a_byte_order_mark_hides_nothing(wanted: str, indent: Any) -> None:
 def test_a_document_beyond_its_bound_says_how_to_cut_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not read into memory."""
     assert MAX_DOCUMENT == 256 * 1024 * 1024
-    monkeypatch.setattr(pieces, "MAX_DOCUMENT", 100)
+    monkeypatch.setattr(imports, "MAX_DOCUMENT", 100)
     (told,) = of(json.dumps([transcript("t")] * 3, indent=1).encode())
     assert told.where == "the document"
     assert "jq -c" in told.message

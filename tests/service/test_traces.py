@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Status as SpanStatus
 from opentelemetry.trace import StatusCode, Tracer, format_span_id, format_trace_id
 
-from ingest.formats.otlp.building import execution_id_of
+from ingest.formats.otlp.reading import execution_id_of
 from mongo.errors import StoreError
 from tests.ingest.otlp_samples import (
     START_NS,

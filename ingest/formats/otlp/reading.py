@@ -1,32 +1,80 @@
-"""One request from spans to what a reader gives: executions, reasons for none, one note.
+"""One OTLP request read into executions, reasons for none, and one note.
 
-A span may match several conventions. MCP comes first, since it knows the server and the protocol's
-codes, then GenAI, then OpenInference; what the first does not say is taken from the next. Spans
-that are no call of a tool give nothing, and so do those of calls that were recorded already: by our
-own SDK (`aftercall.execution_id`), or by a span around them (`Family.has_outer`).
+    bytes ─ from_protobuf ─┐
+    JSON ─ from_json ──────┴─> Span ─ conventions ─> ToolCall ─ family ─> Execution
+
+One request is read as one thing: what a span does not say itself (its agent, its session, whether
+it is the inner half of a call that is told twice) is looked up in the spans around it. Exporters
+send spans as they end, children first, so a parent may come in a later request, and then nothing is
+known of it here. Spans that are no call of a tool give nothing, and so do those of calls that were
+recorded already: by our own SDK (`aftercall.execution_id`), or by a span around them.
 """
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain
+from typing import Any, Final
+from uuid import UUID, uuid5
+
+from pydantic import ValidationError
 
 from aftercall.bounded import bounded_text
-from aftercall.models import Execution
-from ingest.formats.otlp import from_json, from_protobuf, genai, keys, mcp, openinference
-from ingest.formats.otlp.building import execution_of
-from ingest.formats.otlp.call import ToolCall
-from ingest.formats.otlp.family import Family
-from ingest.formats.otlp.span import NoSpan, Place, Span, Spans, may_be_call, where
-from ingest.formats.otlp.values import BadSpanError
-from ingest.formats.reading import Noted, Read, Unreadable
-
-_CONVENTIONS = (mcp.tool_call, genai.tool_call, openinference.tool_call)
+from aftercall.json_values import JsonValue, clean_text, make_json_value
+from aftercall.models import Execution, ExecutionError
+from ingest.formats.calls import Noted, Read, Unreadable
+from ingest.formats.otlp import from_json, from_protobuf, keys
+from ingest.formats.otlp.conventions import call_of
+from ingest.formats.otlp.span import (
+    ERROR_STATUS,
+    NONE,
+    OK_STATUS,
+    SERVER_KIND,
+    Attributes,
+    NoSpan,
+    Place,
+    Span,
+    Spans,
+    ToolCall,
+    where,
+)
+from ingest.formats.otlp.values import (
+    MAX_NAME,
+    BadSpanError,
+    arguments_of,
+    bounded_name,
+    loose_text,
+    result_of,
+    words_of,
+)
 
 _HELD = 5_000
 """Spans that are decoded once and held; of a larger request each is decoded twice instead."""
 
+_MAX_CLIMB = 64
+"""Ancestors that are looked at: traces are a few levels deep, and hostile ones run in circles."""
+
 _MAX_REASON = 300
+_MAX_MESSAGE = 8_000
+_MAX_STACK = 16_000
+_DIGEST_CHARS = 32
+
+_AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
+_UNREADABLE = "unreadable"
+_UNNAMED_SERVICE = "unknown_service"
+"""What SDKs call a service that nobody named (opentelemetry.io/docs/specs/semconv/resource)."""
+
+_UNSPECIFIC = "_OTHER"
+"""The convention's word for an error without a class."""
+
+_OF_SPANS = UUID("5a0b6d0e-3c7c-5d52-9f2c-1c8a1c8e7d11")
+"""Namespace of the ids: the same span is the same execution, however often it is sent."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_NS: Final = int(datetime(2199, 12, 31, tzinfo=UTC).timestamp()) * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +105,25 @@ def read_protobuf(body: bytes) -> Iterator[Read]:
 
 def located_json(value: object) -> Iterator[Located]:
     """As `read_json`, with places."""
-    return _ahead(_located(partial(from_json.spans, value)))
+    return _located(partial(from_json.spans, value))
 
 
 def located_protobuf(body: bytes) -> Iterator[Located]:
     """As `read_protobuf`, with places."""
-    return _ahead(_located(partial(from_protobuf.spans, body)))
+    return _located(partial(from_protobuf.spans, body))
 
 
-def _ahead(located: Iterator[Located]) -> Iterator[Located]:
-    """The same, begun: what is wrong with the whole is raised now, and not at the first use."""
+def _located(spans: Spans) -> Iterator[Located]:
+    """Begun: what is wrong with the whole is raised now, and not at the first use."""
+    located = _read_all(spans)
     first = next(located, None)
     return iter(()) if first is None else chain([first], located)
 
 
-def _located(spans: Spans) -> Iterator[Located]:
+def _read_all(spans: Spans) -> Iterator[Located]:
     held: list[Span | NoSpan] = []
     calls: list[ToolCall | None] = []
-    family = Family()
+    family = _Family()
     number = 0
     for number, span in enumerate(spans(), 1):
         call = _clear_call(span)
@@ -96,48 +145,248 @@ def _located(spans: Spans) -> Iterator[Located]:
                 found += 1
                 without_arguments += not located.read.parameters_known
     if without_arguments:
-        yield Located((), Noted(_capture_content(without_arguments, found)))
+        note = (
+            f"{without_arguments:,} of {found:,} calls came without arguments: they count, and "
+            "nothing can be learned of parameters from them; let the instrumentation send content: "
+            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (older ones: true) and "
+            "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental, or the framework's own "
+            "switch"
+        )
+        yield Located((), Noted(note))
 
 
 def _clear_call(span: Span | NoSpan) -> ToolCall | None:
     try:
-        return _call_of(span) if isinstance(span, Span) else None
+        return call_of(span) if isinstance(span, Span) else None
     except BadSpanError:
         return None
 
 
-def _call_of(span: Span) -> ToolCall | None:
-    """The call that a span tells, by all conventions that see one."""
-    if not may_be_call(span.attributes) or mcp.is_blind(span):
-        return None
-    call: ToolCall | None = None
-    for convention in _CONVENTIONS:
-        found = convention(span)
-        if found is not None:
-            call = found if call is None else call.completed_by(found)
-    return call
-
-
-def _read(span: Span | NoSpan, known: ToolCall | None, family: Family) -> Located | None:
-    if isinstance(span, NoSpan):
-        return _unreadable(span.place, span.message)
+def _read(span: Span | NoSpan, known: ToolCall | None, family: "_Family") -> Located | None:
     try:
-        call = known or _call_of(span)
+        if isinstance(span, NoSpan):
+            raise BadSpanError(span.message)  # noqa: TRY301 - both are told alike
+        call = known or call_of(span)
         if call is None or keys.RECORDED_AS in span.attributes or family.has_outer(span, call):
             return None
-        return Located(span.place, execution_of(span, call, family))
+        return Located(span.place, _execution_of(span, call, family))
     except BadSpanError as problem:
-        return _unreadable(span.place, str(problem))
+        message = bounded_text(str(problem), _MAX_REASON)
+        return Located(span.place, Unreadable(where(span.place), message))
 
 
-def _unreadable(place: Place, message: str) -> Located:
-    return Located(place, Unreadable(where(place), bounded_text(message, _MAX_REASON)))
+def execution_id_of(trace_id: str, span_id: str) -> str:
+    """The id of the execution that a span becomes; ids in lower-case hexadecimal."""
+    return str(uuid5(_OF_SPANS, trace_id + span_id))
 
 
-def _capture_content(count: int, of: int) -> str:
-    return (
-        f"{count:,} of {of:,} calls came without arguments: they count, and nothing can be learned "
-        "of parameters from them; let the instrumentation send content: "
-        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (older ones: true) and "
-        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental, or the framework's own switch"
+def is_same_span(one: Execution, other: Execution) -> bool:
+    """Whether two executions of one id were told by one span, and not by two that share its ids.
+
+    Agent and session may be those of a span around it, which is not in every request that has it.
+    """
+    return (one.tool_name, one.timestamp) == (other.tool_name, other.timestamp)
+
+
+def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
+    if not span.trace_id or not span.span_id:
+        raise BadSpanError("trace id or span id is missing, all zeros or of another length")
+    if not call.name:
+        raise BadSpanError(f"it names no tool; set {keys.TOOL_NAME}")
+    if len(call.name) > MAX_NAME:
+        raise BadSpanError(f"the tool's name is longer than {MAX_NAME} characters")
+    parameters: Any = {}
+    if call.arguments is not None:
+        parameters = arguments_of(call.arguments, named=call.named_arguments)
+    result = result_of(call.result)
+    error = _error_of(span, call, result)
+    started, ended = span.start_ns, span.end_ns
+    values = {
+        "execution_id": execution_id_of(span.trace_id, span.span_id),
+        "timestamp": _start_of(span),
+        "agent": family.agent_of(span),
+        "server_name": bounded_name(call.server_name) if call.server_name else None,
+        "tool_name": clean_text(call.name),
+        "parameters": parameters,
+        "parameters_known": call.arguments is not None,
+        "outcome": "success" if error is None else "failure",
+        "error": error,
+        # 0 for a span that never ended, or ended before it began: clocks get set.
+        "duration_ms": max(0.0, (ended - started) / 1_000_000) if started and ended else 0.0,
+        "result": result,
+        "session_id": family.session_of(span),
+        "input_schema": call.input_schema,
+    }
+    try:
+        return Execution.model_validate(values)
+    except ValidationError:
+        pass
+    # Values that no store holds, such as NaN: told as every recorder tells them.
+    for name in ("parameters", "input_schema"):
+        values[name] = make_json_value(values[name])
+    try:
+        return Execution.model_validate(values)
+    except ValidationError as fault:
+        names = sorted({str(each["loc"][0]) for each in fault.errors() if each["loc"]})
+        raise BadSpanError(f"it cannot be recorded: {', '.join(names)}") from None
+
+
+def _start_of(span: Span) -> datetime:
+    if span.start_ns is None:
+        raise BadSpanError("startTimeUnixNano is no number of nanoseconds since 1970")
+    if span.start_ns == 0:
+        raise BadSpanError("startTimeUnixNano is missing or 0; a call has a time")
+    if span.start_ns > _LAST_NS:
+        raise BadSpanError("startTimeUnixNano lies after the year 2199; check the sender's clock")
+    return _EPOCH + timedelta(microseconds=span.start_ns // 1000)
+
+
+def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError | None:
+    """The error of a call that failed.
+
+    It failed when its status is ERROR, when there is an `error.type` and the status is not set to
+    OK, or when the convention has a word of its own for it. An exception that was recorded on a
+    span that did not fail was dealt with. The text of a result never makes a failure.
+    """
+    error_type = loose_text(span.attributes.get(keys.ERROR_TYPE))
+    is_typed = error_type is not None and span.status != OK_STATUS
+    if not (call.failed or span.status == ERROR_STATUS or is_typed):
+        return None
+    exception = span.events.get(keys.EXCEPTION_EVENT, NONE)
+    if error_type in {None, _UNSPECIFIC}:
+        error_type = loose_text(exception.get(keys.EXCEPTION_TYPE)) or "Error"
+    message = (
+        loose_text(exception.get(keys.EXCEPTION_MESSAGE))
+        or span.status_message
+        or call.error_message
+        or words_of(result)
+        or str(error_type)
     )
+    stack = loose_text(exception.get(keys.EXCEPTION_STACK))
+    return ExecutionError(
+        type=bounded_name(str(error_type)),
+        message=bounded_text(message, _MAX_MESSAGE),
+        code=bounded_text(call.error_code, MAX_NAME) if call.error_code else None,
+        stack=bounded_text(stack, _MAX_STACK) if stack else None,
+    )
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a span says that others need."""
+
+    agent: str | None
+    session: str | None
+    begins_agent: bool
+    call: ToolCall | None
+    arguments: str | None = None
+    """`_arguments_of` its call, once they were compared: thousands of spans may lie below one."""
+
+
+class _Family:
+    """What the spans of one request say of each other, by their ids."""
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str] = {}
+        self._known: dict[str, _Known] = {}
+
+    def add(self, span: Span, call: ToolCall | None) -> None:
+        """Remember a span; `call` when it is one of a tool."""
+        if not (span.trace_id and span.span_id):
+            return
+        key = span.trace_id + span.span_id
+        if span.parent_span_id:
+            self._parents[key] = span.trace_id + span.parent_span_id
+        attributes = span.attributes
+        if not attributes:
+            return
+        known = _Known(
+            agent=_agent_in(attributes),
+            session=_session_in(attributes),
+            begins_agent=loose_text(attributes.get(keys.OPERATION)) in _AGENTS
+            or attributes.get(keys.SPAN_KIND) == "AGENT",
+            call=call,
+        )
+        if known.agent or known.session or known.begins_agent or known.call:
+            self._known[key] = known
+
+    def agent_of(self, span: Span) -> str:
+        """Its own agent, else the nearest ancestor's, else its service, else `unknown`."""
+        above = (each.agent for each in self._above(span) if each.agent)
+        name = _agent_in(span.attributes) or next(above, None)
+        if name is None and span.kind != SERVER_KIND:  # a server's span is the tool's service
+            name = loose_text(span.resource.get(keys.SERVICE_NAME))
+            if name is not None and name.startswith(_UNNAMED_SERVICE):
+                name = None
+        return bounded_name(name) if name else "unknown"
+
+    def session_of(self, span: Span) -> str:
+        """Its own session, else the nearest ancestor's, else its MCP session, else its trace.
+
+        An MCP session's id is hashed, since whoever knows it can speak in the session.
+        """
+        above = (each.session for each in self._above(span) if each.session)
+        session = _session_in(span.attributes) or next(above, None)
+        if session is not None:
+            return session if len(session) <= MAX_NAME else _digest(session)
+        mcp_session = loose_text(span.attributes.get(keys.MCP_SESSION))
+        return _digest(mcp_session) if mcp_session else span.trace_id
+
+    def has_outer(self, span: Span, call: ToolCall) -> bool:
+        """Whether an ancestor tells the same call, such as an agent framework above an MCP client.
+
+        The same is a call of the same tool, unless the two have different ids or arguments, or an
+        agent of its own stands between them.
+        """
+        inner = _Known(None, None, begins_agent=False, call=call)
+        for outer in self._above(span):
+            if _is_same(outer, inner):
+                return True
+            if outer.begins_agent:
+                return False
+        return False
+
+    def _above(self, span: Span) -> Iterator[_Known]:
+        key = span.trace_id + span.span_id
+        for _ in range(_MAX_CLIMB):
+            parent = self._parents.get(key)
+            if parent is None:
+                return
+            key = parent
+            if (known := self._known.get(key)) is not None:
+                yield known
+
+
+def _is_same(above: _Known, below: _Known) -> bool:
+    outer, inner = above.call, below.call
+    if outer is None or inner is None or outer.name != inner.name:
+        return False
+    if outer.call_id and inner.call_id:
+        return outer.call_id == inner.call_id
+    if outer.arguments is None or inner.arguments is None:
+        return True
+    above.arguments = above.arguments or _arguments_of(outer)
+    below.arguments = below.arguments or _arguments_of(inner)
+    return above.arguments == below.arguments or _UNREADABLE in {above.arguments, below.arguments}
+
+
+def _arguments_of(call: ToolCall) -> str:
+    """Short text that is the same for the same arguments, however these are written."""
+    try:
+        value = arguments_of(call.arguments, named=call.named_arguments)
+        return _digest(json.dumps(value, sort_keys=True, default=repr))
+    except (BadSpanError, RecursionError, ValueError):  # JSON has integers Python does not write
+        return _UNREADABLE
+
+
+def _agent_in(attributes: Attributes) -> str | None:
+    return loose_text(attributes.get(keys.AGENT_NAME)) or loose_text(attributes.get(keys.OI_AGENT))
+
+
+def _session_in(attributes: Attributes) -> str | None:
+    said = loose_text(attributes.get(keys.CONVERSATION))
+    return said or loose_text(attributes.get(keys.OI_SESSION))
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()[:_DIGEST_CHARS]

@@ -1,7 +1,7 @@
 """A span as both encodings of OTLP give it: plain values, and only those that somebody reads."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final, TypeAlias
 
 from ingest.formats.otlp import keys
@@ -91,3 +91,28 @@ def count_span(number: int) -> None:
             f"more than {MAX_SPANS:,} spans in one request; nothing was stored, send fewer at a "
             "time (exporters: OTEL_BSP_MAX_EXPORT_BATCH_SIZE)"
         )
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """What a span says of the call. None where it says nothing."""
+
+    name: str | None = None
+    call_id: str | None = None
+    arguments: object = None
+    named_arguments: bool = False
+    """Whether arguments are always an object."""
+    result: object = None
+    server_name: str | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    failed: bool | None = None
+    """Where the convention has a word of its own for it."""
+    input_schema: object = None
+
+    def completed_by(self, other: "ToolCall") -> "ToolCall":
+        """This, with what only `other` says."""
+        for each in fields(self):
+            if getattr(self, each.name) is None:
+                setattr(self, each.name, getattr(other, each.name))
+        return self

@@ -1,6 +1,7 @@
 """What an attribute's value means: a name, the arguments of a call, its result."""
 
 import json
+import re
 from contextlib import suppress
 from typing import Any, Final
 
@@ -8,8 +9,52 @@ from pydantic_core import from_json
 
 from aftercall.bounded import MAX_RESULT_CHARS, bounded_json, bounded_text
 from aftercall.json_values import MAX_INTEGER, JsonValue, clean_text
-from ingest.formats.otlp.python_text import json_of_python
 from ingest.formats.otlp.span import Unusable
+
+_TOKEN = re.compile(
+    r"""(?P<text>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
+    r"""|(?P<word>True|False|None)\b"""
+    r"""|(?P<number>-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"""
+    r"""|(?P<mark>[{}\[\]:,])"""
+    r"""|\s+""",
+    re.ASCII | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.ASCII | re.DOTALL)
+_WORDS = {"True": "true", "False": "false", "None": "null"}
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+_LAST_CODE_POINT = 0x10FFFF
+
+
+def json_of_python(text: str) -> Any:
+    """The value of which `text` is the `repr`: dicts, lists, texts, numbers, booleans and None.
+
+    Raises:
+        ValueError: it is none.
+        RecursionError: it is nested too deep.
+    """
+    parts: list[str] = []
+    at = 0
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise ValueError("no repr of plain values")
+        if token["text"]:
+            parts.append(json.dumps(_ESCAPE.sub(_unescaped, token["text"][1:-1])))
+        elif token["word"]:
+            parts.append(_WORDS[token["word"]])
+        else:
+            parts.append(token[0])
+        at = token.end()
+    return json.loads("".join(parts))
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    code = escape[1]
+    if len(code) == 1:
+        return _ESCAPED.get(code, code)
+    point = int(code[1:], 16)
+    return chr(point) if point <= _LAST_CODE_POINT else "�"
+
 
 MAX_NAME: Final = 256
 """As on the wire (`aftercall.models.base.Name`)."""

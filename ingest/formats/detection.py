@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic_core import from_json
 
-from ingest.formats.mcp_messages_wrapped import inside, is_message, is_pair
-from ingest.formats.openai_chat_shapes import is_turn
+from ingest.formats.mcp_messages import inside, is_message, is_pair
+from ingest.formats.openai_chat import is_turn
 
 Format: TypeAlias = Literal["executions", "otlp", "openai", "mcp"]
 Shape: TypeAlias = Literal["lines", "document"]

@@ -1,0 +1,245 @@
+"""What every reader gives, how executions of transcripts and logs are made, what a tool answered.
+
+Neither transcripts nor protocol logs have ids for executions. Here an id is made of what was called
+and what came back, so that reading a file again, whole or longer than it was, gives the same ids.
+
+An answer is a failure by what is structured in it: `isError`, an error object, a typed outcome.
+What a tool says is never rewritten: no text makes a failure of a success. Pure.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeAlias
+
+from pydantic import ValidationError
+
+from aftercall.bounded import bounded_json, bounded_text
+from aftercall.json_values import JsonValue, canonical_json
+from aftercall.models import Execution
+from aftercall.models.calls import ExecutionError
+from aftercall.outcomes import error_in_result, status_in_result, typed_error_in_text
+from aftercall.outcomes.typed_errors import MAX_MESSAGE_CHARS, make_error, words_of
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A call, or a piece of a file, that could not be read. Nothing else is lost with it."""
+
+    where: str
+    """For people: `line 7`, `resourceSpans[0].scopeSpans[0].spans[3]`; bounded, clean."""
+    message: str
+    """What is wrong and, where there is one, the cure. Never a value of the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something to tell once: all was read, and yet less can be learned than there could be."""
+
+    message: str
+
+
+Read: TypeAlias = Execution | Unreadable | Noted
+
+
+MAX_CONTEXT_CHARS = 4000
+"""As the SDK bounds it."""
+
+_MAX_NAME_CHARS = 256  # as the wire models have it
+_NAMESPACE = uuid.UUID("5b0a3f0e-6c1d-5b52-9a34-6d0f0c6f7a51")
+"""Of the ids made here; a change of it would count everything twice at the next import."""
+
+_FIRST_YEAR, _LAST_YEAR = 1970, 2199  # as the wire models have it
+_SECONDS_BELOW, _MILLIS_BELOW, _MICROS_BELOW = 1e11, 1e14, 1e17
+"""Moments after 1973 in ms, µs and ns lie above these, and no moment before 5138 in s does."""
+
+
+class Placed(NamedTuple):
+    """Something read, and where: for an execution that the service rejects later."""
+
+    where: str
+    read: Read
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a person says of a file, for what the file itself does not say."""
+
+    at: datetime
+    """When the calls were made whose time is nowhere in the file."""
+    agent: str | None = None
+    """Who made the calls, whatever the file says."""
+    error_prefixes: tuple[str, ...] = ()
+    """Results that begin so are failures; used for transcripts only, which have no flag for it."""
+
+
+def placed_execution(where: str, **fields: Any) -> Placed:
+    """The execution of these fields; what is wrong with them where it cannot be one."""
+    try:
+        return Placed(where, Execution.model_validate(fields))
+    except ValidationError as error:
+        faults = error.errors(include_input=False, include_url=False)
+        first = faults[0]
+        name = bounded_text(".".join(str(part) for part in first["loc"]), 100) or "the call"
+        return unreadable(where, f"{name}: {first['msg']}")
+
+
+def unreadable(where: str, message: str) -> Placed:
+    """What could not be read at a place."""
+    return Placed(where, Unreadable(bounded_text(where, 200), message))
+
+
+def stable_id(*parts: JsonValue) -> str:
+    """An execution id that is the same for the same parts."""
+    return str(uuid.uuid5(_NAMESPACE, digest(list(parts))))
+
+
+def digest(value: JsonValue) -> str:
+    """SHA-256 of the canonical JSON; also of text that has lone surrogates in it."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def name_of(value: object) -> str | None:
+    """A name as the wire takes it; None for what is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    return bounded_text(value, _MAX_NAME_CHARS) if isinstance(value, str) and value else None
+
+
+def first_name(value: dict[str, Any], *keys: str) -> str | None:
+    """The first of the members that is a name."""
+    return next((name for key in keys if (name := name_of(value.get(key)))), None)
+
+
+def first_moment(value: dict[str, Any], *keys: str) -> datetime | None:
+    """The first of the members that is a moment."""
+    return next((at for key in keys if (at := moment(value.get(key)))), None)
+
+
+def moment(value: object) -> datetime | None:
+    """A moment in UTC of a text (ISO 8601; without a zone it is UTC) or of a number since 1970.
+
+    The number's size tells seconds, milli-, micro- and nanoseconds apart.
+    """
+    try:
+        if isinstance(value, str) and not value.isdecimal():
+            said = datetime.fromisoformat(value.strip().replace(",", "."))
+            found = (said if said.tzinfo else said.replace(tzinfo=UTC)).astimezone(UTC)
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            found = datetime.fromtimestamp(_seconds(float(value)), UTC)
+        else:
+            return None
+    except (ValueError, OverflowError, OSError):
+        return None
+    return found if _FIRST_YEAR <= found.year <= _LAST_YEAR else None
+
+
+def _seconds(number: float) -> float:
+    for bound, unit in ((_SECONDS_BELOW, 1), (_MILLIS_BELOW, 1e3), (_MICROS_BELOW, 1e6)):
+        if abs(number) < bound:
+            return number / unit
+    return number / 1e9
+
+
+TOOL_ERROR = "ToolError"
+"""Type of a failure that names none; as the gateway records it."""
+
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+_MAX_BLOCKS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success with its result, or a failure with its error."""
+
+    error: ExecutionError | None = None
+    result: JsonValue = None
+    status: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """Of an execution."""
+        if self.error is not None:
+            return {"outcome": "failure", "error": self.error}
+        return {"outcome": "success", "result": self.result, "result_status": self.status}
+
+
+def failure_in_text(text: str) -> Answer:
+    """The failure that a text tells of, of which something else says that it is one."""
+    message = bounded_text(text, MAX_MESSAGE_CHARS)
+    return Answer(typed_error_in_text(text) or ExecutionError(type=TOOL_ERROR, message=message))
+
+
+def failure_in_object(error: object) -> Answer:
+    """A failure as an error object of an API or of JSON-RPC: `message`, `type`, `code`, ..."""
+    if not isinstance(error, Mapping):
+        return failure_in_text(words_of(error))
+    said = {key: error.get(key) for key in ("message", "type", "name", "code")}
+    kind = next((said[key] for key in ("type", "name") if isinstance(said[key], str)), None)
+    code = said["code"]
+    return Answer(
+        make_error(
+            kind or TOOL_ERROR,
+            said["message"] or bounded_json(error),
+            code=code if isinstance(code, str | int) and not isinstance(code, bool) else None,
+            details={str(key): item for key, item in error.items() if key not in said},
+        )
+    )
+
+
+def failure_in_rpc(error: object) -> Answer:
+    """The failure that the error of a JSON-RPC response tells of."""
+    if not isinstance(error, Mapping):
+        return failure_in_text(words_of(error))
+    data = error.get("data")
+    details = data if isinstance(data, Mapping) else {} if data is None else {"data": data}
+    return failure_in_object(
+        {"type": "McpError", "message": error.get("message") or "", "code": error.get("code")}
+        | {key: item for key, item in details.items() if key not in {"type", "message", "code"}}
+    )
+
+
+def is_mcp_result(value: Mapping[str, Any]) -> bool:
+    """Whether an object is the result of `tools/call`."""
+    content = value.get("content")
+    return isinstance(content, list) and all(
+        isinstance(block, Mapping) and isinstance(block.get("type"), str)
+        for block in content[:_MAX_BLOCKS]
+    )
+
+
+def mcp_answer(result: Mapping[str, Any]) -> Answer:
+    """The answer in a result of `tools/call`: `isError`, structured content, texts."""
+    blocks = result.get("content")
+    texts = texts_of(blocks if isinstance(blocks, list) else [])
+    structured = result.get("structuredContent")
+    is_error = result.get("isError") is True
+    typed = error_in_result(structured, texts, is_error=is_error)
+    if typed is not None:
+        return Answer(typed)
+    if is_error:
+        return failure_in_text("\n".join(texts) or words_of(structured))
+    meta = result.get("_meta")
+    status = status_in_result(structured, meta if isinstance(meta, Mapping) else None)
+    if structured is not None:
+        return Answer(result=bounded_json(structured), status=status)
+    shown: list[Any] = [*texts, *_others(blocks if isinstance(blocks, list) else [])]
+    return Answer(result=bounded_json(shown[0] if len(shown) == 1 else shown), status=status)
+
+
+def texts_of(blocks: Sequence[object]) -> list[str]:
+    """The texts among content blocks or parts."""
+    return [
+        block["text"]
+        for block in blocks[:_MAX_BLOCKS]
+        if isinstance(block, Mapping)
+        and block.get("type") in _TEXTS
+        and isinstance(block.get("text"), str)
+    ]
+
+
+def _others(blocks: Sequence[object]) -> list[str]:
+    """Blocks that are no text, by their kind only."""
+    kinds = (block.get("type") for block in blocks[:_MAX_BLOCKS] if isinstance(block, Mapping))
+    return [f"<{bounded_text(str(kind), 50)}>" for kind in kinds if kind not in _TEXTS]

@@ -1,0 +1,424 @@
+"""Importing calls from a file into a running service: executions, spans, transcripts, MCP logs.
+
+    stream ─ pieces ─> lines or a document ─ readers ─> executions, or why not ─ sending ─> service
+
+Whatever the format, one bad piece is told of with its place and loses nothing else. Executions come
+line by line, in our own form. Spans and transcripts come as JSON values, a line or a document each.
+A log of MCP is one story: its lines, or elements, belong together.
+"""
+
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, NamedTuple, TextIO
+
+from pydantic import ValidationError
+
+from aftercall.client import Client
+from aftercall.client.transport import MAX_BODY_BYTES, encode, record_encoded
+from aftercall.errors import NotFoundError
+from aftercall.models import Execution
+from aftercall.redaction import Redactor
+from ingest.formats.calls import Given, Noted, Placed, Unreadable, unreadable
+from ingest.formats.detection import LOOK_BYTES, Format, Shape, look_at
+from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
+from ingest.formats.openai_chat import read_transcript
+from ingest.formats.otlp.reading import is_same_span, read_json
+from ingest.formats.otlp.span import OtlpError
+from ingest.intake import InvalidExecutionError, check_time
+from service.bodies import TooDeep, parse_json
+from service.errors import ProblemError, safe_message
+from service.explain import explain
+
+MAX_DOCUMENT = 256 * 1024 * 1024
+"""Bytes of one JSON value, be it a line or a document. It is held in memory as a whole."""
+
+MAX_ENCODED = MAX_BODY_BYTES - 2
+"""Bytes of one execution: what a request may carry, less the brackets of a list."""
+
+_TOO_LONG = f"is longer than {MAX_ENCODED:,} bytes, which is all that one request may carry"
+_TOO_LARGE = (
+    f"is one JSON value of more than {MAX_DOCUMENT:,} bytes: make lines of its elements, such as "
+    "by `jq -c '.[]'`"
+)
+_TOO_NESTED = "is nested too deep"
+
+_BATCH_CALLS = 500
+_BATCH_BYTES = 4 * 1024 * 1024
+_BUFFER = 1024 * 1024
+_ANY_NUMBER = 2**63
+_BOM = b"\xef\xbb\xbf"
+_LIKE_JSON = re.compile(rb'[{\[]\s*["{\[]')
+
+_IN_FULL = 20
+_MAX_REASONS = 100
+_MAX_TOOLS = 1000
+_SHOWN_TOOLS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """How a file is read; `was_told` is whether the format could be told by its beginning."""
+
+    format: Format
+    shape: Shape
+    was_told: bool = True
+
+    def is_told_again(self, stored: Execution, read: Execution) -> bool:
+        """Whether an execution with the id of one that is stored, and other content, is the same.
+
+        Ids of transcripts and logs are made of what the calls say, those of spans of the spans'.
+        Not to be asked of executions, which bring their own.
+        """
+        return is_same_span(stored, read) if self.format == "otlp" else True
+
+
+def choose(beginning: bytes, wanted: Format | None) -> Chosen:
+    """The format that is wanted, or else shows; executions where none does."""
+    look = look_at(beginning)
+    known = wanted or look.format
+    return Chosen(known or "executions", look.shape, was_told=known is not None)
+
+
+def begun(
+    stream: io.BufferedReader, enough: Callable[[bytes], bool]
+) -> tuple[bytes, io.BufferedReader]:
+    """How a stream begins, and a stream of all of it, the beginning included.
+
+    No more is waited for than it takes to be `enough`, as somebody may be writing at the other end
+    of a pipe.
+    """
+    head, looked_at = b"", 0
+    while len(head) < LOOK_BYTES:
+        more = stream.read1(LOOK_BYTES - len(head))
+        if not more:
+            break
+        head += more
+        # At twice the length at the earliest: the work stays in proportion.
+        if len(head) >= 2 * looked_at:
+            looked_at = len(head)
+            if enough(head):
+                break
+    return head, io.BufferedReader(_Rewound(head, stream), _BUFFER)
+
+
+class _Rewound(io.RawIOBase):
+    """A stream whose beginning was read already."""
+
+    def __init__(self, head: bytes, rest: io.BufferedReader) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head[: len(buffer)] or self._rest.read1(len(buffer))
+        self._head = self._head[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def read(stream: BinaryIO, chosen: Chosen, given: Given) -> Iterator[Placed]:
+    """What a file says, in its order.
+
+    Raises:
+        AftercallError: the file cannot be read any further, such as where it is damaged.
+    """
+    if chosen.format == "executions":
+        yield from (_execution(*piece) for piece in _lines(stream, MAX_ENCODED))
+        return
+    if chosen.shape == "lines":
+        pieces = _lines(stream, MAX_DOCUMENT)
+    else:
+        raw = stream.read(MAX_DOCUMENT + 1)
+        pieces = iter([("the document", raw if len(raw) <= MAX_DOCUMENT else None)])
+    match chosen.format:
+        case "otlp":
+            for piece in pieces:
+                yield from _each(*piece, _spans)
+        case "openai":
+            for piece in pieces:
+                yield from _each(*piece, lambda value: read_transcript(value, given))
+        case "mcp":
+            yield from _log(pieces, McpLog(given))
+
+
+def _lines(stream: BinaryIO, longest: int) -> Iterator[tuple[str, bytes | None]]:
+    """The lines that are not blank, with their places; None for one longer than `longest` bytes."""
+    number = 0
+    while raw := stream.readline(longest + 1):
+        number += 1
+        where = f"line {number}"
+        if len(raw) <= longest:
+            if raw.strip():
+                yield where, raw
+            continue
+        while raw and not raw.endswith(b"\n"):
+            raw = stream.readline(_BUFFER)
+        yield where, None
+
+
+def _value_of(raw: bytes | None, too_large: str) -> object:
+    """The JSON value of a piece; raises `_BadPieceError` for what is none."""
+    if raw is None:
+        raise _BadPieceError(too_large)
+    try:
+        value = parse_json(raw.removeprefix(_BOM), max_elements=_ANY_NUMBER)
+    except ProblemError as error:
+        raise _BadPieceError(error.message) from None
+    if isinstance(value, TooDeep):
+        raise _BadPieceError(value.message)
+    return value
+
+
+class _BadPieceError(ValueError):
+    """A piece that is no JSON; the message says what is wrong."""
+
+
+def _execution(where: str, raw: bytes | None) -> Placed:
+    try:
+        value = _value_of(raw, _TOO_LONG)
+        if not isinstance(value, dict):
+            return unreadable(where, "must be a JSON object")
+        return Placed(where, Execution.model_validate(value))
+    except _BadPieceError as error:
+        return unreadable(where, str(error))
+    except ValidationError as error:
+        return unreadable(where, explain(error, Execution))
+
+
+def _each(
+    where: str, raw: bytes | None, reader: Callable[[object], Iterator[Placed]]
+) -> Iterator[Placed]:
+    """What a reader makes of a piece's value; its places become places in the piece."""
+    try:
+        for inside, found in reader(_value_of(raw, _TOO_LARGE)):
+            place = f"{where}, {inside}" if inside else where
+            if isinstance(found, Unreadable):
+                yield unreadable(place, found.message)
+            else:
+                yield Placed(place, found)
+    except (_BadPieceError, OtlpError) as error:
+        yield unreadable(where, str(error))
+    except RecursionError:
+        yield unreadable(where, _TOO_NESTED)
+
+
+def _spans(value: object) -> Iterator[Placed]:
+    for found in read_json(value):
+        yield Placed(found.where if isinstance(found, Unreadable) else "", found)
+
+
+def _log(pieces: Iterator[tuple[str, bytes | None]], log: McpLog) -> Iterator[Placed]:
+    for where, raw in pieces:
+        try:
+            for message in _messages(where, raw):
+                yield from log.feed(message) if isinstance(message, Message) else [message]
+        except _BadPieceError as error:
+            yield unreadable(where, str(error))
+        except RecursionError:
+            yield unreadable(where, _TOO_NESTED)
+    yield from log.finish()
+
+
+def _messages(where: str, raw: bytes | None) -> Iterator[Message | Placed]:
+    text = None if raw is None else raw.removeprefix(_BOM).strip()
+    # A log's own notes may begin with a bracket too: only what looks like JSON has to be it.
+    if text is not None and not _LIKE_JSON.match(text):
+        return messages_in_line(text.decode("utf-8", "replace"), where)
+    return messages_in(_value_of(text, _TOO_LARGE), where, len(text or b""))
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What became of the calls, and by tool and outcome what they were."""
+
+    accepted: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _tools: set[str] = field(default_factory=set)
+
+    @property
+    def calls(self) -> int:
+        """Calls, or pieces that were none, that were looked at."""
+        return self.accepted + self.duplicates + self.rejected
+
+    def count(self, execution: Execution) -> None:
+        """Count a call by its tool and outcome; from the thousandth tool on, as one of others."""
+        tool = execution.tool_name
+        if tool not in self._tools:
+            if len(self._tools) < _MAX_TOOLS:
+                self._tools.add(tool)
+            else:
+                tool = "(others)"
+        self.outcomes[tool, execution.outcome] += 1
+
+    def by_tool(self) -> Iterator[str]:
+        """A line per tool, those with most calls first."""
+        calls = Counter[str]()
+        for (tool, _), count in self.outcomes.items():
+            calls[tool] += count
+        for tool, _ in sorted(calls.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN_TOOLS]:
+            told = [self.outcomes[tool, outcome] for outcome in ("success", "failure")]
+            yield _shown(f"{tool}: {told[0]:,} succeeded, {told[1]:,} failed")
+        if len(calls) > _SHOWN_TOOLS:
+            yield f"and {len(calls) - _SHOWN_TOOLS:,} more tools"
+
+
+@dataclass(slots=True)
+class Rejections:
+    """Tells of what could not be taken.
+
+    Args:
+        say: told one line at a time.
+        file: gets each, whatever their number, as a line `{"where": ..., "reason": ...}`.
+    """
+
+    say: Callable[[str], None]
+    file: TextIO | None = None
+    _told: int = 0
+    _counted: Counter[str] = field(default_factory=Counter)
+    _noted: set[str] = field(default_factory=set)
+
+    def reject(self, where: str, message: str) -> None:
+        """Tell of one."""
+        place, reason = _shown(where), _shown(message)
+        if self.file is not None:
+            line = {"where": place, "reason": reason}
+            self.file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        if self._told < _IN_FULL:
+            self._told += 1
+            self.say(f"{place}: {reason}")
+            return
+        kind = _kind(reason)
+        room = kind in self._counted or len(self._counted) < _MAX_REASONS
+        self._counted[kind if room else "other reasons"] += 1
+
+    def note(self, message: str) -> None:
+        """Tell a remark once, whatever its figures."""
+        if (kind := _kind(message)) not in self._noted and len(self._noted) < _IN_FULL:
+            self._noted.add(kind)
+            self.say(f"note: {_shown(message)}")
+
+    def finish(self) -> None:
+        """Tell how many there were beyond those that were told in full."""
+        if self._counted:
+            self.say(f"and {self._counted.total():,} more:")
+        for kind, count in self._counted.most_common(_IN_FULL):
+            self.say(f"  {count:,} x {kind}")
+        hidden = self._counted.total() - sum(n for _, n in self._counted.most_common(_IN_FULL))
+        if hidden:
+            self.say(f"  {hidden:,} for other reasons")
+
+
+def _shown(text: str) -> str:
+    """Text of a file as a terminal may get it: no secrets, one line, nothing that steers it."""
+    return "".join(
+        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in safe_message(text)
+    )
+
+
+def _kind(reason: str) -> str:
+    """A reason without its figures, by which like ones are counted."""
+    return re.sub(r"\d[\d,.]*", "N", reason[:200])
+
+
+class _Encoded(NamedTuple):
+    """An execution without secrets."""
+
+    where: str
+    read: Execution
+    encoded: bytes
+
+
+@dataclass(slots=True)
+class Importer:
+    """Sends what a reader gives.
+
+    Args:
+        client: the service; None only checks.
+        redactor: masks secrets before anything leaves the process.
+        rejections: told of each piece that could not be taken.
+        on_progress: told after each batch.
+        is_told_again: whether an execution that the service has already, the first argument, is the
+            same call as one with its id and other content, such as another agent. Without it none
+            is.
+    """
+
+    client: Client | None
+    redactor: Redactor
+    rejections: Rejections
+    on_progress: Callable[[ImportReport], None]
+    is_told_again: Callable[[Execution, Execution], bool] | None = None
+    report: ImportReport = field(default_factory=ImportReport)
+
+    def run(self, pieces: Iterable[Placed]) -> ImportReport:
+        """Send all of it.
+
+        Raises:
+            AftercallError: the service cannot be reached, or refuses for good. Importing the file
+                again is harmless: what was stored counts as duplicate.
+        """
+        batch: list[_Encoded] = []
+        size = 0
+        for where, read in pieces:
+            if isinstance(read, Noted):
+                self.rejections.note(read.message)
+                continue
+            if isinstance(read, Unreadable):
+                self._reject(read.where, read.message)
+                continue
+            # Masking and absent fields written out make it longer or shorter than it was.
+            encoded = encode(read, self.redactor)
+            if len(encoded) > MAX_ENCODED:
+                self._reject(where, _TOO_LONG)
+                continue
+            if batch and (len(batch) == _BATCH_CALLS or size + len(encoded) > _BATCH_BYTES):
+                self._send(batch)
+                batch, size = [], 0
+            if self.client is None:
+                try:
+                    check_time(read.timestamp, datetime.now(UTC))  # as the service will
+                except InvalidExecutionError as error:
+                    self._reject(where, str(error))
+                    continue
+                self.report.count(read)
+            batch.append(_Encoded(where, read, encoded))
+            size += len(encoded)
+        if batch:
+            self._send(batch)
+        return self.report
+
+    def _send(self, batch: list[_Encoded]) -> None:
+        if self.client is None:
+            self.report.accepted += len(batch)
+        else:
+            receipt = self.client.send(record_encoded([each.encoded for each in batch]))
+            self.report.accepted += receipt.accepted
+            self.report.duplicates += receipt.duplicates
+            for rejection in receipt.rejected:
+                rejected = batch[rejection.index]
+                if self._was_told(self.client, rejected.read):
+                    self.report.duplicates += 1
+                else:
+                    self._reject(rejected.where, rejection.message)
+        self.on_progress(self.report)
+
+    def _was_told(self, client: Client, read: Execution) -> bool:
+        if self.is_told_again is None:
+            return False
+        try:
+            stored = client.get_execution(read.execution_id)
+        except NotFoundError:
+            return False
+        return self.is_told_again(stored, read)
+
+    def _reject(self, where: str, message: str) -> None:
+        self.report.rejected += 1
+        self.rejections.reject(where, message)
