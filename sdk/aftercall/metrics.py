@@ -1,0 +1,224 @@
+"""Prometheus metrics of tool calls (seed 001); they need the extra `metrics`.
+
+`tool_calls_total{tool,status}` and `tool_call_latency_ms{tool}`, under labels whose number is
+bounded, and which are not simply given to the first that come. Names come from whoever records
+calls. One client that invents a name per call would fill a table of the first so many at once, and
+every real tool after it would be `other`. So only half of the labels go to those who come first.
+The other half is for tools that were promised one, because they are registered, and for tools that
+are called again. A label is never taken back: a series that stops and begins anew would spoil every
+rate.
+"""
+
+import hashlib
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterable
+from itertools import accumulate
+from threading import Lock
+from typing import Literal
+
+from aftercall.errors import ConfigurationError
+from aftercall.events import ToolCallEvent, ToolCallResult
+
+try:
+    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
+    from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
+    from prometheus_client.registry import Collector
+except ModuleNotFoundError as error:
+    raise ConfigurationError(
+        f"metrics need {error.name}; install it with `pip install aftercall[metrics]`"
+    ) from error
+
+__all__ = ["OTHER", "ToolCallMetrics", "tool_label"]
+
+OTHER = "other"
+"""The label of all tools without one of their own."""
+
+MAX_CHARS = 128
+"""Of a label. A server's name and a tool's together may have 513."""
+
+CALLS_FOR_LABEL = 3
+"""The call at which a tool gets a label once the first half is given: names that are made up do not
+come again, and the two calls before it are counted as `other`, so none is lost."""
+
+BOUNDS_MS = (
+    1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0,
+    1_000.0, 2_500.0, 5_000.0, 10_000.0, 30_000.0, 60_000.0,
+)  # fmt: skip
+"""Upper bounds of the buckets: from tools in the same process to those that ask a model."""
+
+LONGEST_MS = 86_400_000.0
+"""A day. A longer call is a mistake of a clock; one of 1e300 ms would drown the sum for good."""
+
+_NAMELESS = "unknown"
+_MARK = " (tool)"
+_HASH_CHARS = 8
+_CANDIDATES = 10_000
+"""Tools whose calls are remembered until they have a label; the latest called ones. So many are to
+be borne (issue 7), and take 2 MiB."""
+
+Status = Literal["ok", "error"]
+
+
+def tool_label(tool: str, server_name: str | None = None) -> str:
+    """The label of a tool: `name`, or `server/name` where its server is known.
+
+    At most 128 characters: a longer one ends in a hash of the whole, so that two stay two. What
+    cannot be printed (line breaks, NUL, lone surrogates, marks of direction) becomes U+FFFD. A tool
+    that is really called `other` is `other (tool)`.
+    """
+    label = f"{server_name}/{tool}" if server_name else tool or _NAMELESS
+    if len(label) > MAX_CHARS - len(_MARK):
+        digest = hashlib.sha256(label.encode("utf-8", "replace")).hexdigest()[:_HASH_CHARS]
+        label = f"{label[: MAX_CHARS - len(_MARK) - _HASH_CHARS - 1]}…{digest}"
+    if not label.isprintable():
+        label = "".join(char if char.isprintable() else "\ufffd" for char in label)
+    # Also what would then be called like it, and so on: different tools keep different labels.
+    if label.startswith(OTHER) and not label[len(OTHER) :].replace(_MARK, ""):
+        label += _MARK
+    return label
+
+
+class ToolCallMetrics(Collector):
+    """Counts tool calls; an `EventSink`, and a collector of its registry. Safe between threads.
+
+    Memory is bounded: at most `max_tools` labels, each of at most 128 characters. Half of them are
+    given to the tools that come first; the rest to tools that were promised one and to those that
+    are called a third time. All other calls are counted under `tool="other"`.
+
+    Args:
+        max_tools: labels at most, beside `other`.
+        registry: where it is registered, such as `prometheus_client.REGISTRY`; without one it makes
+            its own, so that two never clash.
+    """
+
+    def __init__(self, max_tools: int = 200, registry: CollectorRegistry | None = None) -> None:
+        if max_tools < 0:
+            raise ValueError(f"max_tools is {max_tools}; it must be 0 or more")
+        self._max_tools = max_tools
+        self._first_come = (max_tools + 1) // 2
+        # Both names are on the page from the start: a rate misses the event that it begins with.
+        self._series = {OTHER: _Series(is_measured=True)}
+        self._promised: OrderedDict[str, None] = OrderedDict()
+        # By their hashes, which nobody can foresee: names would take four times as much.
+        self._candidates: OrderedDict[int, int] = OrderedDict()
+        self._lock = Lock()
+        self.registry = CollectorRegistry() if registry is None else registry
+        self.registry.register(self)
+
+    @property
+    def labels(self) -> int:
+        """Tools with a label of their own."""
+        return len(self._series) - 1
+
+    def observe(
+        self,
+        tool: str,
+        status: Status,
+        latency_ms: float | None = None,
+        *,
+        server_name: str | None = None,
+    ) -> None:
+        """Count a call that has ended; its latency where it is known.
+
+        Args:
+            tool: its name, as anybody said it.
+            status: how it ended.
+            latency_ms: milliseconds; a negative one or NaN counts as not measured.
+            server_name: of the tool, where it is known.
+        """
+        label = tool_label(tool, server_name)
+        with self._lock:
+            series = self._series.get(label)
+            if series is None:
+                series = self._series[OTHER]
+                if self._admits(label):
+                    series = self._series[label] = _Series()
+            series.observe(status, latency_ms)
+
+    def promise(self, tool: str, *, server_name: str | None = None) -> None:
+        """Give a tool a label at its first call, as long as there is one left."""
+        label = tool_label(tool, server_name)
+        with self._lock:
+            if label not in self._series and self.labels < self._max_tools:
+                self._promised[label] = None
+                self._promised.move_to_end(label)
+                if len(self._promised) > self._max_tools:
+                    self._promised.popitem(last=False)
+
+    def emit(self, event: ToolCallEvent) -> None:
+        """Take an event; a call counts when its result is known."""
+        if isinstance(event, ToolCallResult):
+            self.observe(event.tool, event.status, event.latency_ms)
+
+    def collect(self) -> Iterable[Metric]:
+        """The two families, for any encoder of `prometheus_client`."""
+        calls = CounterMetricFamily(
+            "tool_calls",
+            "Tool calls that have ended, by tool and status (ok, error).",
+            labels=["tool", "status"],
+        )
+        latency = HistogramMetricFamily(
+            "tool_call_latency_ms",
+            "Latency of tool calls in milliseconds, where it was measured.",
+            labels=["tool"],
+        )
+        with self._lock:
+            for label, series in self._series.items():
+                for status, count in series.calls.items():
+                    calls.add_metric([label, status], count)
+                if series.is_measured:
+                    buckets = list(zip(_LE, map(float, accumulate(series.buckets)), strict=True))
+                    latency.add_metric([label], buckets, series.sum_ms)
+        return [calls, latency]
+
+    def describe(self) -> Iterable[Metric]:
+        """What a registry asks for before it takes a collector: the same."""
+        return self.collect()
+
+    def page(self, *, open_metrics: bool = False) -> bytes:
+        """What a scraper reads; without the end of OpenMetrics, so that more can follow."""
+        if open_metrics:
+            page: bytes = generate_open_metrics(self.registry)  # type: ignore[no-untyped-call]  # has no types
+            return page.removesuffix(b"# EOF\n")
+        return generate_latest(self.registry)
+
+    def _admits(self, label: str) -> bool:
+        """Whether a label that has no series yet gets one with this call."""
+        if self.labels >= self._max_tools:
+            return False
+        if self.labels >= self._first_come and label not in self._promised:
+            calls = self._candidates.pop(hash(label), 0) + 1
+            if calls < CALLS_FOR_LABEL:
+                self._candidates[hash(label)] = calls
+                if len(self._candidates) > _CANDIDATES:
+                    self._candidates.popitem(last=False)
+                return False
+        self._promised.pop(label, None)
+        if self.labels + 1 == self._max_tools:  # nobody gets in any more
+            self._candidates.clear()
+            self._promised.clear()
+        return True
+
+
+_LE = (*map(str, BOUNDS_MS), "+Inf")
+
+
+class _Series:
+    """Calls by status and latencies of one label; both statuses, for a share before an error."""
+
+    __slots__ = ("buckets", "calls", "is_measured", "sum_ms")
+
+    def __init__(self, *, is_measured: bool = False) -> None:
+        self.calls: dict[Status, int] = {"error": 0, "ok": 0}
+        self.buckets = [0] * len(_LE)
+        self.sum_ms = 0.0
+        self.is_measured = is_measured
+
+    def observe(self, status: Status, latency_ms: float | None) -> None:
+        self.calls[status] += 1
+        if latency_ms is not None and latency_ms >= 0:
+            self.is_measured = True
+            self.buckets[bisect_left(BOUNDS_MS, latency_ms)] += 1
+            self.sum_ms += min(latency_ms, LONGEST_MS)
