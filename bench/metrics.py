@@ -31,6 +31,7 @@ import uvicorn
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
 
+from aftercall.serving import bind, url_of  # noqa: E402  # as above
 from bench.service import say  # noqa: E402  # needs the line above
 from service.app import create_app  # noqa: E402  # as above
 from service.context import (  # noqa: E402  # as above
@@ -39,12 +40,7 @@ from service.context import (  # noqa: E402  # as above
     open_context,
 )
 from service.lifecycle import settle_memory  # noqa: E402  # as above
-from service.server import (  # noqa: E402  # as above
-    ContractHttpProtocol,  # as above
-    bind,
-    loop_factory,
-    url_of,
-)
+from service.server import ContractHttpProtocol, loop_factory  # noqa: E402  # as above
 from service.settings import (  # noqa: E402  # as above
     DataSettings,
     EmbeddingSettings,

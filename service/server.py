@@ -3,18 +3,16 @@
 import asyncio
 import contextlib
 import logging
-import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-import uvicorn
 from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from aftercall.errors import AftercallError
+from aftercall.serving import http_server
 from service.app import create_app, dashboard_of
 from service.context import Context, Lifecycle, open_context
 from service.dashboard.prefix import SOCKET
@@ -115,58 +113,6 @@ _KEEP_ALIVE_S = 65
 them, so that it is the client that closes and no request meets a closing connection."""
 
 
-class CannotListenError(AftercallError):
-    """The address cannot be listened on; the message names the cure."""
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn's own handlers raise the signal again after shutdown, which would end us with -15."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A bound socket that does not listen yet, so that nothing is opened for a taken port.
-
-    Raises:
-        CannotListenError: taken, not permitted, or no address of this machine.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except (OSError, UnicodeError):  # the latter for what the IDNA codec takes for no host name
-        raise CannotListenError(f"{host} is not an address; try --host 127.0.0.1") from None
-    listener = socket.socket(family, kind, protocol)
-    try:
-        if os.name == "posix":  # elsewhere the option lets two processes share a port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        # Two processes may bind one port as long as neither listens, so only this settles it.
-        listener.listen(1)
-    except OSError as error:
-        listener.close()
-        raise CannotListenError(_why_not(host, port, error)) from None
-    return listener
-
-
-def _why_not(host: str, port: int, error: OSError) -> str:
-    if isinstance(error, PermissionError):
-        return f"port {port} needs privileges; choose one above 1023 with --port"
-    return (
-        f"cannot listen on {host}:{port}: {error.strerror or error}; "
-        "is another aftercall running? choose another port with --port"
-    )
-
-
-def url_of(listener: socket.socket) -> str:
-    """Where the socket can be reached."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 async def serve(
     settings: Settings, listener: socket.socket, on_ready: Callable[[Context], None]
 ) -> None:
@@ -195,20 +141,18 @@ async def _serve(
     app: FastAPI,
     served: ASGIApp,
 ) -> None:
-    server = _Server(
-        uvicorn.Config(
-            served,
-            http=ContractHttpProtocol,
-            ws="websockets-sansio",
-            ws_max_size=_MAX_FRAME_BYTES,
-            ws_per_message_deflate=False,  # it costs memory by connection
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            timeout_keep_alive=_KEEP_ALIVE_S,
-            timeout_graceful_shutdown=max(1, round(settings.server.shutdown_s)),
-        )
+    server = http_server(
+        served,
+        http=ContractHttpProtocol,
+        ws="websockets-sansio",
+        ws_max_size=_MAX_FRAME_BYTES,
+        ws_per_message_deflate=False,  # it costs memory by connection
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=max(1, round(settings.server.shutdown_s)),
     )
     with stopped_by_signals() as stopping:
         serving = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")

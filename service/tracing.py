@@ -28,7 +28,7 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
         yield lambda app: app
         return
     try:
-        from aftercall.tracing.exporting import (  # noqa: PLC0415  # only where spans are wanted
+        from aftercall.span_export import (  # noqa: PLC0415  # only where spans are wanted
             exporting,
         )
         from service.spans import RequestSpans, StageSpans  # noqa: PLC0415  # as above

@@ -29,12 +29,13 @@ class ServeCommand:
         started = time.perf_counter()
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
+        from aftercall.serving import bind, url_of
         from service.context import Context
         from service.environment import check_serving, harmful
         from service.lifecycle import few_arenas, one_line
         from service.logs import configure_logging
         from service.middleware import is_loopback
-        from service.server import bind, loop_factory, serve, url_of
+        from service.server import loop_factory, serve
         from service.stores import where_index_is, where_store_is
         from service.version import VERSION
 

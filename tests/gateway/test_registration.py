@@ -9,7 +9,7 @@ import mcp_types
 import pytest
 
 from aftercall import InvalidRequestError, ServiceUnreachableError, Tool, ToolSpec
-from aftercall.gateway.registration import ToolRegistrar
+from aftercall.gateway.server import ToolRegistrar
 from tests.gateway.waiting import until
 
 

@@ -14,9 +14,8 @@ from opentelemetry import trace
 
 from aftercall import AsyncClient, Recorder
 from aftercall.adapters.fastmcp import ReflectionMiddleware
-from aftercall.gateway.cli import _wants_traces
 from aftercall.gateway.config import GatewayConfig
-from aftercall.gateway.server import build_gateway
+from aftercall.gateway.server import _wants_traces, build_gateway
 from aftercall.reflection import ReflectionPolicy
 from aftercall.tracing import TracingObserver
 from tests.gateway.contract_service import ContractService, answer, suggestion

@@ -13,9 +13,8 @@ from mcp import Client
 from mcp_types import CallToolResult, Implementation
 
 from aftercall import AsyncClient
-from aftercall.mcp_server.caller import Caller
-from aftercall.mcp_server.schemas import object_schema
-from aftercall.mcp_server.server import build_server
+from aftercall.callers import Caller
+from aftercall.mcp_server.server import build_server, object_schema
 from aftercall.mcp_server.tools import TOOLS
 from aftercall.models import SuggestResponse
 

@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind, StatusCode
 
 from aftercall import AsyncClient, Client
+from aftercall import span_export as sending
 from aftercall.errors import ConfigurationError
 from aftercall.reflection import (
     CallObserver,
@@ -31,10 +32,9 @@ from aftercall.reflection import (
 )
 from aftercall.reflection.observers import CallFacts, Observers, PlannedAttempt
 from aftercall.reflection.result_reader import OutcomeReader
+from aftercall.span_export import exporting
 from aftercall.stages import measured_by, stage
 from aftercall.tracing import TracingObserver
-from aftercall.tracing import exporting as sending
-from aftercall.tracing.exporting import exporting
 from tests.sdk.loopback import Loopback
 from tests.sdk.scripted_advice import (
     AsyncScripted,

@@ -18,9 +18,10 @@ from uuid import uuid4
 import httpx2
 import uvicorn
 
+from aftercall.serving import bind, url_of
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
-from service.server import ContractHttpProtocol, bind, loop_factory, url_of
+from service.server import ContractHttpProtocol, loop_factory
 from service.settings import DataSettings, EmbeddingSettings, Settings
 
 ROOT = Path(__file__).parents[2]

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from aftercall.errors import ConfigurationError
+from aftercall.serving import bind, url_of
 from service.logs import JsonFormatter, TextFormatter, configure_logging, log_event
 from service.middleware import hosts_to_answer, is_loopback
-from service.server import CannotListenError, bind, url_of
 from service.settings import LogSettings
 from tests.service.running_service import hashing_settings, running
 
@@ -52,7 +53,7 @@ def test_a_port_that_is_taken_is_named_with_the_cure() -> None:
     """Before anything is opened."""
     with bind("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
-        with pytest.raises(CannotListenError, match=rf"127\.0\.0\.1:{port}.*--port"):
+        with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}.*--port"):
             bind("127.0.0.1", port)
     bind("127.0.0.1", port).close()
 
@@ -63,7 +64,7 @@ def test_urls_of_both_families() -> None:
         assert url_of(listener).startswith("http://")
     try:
         listener = bind("::1", 0)
-    except CannotListenError:
+    except ConfigurationError:
         return  # a machine without IPv6 says so in its own way, which is the other test
     with listener:
         assert url_of(listener).startswith("http://[::1]:")

@@ -14,11 +14,11 @@ import httpx2
 import pytest
 import uvicorn
 
+from aftercall.serving import bind, url_of
 from mongo.sqlite import faults
 from service.app import create_app
 from service.context import Lifecycle
 from service.lifecycle import CannotOpenError, one_line
-from service.server import bind, url_of
 from tests.service.running_service import (
     ROOT,
     aftercall,

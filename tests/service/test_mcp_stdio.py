@@ -168,7 +168,7 @@ def test_what_is_missing_is_named(
     """A wrong address, and the extra that was not installed."""
     assert main(["mcp", "--service", "here"]) == 1
     assert "http://" in capsys.readouterr().err
-    for name in [each for each in sys.modules if each.startswith("aftercall.mcp_server.serving")]:
+    for name in [each for each in sys.modules if each.startswith("aftercall.mcp_server.server")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp.server.stdio", None)
     assert main(["mcp"]) == 1

@@ -30,7 +30,7 @@ from aftercall.errors import ConfigurationError
 from aftercall.evolution import EvolutionTask, EvolvedCode
 from aftercall.models import Promotion, ToolAnnotations
 from aftercall.promotions_file import PromotionsFileError, read_promotions, render_promotions
-from service.server import bind
+from aftercall.serving import bind
 from tests.service.running_service import RunningService, eventually
 
 PROMOTIONS = """{

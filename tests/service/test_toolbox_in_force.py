@@ -11,7 +11,7 @@ from aftercall import AsyncClient, AsyncToolbox, CommandExecutor, PythonExecutor
 from aftercall.evolution import EvolutionTask, EvolvedCode
 from aftercall.models import Promotion
 from aftercall.promotions_file import read_promotions, write_promotions
-from service.server import bind
+from aftercall.serving import bind
 from tests.service.running_service import RunningService
 
 READS_STDIN = "import json, sys\nprint({word!r}, json.load(sys.stdin)['text'])\n"

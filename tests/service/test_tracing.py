@@ -20,9 +20,9 @@ from starlette.types import Receive, Scope, Send
 
 from aftercall import AsyncClient, Client
 from aftercall.reflection import call_with_reflection
+from aftercall.span_export import exporting
 from aftercall.stages import measured_by, stage
 from aftercall.tracing import TracingObserver
-from aftercall.tracing.exporting import exporting
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
 from service.environment import read_settings

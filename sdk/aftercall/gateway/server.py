@@ -3,28 +3,194 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib.metadata import version
+from ipaddress import ip_address
 from typing import Any, Protocol, TextIO
 
 import mcp_types
 from fastmcp import FastMCP
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from pydantic import ValidationError
 
+from aftercall import AsyncClient, Recorder
 from aftercall.adapters.fastmcp import ReflectionMiddleware
+from aftercall.bounded import bounded_text
 from aftercall.contracts import Deliverable
+from aftercall.errors import AftercallError, ApiError, RateLimitedError, ServiceFailedError
 from aftercall.gateway.config import GatewayConfig
-from aftercall.gateway.instructions import InstructionsMiddleware
-from aftercall.gateway.provider import UpstreamProvider
-from aftercall.gateway.registration import ToolRegistrar, ToolRegistry
-from aftercall.gateway.upstreams import Upstream, UpstreamUnavailableError
+from aftercall.gateway.upstreams import Upstream, UpstreamProvider, UpstreamUnavailableError
+from aftercall.json_values import make_json_value
+from aftercall.models import Tool, ToolAnnotations, ToolSpec
 from aftercall.reflection import AsyncSuggester, CallObserver, ExecutionSink, ReflectionPolicy
+from aftercall.serving import (
+    bind,
+    ended_by_signals,
+    exit_code,
+    gated_stdin,
+    http_server,
+    log_to_stderr,
+    url_of,
+)
+
+PATH = "/mcp"
 
 RELIST_EVERY_S = 60.0
 """How often the servers are asked for their tools. 2026-07-28 servers do not announce changes on
 their own, and a call must not wait for such a question."""
 
+CHECK_EVERY_S = 30.0
+"""How often the service is looked at, so that its return is noticed."""
+
+INSTRUCTIONS_WAIT_S = 5.0
+"""A client that connects while the servers start waits this long for their words, then does
+without."""
+
+_CONNECT_TIMEOUT_S = 1.0  # a service that is away must not hold a failing call up for long
+_LAST_SPANS_S = 2.0  # as long as running calls get
+_MAX_DESCRIPTION_CHARS = 20_000
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
 _logger = logging.getLogger(__name__)
+
+
+def serve(
+    config: GatewayConfig,
+    service: str,
+    policy: ReflectionPolicy,
+    *,
+    address: tuple[str, int] | None = None,
+    agent: str | None = None,
+    verbose: bool = False,
+) -> int:
+    """Run until the client leaves or a signal comes; the exit code.
+
+    Args:
+        config: the servers.
+        service: the URL of the service; it may come and go.
+        policy: limits of the retries.
+        address: host and port for HTTP; on standard streams when None.
+        agent: name of callers that give none.
+        verbose: log more, to standard error.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on, or `service` is no URL.
+    """
+    log_to_stderr(verbose=verbose)
+    # FastMCP decorates its own log for a terminal; here it goes the way of all others.
+    of_fastmcp = logging.getLogger("fastmcp")
+    of_fastmcp.handlers.clear()
+    of_fastmcp.propagate = True
+    of_fastmcp.setLevel(logging.getLogger().level)
+    with _observed(os.environ) as observers:
+        return asyncio.run(_serve(config, service, policy, address, agent, observers))
+
+
+async def _serve(
+    config: GatewayConfig,
+    service: str,
+    policy: ReflectionPolicy,
+    address: tuple[str, int] | None,
+    agent: str | None,
+    observers: Sequence[CallObserver],
+) -> int:
+    # No retries of its own: a failing call would wait for them, and registration has its own.
+    client = AsyncClient(service, retries=0, connect_timeout_s=_CONNECT_TIMEOUT_S)
+    recorder = Recorder(base_url=service)
+    try:
+        async with client:
+            gateway = build_gateway(
+                config,
+                client=client,
+                recorder=recorder,
+                policy=policy,
+                agent=agent,
+                observers=observers,
+            )
+            if address is not None:
+                return await _serve_http(gateway, *address)
+            with gated_stdin() as end, ended_by_signals(end) as received:
+                await gateway.run_stdio_async(show_banner=False)
+                return exit_code(received)
+    finally:
+        await asyncio.to_thread(recorder.close)
+
+
+async def _serve_http(gateway: FastMCP[Any], host: str, port: int) -> int:
+    with bind(host, port) as listener:
+        bound = listener.getsockname()[0]
+        is_local = ip_address(bound).is_loopback
+        if not is_local:
+            _logger.warning(
+                "%s can be reached from other machines, and the gateway asks for no password; put "
+                "a proxy that does in front of it",
+                bound,
+            )
+        # Against DNS rebinding: on this machine, only its own names are answered to.
+        names = [host, bound] if is_local else None
+        app = gateway.http_app(path=PATH, host_origin_protection="auto", allowed_hosts=names)
+        server = http_server(
+            app,
+            lifespan="on",
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=2,
+        )
+        sys.stderr.write(f"aftercall: gateway at {url_of(listener)}{PATH}\n")
+        with ended_by_signals(lambda: setattr(server, "should_exit", True)) as received:
+            await server.serve(sockets=[listener])
+            return exit_code(received)
+
+
+@contextlib.contextmanager
+def _observed(environ: Mapping[str, str]) -> Iterator[list[CallObserver]]:
+    """Who looks on: nobody, unless spans are wanted."""
+    if not _wants_traces(environ):
+        yield []
+        return
+    try:
+        from aftercall.span_export import exporting  # noqa: PLC0415  # the extra
+        from aftercall.tracing import TracingObserver  # noqa: PLC0415  # as above
+    except ImportError:
+        # The variables may be meant for other programs, so this is no reason to stop.
+        _logger.warning(
+            "no spans are sent: OpenTelemetry is not installed; "
+            "run `pip install 'aftercall[gateway,otel]'`"
+        )
+        yield []
+        return
+    service = {"service.name": "aftercall-gateway", "service.version": version("aftercall")}
+    with exporting(service, url=None, sampled_share=None, close_within_s=_LAST_SPANS_S) as provider:
+        yield [TracingObserver(provider)]
+
+
+def _wants_traces(environ: Mapping[str, str]) -> bool:
+    """Whether OpenTelemetry's own variables name a collector that speaks OTLP over HTTP."""
+    protocol = environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environ.get(
+        "OTEL_EXPORTER_OTLP_PROTOCOL"
+    )
+    exporters = environ.get("OTEL_TRACES_EXPORTER") or "otlp"  # empty is as unset, and may be many
+    return (
+        any(environ.get(name) for name in _ENDPOINTS)
+        and protocol in (None, "", "http/protobuf")
+        and "otlp" in (name.strip() for name in exporters.split(","))
+        and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
+    )
+
+
+class ToolRegistry(Protocol):
+    """The two methods of `AsyncClient` that registration needs."""
+
+    async def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
+        """`PUT /tools/{toolId}`."""
+
+    async def ready(self) -> bool:
+        """Whether the service is there and ready."""
 
 
 class ServiceClient(AsyncSuggester, ToolRegistry, Protocol):
@@ -173,3 +339,138 @@ async def _refresh(provider: UpstreamProvider) -> None:
         await provider.refresh()
     except UpstreamUnavailableError as error:
         _logger.debug("not listed: %s", error)
+
+
+class InstructionsMiddleware(Middleware):
+    """Adds the servers' instructions to the answer that opens a connection.
+
+    Args:
+        upstreams: the servers; with several, each one's words stand under its name.
+    """
+
+    def __init__(self, upstreams: Sequence[Upstream]) -> None:
+        self._upstreams = upstreams
+
+    async def on_initialize(
+        self,
+        context: MiddlewareContext[mcp_types.InitializeRequest],
+        call_next: CallNext[mcp_types.InitializeRequest, mcp_types.InitializeResult | None],
+    ) -> mcp_types.InitializeResult | None:
+        """The handshake up to 2025-11-25."""
+        result = await call_next(context)
+        if result is None:
+            return None
+        return result.model_copy(update={"instructions": await self._instructions()})
+
+    async def on_discover(
+        self,
+        context: MiddlewareContext[mcp_types.DiscoverRequest],
+        call_next: CallNext[mcp_types.DiscoverRequest, mcp_types.DiscoverResult | dict[str, Any]],
+    ) -> mcp_types.DiscoverResult | dict[str, Any]:
+        """The question that takes the handshake's place from 2026-07-28 on."""
+        result = await call_next(context)
+        if not isinstance(result, mcp_types.DiscoverResult):
+            return result
+        return result.model_copy(update={"instructions": await self._instructions()})
+
+    async def _instructions(self) -> str | None:
+        with suppress(TimeoutError):
+            connecting = (upstream.client() for upstream in self._upstreams)
+            await asyncio.wait_for(
+                asyncio.gather(*connecting, return_exceptions=True), INSTRUCTIONS_WAIT_S
+            )
+        told = [(u.name, u.instructions) for u in self._upstreams if u.instructions]
+        if len(self._upstreams) == 1:
+            return told[0][1] if told else None
+        return "\n\n".join(f"# {name}\n{text}" for name, text in told) or None
+
+
+class ToolRegistrar:
+    """Keeps the service's list of tools like the gateway's. Run `run` in a task.
+
+    Args:
+        registry: the service.
+        check_every_s: seconds between looks at the service; a tenth of it while it is away.
+    """
+
+    def __init__(self, registry: ToolRegistry, *, check_every_s: float = CHECK_EVERY_S) -> None:
+        self._registry = registry
+        self._check_every_s = check_every_s
+        self._wanted: dict[str, ToolSpec] = {}
+        self._told: dict[str, ToolSpec] = {}
+        self._changed = asyncio.Event()
+        self._is_away = False
+
+    def offer(self, server_name: str, listed: Sequence[mcp_types.Tool]) -> None:
+        """Take the tools of a server over; those that are new or changed will be told."""
+        for tool in listed:
+            spec, tool_id = _spec(server_name, tool), f"{server_name}.{tool.name}"
+            if spec is not None and self._wanted.get(tool_id) != spec:
+                self._wanted[tool_id] = spec
+                self._changed.set()
+
+    async def run(self) -> None:
+        """Tell the service what changed, until cancelled."""
+        while True:
+            self._changed.clear()
+            await self._tell()
+            pause_s = self._check_every_s if not self._is_away else self._check_every_s / 10
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), pause_s)
+            await self._look()
+
+    def _pending(self) -> dict[str, ToolSpec]:
+        return {id_: spec for id_, spec in self._wanted.items() if self._told.get(id_) != spec}
+
+    async def _look(self) -> None:
+        """Notice that the service went away; on its return everything counts as untold."""
+        self._note(is_there=await self._is_ready())
+
+    def _note(self, *, is_there: bool) -> None:
+        if is_there and self._is_away:
+            self._told.clear()
+            _logger.warning("the Aftercall service is back")
+        elif not is_there and not self._is_away:
+            _logger.warning(
+                "the Aftercall service does not answer; calls pass through without suggestions "
+                "until it does (start it with `aftercall serve`)"
+            )
+        self._is_away = not is_there
+
+    async def _is_ready(self) -> bool:
+        try:
+            return await self._registry.ready()
+        except AftercallError:
+            return False
+
+    async def _tell(self) -> None:
+        for tool_id, spec in self._pending().items():
+            try:
+                await self._registry.put_tool(tool_id, spec)
+            except (RateLimitedError, ServiceFailedError):
+                return  # not now; asked again at the next look
+            except ApiError as error:
+                # The service will not take this one however often it is asked.
+                _logger.warning("tool %s is not registered: %s", tool_id, error)
+            except AftercallError:
+                self._note(is_there=False)
+                return
+            self._told[tool_id] = spec
+
+
+def _spec(server_name: str, tool: mcp_types.Tool) -> ToolSpec | None:
+    claims = tool.annotations.model_dump(exclude_none=True) if tool.annotations else {}
+    try:
+        return ToolSpec.model_validate(
+            {
+                "name": tool.name,
+                "server_name": server_name,
+                "description": bounded_text(tool.description or "", _MAX_DESCRIPTION_CHARS),
+                "input_schema": make_json_value(tool.input_schema),
+                "annotations": ToolAnnotations.model_validate(claims),
+            }
+        )
+    except ValidationError as error:
+        fields = ", ".join(str(e["loc"]) for e in error.errors(include_input=False))
+        _logger.warning("tool %s of %s is not registered: %s", tool.name, server_name, fields)
+        return None

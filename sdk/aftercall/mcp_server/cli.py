@@ -56,7 +56,7 @@ class McpCommand:
             sys.stdout.write(text + "\n")
             return 0
         try:
-            from aftercall.mcp_server.serving import serve  # noqa: PLC0415  # the extra
+            from aftercall.mcp_server.server import serve  # noqa: PLC0415  # the extra
         except ModuleNotFoundError as error:
             raise ConfigurationError(
                 f"`aftercall mcp` needs {error.name}; install it with `pip install aftercall[mcp]`"

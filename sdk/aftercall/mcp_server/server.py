@@ -1,23 +1,37 @@
-"""The MCP server over the tools: all that knows the MCP SDK, but for the transports."""
+"""The MCP server over the tools: all that knows the MCP SDK, but for the transports.
 
+What goes wrong is a sentence for a model: what it is, and what helps. Never a stack trace.
+"""
+
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from importlib.metadata import version
-from typing import TypeAlias
+from typing import Any, TypeAlias
+from uuid import uuid4
 
 import mcp_types as types
 from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from aftercall.bounded import bounded_text
+from aftercall.callers import Caller, name_or_none
 from aftercall.client import AsyncClient
-from aftercall.errors import AftercallError, NotFoundError
+from aftercall.errors import (
+    AftercallError,
+    ApiError,
+    NotFoundError,
+    ProtocolError,
+    ServiceFailedError,
+    ServiceTimeoutError,
+    ServiceUnreachableError,
+)
 from aftercall.json_values import JsonObject
-from aftercall.mcp_server.caller import Caller, name_or_none
-from aftercall.mcp_server.faults import UNEXPECTED, explain, explain_arguments
-from aftercall.mcp_server.schemas import object_schema
-from aftercall.mcp_server.tools import INSTRUCTIONS, TOOLS, Answer, ToolDefinition
+from aftercall.mcp_server.tools import INSTRUCTIONS, TOOLS, ToolDefinition
+from aftercall.serving import ended_by_signals, exit_code, gated_stdin, log_to_stderr
 
 _logger = logging.getLogger(__name__)
 
@@ -25,8 +39,64 @@ RequestContext: TypeAlias = ServerRequestContext[JsonObject]
 
 WhoCalls: TypeAlias = Callable[[RequestContext], Caller]
 
+MAX_MESSAGE = 1_000
+"""Characters of a fault; the service's own messages have at most 500."""
+
 _LIST_TTL_MS = 3_600_000
 """How long a client may keep the list of tools: it changes with the version only."""
+
+_CONNECT_TIMEOUT_S = 1.0
+"""A service that is away must not hold a model up for long."""
+
+_RETRIES = 1
+"""For a connection that the service closed meanwhile; what else helps is the model's own retry."""
+
+_UNEXPECTED = (
+    "something unexpected happened while this tool ran; nothing is known to be wrong with the "
+    "arguments. Trying once more may help; the log of the MCP server has more"
+)
+
+_SHOWN = 5
+"""Faults named in one message; arguments with more have one cause."""
+
+_MAX_NAME = 60
+"""Characters of a caller's own field name that a message repeats."""
+
+
+def serve(service: str, *, agent: str | None = None, verbose: bool = False) -> int:
+    """Serve on the standard streams until the input ends, or SIGTERM or SIGINT comes.
+
+    Args:
+        service: where the service is; it need not be there yet, and may come and go.
+        agent: the name of callers that give none; the MCP client's own name when None.
+        verbose: log more, to standard error.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        ConfigurationError: `service` is no URL.
+    """
+    log_to_stderr(verbose=verbose)
+    return asyncio.run(_serve(service, agent))
+
+
+async def _serve(service: str, agent: str | None) -> int:
+    # The process is one client's, so it is a session.
+    session_id = str(uuid4())
+    async with AsyncClient(
+        service, connect_timeout_s=_CONNECT_TIMEOUT_S, retries=_RETRIES
+    ) as client:
+        server = build_server(
+            client,
+            who_calls=lambda context: Caller(
+                agent or client_name(context) or "unknown", session_id
+            ),
+        )
+        with gated_stdin() as end, ended_by_signals(end) as received:
+            async with stdio_server() as (read, write):
+                await server.run(read, write, server.create_initialization_options())
+            return exit_code(received)
 
 
 def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "Server[JsonObject]":
@@ -100,26 +170,98 @@ async def _called(
 ) -> types.CallToolResult:
     try:
         asked = tool.takes.model_validate(arguments or {})
-        return _result(await tool.run(asked, client, caller))
+        answer, text = await tool.run(asked, client, caller)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text)],
+            structured_content=answer.model_dump(mode="json", by_alias=True),
+        )
     except ValidationError as error:
-        return _failed(explain_arguments(error, tool.takes))
+        return _failed(_explained_arguments(error, tool.takes))
     except AftercallError as error:
-        text = explain(error, client.base_url)
+        text = bounded_text(_explained(error, client.base_url), MAX_MESSAGE)
         if isinstance(error, NotFoundError) and tool.cure_not_found is not None:
             text = f"{text}; {tool.cure_not_found}"
         return _failed(text)
     except Exception as error:  # noqa: BLE001  # a model gets a sentence, whatever it was
         # Its type alone: the text of an exception often quotes a value.
         _logger.error("%s failed with %s", tool.name, type(error).__name__)  # noqa: TRY400
-        return _failed(UNEXPECTED)
-
-
-def _result(answer: Answer) -> types.CallToolResult:
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=answer.text)],
-        structured_content=answer.structured.model_dump(mode="json", by_alias=True),
-    )
+        return _failed(_UNEXPECTED)
 
 
 def _failed(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+
+
+def _explained(error: AftercallError, url: str) -> str:
+    """An error of the client of the service at `url`."""
+    if isinstance(error, ServiceTimeoutError):
+        return f"the service at {url} did not answer in time; try again shortly"
+    if isinstance(error, ServiceUnreachableError):
+        return (
+            f"there is no Aftercall service at {url}. Go on without it for now; whoever runs this "
+            "machine can start it with `aftercall serve`, or name another with --service URL or "
+            "AFTERCALL_URL. This tool works again as soon as the service is there"
+        )
+    if isinstance(error, ProtocolError):
+        return f"what answers at {url} is no Aftercall service of this version; check the address"
+    if isinstance(error, ServiceFailedError) and error.retry_after_s is not None:
+        return f"{error.message}; come back in {error.retry_after_s:g} s"
+    return error.message if isinstance(error, ApiError) else str(error)
+
+
+def _explained_arguments(error: ValidationError, model: type[BaseModel]) -> str:
+    """Which arguments are wrong, and what they must be. No value is repeated: it may be secret."""
+    faults = error.errors(include_input=False, include_url=False)
+    # A misspelt argument also shows as a missing one; its own sentence is the more helpful.
+    faults.sort(key=lambda fault: fault["type"] != "extra_forbidden")
+    sentences = [_sentence(fault, model) for fault in faults[:_SHOWN]]
+    if len(faults) > _SHOWN:
+        sentences.append(f"and {len(faults) - _SHOWN} more")
+    return f"the arguments are wrong: {'; '.join(sentences)}. Call again with these mended"
+
+
+def _sentence(fault: Mapping[str, Any], model: type[BaseModel]) -> str:
+    names = [bounded_text(str(part), _MAX_NAME) for part in fault["loc"]]
+    path = ".".join(names)
+    if fault["type"] == "extra_forbidden":
+        known = [field.alias or name for name, field in model.model_fields.items()]
+        near = get_close_matches(names[-1], known, 1) if len(names) == 1 else []
+        cure = f"did you mean `{near[0]}`?" if near else "leave it out"
+        return f"`{path}` is unknown, {cure}"
+    if fault["type"] == "missing":
+        return f"`{path}` is missing"
+    message = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    return f"`{path}` {message}" if path else message
+
+
+def object_schema(model: type[BaseModel]) -> JsonObject:
+    """The schema of a model in the wire's names, without references and without titles.
+
+    References are written out, because many clients hand schemas to a model's API that knows none.
+    The schema of what is read is taken for answers too: what is written fits it, and it has the
+    fields of models that write themselves.
+    """
+    schema = model.model_json_schema(by_alias=True, mode="validation")
+    definitions: dict[str, Any] = schema.pop("$defs", {})
+    written: JsonObject = _written(schema, definitions)
+    return written
+
+
+def _written(schema: Any, definitions: dict[str, Any]) -> Any:
+    """A schema with its references written out; no model here holds itself."""
+    if isinstance(schema, list):
+        return [_written(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    rest = {key: value for key, value in schema.items() if key not in {"$ref", "title"}}
+    if "$ref" in schema:
+        # What stands beside a reference says what the value is for here.
+        named = definitions[schema["$ref"].removeprefix("#/$defs/")]
+        return _written({**named, **rest}, definitions)
+    if rest.get("default", ...) is None:
+        del rest["default"]
+    fields = rest.pop("properties", None)  # its keys are names, one of which may be "title"
+    made = {key: _written(value, definitions) for key, value in rest.items()}
+    if fields is not None:
+        made["properties"] = {name: _written(each, definitions) for name, each in fields.items()}
+    return made

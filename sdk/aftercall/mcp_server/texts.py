@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from aftercall.bounded import bounded_text
 from aftercall.json_values import JsonValue
-from aftercall.mcp_server.arguments import Recorded
 from aftercall.models import (
     BestTool,
     Change,
@@ -43,14 +42,6 @@ def chosen(answer: BestTool) -> str:
 def health(answer: ToolHealth) -> str:
     """How a tool fares."""
     return "\n".join(_health_lines(answer))
-
-
-def recorded(answer: Recorded) -> str:
-    """What became of a call that was sent."""
-    if answer.duplicate:
-        return f"It was recorded before, as {answer.execution_id}; nothing was changed."
-    kept = " (counted; sampling did not keep it)" if answer.left_out else ""
-    return f"Recorded as {answer.execution_id}{kept}."
 
 
 def _suggested_lines(answer: SuggestResponse) -> Iterator[str]:

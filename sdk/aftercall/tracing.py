@@ -1,4 +1,8 @@
-"""A span for every attempt of a call, by OpenTelemetry's conventions for generative AI.
+"""Spans of tool calls, by OpenTelemetry's conventions for generative AI (extra `otel`).
+
+    observers=[TracingObserver()]
+
+in `call_with_reflection` or `ReflectionMiddleware` makes a span of every attempt.
 
 Only the API is needed: without an SDK that is set up in the process nothing is recorded. A span
 holds names, ids, counts and the type of an error; never arguments, results, contexts or messages.
@@ -13,11 +17,16 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Final
 
-from opentelemetry import context as otel_context
-from opentelemetry import trace
-from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanContext, SpanKind, StatusCode, Tracer, TracerProvider
-from opentelemetry.util.types import AttributeValue
+try:
+    from opentelemetry import context as otel_context
+    from opentelemetry import trace
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, SpanContext, SpanKind, StatusCode, Tracer, TracerProvider
+    from opentelemetry.util.types import AttributeValue
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "aftercall.tracing needs OpenTelemetry; install it with `pip install 'aftercall[otel]'`"
+    ) from error
 
 from aftercall.json_values import clean_text
 from aftercall.models.calls import ExecutionError

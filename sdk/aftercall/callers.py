@@ -1,11 +1,10 @@
-"""Who calls a tool.
+"""Who makes a call over MCP, as a request's `_meta` says it.
 
 | | first | then | else |
 |---|---|---|---|
 | agent | the tool's argument | `_meta["aftercall/agent"]` | the MCP client's name, `unknown` |
 | session | the tool's argument | `_meta["aftercall/session"]` | the connection's, none |
-
-The keys are those that the gateway reads too (`aftercall.adapters.fastmcp_caller`).
+| context | | `_meta["aftercall/context"]` | none |
 """
 
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from aftercall.bounded import bounded_text
 
 AGENT_KEY = "aftercall/agent"
 SESSION_KEY = "aftercall/session"
+CONTEXT_KEY = "aftercall/context"
 
 _MAX_NAME = 256
 """Characters of a name (contract)."""
@@ -22,16 +22,19 @@ _MAX_NAME = 256
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and in which session."""
+    """Who calls, in which session, and what for."""
 
     agent: str = "unknown"
     session_id: str | None = None
+    context: str | None = None
 
     def with_meta(self, meta: Mapping[str, object]) -> "Caller":
         """The caller as the request's `_meta` names it, else as it is."""
+        context = meta.get(CONTEXT_KEY)
         return Caller(
             name_or_none(meta.get(AGENT_KEY)) or self.agent,
             name_or_none(meta.get(SESSION_KEY)) or self.session_id,
+            context if isinstance(context, str) and context else self.context,
         )
 
 

@@ -1,0 +1,154 @@
+"""Being a process: standard streams, signals, a port and a log, for all that serve.
+
+uvicorn is imported where a server is made, so that this module needs nothing but Python.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from aftercall.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_CHUNK_BYTES = 1 << 16
+
+
+@contextmanager
+def ended_by_signals(end: Callable[[], None]) -> Iterator[list[signal.Signals]]:
+    """SIGTERM and SIGINT call `end`; which ones came. Must be entered in the event loop."""
+    loop = asyncio.get_running_loop()
+    received: list[signal.Signals] = []
+
+    def handle(number: signal.Signals) -> None:
+        received.append(number)
+        end()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, handle, number)
+    try:
+        yield received
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def exit_code(received: list[signal.Signals]) -> int:
+    """Of a process that ended in order: 0, or what shells expect after SIGINT."""
+    return 128 + signal.SIGINT if signal.SIGINT in received else 0
+
+
+@contextmanager
+def gated_stdin() -> Iterator[Callable[[], None]]:
+    """Standard input that can be ended, by calling what is given.
+
+    MCP's stdio server reads it in a thread, and a thread that waits in `read` cannot be called off:
+    after SIGTERM the process would stay until its client says something. So descriptor 0 becomes
+    the end of a pipe of ours. Closing the pipe looks to the server like its client leaving, which
+    is the one way of ending that every part of it handles well.
+    """
+    source = os.dup(0)
+    reading_end, writing_end = os.pipe()
+    os.dup2(reading_end, 0)
+    os.close(reading_end)
+
+    def end() -> None:
+        # Not closed but replaced: the thread may be writing, and a closed number could by then
+        # belong to some other file.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, writing_end)
+        os.close(nowhere)
+
+    def pass_on() -> None:
+        try:
+            while chunk := os.read(source, _CHUNK_BYTES):
+                left = memoryview(chunk)
+                while left:
+                    left = left[os.write(writing_end, left) :]
+        except OSError:
+            pass  # the terminal has gone, or the server does not read any more
+        end()
+
+    threading.Thread(target=pass_on, name="aftercall-stdin", daemon=True).start()
+    try:
+        yield end
+    finally:
+        end()
+
+
+def log_to_stderr(*, verbose: bool) -> None:
+    """Everything is logged to standard error: on stdio, standard output belongs to MCP."""
+    level = logging.INFO if verbose else logging.WARNING
+    line = "%(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=level, stream=sys.stderr, format=line)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it would tell what is asked
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 picks one.
+
+    Raises:
+        ConfigurationError: taken, not permitted, or no address of this machine.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError):  # the latter for what the IDNA codec takes for no host name
+        raise ConfigurationError(f"{host} is not an address; try --host 127.0.0.1") from None
+    # The protocol is named because asyncio switches Nagle's algorithm off only where it sees TCP;
+    # with it on, every answer waits some 40 ms for a delayed acknowledgement.
+    listener = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":  # elsewhere the option lets two processes share a port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        # Two processes may bind one port as long as neither listens, so only this settles it.
+        listener.listen(1)
+    except OSError as error:
+        listener.close()
+        raise ConfigurationError(_why_not(host, port, error)) from None
+    return listener
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return f"port {port} needs privileges; choose one above 1023 with --port"
+    return (
+        f"cannot listen on {host}:{port}: {error.strerror or error}; "
+        "is another aftercall running? choose another port with --port"
+    )
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where the socket can be reached."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def http_server(app: Any, **settings: Any) -> "uvicorn.Server":
+    """An HTTP server that leaves signals to us; `should_exit` ends it.
+
+    uvicorn's own handlers raise the signal again after shutdown, which would end us with -15.
+
+    Args:
+        app: an ASGI app.
+        settings: of `uvicorn.Config`.
+    """
+    import uvicorn  # noqa: PLC0415  # see the module
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    return Server(uvicorn.Config(app, **settings))
