@@ -15,7 +15,7 @@ from typing import Self
 
 from aftercall.errors import AftercallError
 from mongo.records import JudgedSuggestion
-from retrieval.confidence.calibration import Scaling
+from retrieval.confidence import Scaling
 
 _THREADS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 """Two parameters need no more, and the cores are for those who wait."""
@@ -46,7 +46,7 @@ class FittingProcess:
             await self._process.communicate()
 
     async def refit(self, current: Scaling, judged: Sequence[JudgedSuggestion]) -> Scaling:
-        """As `retrieval.confidence.fitting.refit_scaling`, of outcomes in order, latest first.
+        """As `retrieval.fitting.refit_scaling`, of outcomes in order, latest first.
 
         One call at a time.
 
@@ -92,7 +92,7 @@ def _question(current: Scaling, judged: Sequence[JudgedSuggestion]) -> bytes:
 
 def main() -> None:
     """Answer the questions on stdin, one a line."""
-    from retrieval.confidence.fitting import (  # noqa: PLC0415 - for this process alone
+    from retrieval.fitting import (  # noqa: PLC0415 - for this process alone
         refit_scaling,
     )
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from ingest.fitting_process import FittingProcess
 from mongo.protocol import LogStore
-from retrieval.confidence.calibration import ENOUGH_OUTCOMES, Scaling
+from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
 from retrieval.memory import Memory, calibration_fact
 
 _LATEST = 20_000

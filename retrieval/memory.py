@@ -15,10 +15,8 @@ from typing import Generic, NamedTuple, TypeVar
 from mongo.protocol import LogStore
 from mongo.records import Change, HealthRow, StoredTool, ToolKey
 from retrieval.boundaries.clusters import AxisClusters, axes_fact
-from retrieval.classifier.head import CategoryHead
-from retrieval.classifier.own import OwnHead, classifier_fact
-from retrieval.confidence import shipped
-from retrieval.confidence.calibration import Calibration, Scaling
+from retrieval.classifier import CategoryHead, OwnHead, classifier_fact
+from retrieval.confidence import Calibration, Scaling, shipped
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.statistics import ToolStatistics
 from retrieval.health.record import AxisBook, KnownHealth

@@ -16,13 +16,12 @@ from pydantic import BaseModel, Field
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
-from retrieval.confidence import MIN_CONFIDENCE
-from retrieval.confidence.features import lower_bound
+from retrieval.answer import lesson_of, shown, spoken
+from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits.kinds import Clamp, Edit, Remove, Replace, Snap
 from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
 from retrieval.known_tools.common import ToolRecord, may_be_told
 from retrieval.known_tools.facts import concrete
-from retrieval.lessons import lesson_of, shown, spoken
 from retrieval.paths import place_of
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.faults import FaultKind

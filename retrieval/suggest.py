@@ -6,14 +6,15 @@ One embedding and one index round trip at most; nothing is written that the call
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 
 import numpy as np
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, content_hash
+from aftercall.json_values import JsonObject, JsonValue, content_hash
 from aftercall.models import (
     FailedCall,
     Suggestion,
@@ -21,6 +22,7 @@ from aftercall.models import (
     SuggestResponse,
     ToolAnnotations,
 )
+from aftercall.outcomes import REFERRALS
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
@@ -28,20 +30,170 @@ from embeddings.text import question_text, terms_text
 from mongo.errors import StoreError
 from mongo.protocol import LogStore
 from mongo.records import IssuedSuggestion, StoredTool, ToolKey
-from retrieval.advice.advise import needs_like_calls
+from retrieval.advice.advise import needs_like_calls, needs_other_tools
+from retrieval.advice.context import Candidate, Situation
 from retrieval.answer import Answer, Question, answer
-from retrieval.circumstances import situation_of
-from retrieval.classifier.head import CategoryHead, is_unsure, text_of
-from retrieval.elsewhere import NEAR_SUCCESSES
+from retrieval.classifier import CategoryHead, is_unsure, text_of
+from retrieval.health.record import Referred
 from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import Document, SeedBook, SeedEntry, shape_of
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.recovery import workspace_wide
-from retrieval.knowledge.rules import ToolKnowledge, skeleton_of
+from retrieval.knowledge.recovery import (
+    TRANSIENT,
+    RecoveryTimes,
+    Repeats,
+    repeats_of,
+    session_mark,
+    workspace_wide,
+)
+from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of
 from retrieval.memory import Memory
 from retrieval.parameters import ToolView, view_of_schema
 from retrieval.proposals.case import Case, SimilarCall
 from retrieval.reading.reader import ErrorReading, read_error
+
+NEAR_SUCCESSES = 20
+"""Like successes asked for over all tools: some of the tools come up several times."""
+_MAX_TOOLS = 2_000
+_MAX_SESSIONS = 12
+
+
+async def other_tools(workspace: str, memory: Memory, hits: Sequence[Hit]) -> tuple[Candidate, ...]:
+    """The workspace's registered tools, with what is known of those among the like successes.
+
+    Args:
+        workspace: whose tools.
+        memory: where they are known.
+        hits: successes of any tool of the workspace that are near to the failed call.
+
+    Raises:
+        StoreError: when the store cannot say.
+    """
+    registered = (await memory.tools(workspace))[:_MAX_TOOLS]
+    documents = await memory.documents(workspace, [hit.document_id for hit in hits])
+    found: dict[ToolKey, list[tuple[Hit, Document]]] = {}
+    for hit in hits:
+        document = documents.get(hit.document_id)
+        if document is not None and document.tool_name is not None:
+            key = ToolKey(workspace, document.server_name, document.tool_name)
+            found.setdefault(key, []).append((hit, document))
+    known = {key: await memory.knowledge(key) for key in found}
+    return tuple(_candidate(stored, found.get(stored.tool_key, []), known) for stored in registered)
+
+
+def _candidate(
+    stored: StoredTool,
+    like: Sequence[tuple[Hit, Document]],
+    known: Mapping[ToolKey, ToolKnowledge | None],
+) -> Candidate:
+    if not like:
+        return Candidate(stored.tool)
+    nearest, document = max(like, key=lambda pair: pair[0].similarity)
+    knowledge = known.get(stored.tool_key)
+    profiles = list(knowledge.profiles.values()) if knowledge else []
+    agents = {agent for _, each in like for agent in each.agents}
+    return Candidate(
+        stored.tool,
+        similarity=nearest.similarity,
+        successes=sum(profile.successes for profile in profiles),
+        failures=sum(profile.failures for profile in profiles),
+        sessions=max(len(agents), _sessions(knowledge)),
+        execution_ids=tuple(document.execution_ids[-3:]),
+    )
+
+
+def _sessions(knowledge: ToolKnowledge | None) -> int:
+    """Distinct sessions that are remembered of a tool's values, at most a few."""
+    return len(set(islice(_seen_sessions(knowledge), 10 * _MAX_SESSIONS)))
+
+
+def _seen_sessions(knowledge: ToolKnowledge | None) -> Iterable[str]:
+    for profile in knowledge.profiles.values() if knowledge else ():
+        for parameter in profile.parameters.values():
+            for value in parameter.values.values():
+                yield from value.sessions
+
+
+async def situation_of(
+    tool: ToolKey,
+    call: FailedCall,
+    reading: ErrorReading,
+    *,
+    knowledge: ToolKnowledge | None,
+    registered: StoredTool | None,
+    hits_anywhere: Sequence[Hit],
+    memory: Memory,
+    redactor: Redactor,
+    now: datetime,
+) -> Situation:
+    """Where a failed call stands, beside its case.
+
+    Args:
+        tool: the tool that failed.
+        call: the failed call, redacted.
+        reading: its error.
+        knowledge: what is known of the tool.
+        registered: the tool as registered.
+        hits_anywhere: successes of any tool that are near; none unless `needs_like_calls`.
+        memory: for what is known of the workspace and its other tools.
+        redactor: says which values are open today.
+        now: the time, with a zone.
+
+    Raises:
+        StoreError: when the store cannot say.
+    """
+
+    def may_show(name: str, value: JsonValue) -> bool:
+        shown = {name: value}
+        return same_json(redactor.parameters(tool.tool_name, shown), shown)
+
+    others = needs_other_tools(reading, call.error, tool.tool_name)
+    return Situation(
+        now=now,
+        tool_name=tool.tool_name,
+        namespace=registered.tool.namespace if registered else None,
+        server_name=tool.server_name,
+        attempt=call.attempt,
+        repeats=_repeats(call, reading, knowledge, now),
+        recoveries=await _recoveries(tool.workspace, reading, knowledge, memory),
+        others=await other_tools(tool.workspace, memory, hits_anywhere) if others else (),
+        referrals=await _referrals(tool, reading, memory),
+        may_show=may_show,
+    )
+
+
+async def _referrals(tool: ToolKey, reading: ErrorReading, memory: Memory) -> tuple[Referred, ...]:
+    if reading.category not in REFERRALS:
+        return ()
+    health = await memory.health([tool])
+    return tuple(health[tool].referrals) if tool in health else ()
+
+
+def _repeats(
+    call: FailedCall, reading: ErrorReading, knowledge: ToolKnowledge | None, now: datetime
+) -> Repeats:
+    if knowledge is None or not call.parameters_known:
+        return Repeats()
+    return repeats_of(
+        knowledge.runs,
+        call.parameters,
+        signature_id(reading.signature),
+        reading.category,
+        session=session_mark(call.session_id, call.agent),
+        now=now,
+    )
+
+
+async def _recoveries(
+    workspace: str, reading: ErrorReading, knowledge: ToolKnowledge | None, memory: Memory
+) -> tuple[RecoveryTimes, ...]:
+    """The tool's own, then those of all tools of the workspace."""
+    if reading.category not in TRANSIENT:
+        return ()
+    everywhere = await memory.knowledge(workspace_wide(workspace))
+    found = (each.recoveries.get(reading.category) for each in (knowledge, everywhere) if each)
+    return tuple(times for times in found if times)
+
 
 _SIMILAR = 5
 _NEAR_SEEDS = 3

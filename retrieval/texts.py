@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal
 
-from retrieval.identifiers import words_of
+from retrieval.names import words_of
 from retrieval.values import CastError, cast
 
 _CLOCK = re.compile(

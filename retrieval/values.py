@@ -1,8 +1,10 @@
-"""Values: their JSON types, casts between them, and near ones."""
+"""Values: their JSON types, casts between them, near ones, and well-known closed lists."""
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from zoneinfo import available_timezones
 
 from rapidfuzz.distance import DamerauLevenshtein
 
@@ -244,3 +246,41 @@ def _nearness(flat: str, value: str) -> float:
     if len(flat) >= 3 and (other.startswith(flat) or flat.startswith(other)):
         return 0.6
     return 0.0
+
+
+@cache
+def _iana_time_zones() -> tuple[str, ...]:
+    """Names of the IANA time zone database as this machine (or `tzdata`) has it."""
+    return tuple(sorted(zone for zone in available_timezones() if "/" in zone or zone == "UTC"))
+
+
+_CATALOGUES: dict[str, tuple[Callable[[], tuple[str, ...]], re.Pattern[str]]] = {
+    "iana_time_zones": (
+        _iana_time_zones,
+        re.compile(r"time[ _-]?zone|\btz|tz\b|_tz", re.IGNORECASE),
+    )
+}
+
+
+def catalogue(name: str) -> tuple[str, ...]:
+    """The values of a catalogue.
+
+    Raises:
+        KeyError: when there is no catalogue of that name.
+    """
+    return _CATALOGUES[name][0]()
+
+
+def is_about(name: str, parameter: str, words: str) -> bool:
+    """Whether a parameter holds what is listed in a catalogue, by its name or by what is said.
+
+    Args:
+        name: the catalogue.
+        parameter: the parameter's name.
+        words: the error's words; they count for a parameter whose name says nothing.
+
+    Raises:
+        KeyError: when there is no catalogue of that name.
+    """
+    pattern = _CATALOGUES[name][1]
+    return bool(pattern.search(parameter) or pattern.search(words))

@@ -3,7 +3,7 @@
 `python -m bench.quality.classifier` fits the head on the train split, chooses temperature and
 threshold there by cross-validation over families, and prints F1 on the test split, also of a head
 that was fitted without the families that share a system with one of the test split; `--write` also
-writes `retrieval/classifier/head.json`; `--train` prints the cross-validation only and leaves the
+writes `retrieval/classifier_head.json`; `--train` prints the cross-validation only and leaves the
 test split alone.
 """
 
@@ -24,9 +24,15 @@ import retrieval.classifier
 from aftercall.models import ErrorCategory, ExecutionError
 from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
-from retrieval.classifier.fitting import LabelledText, fit_head
-from retrieval.classifier.head import HEAD, CategoryHead, is_unsure, shipped_head, text_of
-from retrieval.classifier.labelled import LabelledMessage, Split, labelled_messages, training_digest
+from retrieval.classifier import HEAD, CategoryHead, is_unsure, shipped_head, text_of
+from retrieval.fitting import (
+    LabelledMessage,
+    LabelledText,
+    Split,
+    fit_head,
+    labelled_messages,
+    training_digest,
+)
 from retrieval.reading.reader import ErrorReading, read_error
 
 FOLDS = 8

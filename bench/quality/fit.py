@@ -26,14 +26,13 @@ from bench.quality.trial import Trial
 from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.answer import Question
-from retrieval.confidence.calibration import Calibration
-from retrieval.confidence.fitting import Labelled, fit_priors, fit_weights
+from retrieval.confidence import Calibration, Judged, judge
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import EditDoesNotApplyError, names_of
+from retrieval.fitting import Labelled, fit_priors, fit_weights
+from retrieval.proposals.case import grounds_of
 from retrieval.proposals.compose import options_of
-from retrieval.proposals.grounds import grounds_of
 from retrieval.proposals.option import Option
-from retrieval.ranking import Judged, judge
 
 FILE = Path(__file__).parents[2] / "retrieval" / "calibration.json"
 FOLDS = 4

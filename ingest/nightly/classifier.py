@@ -11,11 +11,10 @@ from aftercall.models import ErrorCategory, ExecutionError
 from embeddings.protocol import Embedder
 from ingest.nightly.kinds import is_of
 from ingest.nightly.night import Night
-from retrieval.classifier.head import CategoryHead, text_of
-from retrieval.classifier.labelled import LabelledMessage, labelled_messages
-from retrieval.classifier.own import (
+from retrieval.classifier import (
     MAX_LABELS,
     MIN_LABELS,
+    CategoryHead,
     Label,
     OwnHead,
     as_shipped,
@@ -24,7 +23,9 @@ from retrieval.classifier.own import (
     is_better,
     label_of,
     split,
+    text_of,
 )
+from retrieval.fitting import LabelledMessage, labelled_messages
 from retrieval.knowledge.documents import Document
 from retrieval.patterns import Vector
 from retrieval.reading.reader import read_error
@@ -125,7 +126,7 @@ def _fit(
     digest: str,
     shipped: CategoryHead,
 ) -> CategoryHead:
-    from retrieval.classifier.fitting import (  # noqa: PLC0415 - scikit-learn, for this step alone
+    from retrieval.fitting import (  # noqa: PLC0415 - scikit-learn, for this step alone
         LabelledText,
         fit_head,
     )

@@ -9,11 +9,11 @@ from aftercall.json_patch import same_json
 from embeddings.protocol import Embedder
 from embeddings.text import failure_text, terms_text
 from mongo.protocol import LogStore
-from retrieval.catalogues import catalogue
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import EditDoesNotApplyError
 from retrieval.index.protocol import SEED_WORKSPACE, IndexPoint, VectorIndex
 from retrieval.knowledge.documents import SeedBook, SeedEntry, seed_signature
+from retrieval.values import catalogue
 
 _FACT = "seed_corpus"
 

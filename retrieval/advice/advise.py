@@ -1,25 +1,143 @@
-"""Which action helps where no change of parameters does. Pure."""
+"""Which action helps where no change of parameters does, and why there is none. Pure.
 
+Of a broken contract only experience says what helps: other parameters that made the result fit, or
+the same call again where that has worked before. Whether calling again can repeat a side effect is
+in 4-rules.md, Retrying.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
-from aftercall.models import ExecutionError
+from rapidfuzz.distance import JaroWinkler
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonValue
+from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnnotations
 from aftercall.outcomes import REFERRALS
-from retrieval.advice.contracts import contract_advice
-from retrieval.advice.first import first_tool
-from retrieval.advice.permission import permission_lesson
-from retrieval.advice.quoting import quoted
-from retrieval.advice.refusals import Refusal, RefusalKind, refusal_of
-from retrieval.advice.situation import Advice, NoAdvice, Situation
-from retrieval.advice.splitting import split_advice, split_of
-from retrieval.advice.switching import is_unknown_tool, near_name_advice, switch_advice
-from retrieval.advice.transient import transient_advice
-from retrieval.advice.waits import stated_wait_ms
-from retrieval.confidence.features import lower_bound
+from aftercall.redaction import is_redacted
+from retrieval.advice.context import Advice, NoAdvice, Situation, quoted
+from retrieval.advice.other_tools import (
+    is_unknown_tool,
+    near_name_advice,
+    split_advice,
+    split_of,
+    switch_advice,
+)
+from retrieval.advice.refusals import Refusal, RefusalKind, permission_lesson, refusal_of
+from retrieval.advice.waits import stated_wait_ms, transient_advice
+from retrieval.confidence import lower_bound
+from retrieval.edits.kinds import edit_key
 from retrieval.knowledge.recovery import TRANSIENT
+from retrieval.names import words_of
 from retrieval.proposals.case import Case
 from retrieval.proposals.option import Trials
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
+from retrieval.values import catalogue, is_about
+
+_MAX_TOLD = 3
+"""Violations that a reason tells."""
+
+# Pseudo-trials: by itself the same call gives the same result; what is learned comes on top.
+_AGAIN = Trials(1, 3)
+_PER_FAILURE = 3.0
+"""Pseudo-wrongs of each failure of this very call after the first, as for waits."""
+
+
+def contract_advice(case: Case, error: ExecutionError, situation: Situation) -> Advice | NoAdvice:
+    """What to do about a result that broke its contract; learned repairs stand beside it."""
+    rule = case.signature.rules.get(edit_key([])) if case.signature else None
+    standing = rule.weight() if rule else None
+    if standing is None or not (standing.repairs or standing.successes):
+        reason = f"{_what_broke(error)}; neither other parameters nor a second try is known to help"
+        return NoAdvice(reason, yields=True)
+    failures = max(situation.repeats.weighed, situation.attempt, 1)
+    return Advice(
+        "retry_unchanged",
+        _AGAIN.plus(Trials(0, _PER_FAILURE * (failures - 1))),
+        f"Here {_what_broke(error)}; the same call, sent again, has given a fitting result before.",
+        retry_after_ms=0,
+        yields=True,
+    )
+
+
+def _what_broke(error: ExecutionError) -> str:
+    told = [
+        said
+        for _, each in zip(range(_MAX_TOLD), _violations(error), strict=False)
+        if (said := _told(each))
+    ]
+    return (
+        f"the result broke its contract {'; '.join(told)}"
+        if told
+        else ("the result broke its contract")
+    )
+
+
+def _violations(error: ExecutionError) -> Iterator[dict[str, JsonValue]]:
+    listed = error.details.get("violations")
+    several = (
+        [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    )
+    yield from several or [error.details]
+
+
+def _told(violation: dict[str, JsonValue]) -> str:
+    """Where, what was agreed on, and what came: values of the tool's, quoted as data."""
+    path, mismatch = violation.get("path"), violation.get("mismatch")
+    if path is None and mismatch is None:
+        return ""
+    where = f"at {quoted(path)}" if path is not None else "somewhere"
+    kind = f" ({quoted(mismatch)})" if mismatch is not None else ""
+    sides = [
+        f"{word} {quoted(violation[name])}"
+        for name, word in (("expected", "expected"), ("actual", "got"))
+        if name in violation
+    ]
+    return f"{where}{kind}{': ' if sides else ''}{', '.join(sides)}"
+
+
+_READ = 500
+_MAX_TOOLS = 2_000
+# Ways to say that somebody has to log in, as tools are named for it.
+_LOGIN = re.compile(r"log(?:ged)? ?in|sign(?:ed)? ?in|authenticat", re.IGNORECASE)
+_LOGIN_NAMES = re.compile(r"log_?in|sign_?in|authenticate|^auth$|_auth$", re.IGNORECASE)
+_ENDINGS = ("ing", "ed", "es", "s", "e")
+_MIN_STEM = 3
+
+
+def first_tool(message: str, failed: str, names: Iterable[str]) -> str | None:
+    """The one tool whose name says what the message asks for; None when none or several do.
+
+    `startEngine` is named by "the engine must be started", `user_login` by "must be logged in".
+
+    Args:
+        message: what the tool said.
+        failed: the tool that failed; it is not called first.
+        names: registered tools of the same server.
+    """
+    text = message[:_READ]
+    said = {_stem(word) for word in words_of(text)}
+    wants_login = _LOGIN.search(text) is not None
+    found = []
+    for name, _ in zip(names, range(_MAX_TOOLS), strict=False):
+        words = [_stem(word) for word in words_of(name)]
+        is_login = wants_login and _LOGIN_NAMES.search("_".join(words_of(name))) is not None
+        if name != failed and (is_login or (len(words) >= 2 and said.issuperset(words))):
+            found.append(name)
+    return found[0] if len(found) == 1 else None
+
+
+def _stem(word: str) -> str:
+    """A word without its usual endings: `started`, `starting` and `starts` are `start`."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
+            word = word.removesuffix(ending)
+            return word[:-1] if word[-2:] in ("tt", "pp", "nn", "gg", "mm") else word
+    return word
+
 
 # Pseudo-trials: how often handing over is right, when the tool says so in these words.
 _ESCALATE = Trials(20, 1.5)
@@ -147,3 +265,128 @@ def _is_of_form(fault: Fault) -> bool:
         or fault.minimum is not None
         or fault.maximum is not None
     )
+
+
+def retry_advice(
+    reading: ErrorReading, annotations: ToolAnnotations, *, hands_over: bool = False
+) -> RetryAdvice:
+    """Whether the call, mended or not, may be sent again.
+
+    Args:
+        reading: the error.
+        annotations: claims about the tool that the caller trusts.
+        hands_over: whether the answer is to hand the decision over; then there is nothing to send.
+    """
+    if hands_over:
+        return RetryAdvice(safe=False, reason="somebody has to decide before it is tried again")
+    if reading.category in ("permission_denied", "user_rejected"):
+        return RetryAdvice(safe=False, reason="a refusal is not to be tried again")
+    if reading.rejected_before_run:
+        return RetryAdvice(safe=True, reason="the call was rejected before it ran")
+    if annotations.read_only_hint:
+        return RetryAdvice(safe=True, reason="the tool says that it only reads")
+    if annotations.idempotent_hint:
+        return RetryAdvice(safe=True, reason="the tool says that doing it twice changes nothing")
+    return RetryAdvice(
+        safe=False,
+        reason="the call may have had an effect, and nothing says that it can be repeated",
+    )
+
+
+LOOP = 3
+"""Failures of exactly the same call with the same error that make a loop."""
+_MOST_NEAR = 3
+_MIN_LIKENESS = 0.6
+"""Jaro-Winkler, 0 to 1: below it two values share little more than their length."""
+_MAX_KNOWN = 1_000
+_MAX_TEXT = 100
+_REASONS: dict[ErrorCategory, str] = {
+    "wrong_tool_boundary": "the tool says that this is not its job; no change of parameters "
+    "makes it so",
+    "low_utility": "the tool answered and says that the answer is of little use; the "
+    "parameters were valid",
+    "conflict": "the call conflicts with what exists, and no earlier repair of this is known",
+    "unknown": "the error could not be read, and no earlier repair of it is known",
+}
+_NOTHING = (
+    "nothing stated, learned or near enough to be more than a guess is known for this failure"
+)
+_UNSEEN = (
+    "the parameters of the call are not known, so no change of them can be told; ask again with "
+    "them"
+)
+_OF_VALUES = frozenset({"not_found", "not_allowed", "invalid", "bad_format"})
+
+
+def abstention_reason(case: Case, situation: Situation) -> str:
+    """Why there is nothing to suggest, with what is near and the corpus's lesson, if any."""
+    otherwise = _NOTHING if case.parameters_known else _UNSEEN
+    parts = [_REASONS.get(case.reading.category, otherwise)]
+    parts += [near] if (near := _near_sentence(case, situation)) else []
+    parts += [seed.lesson for seed in case.seeds[:1]]
+    return ". ".join(part.rstrip(".") for part in parts)
+
+
+def loop_note(situation: Situation) -> str | None:
+    """A sentence about the same call failing again and again; None when it does not."""
+    if situation.repeats.total >= LOOP:
+        return (
+            f"These exact parameters failed {situation.repeats.total} times with this error; do "
+            "not send them again."
+        )
+    if situation.attempt >= LOOP:
+        return f"This was attempt {situation.attempt} of the call; do not send it again as it is."
+    return None
+
+
+def _near_sentence(case: Case, situation: Situation) -> str | None:
+    for fault in case.faults:
+        name = fault.parameter
+        if name is None and len(case.parameters) == 1:
+            name = next(iter(case.parameters))
+        if fault.kind in _OF_VALUES and name in case.parameters:
+            near = _near_values(case, fault, str(name), situation)
+            if near:
+                return f"near {quoted(name)} there are {', '.join(quoted(each) for each in near)}"
+    if case.reading.category == "not_found" and not case.faults and len(case.parameters) == 1:
+        [name] = case.parameters
+        near = _near_values(case, None, name, situation)
+        if near:
+            return f"near {quoted(name)} there are {', '.join(quoted(each) for each in near)}"
+    return None
+
+
+def _near_values(
+    case: Case, fault: Fault | None, name: str, situation: Situation
+) -> list[JsonValue]:
+    """The nearest values that are common knowledge, best first; none that is masked today."""
+    value = case.parameters[name]
+    if isinstance(value, dict | list | bool) or value is None or is_redacted(value):
+        return []
+    text = str(value).lower()[:_MAX_TEXT]
+    scored = [
+        (JaroWinkler.similarity(text, str(each).lower()[:_MAX_TEXT]), str(each), each)
+        for each in islice(_known(case, fault, name), _MAX_KNOWN)
+        if isinstance(each, str | int | float) and not isinstance(each, bool)
+        and not same_json(each, value) and not is_redacted(each)
+    ]  # fmt: skip
+    best: dict[str, tuple[float, JsonValue]] = {
+        shown: (score, each) for score, shown, each in scored if score >= _MIN_LIKENESS
+    }
+    ranked = sorted(best.values(), key=lambda pair: (-pair[0], str(pair[1])))
+    return [each for _, each in ranked if situation.may_show(name, each)][:_MOST_NEAR]
+
+
+def _known(case: Case, fault: Fault | None, name: str) -> Iterator[JsonValue]:
+    if fault is not None:
+        yield from fault.allowed
+        if fault.suggested is not None:
+            yield fault.suggested
+    if view := case.parameter(name):
+        yield from view.allowed
+        yield from view.stated_values
+    if seen := case.seen(name):
+        yield from (common.value for common in seen.common_values())
+    for seed in case.seeds:
+        if seed.catalogue and is_about(seed.catalogue, name, case.reading.signature):
+            yield from catalogue(seed.catalogue)

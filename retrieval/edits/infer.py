@@ -44,7 +44,7 @@ from retrieval.edits.kinds import (
     Wrap,
     touches,
 )
-from retrieval.identifiers import words_of
+from retrieval.names import words_of
 from retrieval.paths import EVERY, MAX_ELEMENTS, Path, leaves_like, value_at
 from retrieval.reading.faults import Fault, FaultKind
 from retrieval.reading.reader import ErrorReading

@@ -11,10 +11,10 @@ from math import log
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Cohesion, ErrorCategory
 from mongo.records import ToolKey
+from retrieval.answer import lesson_of
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
-from retrieval.confidence import MIN_CONFIDENCE
-from retrieval.confidence.features import lower_bound
+from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits.kinds import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap, Wrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, MethodTallies, Tally, decay
 from retrieval.knowledge.parameter import COMMON_SESSIONS
@@ -28,9 +28,8 @@ from retrieval.known_tools.common import (
     signature_of_tool,
 )
 from retrieval.known_tools.text import Clean, number, plain, without_masks
-from retrieval.lessons import lesson_of
 from retrieval.proposals.experience import rule_trials
-from retrieval.reading.signature import signature_of
+from retrieval.reading.reader import signature_of
 
 _WEEK = timedelta(days=7)
 _PER_WEEK = log(2) * (_WEEK / HALF_LIFE)

@@ -35,7 +35,7 @@ def plain(text: str, limit: int, clean: Clean) -> str:
 
 
 def without_masks(signature: str) -> str:
-    """A signature with `…` for each part that varies, as `retrieval.reading.signature` masks it."""
+    """A signature with `…` for each part that varies, as `retrieval.reading.reader` masks it."""
     return _MASK.sub("…", signature)
 
 

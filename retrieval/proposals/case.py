@@ -1,16 +1,269 @@
-"""The case: all that proposals may look at, gathered before they are made. No I/O from here on."""
+"""The case: a failed call with its faults and all that proposals may look at. No I/O from here on.
 
-from dataclasses import dataclass, field
+The faults are what the error names, and what schema and profile show beside it. Where nothing is
+named, the one value that stands out is taken for the fault.
+"""
 
-from aftercall.json_values import JsonObject
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.redaction import is_redacted
+from retrieval.edits.kinds import Grounds
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.parameter import ParameterProfile
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
-from retrieval.parameters import ParameterView, ToolView
-from retrieval.proposals.faults import faults_of
+from retrieval.names import name_similarity
+from retrieval.parameters import ParameterView, ToolView, object_view
+from retrieval.paths import Path, place_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
+from retrieval.values import fits
+
+
+def inner_faults(
+    schema: JsonObject,
+    parameters: JsonObject,
+    check: Callable[[ToolView, JsonObject], Sequence[Fault]],
+) -> list[Fault]:
+    """Faults that the live schema shows inside nested objects; the outer ones first.
+
+    Args:
+        schema: the tool's.
+        parameters: the call's.
+        check: what one object does not fit of its view (as `case` does for the call itself).
+    """
+    faults: list[Fault] = []
+    for path, value in islice(_objects(parameters), _MAX_OBJECTS):
+        view = object_view(schema, path, value)
+        if view is not None and view.parameters:
+            faults += [replace(each, path=(*path, *each.path)) for each in check(view, value)]
+        if len(faults) >= _MAX_FAULTS:
+            break
+    return faults[:_MAX_FAULTS]
+
+
+_MAX_OBJECTS = 20
+"""Nested objects of a call that are held against the schema; the others of a list are alike."""
+_MAX_FAULTS = 16
+_MAX_DEPTH = 6
+
+
+def _objects(parameters: JsonObject) -> Iterator[tuple[Path, JsonObject]]:
+    level: list[tuple[Path, JsonValue]] = [
+        ((name,), value) for name, value in islice(parameters.items(), 1_000)
+    ]
+    for _ in range(_MAX_DEPTH):
+        below: list[tuple[Path, JsonValue]] = []
+        for at, value in level:
+            if isinstance(value, dict):
+                yield at, value
+                below += [((*at, key), each) for key, each in islice(value.items(), 100)]
+            elif isinstance(value, list):
+                below += [((*at, number), each) for number, each in enumerate(value[:20])]
+        level = below[:1_000]
+
+
+_NOT_ABOUT_PARAMETERS = frozenset(
+    {"timeout", "rate_limited", "unavailable", "permission_denied", "user_rejected",
+     "wrong_tool_boundary", "low_utility"}
+)  # fmt: skip
+_OF_THE_VALUE = frozenset({"not_found", "not_allowed", "bad_format", "invalid"})
+_BLAMES_A_VALUE = frozenset({"invalid_parameters", "not_found"})
+_MAX_SHOWN = 20
+"""Faults of a kind: more than the proposals deal with (see `compose`)."""
+_MAX_NAMES = 1_000
+_LIKE = 0.7
+"""`name_similarity` from which on two names are taken to mean the same."""
+_MAX_COMPARED = 100
+_MANY = 5
+"""Successes from which on what none of them had is taken as wrong beside what the error says."""
+_ENOUGH = 3
+"""Successes from which on their types are taken as the parameter's."""
+
+
+def faults_of(
+    parameters: JsonObject,
+    reading: ErrorReading,
+    view: ToolView | None,
+    profile: ToolProfile | None,
+    schema: JsonObject | None,
+) -> tuple[Fault, ...]:
+    """All that is known to be wrong with a call; what the error says comes first.
+
+    What a broken contract names are places of the result, and no parameters.
+    """
+    if reading.category == "contract_violation":
+        return ()
+    if reading.category in _NOT_ABOUT_PARAMETERS:
+        return reading.faults
+    said = reading.faults
+    if view is not None:
+        said = _credible(said, parameters, view)
+        shown = _shown_beside(said, parameters, view, schema)
+        enough = view.source == "schema" or (profile is not None and profile.successes >= _MANY)
+        if enough:
+            shown += _strays(view, parameters, {f.path for f in (*said, *shown)})
+        if enough and profile is not None and view.source == "profile":
+            shown += _odd_types(profile, view, parameters, {f.path for f in (*said, *shown)})
+        # What the message says without a name, the schema shows with one.
+        kinds = {fault.kind for fault in shown}
+        said = (*(f for f in said if f.path or f.kind not in kinds), *shown)
+    if said and all(fault.path for fault in said):
+        return said
+    suspects = _suspects(parameters, reading, view, profile)
+    return _with_suspect(said, suspects[0]) if len(suspects) == 1 else said
+
+
+def _credible(said: tuple[Fault, ...], parameters: JsonObject, view: ToolView) -> tuple[Fault, ...]:
+    """Without what the schema knows better.
+
+    What a tool misses without having it is a key of its own data; and a value of the wrong type is
+    not found, or not allowed, because of its type.
+    """
+    has = view.parameters if view.source == "schema" else {}
+    mistyped = {
+        (name,)
+        for name, value in islice(parameters.items(), _MAX_NAMES)
+        if (known := view.parameters.get(name)) and not is_redacted(value)
+        and not fits(value, known.types)
+    }  # fmt: skip
+    return tuple(
+        fault
+        for fault in said
+        if not (fault.kind in _OF_THE_VALUE and fault.path in mistyped)
+        and (fault.kind != "missing" or len(fault.path) != 1 or not has or fault.parameter in has)
+    )
+
+
+def _shown_beside(
+    said: tuple[Fault, ...], parameters: JsonObject, view: ToolView, schema: JsonObject | None
+) -> list[Fault]:
+    known = {(fault.kind, fault.path) for fault in said}
+    named = {fault.path for fault in said if fault.kind != "invalid"}
+    shown = shown_by(view, parameters)
+    if schema is not None:
+        shown += inner_faults(schema, parameters, shown_by)
+    return [
+        fault
+        for fault in shown
+        if (fault.kind, fault.path) not in known
+        and (fault.kind in ("missing", "unexpected") or fault.path not in named)
+    ]
+
+
+def _strays(view: ToolView, parameters: JsonObject, named: set[Path]) -> list[Fault]:
+    """Names that an open tool does not know, while it has an absent parameter of a like name."""
+    absent = [name for name in islice(view.parameters, _MAX_NAMES) if name not in parameters]
+    return [
+        Fault("unexpected", (name,), from_schema=True)
+        for name in view.unknown(parameters)[:_MAX_SHOWN]
+        if (name,) not in named
+        and any(name_similarity(name, other) >= _LIKE for other in absent[:_MAX_COMPARED])
+    ]
+
+
+def _odd_types(
+    profile: ToolProfile, view: ToolView, parameters: JsonObject, named: set[Path]
+) -> list[Fault]:
+    """Values of a type that no success had, though many had the parameter."""
+    return [
+        Fault("wrong_type", (name,), expected_types=known.types, from_schema=True)
+        for name, value in islice(parameters.items(), _MAX_NAMES)
+        if (known := view.parameters.get(name)) and (name,) not in named
+        and value is not None and not is_redacted(value) and not fits(value, known.types)
+        and profile.parameters[name].successes >= _MANY
+    ]  # fmt: skip
+
+
+def shown_by(view: ToolView, parameters: JsonObject) -> list[Fault]:
+    """Where an object itself does not fit what is known of its parameters."""
+    missing = view.missing(parameters)[:_MAX_SHOWN]
+    faults = [Fault("missing", (name,), from_schema=True) for name in missing]
+    if view.closed:
+        unknown = view.unknown(parameters)[:_MAX_SHOWN]
+        faults += [Fault("unexpected", (name,), from_schema=True) for name in unknown]
+    if view.source == "profile":
+        return faults
+    for name, value in islice(parameters.items(), _MAX_NAMES):
+        known = view.parameters.get(name)
+        # The caller's own value may fit where the mask says nothing.
+        if known is not None and not is_redacted(value) and (fault := _unfit(known, value)):
+            faults.append(fault)
+    return faults
+
+
+def _unfit(known: ParameterView, value: JsonValue) -> Fault | None:
+    path = (known.name,)
+    if not fits(value, known.types):
+        return Fault("wrong_type", path, expected_types=known.types, from_schema=True)
+    if known.allowed and value not in known.allowed:
+        return Fault("not_allowed", path, allowed=known.allowed, from_schema=True)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    low, high = known.minimum, known.maximum
+    if number and ((low is not None and value < low) or (high is not None and value > high)):  # type: ignore[operator]  # `number` says so
+        return Fault("out_of_range", path, minimum=low, maximum=high, from_schema=True)
+    return None
+
+
+def _suspects(
+    parameters: JsonObject,
+    reading: ErrorReading,
+    view: ToolView | None,
+    profile: ToolProfile | None,
+) -> list[Fault]:
+    """The values that stand out; of a call with one parameter, that one."""
+    found = []
+    for name, value in islice(parameters.items(), _MAX_NAMES):
+        known = view.parameters.get(name) if view else None
+        seen = profile.parameters.get(name) if profile else None
+        if value is not None and not is_redacted(value):
+            fault = _standing_out(name, value, known, seen)
+            found += [fault] if fault else []
+    if not found and view is not None and reading.category == "invalid_parameters":
+        unknown = view.unknown(parameters)
+        enough = view.source == "schema" or (profile is not None and profile.successes >= _ENOUGH)
+        found = [Fault("unexpected", (name,), from_schema=True) for name in unknown if enough]
+    if not found and len(parameters) == 1 and reading.category in _BLAMES_A_VALUE:
+        return [Fault("invalid", (next(iter(parameters)),))]
+    return found
+
+
+def _standing_out(
+    name: str, value: JsonValue, view: ParameterView | None, seen: ParameterProfile | None
+) -> Fault | None:
+    """A value of another type than in all successes, or none of the words that the schema states.
+
+    Two quoted words or more are taken as the list of the values, a single one as an example.
+    """
+    if seen and seen.successes >= _ENOUGH:
+        types = view.types if view and view.types else tuple(seen.types)
+        if not fits(value, types):
+            return Fault("wrong_type", (name,), expected_types=types, from_schema=True)
+    stated = view.stated_values if view else ()
+    if len(stated) > 1 and isinstance(value, str) and value not in stated:
+        return Fault("not_allowed", (name,), allowed=tuple(stated), from_schema=True)
+    return None
+
+
+def _with_suspect(faults: tuple[Fault, ...], only: Fault) -> tuple[Fault, ...]:
+    """The faults, with the single suspect in the place of those that name no parameter.
+
+    Of two that stand out, one would be accused wrongly; so there is only one.
+    """
+    if not faults:
+        return (only,)
+    found = []
+    for fault in faults:
+        if fault.path or fault.kind in ("missing", "unexpected"):
+            found.append(fault)
+        elif fault.kind in ("invalid", "wrong_type"):
+            found.append(only)
+        else:
+            found.append(replace(fault, path=only.path))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +318,14 @@ class Case:
     def seen(self, name: str | None) -> ParameterProfile | None:
         """What successes and failures showed of a parameter."""
         return self.profile.parameters.get(name) if self.profile and name is not None else None
+
+
+def grounds_of(case: Case) -> Grounds:
+    """The faults, the context, and what is usual; into a call that writes nothing usual is put."""
+
+    def usual(path: Path) -> Sequence[JsonValue]:
+        if case.profile is None or case.writes:
+            return ()
+        return [common.value for common in case.profile.common_values(place_of(path))]
+
+    return Grounds(case.faults, case.context, usual)

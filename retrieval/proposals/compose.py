@@ -1,30 +1,108 @@
-"""Composing: an option for every fault makes a proposal; whole-repair rules are proposals too."""
+"""Composing: an option for every fault makes a proposal; whole-repair rules are proposals too.
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+For a fault inside a nested value, the object that it is in becomes a case of its own, with the part
+of the schema that is about it, and the edits that mend it are lifted to their place in the call.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import Edit, EditDoesNotApplyError, names_of, touches
-from retrieval.proposals.amounts import out_of_range_options, unwrapped_options, wrong_type_options
-from retrieval.proposals.case import Case
-from retrieval.proposals.choices import refused_value_options
+from retrieval.parameters import element_view, object_view
+from retrieval.paths import Path, value_at
+from retrieval.proposals.case import Case, grounds_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import rule_options, seed_options
-from retrieval.proposals.grounds import grounds_of
 from retrieval.proposals.names import (
     renamed_options,
     supplied_values,
     unexpected_options,
 )
-from retrieval.proposals.nested import nested_options
 from retrieval.proposals.option import Option
-from retrieval.proposals.similar import similar_value_options
-from retrieval.proposals.totals import stated_value_options
-from retrieval.proposals.usual import usual_values
+from retrieval.proposals.values import (
+    out_of_range_options,
+    refused_value_options,
+    similar_value_options,
+    stated_value_options,
+    unwrapped_options,
+    usual_values,
+    wrong_type_options,
+)
 from retrieval.reading.faults import Fault
+
+Options = Callable[[Case, int, Fault], Iterator[Option]]
+"""A source of options of top-level faults, such as `renamed_options`."""
+
+
+def nested_options(case: Case, index: int, fault: Fault, options: Options) -> Iterator[Option]:
+    """What `options` makes of a fault inside a nested value; nothing for a top-level one."""
+    if len(fault.path) < 2:
+        return
+    prefix, inner = fault.path[:-1], _inner_case(case, fault)
+    if inner is None:
+        return
+    at = next(
+        (i for i, each in enumerate(inner.faults) if (each.kind, each.path) == _local(fault)), None
+    )
+    if at is None:
+        return
+    for option in options(inner, at, inner.faults[at]):
+        yield replace(
+            option,
+            edits=tuple(
+                edit.under(prefix) if isinstance(fault.path[-1], str) else edit.at(fault.path)
+                for edit in option.edits
+            ),
+            covers=frozenset({index}) | _lifted_covers(case, inner, prefix, option.covers),
+        )
+
+
+def _local(fault: Fault) -> tuple[str, Path]:
+    return fault.kind, (str(fault.path[-1]),)
+
+
+def _inner_case(case: Case, fault: Fault) -> Case | None:
+    """The object around the fault as a case; an element of an array stands alone in one."""
+    prefix, last = fault.path[:-1], fault.path[-1]
+    around = value_at(case.parameters, prefix)
+    schema, view = case.schema or {}, None
+    if isinstance(around, dict):
+        parameters = around
+        view = object_view(schema, prefix, around)
+        if view is None and case.profile is not None:
+            view = case.profile.inner_view(prefix)
+    elif isinstance(around, list) and isinstance(last, int) and last < len(around):
+        parameters = {str(last): around[last]}
+        view = element_view(schema, fault.path)
+    else:
+        return None
+    said = [
+        replace(each, path=(str(each.path[-1]),))
+        for each in case.faults
+        if each.path[:-1] == prefix and (each.path == fault.path or isinstance(around, dict))
+    ]
+    return replace(
+        case,
+        parameters=parameters,
+        reading=replace(case.reading, faults=tuple(said)),
+        view=view,
+        profile=None,
+        signature=None,
+        similar=(),
+        schema=None,
+    )
+
+
+def _lifted_covers(case: Case, inner: Case, prefix: Path, covers: frozenset[int]) -> frozenset[int]:
+    covered = {(inner.faults[i].kind, (*prefix, *inner.faults[i].path)) for i in covers}
+    return frozenset(
+        index for index, fault in enumerate(case.faults) if (fault.kind, fault.path) in covered
+    )
+
 
 _MAX_COMBINATIONS = 24
 _MAX_PER_FAULT = 3

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval.edits.kinds import Add, Replace
-from retrieval.identifiers import words_of
+from retrieval.names import words_of
 from retrieval.proposals.case import Case
-from retrieval.proposals.option import Option
-from retrieval.proposals.priors import prior
+from retrieval.proposals.option import Option, prior
 from retrieval.reading.faults import Fault, JsonType
 from retrieval.texts import Stated, format_of, stated_in, written_in
 from retrieval.values import CastError, cast, fits, nearest

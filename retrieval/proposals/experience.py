@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from aftercall.json_patch import same_json
+from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import (
@@ -23,13 +24,71 @@ from retrieval.edits.kinds import (
 from retrieval.knowledge.parameter import COMMON_SESSIONS
 from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.samples import AGENT_DIGITS, token
-from retrieval.paths import first, place_of
-from retrieval.proposals.case import Case
-from retrieval.proposals.grounds import grounds_of
+from retrieval.parameters import ParameterView, ToolView, object_view
+from retrieval.paths import Path, first, place_of, value_at
+from retrieval.proposals.case import Case, grounds_of
 from retrieval.proposals.option import Option, Trials
-from retrieval.proposals.retired import is_retired
 from retrieval.reading.faults import Fault
-from retrieval.values import type_of
+from retrieval.values import fits, type_of
+
+
+def is_retired(case: Case, edits: Sequence[Edit]) -> bool:
+    """Whether the live schema rules out what one of the edits does."""
+    return any(
+        _contradicts(view, edit)
+        for edit in edits
+        if (view := _view_around(case, edit.path)) is not None and view.parameters
+    )
+
+
+def _view_around(case: Case, path: Path) -> ToolView | None:
+    """What the schema says of the object that the last step of the path is in."""
+    if case.schema is None or case.view is None or case.view.source != "schema":
+        return None
+    if len(path) == 1:
+        return case.view
+    around = first(path[:-1])
+    value = value_at(case.parameters, around)
+    return object_view(case.schema, around, value if isinstance(value, dict) else {})
+
+
+def _contradicts(view: ToolView, edit: Edit) -> bool:
+    name = str(edit.path[-1])
+    known = view.parameters.get(name)
+    if isinstance(edit, Rename):
+        return edit.to not in view.parameters
+    if isinstance(edit, Add) and known is None:
+        return view.closed
+    if known is None:
+        return False
+    match edit:
+        case Remove():
+            return known.required
+        case Cast():
+            return bool(known.types) and edit.to not in known.types and not (
+                edit.to == "integer" and "number" in known.types
+            )  # fmt: skip
+        case Add() | Replace():
+            return not _is_allowed(known, edit.value)
+        case Clamp():
+            return _is_beyond(known, edit.minimum) or _is_beyond(known, edit.maximum)
+        case _:
+            return False
+
+
+def _is_allowed(known: ParameterView, value: JsonValue) -> bool:
+    if not fits(value, known.types):
+        return False
+    return not known.allowed or any(same_json(value, each) for each in known.allowed)
+
+
+def _is_beyond(known: ParameterView, limit: float | None) -> bool:
+    if limit is None:
+        return False
+    return (known.minimum is not None and limit < known.minimum) or (
+        known.maximum is not None and limit > known.maximum
+    )
+
 
 _PER_REPAIR = 6.0
 """Pseudo-rights of a mined repair: the agent itself chose that edit, and it worked."""

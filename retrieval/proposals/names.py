@@ -6,12 +6,11 @@ from itertools import islice
 from aftercall.json_values import JsonValue
 from aftercall.models import EvidenceSource
 from retrieval.edits.kinds import Add, Cast, Edit, Remove, Rename
-from retrieval.identifiers import name_similarity, words_of
+from retrieval.names import name_similarity, words_of
 from retrieval.parameters import ParameterView
 from retrieval.proposals.case import Case
-from retrieval.proposals.option import Option, Trials
-from retrieval.proposals.priors import prior
-from retrieval.proposals.usual import usual_values
+from retrieval.proposals.option import Option, Trials, prior
+from retrieval.proposals.values import usual_values
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
 from retrieval.values import CastError, cast, fits

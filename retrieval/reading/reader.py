@@ -1,23 +1,186 @@
-"""Reading an error: one pass over all grammars, then tying faults to the call's parameters."""
+"""Reading an error: one pass over all grammars, then tying faults to the call's parameters.
+
+A *signature* is the message with its variable parts masked, the key under which like errors meet.
+
+Whether the call was refused *before it ran* decides if one that has effects may be sent again.
+Words alone prove little: a tool that has done its work may fail on checking what came back, in the
+very phrases that refuse a call. So a message counts only
+
+- when the protocol says it (JSON-RPC -32602, HTTP 429), or a framework's frame around its check of
+  the arguments opens the message: only the code that calls the tool writes those; or
+- when a validator's words open the message and every fault fits the call: the missing name is
+  missing, the refused one is there, and where the message shows the input, it is the call's own;
+
+and never when it speaks of an output, a response or a result.
+"""
 
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval.identifiers import words_of
-from retrieval.reading.category import UNREAD, categorise
-from retrieval.reading.codes import CODES, code_within
-from retrieval.reading.faults import Fault
-from retrieval.reading.literals import embedded_json, is_number, type_of
-from retrieval.reading.pydantic_grammar import read_pydantic
-from retrieval.reading.rejection import is_rejected_before_run
-from retrieval.reading.signature import signature_of, strip_frames, without_values
-from retrieval.reading.structured_grammar import read_structured
-from retrieval.reading.text_grammar import read_text
+from retrieval.names import words_of
+from retrieval.reading.category import CODES, UNREAD, categorise, code_within
+from retrieval.reading.faults import Fault, embedded_json, is_number, type_of
+from retrieval.reading.phrases import read_text
+from retrieval.reading.validators import read_pydantic, read_structured
+
+MAX_LENGTH = 400
+"""Characters of a signature; what follows tells like errors apart no further."""
+
+# Frames that servers put around a tool's own words.
+_FRAMES = re.compile(
+    r"^(?:Error (?:executing|calling) tool \S+: |Error: |MCP error -?\d+: |"
+    r"\w*(?:Error|Exception): (?=\S))+"
+)
+_BOILERPLATE = re.compile(
+    r"\n?\s*For further information visit \S+|, input_value=[^\n]*, input_type=\w+(?=\])"
+)
+
+_MASKS: list[tuple[re.Pattern[str], str]] = [
+    (re.compile(r"\[(?:redacted|hashed):[^\]\s]+\]"), "<v>"),
+    (re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s'\"`<>)\]]+", re.IGNORECASE), "<url>"),
+    (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}\b"), "<email>"),
+    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"),
+     "<date>"),
+    (re.compile(r"(?<![\w<])(?:~|\.{1,2})?(?:/[\w.@%+~-]+){2,}/?|\b[A-Z]:\\[^\s'\"]+"), "<path>"),
+    (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b", re.IGNORECASE), "<hex>"),
+    (re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*(?![\w])"), "<n>"),
+]  # fmt: skip
+_QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"|`([^`\n]*)`")
+
+
+def strip_frames(message: str) -> str:
+    """The tool's own words: without server frames and boilerplate, spaces folded per line."""
+    text = _FRAMES.sub("", _BOILERPLATE.sub("", message.strip()))
+    return re.sub(r"[ \t]+", " ", text)
+
+
+def signature_of(message: str, *, names: Collection[str] = (), values: Collection[str] = ()) -> str:
+    """The message with its variable parts masked.
+
+    Args:
+        message: what the tool said.
+        names: parameter names; they stay, also in quotation marks.
+        values: the call's own values as text; they are masked wherever they stand.
+    """
+    text = strip_frames(message[: 4 * MAX_LENGTH])
+    said = {value for value in values if len(value) >= 3 and value in text}
+    for value in sorted(said, key=lambda value: (-len(value), value)):
+        if value not in names:
+            text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "<v>", text)
+    text = _QUOTED.sub(lambda match: _mask_quoted(match, names), text)
+    for pattern, mask in _MASKS:
+        text = pattern.sub(mask, text)
+    text = re.sub(r"<v>(?:,? ?(?:and |or )?<v>)+", "<v>", text)
+    return re.sub(r"\s+", " ", text).strip()[:MAX_LENGTH]
+
+
+def without_values(message: str, values: Collection[str]) -> str:
+    """The message without the call's own values, so that an echo does not decide what it means.
+
+    A value that is a plain word or number may be the tool's own word too (`timeout`, `404`): it is
+    taken out only where a quotation mark, `=` or `:` stands before it.
+    """
+    said = [value for value in values if len(value) >= 3 and value in message]
+    for value in sorted(said, key=lambda value: (-len(value), value)):
+        before = r"(['\"`=:] ?)" if value.isalnum() else r"(?<!\w)()"
+        message = re.sub(rf"{before}{re.escape(value)}(?!\w)", r"\1<v>", message)
+    return message
+
+
+def _mask_quoted(match: re.Match[str], names: Collection[str]) -> str:
+    inner = match[1] or match[2] or match[3] or ""
+    return match[0] if inner in names else "<v>"
+
+
+_RAN = re.compile(
+    r"\b(?:output|outputs|response|responses|result|results|returned|structured content)\b|"
+    r"for \w*(?:Response|Result|Output|Reply)\b"
+)
+_ARGUMENT_CHECK = re.compile(
+    # The Python and TypeScript SDKs of MCP, and FastMCP 2, before they call the function.
+    r"MCP error -32602: |Input validation error: |Invalid arguments for tool |"
+    r"\d+ validation errors? for (?:call\[[^\]\n]{1,256}\]|\w{0,256}Arguments)\n"
+)
+_FRAME = re.compile(r"(?:Error (?:executing|calling) tool [^\s:]{1,256}: |Error: )*")
+_VALIDATOR = re.compile(
+    r"\d+ validation errors? for \w|"  # pydantic
+    r"[\w.]{1,200}\(\) (?:got an unexpected keyword argument|missing \d+ required) |"  # Python
+    r"'[^'\n]{1,64}' is a required property|Additional properties are not allowed|"  # jsonschema
+    r"[^\n]{1,200} is not of type '"
+)
+_REFUSING_CODES = frozenset({"-32602", "429"})
+_SHOWN = 24
+"""Characters compared of an input that a message shows; pydantic cuts it at 25."""
+
+
+def is_rejected_before_run(
+    code: str, message: str, faults: Sequence[Fault], parameters: JsonObject
+) -> bool:
+    """Whether the error proves that nothing happened yet.
+
+    Args:
+        code: the code the caller gave, or empty.
+        message: what the tool said, bounded in length.
+        faults: what was read from it, tied to the parameters.
+        parameters: what was sent.
+    """
+    if _RAN.search(message):
+        return False
+    body = message.lstrip()
+    frame = _FRAME.match(body)
+    if code in _REFUSING_CODES or _ARGUMENT_CHECK.match(body, frame.end() if frame else 0):
+        return True
+    if code.isdecimal() or not _VALIDATOR.match(strip_frames(message)):
+        return False
+    return bool(faults) and all(_fits_call(fault, parameters) for fault in faults)
+
+
+def _fits_call(fault: Fault, parameters: JsonObject) -> bool:
+    if fault.parameter is None or fault.guessed_place:
+        return False
+    if fault.kind == "missing":
+        if len(fault.path) > 1 or fault.parameter in parameters:
+            return False
+        return _is_start(fault.shown_input, parameters)
+    if fault.parameter not in parameters:
+        return False
+    return len(fault.path) > 1 or _is_start(fault.shown_input, parameters[fault.parameter])
+
+
+def _is_start(shown: str | None, value: JsonValue) -> bool:
+    """Whether `shown`, cut by `...`, may be the `repr` of the value; True when nothing is shown."""
+    if shown is None:
+        return True
+    said = shown.split("...")[0][:_SHOWN]
+    return _start_of_repr(value, _SHOWN)[:_SHOWN].startswith(said)
+
+
+def _start_of_repr(value: JsonValue, size: int) -> str:
+    """At least the first `size` characters of `repr(value)`, whatever the size of the value."""
+    if isinstance(value, str):
+        text = repr(value[:size])
+        return text if len(value) <= size else text[:-1]
+    if not isinstance(value, dict | list):
+        return repr(value)
+    opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
+    text = opening
+    for index, item in enumerate(value):
+        if len(text) > size:
+            return text
+        text += ", " if index else ""
+        if isinstance(value, dict):
+            text += f"{item!r}: {_start_of_repr(value[str(item)], size)}"
+        else:
+            text += _start_of_repr(item, size)
+    return text + closing
+
 
 READ_LIMIT = 4_000
 """Characters of a message that the grammars read; validators say what matters first."""

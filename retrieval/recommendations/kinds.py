@@ -26,7 +26,7 @@ from retrieval.health.record import (
     Weak,
     decay,
 )
-from retrieval.reading.signature import signature_of
+from retrieval.reading.reader import signature_of
 from retrieval.recommendations.evidence import (
     MAX_OTHER_TOOLS,
     MAX_PARTS,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from fastapi import APIRouter, Response
 
 from aftercall.models import CalibrationStatus, Status
-from retrieval.confidence.calibration import Scaling
+from retrieval.confidence import Scaling
 from service.context import Context
 from service.errors import UnavailableError
 from service.openapi import answers

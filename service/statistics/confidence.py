@@ -2,7 +2,7 @@
 
 from aftercall.models import ConfidenceStatistics
 from mongo.protocol import LogStore
-from retrieval.confidence.reliability import Promise, reliability
+from retrieval.confidence import Promise, reliability
 from service.statistics.kept import Kept
 
 MAX_OUTCOMES = 2_000

@@ -13,7 +13,7 @@ from aftercall.models import (
     ReflectionStatistics,
     RepairTimes,
 )
-from retrieval.confidence.calibration import Scaling
+from retrieval.confidence import Scaling
 from service.dashboard.shown.trust import (
     answer_pairs,
     bin_rows,

@@ -16,9 +16,17 @@ from ingest.nightly.classifier import refit_classifiers
 from mongo.protocol import LogStore
 from mongo.records import DocumentRow, IndexCommit, NewExecution
 from mongo.sqlite import open_sqlite_store
-from retrieval.classifier.head import CategoryHead, shipped_head
-from retrieval.classifier.labelled import labelled_messages
-from retrieval.classifier.own import MAX_LABELS, MIN_LABELS, Label, OwnHead, classifier_fact, split
+from retrieval.classifier import (
+    MAX_LABELS,
+    MIN_LABELS,
+    CategoryHead,
+    Label,
+    OwnHead,
+    classifier_fact,
+    shipped_head,
+    split,
+)
+from retrieval.fitting import labelled_messages
 from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
 from tests.ingest.nightly_world import NOW, WORKSPACE, a_night, execution

@@ -18,9 +18,8 @@ from aftercall.models import (
 from ingest.outcomes import record_outcome
 from ingest.recalibration import recalibrate
 from mongo.records import SuggestionOutcome
-from retrieval.confidence import shipped
-from retrieval.confidence.calibration import Scaling, log_odds, logistic
-from retrieval.confidence.fitting import fit_scaling
+from retrieval.confidence import Scaling, log_odds, logistic, shipped
+from retrieval.fitting import fit_scaling
 from retrieval.memory import Memory, calibration_fact
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution, object_schema

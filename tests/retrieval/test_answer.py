@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
 from ingest.seed import load_seed
 from retrieval.answer import Question, answer
-from retrieval.confidence import shipped
-from retrieval.confidence.calibration import Scaling
-from retrieval.confidence.consent import MOST_WITHOUT_CONSENT
-from retrieval.confidence.features import lower_bound
+from retrieval.confidence import MOST_WITHOUT_CONSENT, Scaling, lower_bound, shipped
 from retrieval.edits.kinds import Rename, Replace, edits_of_key
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge

@@ -12,9 +12,8 @@ from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
 from embeddings.cache import open_embedder
 from embeddings.models import BUNDLED_NAME
-from retrieval.classifier.head import CategoryHead, shipped_head, text_of
-from retrieval.classifier.labelled import labelled_messages, split_of, training_digest
-from retrieval.classifier.terms import terms_of
+from retrieval.classifier import CategoryHead, shipped_head, terms_of, text_of
+from retrieval.fitting import labelled_messages, split_of, training_digest
 from retrieval.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 

@@ -14,15 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import retrieval.proposals
-from retrieval.confidence import MIN_CONFIDENCE, shipped
-from retrieval.confidence.calibration import Calibration, Estimate, Scaling, log_odds, logistic
-from retrieval.confidence.features import FEATURES, features_of, likelihood, lower_bound
-from retrieval.confidence.fitting import Labelled, fit_priors, fit_scaling, fit_weights
+from retrieval.confidence import (
+    FEATURES,
+    MIN_CONFIDENCE,
+    Calibration,
+    Estimate,
+    Scaling,
+    features_of,
+    judge,
+    likelihood,
+    log_odds,
+    logistic,
+    lower_bound,
+    shipped,
+)
 from retrieval.edits.kinds import Clamp, Edit, Rename, Replace, edits_of_key
+from retrieval.fitting import Labelled, fit_priors, fit_scaling, fit_weights
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.option import Option, Trials
-from retrieval.ranking import judge
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 AUTOMATIC = 0.8

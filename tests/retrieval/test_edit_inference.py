@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
 from aftercall.models import ExecutionError
+from retrieval.answer import lesson_of
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.infer import infer_edits
 from retrieval.edits.kinds import (
@@ -38,7 +39,6 @@ from retrieval.edits.kinds import (
     names_of,
     touches,
 )
-from retrieval.lessons import lesson_of
 from retrieval.paths import value_at
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading, read_error

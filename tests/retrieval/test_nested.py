@@ -5,17 +5,16 @@ from typing import Any
 import pytest
 
 from retrieval.edits.apply import apply_edits
-from retrieval.parameters import view_of_schema
-from retrieval.proposals.amounts import out_of_range_options, wrong_type_options
-from retrieval.proposals.case import Case
-from retrieval.proposals.choices import refused_value_options
-from retrieval.proposals.faults import shown_by
-from retrieval.proposals.grounds import grounds_of
-from retrieval.proposals.inside import inner_faults
+from retrieval.parameters import element_view, object_view, view_of_schema
+from retrieval.proposals.case import Case, grounds_of, inner_faults, shown_by
+from retrieval.proposals.compose import nested_options
 from retrieval.proposals.names import renamed_options, unexpected_options
-from retrieval.proposals.nested import nested_options
-from retrieval.proposals.subschema import element_view, object_view
-from retrieval.proposals.totals import stated_value_options
+from retrieval.proposals.values import (
+    out_of_range_options,
+    refused_value_options,
+    stated_value_options,
+    wrong_type_options,
+)
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
 from tests.retrieval.cases import make_case, object_schema

@@ -11,9 +11,8 @@ from retrieval.edits.apply import apply_edits
 from retrieval.edits.infer import infer_edits
 from retrieval.edits.kinds import Add, Cast, Clamp, Edit, FromError, Prefix, Remove, Rename, Replace
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge, skeleton_of
-from retrieval.proposals.case import Case
+from retrieval.proposals.case import Case, grounds_of
 from retrieval.proposals.experience import rule_options
-from retrieval.proposals.grounds import grounds_of
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import an_execution, make_case, object_schema
 

@@ -3,7 +3,7 @@
 import pytest
 
 from aftercall.json_values import JsonValue
-from retrieval.identifiers import name_similarity
+from retrieval.names import name_similarity
 from retrieval.reading.faults import JsonType
 from retrieval.texts import rewrite
 from retrieval.values import CastError, cast, nearest

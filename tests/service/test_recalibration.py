@@ -15,7 +15,7 @@ from ingest import fitting_process
 from ingest.fitting_process import FittingError, FittingProcess
 from ingest.recalibration import recalibrate
 from mongo.records import JudgedSuggestion
-from retrieval.confidence.calibration import Scaling
+from retrieval.confidence import Scaling
 from tests.service.running_service import (
     RunningService,
     eventually,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from aftercall.redaction import Redactor
-from retrieval.confidence.features import lower_bound
+from retrieval.confidence import lower_bound
 from retrieval.knowledge.rules import RepairRule
 from retrieval.known_tools.common import ToolRecord, may_be_told
 from retrieval.proposals.experience import rule_trials

@@ -7,9 +7,9 @@ from datetime import timedelta
 from aftercall.models import Execution
 from aftercall.redaction import Redactor
 from mongo.records import RepairRow
+from retrieval.answer import lesson_of
 from retrieval.edits.kinds import Edit, edits_of_key
 from retrieval.knowledge.documents import document_id
-from retrieval.lessons import lesson_of
 from retrieval.patterns import Pattern, mark_of
 from service.dashboard.shown.call_text import (
     ShownCall,

@@ -12,7 +12,7 @@ from aftercall.models import (
     ReflectionStatistics,
     RepairTimes,
 )
-from retrieval.confidence.calibration import ENOUGH_OUTCOMES, Scaling, log_odds, logistic
+from retrieval.confidence import ENOUGH_OUTCOMES, Scaling, log_odds, logistic
 from service.dashboard.shown.agents import calls, success_rate
 from service.dashboard.shown.numbers import count, duration, moment, percent
 

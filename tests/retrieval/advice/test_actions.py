@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError, Suggestion, SuggestResponse, Tool, ToolAnnotations
-from retrieval.advice import Candidate
-from retrieval.advice.abstaining import abstention_reason
-from retrieval.advice.situation import PLAIN, Situation
+from retrieval.advice.advise import abstention_reason
+from retrieval.advice.context import PLAIN, Candidate, Situation
 from retrieval.answer import Question, answer
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.recovery import Recovery, RecoveryTimes, Repeats

@@ -17,8 +17,7 @@ from aftercall.models import (
 from aftercall.outcomes import Outcome
 from ingest.mining import mine
 from mongo.records import StoredTool
-from retrieval.advice import Candidate
-from retrieval.advice.situation import PLAIN, Situation
+from retrieval.advice.context import PLAIN, Candidate, Situation
 from retrieval.answer import Question, answer
 from retrieval.edits.kinds import Add, Edit
 from retrieval.health.record import Referred

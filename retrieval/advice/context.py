@@ -1,5 +1,7 @@
-"""What advice looks at beside the case, and what it says."""
+"""What advice looks at beside the case, what it says, and how it quotes words of tools."""
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -91,3 +93,16 @@ class NoAdvice:
 
     reason: str
     yields: bool = False
+
+
+_MAX = 120
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+
+
+def quoted(value: JsonValue, limit: int = _MAX) -> str:
+    """A value as JSON on one line, cut; control and direction marks are blanks."""
+    if isinstance(value, str):
+        value = " ".join(_CONTROL.sub(" ", value[: 4 * limit]).split())
+        value = value if len(value) <= limit else f"{value[:limit]}..."
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= limit + 5 else f"{text[:limit]}..."

@@ -1,22 +1,27 @@
-"""Another tool for the call: one that the error names, or that succeeds on such calls. Pure.
+"""Another tool for the call, or several for the parts of its task. Pure.
 
 Candidates are registered tools of the failing tool's namespace (of its server, when it has none),
-and those of its server that the error names.
+and those of its server that the error names. Of a split, a referral's own `suggestedSplit` counts;
+where it has none, those that earlier referrals of the tool proposed for the same axes. Words of
+these are repeated only when several sessions said them, as one caller's words may be private; the
+names of registered tools are not.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import ExecutionError, Tool
+from aftercall.models import MAX_SPLIT, ExecutionError, Referral, Tool
 from aftercall.outcomes.typed_errors import referral_in
-from retrieval.advice.naming import names_said
-from retrieval.advice.quoting import quoted
-from retrieval.advice.situation import Advice, Candidate, NoAdvice, Situation
-from retrieval.confidence import MIN_CONFIDENCE
-from retrieval.confidence.features import lower_bound
+from retrieval.advice.context import Advice, Candidate, NoAdvice, Situation, quoted
+from retrieval.boundaries.axes import normalised_axes
+from retrieval.confidence import MIN_CONFIDENCE, lower_bound
+from retrieval.health.record import Referred
+from retrieval.knowledge.parameter import COMMON_SESSIONS
+from retrieval.names import words_of
 from retrieval.parameters import view_of_schema
 from retrieval.proposals.case import Case
 from retrieval.proposals.compose import Proposal
@@ -24,6 +29,32 @@ from retrieval.proposals.option import Trials
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import nearest
 from retrieval.verify import Verifier
+
+_WORD = re.compile(r"[\"'`]?[\w][\w.:/-]{0,255}[\"'`]?")
+_NAMING = re.compile(
+    r"(?:use|try|call|prefer|invoke|see)(?: the)?(?: tools?| function)? [\"'`]?"
+    r"(?P<name>\w[\w.:/-]{0,255})|"
+    r"(?:tool|function)s?:? [\"'`]?(?P<tool>\w[\w.:/-]{0,255})",
+    re.IGNORECASE,
+)
+
+
+def names_said(text: str) -> list[str]:
+    """Words of a text that may name a tool, in order.
+
+    A plain word (`search`) counts only where it stands in quotation marks or as what to use;
+    identifiers of several words (`http_get`) count anywhere.
+    """
+    said = [
+        (found.start(), found[0])
+        for found in _WORD.finditer(text)
+        if found[0][0] in "\"'`" or len(words_of(found[0])) > 1
+    ]
+    for use in _NAMING.finditer(text):
+        kind = "name" if use["name"] else "tool"
+        said.append((use.start(kind), use[kind]))
+    return [word.strip("\"'`").rstrip(".:") for _, word in sorted(said)]
+
 
 _READ = 2_000
 _MAX_DETAILS = 100
@@ -262,3 +293,160 @@ def _strings(value: JsonValue, depth: int) -> Iterator[str]:
         inner: Sequence[JsonValue] = value if isinstance(value, list) else list(value.values())
         for each in inner[:_MAX_DETAILS]:
             yield from _strings(each, depth - 1)
+
+
+_READ_splitting = 1_000
+_MAX_SHOWN = 4
+"""Parts that a lesson tells; all are in the suggestion."""
+
+# Pseudo-trials. The failing tool's own word is a claim, as annotations are: it counts as much as
+# naming one other tool does (`switching`), and a session that said the same before as much as one
+# in which such calls worked. Without evidence a referral may be a way out (seed 000's guardrail).
+_OWN_WORD = Trials(9, 0)
+_NO_EVIDENCE = Trials(0, 1.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A task taken apart.
+
+    Attributes:
+        parts: the jobs in the words of whoever proposed it.
+        tools: names of registered tools among these, in order, each once.
+        is_own: whether the failed call's own referral proposes it.
+        sessions: earlier ones that proposed the same, at most a few.
+        has_evidence: whether the failed call's own referral says why.
+        execution_ids: of earlier referrals that proposed the same.
+    """
+
+    parts: tuple[str, ...]
+    tools: tuple[str, ...]
+    is_own: bool
+    sessions: int
+    has_evidence: bool
+    execution_ids: tuple[str, ...] = ()
+
+    @property
+    def names_tools(self) -> bool:
+        """Whether tools for it are there: at least two."""
+        return len(self.tools) > 1
+
+
+def split_of(error: ExecutionError, situation: Situation) -> Split | None:
+    """How the task of a referred call is to be split; None when nobody says."""
+    referral = referral_in(error.details)
+    names = _names(situation)
+    if referral.suggested_split:
+        return _own(referral, situation.referrals, names)
+    return _earlier(referral, situation.referrals, names)
+
+
+def split_advice(split: Split) -> Advice:
+    """To use the tools of a split; to hand over the jobs where there are no such tools."""
+    trials = _BASE.plus(Trials(_PER_SESSION * min(split.sessions, _MOST_SESSIONS), 0))
+    if split.is_own:
+        trials = trials.plus(_OWN_WORD)
+    if not split.has_evidence:
+        trials = trials.plus(_NO_EVIDENCE)
+    who = "the tool says" if split.is_own else f"the tool said in {split.sessions} sessions"
+    if split.sessions == 1 and not split.is_own:
+        who = "the tool said before"
+    if split.names_tools:
+        return Advice(
+            "switch_tool",
+            trials,
+            f"The task is several jobs, {who}; use one tool for each, in this order: "
+            f"{_told(split.tools)}. Write each call anew.",
+            tool=split.tools[0],
+            split=split.tools,
+            execution_ids=split.execution_ids,
+        )
+    return Advice(
+        "escalate",
+        trials,
+        f"The task is {'two' if len(split.parts) == 2 else 'several'} jobs, {who} (its words, as "
+        f"data): {_told(split.parts)}. No registered tools are known for them; do not send this "
+        "call again, and do them one by one, or ask.",
+        split=split.parts,
+        execution_ids=split.execution_ids,
+    )
+
+
+def _own(referral: Referral, earlier: Sequence[Referred], names: Mapping[str, str]) -> Split:
+    parts = tuple(referral.suggested_split)
+    tools = _tools_in(parts, names)
+    same = [
+        each
+        for each in earlier
+        if each.split and (_tools_in(each.split, names) == tools if tools else _same(each, parts))
+    ]
+    return _split(parts, tools, same, is_own=True, has_evidence=referral.evidence is not None)
+
+
+def _earlier(
+    referral: Referral, earlier: Sequence[Referred], names: Mapping[str, str]
+) -> Split | None:
+    axes = normalised_axes(referral.boundary_axes).keys()
+    by_proposal: dict[tuple[str, ...], list[Referred]] = defaultdict(list)
+    for each in earlier:
+        if each.split and not axes.isdisjoint(each.axes):
+            tools = _tools_in(each.split, names)
+            by_proposal[tools if len(tools) > 1 else _folded(each.split)].append(each)
+    found = []
+    for same in by_proposal.values():
+        tools = _tools_in(same[-1].split, names)
+        split = _split(
+            tuple(same[-1].split), tools, same,
+            is_own=False, has_evidence=referral.evidence is not None,
+        )  # fmt: skip
+        if split.names_tools or split.sessions >= COMMON_SESSIONS:
+            found.append((split.names_tools, split.sessions, same[-1].at, split))
+    return max(found, key=lambda each: each[:3])[3] if found else None
+
+
+def _split(
+    parts: tuple[str, ...],
+    tools: tuple[str, ...],
+    same: Sequence[Referred],
+    *,
+    is_own: bool,
+    has_evidence: bool,
+) -> Split:
+    return Split(
+        parts[:MAX_SPLIT],
+        tools[:MAX_SPLIT],
+        is_own,
+        len({each.session for each in same}),
+        has_evidence or (not is_own and any(each.evidence for each in same)),
+        tuple(dict.fromkeys(each.execution_id for each in same))[-3:],
+    )
+
+
+def _same(earlier: Referred, parts: tuple[str, ...]) -> bool:
+    return _folded(earlier.split) == _folded(parts)
+
+
+def _folded(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(" ".join(part.casefold().split()) for part in parts)
+
+
+def _names(situation: Situation) -> dict[str, str]:
+    """Names of registered tools, by their names and ids."""
+    ids = {each.tool.tool_id: each.tool.name for each in situation.others}
+    return ids | {each.tool.name: each.tool.name for each in situation.others}
+
+
+def _tools_in(parts: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    """Registered tools that the parts name, in order, each once."""
+    found: dict[str, None] = {}
+    for part in parts:
+        text = part[:_READ_splitting]
+        said = [text.strip()] if text.strip() in names else names_said(text)
+        found.update((names[name], None) for name in said if name in names)
+    return tuple(found)
+
+
+def _told(parts: Sequence[str]) -> str:
+    shown = ", then ".join(quoted(part) for part in parts[:_MAX_SHOWN])
+    more = len(parts) - _MAX_SHOWN
+    return f"{shown}, and {more} more" if more > 0 else shown

@@ -1,0 +1,355 @@
+"""Confidence: how likely a proposal does what the caller meant, as a calibrated probability.
+
+Logistic regression (Platt 1999, with several features instead of one) over the log-odds of the Beta
+means of a proposal's options. Its weights and the Beta priors by kind of edit are fitted on the
+project's own benchmark history. A workspace with enough outcomes of its own gets a second,
+two-parameter Platt scaling on top (see `retrieval.fitting`). Both have a positive slope, and
+evidence moves nothing else of a proposal's own, so that confidence is monotone in evidence.
+
+Reliability says how often what was promised came true: bins of equal width (Niculescu-Mizil and
+Caruana 2005), the expected calibration error over them (Naeini et al. 2015), and the mean squared
+error (Brier 1950).
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from math import exp, log, prod, sqrt
+from typing import NamedTuple
+
+from pydantic import BaseModel, Field
+
+from aftercall.json_values import JsonValue
+from aftercall.models import ConfidenceBin, ConfidenceStatistics
+from retrieval.edits.kinds import Add, Replace
+from retrieval.names import is_portion
+from retrieval.proposals.case import Case
+from retrieval.proposals.compose import Proposal, propose
+from retrieval.proposals.option import Trials
+from retrieval.verify import Verifier
+
+__all__ = [
+    "ENOUGH_OUTCOMES",
+    "FEATURES",
+    "MIN_CONFIDENCE",
+    "MOST_WITHOUT_CONSENT",
+    "Calibration",
+    "Estimate",
+    "Scaling",
+    "features_of",
+    "likelihood",
+    "lower_bound",
+    "needs_consent",
+    "shipped",
+]
+
+
+FEATURES = (
+    "likelihood",
+    "rivals",
+    "uncovered",
+    "options",
+    "strange",
+    "no_schema",
+    "blind",
+    "new_value_in_write",
+)
+"""The order of the vector that `features_of` gives."""
+
+_LEAST = 0.005
+_FEW = 3
+"""Successes below which a profile says nothing of what is usual."""
+
+
+def lower_bound(trials: Trials) -> float:
+    """The Beta mean less one standard deviation, in [0, 1]; higher means more likely right."""
+    total = trials.right + trials.wrong
+    return max(0.0, trials.mean - sqrt(trials.right * trials.wrong / (total**2 * (total + 1))))
+
+
+def likelihood(proposal: Proposal) -> float:
+    """The probability, in (0, 1), that all options are right: the product of their Beta means."""
+    estimate = prod(option.evidence.mean for option in proposal.options)
+    return min(1 - _LEAST, max(_LEAST, estimate))
+
+
+def features_of(
+    case: Case, proposal: Proposal, own: float, others: Iterable[float]
+) -> tuple[float, ...]:
+    """The features of a proposal, as `FEATURES` names them.
+
+    Args:
+        case: the failed call.
+        proposal: what would be changed.
+        own: its `likelihood`.
+        others: those of the other proposals that may be made for the case.
+    """
+    covered = frozenset(index for option in proposal.options for index in option.covers)
+    uncovered = sum(
+        index not in covered and fault.kind != "invalid" for index, fault in enumerate(case.faults)
+    )
+    edits = [edit for option in proposal.options for edit in option.edits]
+    new_value = any(isinstance(edit, Add | Replace) for edit in edits)
+    rival = max(others, default=0.0)
+    return (
+        log(own / (1 - own)),
+        log(own / (own + rival)),
+        float(min(uncovered, 3)),
+        float(min(len(proposal.options) - 1, 3)),
+        float(min(_strange(case, proposal), 3)),
+        float(case.schema is None),
+        float(case.view is None),
+        float(case.writes and new_value),
+    )
+
+
+def _strange(case: Case, proposal: Proposal) -> int:
+    """How many names the result has that no success had, or has not that all had."""
+    view = case.view
+    few = case.profile is None or case.profile.successes < _FEW
+    if view is None or (view.source == "profile" and few):
+        return 0
+    return len(view.unknown(proposal.parameters)) + len(view.missing(proposal.parameters))
+
+
+ENOUGH_OUTCOMES = 50
+"""Outcomes, weighed, below which a workspace keeps the shipped calibration."""
+
+_Z = 1.645
+"""Of the two-sided 90 % interval."""
+
+
+class Estimate(NamedTuple):
+    """A probability of right, and the ends of its 90 % interval; all in [0, 1].
+
+    `shipped` is the probability before the workspace's own scaling.
+    """
+
+    probability: float
+    low: float
+    high: float
+    shipped: float
+
+    def at_most(self, limit: float) -> "Estimate":
+        """The same, none of its numbers above the limit."""
+        return Estimate(*(min(limit, each) for each in self))
+
+
+class Scaling(BaseModel):
+    """A workspace's own Platt scaling of the shipped probability."""
+
+    shift: float = 0.0
+    slope: float = Field(default=1.0, gt=0)
+    outcomes: int = 0
+    """How many outcomes it was fitted on; 0 for none of its own."""
+    fitted_at: datetime | None = None
+
+    def score(self, score: float) -> float:
+        """Log-odds from log-odds."""
+        return self.shift + self.slope * score
+
+
+class Calibration(BaseModel):
+    """The fitted weights, and the workspace's own scaling."""
+
+    intercept: float = 0.0
+    """What has no rival and leaves nothing open is surer than the mean of its kind."""
+    weights: dict[str, float] = Field(default_factory=lambda: {"likelihood": 1.0})
+    scaling: Scaling = Field(default_factory=Scaling)
+
+    def estimate(self, features: tuple[float, ...], proposal: Proposal) -> Estimate:
+        """The probability that a proposal is right.
+
+        The interval is that of the options' Beta counts by the delta method: little evidence makes
+        it wide.
+        """
+        score = self.intercept + sum(
+            self.weights.get(name, 0.0) * value
+            for name, value in zip(FEATURES, features, strict=True)
+        )
+        spread = _Z * self.weights["likelihood"] * _deviation(proposal)
+        own = self.scaling.score
+        return Estimate(
+            logistic(own(score)),
+            logistic(own(score - spread)),
+            logistic(own(score + spread)),
+            logistic(score),
+        )
+
+
+def _deviation(proposal: Proposal) -> float:
+    """Standard deviation of the log-odds of a proposal's likelihood."""
+    variance = 0.0
+    for option in proposal.options:
+        right, wrong = max(option.evidence.right, 0.1), max(option.evidence.wrong, 0.1)
+        variance += (right + wrong) / (right * wrong * (right + wrong + 1))
+    return sqrt(variance)
+
+
+def logistic(score: float) -> float:
+    """The probability of log-odds."""
+    return 1 / (1 + exp(-max(-30.0, min(30.0, score))))
+
+
+def log_odds(probability: float) -> float:
+    """The log-odds of a probability, kept within those of 0.001 and 0.999."""
+    kept = min(0.999, max(0.001, probability))
+    return log(kept / (1 - kept))
+
+
+@cache
+def shipped() -> Calibration:
+    """The calibration that was fitted on the project's own benchmark history."""
+    text = files("retrieval").joinpath("calibration.json").read_text(encoding="utf-8")
+    fitted = json.loads(text)
+    return Calibration(intercept=fitted["intercept"], weights=fitted["weights"])
+
+
+MOST_WITHOUT_CONSENT = 0.75
+_SAID = frozenset({"error", "schema", "context", "parameters"})
+_MAX_NUMBERS = 1_000
+
+
+def needs_consent(case: Case, proposal: Proposal) -> bool:
+    """Whether a proposal puts into a call that may write what its caller did not say.
+
+    That is a value that others use and neither the schema, the error nor the caller states; or
+    another amount than the caller's.
+    """
+    return case.writes and (_adds_unsaid(case, proposal) or _changes_amount(case, proposal))
+
+
+def _adds_unsaid(case: Case, proposal: Proposal) -> bool:
+    return any(
+        isinstance(edit, Add | Replace) and not _is_stated(case, edit)
+        for option in proposal.options
+        if _SAID.isdisjoint(option.sources)
+        for edit in option.edits
+    )
+
+
+def _is_stated(case: Case, edit: Add | Replace) -> bool:
+    view = None if edit.inside else case.parameter(edit.name)
+    return view is not None and edit.value in (*view.allowed, *view.stated_values)
+
+
+def _changes_amount(case: Case, proposal: Proposal) -> bool:
+    return any(
+        not is_portion(name)
+        and name in case.parameters
+        and name in proposal.parameters
+        and _is_other_amount(case.parameters[name], proposal.parameters[name])
+        for name in proposal.touched
+    )
+
+
+def _is_other_amount(before: JsonValue, after: JsonValue) -> bool:
+    mine, new = (list(islice(_numbers(value), _MAX_NUMBERS)) for value in (before, after))
+    return len(mine) == len(new) and sorted(mine) != sorted(new)
+
+
+def _numbers(value: JsonValue) -> Iterator[float]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+
+
+MIN_CONFIDENCE = 0.15
+"""Below this nothing is proposed (4-rules.md, Suggesting)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A proposal that may be made, with what its confidence comes from."""
+
+    proposal: Proposal
+    features: tuple[float, ...]
+    estimate: Estimate
+
+
+def judge(case: Case, calibration: Calibration) -> list[Judged]:
+    """The proposals that fit schema and error, each parameters once, surest first."""
+    verifier = Verifier(case)
+    likeliest: dict[str, tuple[float, Proposal]] = {}
+    for proposal in propose(case):
+        if verifier.accepts(proposal):
+            own = likelihood(proposal)
+            if proposal.key not in likeliest or own > likeliest[proposal.key][0]:
+                likeliest[proposal.key] = own, proposal
+    found = []
+    for key, (own, proposal) in likeliest.items():
+        others = [other for each, (other, _) in likeliest.items() if each != key]
+        features = features_of(case, proposal, own, others)
+        estimate = calibration.estimate(features, proposal)
+        if needs_consent(case, proposal):
+            estimate = estimate.at_most(MOST_WITHOUT_CONSENT)
+        found.append(Judged(proposal, features, estimate))
+    return sorted(found, key=lambda each: (-each.estimate.probability, each.proposal.key))
+
+
+BINS = 10
+
+_DIGITS = 6
+
+
+class Promise(NamedTuple):
+    """A confidence that somebody was told, in [0, 1], and whether the call then succeeded."""
+
+    confidence: float
+    succeeded: bool
+
+
+def reliability(promises: Sequence[Promise]) -> ConfidenceStatistics:
+    """Both measures and the bins, of which those without a promise are told as such.
+
+    Args:
+        promises: in any order.
+    """
+    within: list[list[Promise]] = [[] for _ in range(BINS)]
+    for promise in promises:
+        within[bin_of(promise.confidence)].append(promise)
+    bins = [_bin(place, inside) for place, inside in enumerate(within)]
+    total = len(promises)
+    if not total:
+        return ConfidenceStatistics(judged=0, bins=bins)
+    gaps = (
+        len(inside) * abs(_mean_confidence(inside) - _succeeded(inside))
+        for inside in within
+        if inside
+    )
+    errors = ((each.confidence - each.succeeded) ** 2 for each in promises)
+    return ConfidenceStatistics(
+        judged=total,
+        bins=bins,
+        expected_calibration_error=round(sum(gaps) / total, _DIGITS),
+        brier=round(sum(errors) / total, _DIGITS),
+    )
+
+
+def bin_of(confidence: float) -> int:
+    """The tenth that a confidence lies in, from 0; 1 lies in the last one."""
+    return min(BINS - 1, int(confidence * BINS))
+
+
+def _bin(place: int, inside: Sequence[Promise]) -> ConfidenceBin:
+    return ConfidenceBin(
+        at_least=place / BINS,
+        below=(place + 1) / BINS,
+        judged=len(inside),
+        mean_confidence=round(_mean_confidence(inside), _DIGITS) if inside else None,
+        succeeded=round(_succeeded(inside), _DIGITS) if inside else None,
+    )
+
+
+def _mean_confidence(promises: Sequence[Promise]) -> float:
+    return min(1.0, sum(each.confidence for each in promises) / len(promises))
+
+
+def _succeeded(promises: Sequence[Promise]) -> float:
+    return sum(each.succeeded for each in promises) / len(promises)
