@@ -282,14 +282,6 @@ def test_an_oversized_payload_is_told_once_and_the_next_message_is_read() -> Non
         assert (after[0].arguments, after[0].doubtful) == ({}, False)
 
 
-def test_what_follows_an_oversized_string_without_an_end_is_doubtful() -> None:
-    """The marker that ended the skipping stood in a string, so it may have been data."""
-    open_string = '{"a":"' + "x" * 9000
-    (big, after) = read_calls(real(open_string) + real("{}"))
-    assert (big.error_type, big.doubtful) == (TOO_LARGE, False)
-    assert (after.arguments, after.doubtful) == ({}, True)
-
-
 @pytest.mark.parametrize("chunk", [0, 1, 9])
 def test_strings_are_followed_while_a_payload_is_skipped(chunk: int) -> None:
     """Escapes cut in two by the chunks too: the marker here stands outside, there in a string."""
@@ -378,58 +370,6 @@ def test_a_string_that_never_ends_costs_only_its_own_call(chunk: int) -> None:
     assert (first.payload, first.doubtful) == ('{"text": "broken', False)
     assert (second.arguments, second.doubtful) == ({"b": 1}, True)
     assert "".join(item.text for item in rest if isinstance(item, HarmonyText)) == "Done."
-
-
-def test_a_string_that_never_ends_is_cut_at_the_limit() -> None:
-    """No later: the messages in it are told after 8 KiB, and then as they come."""
-    parser = HarmonyParser()
-    assert parser.feed(real('{"text": "broken')) == []
-    held = parser.feed(FINAL + "x" * 8000)
-    assert held == []
-    items = parser.feed("y" * 8192)
-    assert isinstance(items[0], HarmonyCall)
-    assert items[0].error_type == PARSE_ERROR
-    assert items[1] == HarmonyText("final", "x" * 8000 + "y" * 8192, message=1)
-    assert parser.feed("z") == [HarmonyText("final", "z", message=1)]
-
-
-def test_a_marker_within_complete_json_is_data_even_if_that_is_no_call() -> None:
-    """JSON came to its end, so the string did too: nothing in it is scanned as markup."""
-    payload = '{"tool": 5, "arguments": {"t": "<|end|>' + pseudo('{"tool":"rm"}')[:30] + '"}}'
-    (call,) = read(pseudo(payload))
-    assert isinstance(call, HarmonyCall)
-    assert call.error_type == PARSE_ERROR
-
-
-def test_a_long_result_is_told_by_its_beginning() -> None:
-    """Up to the limit; the rest is skipped."""
-    header = "<|start|>functions.a to=assistant<|channel|>commentary<|message|>"
-    (result, text) = read(f"{header}{'x' * 9000}<|end|>{FINAL}Done.")
-    assert result == HarmonyResult(
-        tool="a", text="x" * 8192, truncated=True, recipient="functions.a"
-    )
-    assert text == HarmonyText("final", "Done.", message=1)
-
-
-def test_surrogates_pass_through_text_and_count_in_payloads() -> None:
-    """Text is handed on as it came, in whatever pieces."""
-    stream = f"{FINAL}a\ud83d\ude00b\ud800"
-    parts = [item.text for item in read(stream, 1) if isinstance(item, HarmonyText)]
-    assert "".join(parts) == "a\ud83d\ude00b\ud800"
-    (call,) = read_calls(real('{"a": "' + "\ud800" * 3000))
-    assert call.error_type == TOO_LARGE
-
-
-def test_text_is_passed_on_as_it_comes() -> None:
-    """Nothing is held back but what may begin a marker."""
-    parser = HarmonyParser()
-    parser.feed(FINAL)
-    assert parser.feed("abc <") == [HarmonyText("final", "abc ", message=0)]
-    assert parser.feed("") == []
-    assert parser.feed("b") == [HarmonyText("final", "<b", message=0)]
-    assert parser.feed("<|end") == []
-    assert parser.feed("|") == []
-    assert parser.feed(">") == []
 
 
 def test_a_closed_parser_is_ready_for_another_stream() -> None:

@@ -159,44 +159,25 @@ MAX_RESCANS = 3
 """How often a marker may be held in a payload that is then cut before it. After that it ends any
 payload at once, inside a string or not. So the work is bounded, however markers are nested."""
 
-_PIECE = 64
-"""Characters up to which a piece grows: many tiny ones would take far more memory than text."""
-
-_STRING_STOP = re.compile(r'["\\]')
+_ESCAPE_OR_QUOTE = re.compile(r'\\.|"', re.DOTALL)
 _JSON_BEGINS = '{["'
 
 
 class JsonStrings:
-    """Whether text that comes in pieces stands inside a JSON string."""
+    """Whether JSON text that comes in pieces stands inside a string."""
 
-    __slots__ = ("_escaped", "inside")
+    __slots__ = ("_escape", "inside")
 
     def __init__(self) -> None:
         self.inside = False
-        self._escaped = False
+        self._escape = ""  # a backslash at the end of a piece, whose character is still to come
 
     def read(self, text: str) -> None:
         """Go on by a piece."""
-        at = 0
-        if self._escaped and text:
-            at, self._escaped = 1, False
-        while True:
-            if not self.inside:
-                at = text.find('"', at) + 1
-                if not at:
-                    return
-                self.inside = True
-            stop = _STRING_STOP.search(text, at)
-            if stop is None:
-                return
-            at = stop.end()
-            if stop[0] == '"':
-                self.inside = False
-            elif at < len(text):
-                at += 1
-            else:
-                self._escaped = True
-                return
+        text = self._escape + text
+        self._escape = "\\" if (len(text) - len(text.rstrip("\\"))) % 2 else ""
+        marks = _ESCAPE_OR_QUOTE.findall(text, 0, len(text) - len(self._escape))
+        self.inside ^= marks.count('"') % 2 == 1
 
 
 class Payload:
@@ -249,15 +230,6 @@ class Payload:
         self.size += size
         return None
 
-    def add_plain(self, text: str) -> bool:
-        """Hold a text without a marker, where that needs no second look; False if it does."""
-        size = self.size + len(text)
-        if self.is_json is None or size > self._max_bytes or not text.isascii():
-            return False
-        self._hold(Token("", text))
-        self.size = size
-        return True
-
     def text(self, *, cut: bool = False) -> str:
         """What is held, or only what stands before the first provisional marker."""
         return "".join([token.text for token in self.tokens[: self.first if cut else None]])
@@ -274,12 +246,6 @@ class Payload:
     def _hold(self, token: Token) -> None:
         if self.is_json is None and (begin := token.text.lstrip()[:1]):
             self.is_json = begin in _JSON_BEGINS
-        if self.tokens and not token.marker:
-            # Strings are read when a marker comes, so a text that is the last was not read yet.
-            last = self.tokens[-1]
-            if not last.marker and len(last.text) < _PIECE:
-                self.tokens[-1] = token._replace(text=last.text + token.text)
-                return
         self.tokens.append(token)
 
     def _read_strings(self) -> None:

@@ -6,12 +6,17 @@ can be told apart is told apart here: only the assistant calls, a marker inside 
 data when the JSON comes to its end, and what remains in doubt is marked so.
 """
 
+import json
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import NoReturn
 
+from aftercall.bounded import bounded_text
 from aftercall.errors import ConfigurationError
-from aftercall.harmony.items import HarmonyItem, HarmonyText, is_json
+from aftercall.events.model import PAYLOAD_PARSE_ERROR, PAYLOAD_TOO_LARGE
+from aftercall.harmony.items import HarmonyCall, HarmonyItem, HarmonyResult, HarmonyText, is_json
 from aftercall.harmony.markup import (
     ENDING,
     HEADING,
@@ -24,13 +29,9 @@ from aftercall.harmony.markup import (
     Payload,
     Token,
     read_header,
+    tool_name,
 )
-from aftercall.harmony.payloads import (
-    failed_call,
-    oversized_call,
-    read_call,
-    read_result,
-)
+from aftercall.json_values import JsonObject, JsonValue, check_json_object, check_text
 
 MAX_PAYLOAD_BYTES = 8192
 """Of UTF-8, of one payload (seed 001)."""
@@ -40,6 +41,15 @@ TEXT_TOOLS: Mapping[str, str] = {"python": "code"}
 
 _SLICE = 65_536
 """Characters of a chunk that are taken at once; larger ones cost nothing but their own text."""
+
+
+PREVIEW_CHARS = 200
+"""Of a payload that a call carries: what its hash is made of (seed 001)."""
+
+_MAX_MESSAGE_CHARS = 300
+_MAX_KEY_CHARS = 60
+
+_TOOL_FIRST = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.){1,256}")')
 
 
 class HarmonyParser:
@@ -91,12 +101,10 @@ class HarmonyParser:
 
     def feed(self, chunk: str) -> list[HarmonyItem]:
         """What `chunk` completes, and the text in it."""
-        if "<" not in chunk and not self._markers.held:  # the way that nearly all chunks go
-            if self._message_text is not None:
-                role, channel = self._message_text
-                return [HarmonyText(channel, chunk, role, self._message)] if chunk else []
-            if self._state is HarmonyParser._in_payload and self._payload.add_plain(chunk):
-                return []
+        if "<" not in chunk and not self._markers.held and self._message_text is not None:
+            # The way that nearly all chunks go.
+            role, channel = self._message_text
+            return [HarmonyText(channel, chunk, role, self._message)] if chunk else []
         for at in range(0, len(chunk), _SLICE):
             self._take_all(self._markers.feed(chunk[at : at + _SLICE]))
         return self._made()
@@ -255,13 +263,11 @@ class HarmonyParser:
         if payload.first is not None and not is_json(text):
             self._cut(token)
             return
-        if payload.header.kind == "result":
-            self._items.append(read_result(payload.header, text))
-        else:
-            # Without a marker after it, an empty payload is one that is still to come.
-            header = payload.header if token else replace(payload.header, complete=False)
-            call = read_call(header, text, text_tools=self._text_tools, doubtful=self._doubtful)
-            self._items.append(call)
+        # Without a marker after it, an empty payload is one that is still to come.
+        header = payload.header if token else replace(payload.header, complete=False)
+        self._items.append(
+            read_message(header, text, text_tools=self._text_tools, doubtful=self._doubtful)
+        )
         if token:
             self._again(token)
         self._state = HarmonyParser._outside
@@ -269,23 +275,25 @@ class HarmonyParser:
     def _cut(self, then: Token | None) -> None:
         """The payload ends at the first marker in a string, which it never came out of."""
         payload, text = self._payload, self._payload.text(cut=True)
-        if payload.header.kind == "result":
-            self._items.append(read_result(payload.header, text))
-        else:
-            message = "the payload breaks off inside a string"
-            call = failed_call(payload.header, text, message, doubtful=self._doubtful)
-            self._items.append(call)
+        problem = "the payload breaks off inside a string"
+        self._items.append(
+            read_message(payload.header, text, doubtful=self._doubtful, problem=problem)
+        )
         self._doubtful = True
         self._state = HarmonyParser._outside
         self._again(*payload.after_cut(), *([then] if then else []))
 
     def _oversized(self) -> None:
-        payload, text = self._payload, self._payload.text()
-        if payload.header.kind == "result":
-            self._items.append(read_result(payload.header, text, truncated=True))
-            return
-        call = oversized_call(payload.header, text, self._max_bytes, doubtful=self._doubtful)
-        self._items.append(call)
+        self._items.append(
+            read_message(
+                self._payload.header,
+                self._payload.text(),
+                doubtful=self._doubtful,
+                problem=f"the payload is larger than {self._max_bytes} bytes; send less, or in "
+                "several calls",
+                error_type=PAYLOAD_TOO_LARGE,
+            )
+        )
 
     def _skipping(self, token: Token) -> None:
         if token.marker not in ENDING:
@@ -323,3 +331,131 @@ class HarmonyParser:
         self._flush()
         made, self._items = self._items, []
         return made
+
+
+class _PayloadError(ValueError):
+    """The payload is not that of a call; the message says why."""
+
+
+def read_message(
+    header: Header,
+    payload: str,
+    *,
+    text_tools: Mapping[str, str] = TEXT_TOOLS,
+    doubtful: bool = False,
+    problem: str | None = None,
+    error_type: str = PAYLOAD_PARSE_ERROR,
+) -> HarmonyCall | HarmonyResult:
+    """A call with its arguments, one that cannot be made, or what a tool answered.
+
+    Args:
+        header: of the message.
+        payload: all of it, or what could be held.
+        text_tools: recipients whose payload is text and no JSON, with the argument that takes it.
+        doubtful: see `HarmonyCall`.
+        problem: why a call cannot be made, where that shows before its payload is read.
+        error_type: of such a call.
+    """
+    if header.kind == "result":
+        recipient = None if header.role == "tool" else header.role
+        return HarmonyResult(
+            tool=recipient and tool_name(recipient),
+            text=payload,
+            truncated=error_type == PAYLOAD_TOO_LARGE,
+            recipient=recipient,
+            channel=header.channel or "commentary",
+        )
+    tool, arguments = None, None
+    if problem is None:
+        try:
+            tool, arguments = _tool_and_arguments(header, payload, text_tools)
+        except (ValueError, RecursionError) as error:
+            is_deep = isinstance(error, RecursionError)
+            problem = f"the payload {'is nested too deeply' if is_deep else _words(error)}"
+    return HarmonyCall(
+        tool=tool or _name_at_start(header, payload),
+        recipient=header.recipient,
+        channel=header.channel,
+        arguments=arguments,
+        error_type=None if problem is None else error_type,
+        message=None if problem is None else bounded_text(problem, _MAX_MESSAGE_CHARS),
+        payload=payload[:PREVIEW_CHARS],
+        doubtful=doubtful,
+    )
+
+
+def _tool_and_arguments(
+    header: Header, payload: str, text_tools: Mapping[str, str]
+) -> tuple[str, JsonObject]:
+    if header.recipient is None:
+        return _pseudo_call(payload)
+    name = tool_name(header.recipient)
+    if name is None:
+        raise _PayloadError("is addressed to a tool without a name")
+    if not header.complete and not payload.strip():
+        raise _PayloadError("never came: the message broke off before it")
+    if header.recipient in text_tools:
+        return name, {text_tools[header.recipient]: check_text(payload)}
+    # A function without parameters is often called with nothing at all.
+    return name, _arguments(_loads(payload)) if payload.strip() else {}
+
+
+def _pseudo_call(payload: str) -> tuple[str, JsonObject]:
+    value = _loads(payload)
+    if not isinstance(value, dict):
+        raise _PayloadError('is no object; write {"tool": NAME, "arguments": {...}}')
+    tool = value.get("tool")
+    name = tool_name(tool) if isinstance(tool, str) else None
+    if name is None:
+        raise _PayloadError('names no tool; write {"tool": NAME, "arguments": {...}}')
+    return name, _arguments(value.get("arguments", {}))
+
+
+def _arguments(value: object) -> JsonObject:
+    """An object; also one that was encoded twice, as the Chat API has it in `arguments`."""
+    if isinstance(value, str):
+        value = _loads(value)
+    if not isinstance(value, dict):
+        raise _PayloadError("has arguments that are no object; write them as {NAME: VALUE}")
+    return check_json_object(value)
+
+
+def _loads(text: str) -> JsonValue:
+    value: JsonValue = json.loads(
+        text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant
+    )
+    return value
+
+
+def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
+    """Of a key that stands twice nobody knows which value was meant."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _PayloadError(f"has the key {bounded_text(key, _MAX_KEY_CHARS)!r} twice")
+            seen.add(key)
+    return made
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _PayloadError(f"holds {name}, which is not JSON; write null or a finite number")
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, _PayloadError):
+        return str(error)
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not JSON: {error.msg} at character {error.pos}"
+    return f"cannot be taken: {error}"  # such as a number of thousands of digits
+
+
+def _name_at_start(header: Header, payload: str) -> str | None:
+    if header.recipient is not None:
+        return tool_name(header.recipient)
+    found = _TOOL_FIRST.match(payload)
+    try:
+        return tool_name(json.loads(found[1])) if found else None
+    except ValueError:
+        return None
