@@ -1,6 +1,5 @@
 """The recorder: quick for the caller, and nothing handed over is lost without being counted."""
 
-import asyncio
 import json
 import logging
 import subprocess
@@ -12,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from aftercall.client import Client
 from aftercall.client.transport import MAX_BODY_BYTES, encode
 from aftercall.errors import ConfigurationError
 from aftercall.models import Execution
-from aftercall.recording.delivery import Delivery, LossReport, Tally, body_sized
+from aftercall.recording.delivery import Delivery, LossReport
 from aftercall.recording.recorder import Recorder, RecorderStats, state_folder
 from aftercall.redaction import Redactor
 from tests.sdk import loopback
@@ -109,16 +106,6 @@ def test_executions_arrive_in_order_and_in_batches(
     )
 
 
-def test_executions_arrive_without_being_flushed(
-    recorder: Recorder, service: Loopback, new_execution: New
-) -> None:
-    """The background thread sends by itself."""
-    for _ in range(3):
-        ids = hand_over(recorder, new_execution, 1)
-        eventually(lambda ids=ids: ids[0] in service.executions)  # type: ignore[misc]  # bound now
-    eventually(lambda: recorder.stats().sent == 3)
-
-
 def test_a_full_batch_does_not_wait(
     recorder_of: Make, service: Loopback, new_execution: New
 ) -> None:
@@ -166,21 +153,6 @@ def test_a_bad_record_does_not_take_its_batch_with_it(
     assert recorder.flush()
     assert len(service.executions) == 98
     assert (recorder.stats().sent, recorder.stats().rejected) == (98, 2)
-
-
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_bad_record_does_not_block_the_spool(
-    recorder: Recorder, service: Loopback, new_execution: New, status: int
-) -> None:
-    """Spooled ones are looked for and left out in the same way."""
-    service.refusal_status = status
-    service.refuses = lambda record: record["sequence"] == 5
-    service.fail(loopback.error(503))
-    hand_over(recorder, new_execution, 20)
-    assert not recorder.flush()
-    service.heal()
-    assert recorder.flush()
-    assert (recorder.stats().sent, recorder.stats().rejected) == (19, 1)
 
 
 def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent(
@@ -595,21 +567,6 @@ def test_many_threads_hand_over_at_once(
     assert recorder.stats().recorded == recorder.stats().sent == 2000
 
 
-async def test_tasks_hand_over_without_waiting(
-    recorder: Recorder, service: Loopback, new_execution: New
-) -> None:
-    """`record` is no coroutine and needs no loop."""
-
-    async def work() -> None:
-        for _ in range(10):
-            recorder.record(new_execution())
-            await asyncio.sleep(0)
-
-    await asyncio.gather(*(work() for _ in range(10)))
-    assert await asyncio.to_thread(recorder.flush)
-    assert len(service.executions) == 100
-
-
 def test_two_recorders_in_one_process_share_a_spool(
     recorder_of: Make, service: Loopback, new_execution: New
 ) -> None:
@@ -623,18 +580,6 @@ def test_two_recorders_in_one_process_share_a_spool(
     eventually(lambda: one.flush() and two.flush())
     assert sorted(service.executions) == sorted(ids)
     assert one.stats().sent + two.stats().sent == 20
-
-
-def test_a_client_that_was_given_stays_open(
-    recorder_of: Make, service: Loopback, new_execution: New
-) -> None:
-    """Whoever made it closes it."""
-    with Client(service.url) as client:
-        recorder = recorder_of(client)
-        hand_over(recorder, new_execution, 1)
-        recorder.close()
-        assert client.healthy()
-    assert len(service.executions) == 1
 
 
 PRELUDE = """
@@ -771,19 +716,6 @@ def test_settings_out_of_range_are_configuration_errors(options: dict[str, Any])
         Recorder(**{"spool_dir": None} | options)
 
 
-@given(
-    sizes=st.lists(st.integers(0, 30)), max_lines=st.integers(1, 5), max_bytes=st.integers(2, 50)
-)
-def test_bodies_are_divided_without_loss(sizes: list[int], max_lines: int, max_bytes: int) -> None:
-    """In order, within both bounds; only a single line may be larger than a body."""
-    lines = [bytes(size) for size in sizes]
-    groups = list(body_sized(lines, max_lines=max_lines, max_bytes=max_bytes))
-    assert [line for group in groups for line in group] == lines
-    for group in groups:
-        assert 1 <= len(group) <= max_lines
-        assert len(group) == 1 or len(b"[" + b",".join(group) + b"]") <= max_bytes
-
-
 def test_lines_of_the_spool_are_what_the_client_sends(new_execution: New) -> None:
     """One line of JSON, whatever the texts in it."""
     execution = new_execution(context="a\nb\u2028c\rd", result={"ü": "\x85"})
@@ -791,24 +723,3 @@ def test_lines_of_the_spool_are_what_the_client_sends(new_execution: New) -> Non
     assert b"\n" not in line
     assert b"\r" not in line
     assert Execution.model_validate_json(line) == execution
-
-
-def test_tallies_are_exact_over_threads() -> None:
-    """Looking does not count, and no addition is lost."""
-    tally = Tally()
-    looks: list[int] = []
-
-    def add() -> None:
-        for _ in range(10_000):
-            tally.add()
-
-    def look() -> None:
-        looks.extend(tally.value() for _ in range(1_000))
-
-    threads = [threading.Thread(target=work) for work in (add, add, add, look, look)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert tally.value() == tally.value() == 30_000
-    assert all(0 <= value <= 30_000 for value in looks)

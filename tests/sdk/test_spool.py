@@ -109,17 +109,6 @@ def test_a_claimed_segment_is_not_given_twice(folder: Path) -> None:
         assert two.oldest() is None
 
 
-def test_a_segment_that_was_removed_meanwhile_is_not_found(folder: Path) -> None:
-    """The lock of a file that is gone counts for nothing."""
-    one, two = open_spool(folder), open_spool(folder)
-    one.append(lines(1))
-    with _claimed(one) as segment:
-        segment.remove()
-        assert two.oldest() is None
-        segment.remove()
-    assert two.waiting() == 0
-
-
 def test_an_open_segment_of_a_living_writer_is_left_alone(folder: Path) -> None:
     """Only what its writer has sealed may be sent by others."""
     writer, reader = open_spool(folder), open_spool(folder)
@@ -166,17 +155,6 @@ def test_a_process_killed_while_sending_gives_its_segment_back(folder: Path) -> 
     assert drained(open_spool(folder)) == lines(1)
 
 
-def test_an_open_segment_without_a_whole_line_is_deleted(folder: Path) -> None:
-    """There is nothing in it to send."""
-    folder.mkdir(parents=True)
-    (folder / "00000000000000000000001-dead.open").write_bytes(b'{"half')
-    (folder / "00000000000000000000002-dead.open").write_bytes(b"")
-    spool = open_spool(folder)
-    assert spool.oldest() is None
-    assert spool.torn == 1
-    assert list(folder.iterdir()) == []
-
-
 def test_the_spool_never_grows_beyond_its_bound(folder: Path) -> None:
     """The oldest segments go first; what was dropped and what is left adds up."""
     spool = open_spool(folder, max_bytes=400, segment_bytes=100)
@@ -208,14 +186,6 @@ def test_what_is_being_sent_is_not_dropped(folder: Path) -> None:
         assert spool.append(lines(5, width=9)) == 1
         assert segment.lines() == lines(1, width=9)
     assert drained(spool) == lines(1, 3, 4, 5, width=9)
-
-
-def test_what_only_others_may_touch_counts_towards_the_bound(folder: Path) -> None:
-    """With no room left but that of a living writer, the new batch is the one that is dropped."""
-    other, spool = open_spool(folder, max_bytes=100), open_spool(folder, max_bytes=100)
-    other.append(lines(1, width=80))
-    assert spool.append(lines(2, width=80)) == 1
-    assert size_of(folder) <= 100
 
 
 def test_a_full_disk_loses_nothing_that_was_kept(
@@ -278,16 +248,6 @@ def test_a_folder_that_cannot_be_is_a_configuration_error(tmp_path: Path, obstac
     folder = blocked if obstacle == "file" else blocked / "spool"
     with pytest.raises(ConfigurationError, match="pass another spool_dir"):
         open_spool(folder)
-
-
-def test_closing_twice_does_nothing(folder: Path) -> None:
-    """And what was written is sealed for the next process."""
-    spool = open_spool(folder)
-    spool.close()
-    spool.append(lines(1))
-    spool.close()
-    spool.close()
-    assert [path.suffix for path in folder.iterdir()] == [".jsonl"]
 
 
 @pytest.mark.real

@@ -9,6 +9,7 @@ from typing import Self, TypeVar
 
 import httpx2
 
+from aftercall import models
 from aftercall.client.transport import (
     BASE_URL,
     QueryValue,
@@ -27,27 +28,10 @@ from aftercall.client.transport import (
 )
 from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
 from aftercall.json_values import JsonObject
-from aftercall.models import (
-    Execution,
-    FailedCall,
-    Outcome,
-    OutcomeReport,
-    RecordReceipt,
-    SimilarRequest,
-    SimilarResponse,
-    Status,
-    SuggestRequest,
-    SuggestResponse,
-    Tool,
-    ToolAnnotations,
-    ToolList,
-    ToolSpec,
-    WireModel,
-)
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 T = TypeVar("T")
-ModelT = TypeVar("ModelT", bound=WireModel)
+ModelT = TypeVar("ModelT", bound=models.WireModel)
 
 _LARGE_BATCH = 20
 """Executions whose redaction may hold up an event loop: some 30 microseconds each."""
@@ -103,36 +87,38 @@ class BaseClient:
         """What masks secrets."""
         return self._redactor
 
-    def record(self, executions: Execution | Sequence[Execution]) -> RecordReceipt:
+    def record(
+        self, executions: models.Execution | Sequence[models.Execution]
+    ) -> models.RecordReceipt:
         """Store executions, at most 1,000 and 8 MiB at once; durable when this returns.
 
         One that the service refuses is named in the receipt and holds up no other. To record from
         running calls use `Recorder`: it takes no time, and keeps what it has while the service is
         away.
         """
-        if isinstance(executions, Execution) or len(executions) <= _LARGE_BATCH:
+        if isinstance(executions, models.Execution) or len(executions) <= _LARGE_BATCH:
             return self.send(record(executions, self._redactor))
         return self.send(record(executions, self._redactor))
 
-    def get_execution(self, execution_id: str) -> Execution:
+    def get_execution(self, execution_id: str) -> models.Execution:
         """An execution as it is stored.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        return self._get(f"/executions/{segment(execution_id)}", Execution)
+        return self._get(f"/executions/{segment(execution_id)}", models.Execution)
 
-    def status(self) -> Status:
+    def status(self) -> models.Status:
         """What the service holds and how far it is with it."""
-        return self._get("/status", Status)
+        return self._get("/status", models.Status)
 
     def suggest(
         self,
-        execution: FailedCall | Execution,
+        execution: models.FailedCall | models.Execution,
         *,
         limit: int = 3,
-        annotations: ToolAnnotations | None = None,
-    ) -> SuggestResponse:
+        annotations: models.ToolAnnotations | None = None,
+    ) -> models.SuggestResponse:
         """Ask what to do about a failed call; an empty list of suggestions is an honest answer.
 
         Args:
@@ -144,23 +130,25 @@ class BaseClient:
         Raises:
             ValueError: `execution` is a success.
         """
-        if isinstance(execution, Execution) and execution.outcome != "failure":
+        if isinstance(execution, models.Execution) and execution.outcome != "failure":
             raise ValueError(
                 f"execution {execution.execution_id} is a success; only a failure can be asked "
                 "about"
             )
         failed = (
-            FailedCall.model_validate(dict(execution))
-            if isinstance(execution, Execution)
+            models.FailedCall.model_validate(dict(execution))
+            if isinstance(execution, models.Execution)
             else execution
         )
         clean = failed if self._redactor is None else self._redactor.call(failed)
-        question = SuggestRequest(execution=clean, limit=limit, annotations=annotations)
-        return self._send("POST", "/suggest", question, SuggestResponse)
+        question = models.SuggestRequest(execution=clean, limit=limit, annotations=annotations)
+        return self._send("POST", "/suggest", question, models.SuggestResponse)
 
-    def report_outcome(self, suggestion_id: str, *, outcome: Outcome, execution_id: str) -> None:
+    def report_outcome(
+        self, suggestion_id: str, *, outcome: models.Outcome, execution_id: str
+    ) -> None:
         """Report what became of a suggestion; `execution_id` is the call that followed it."""
-        report = OutcomeReport(outcome=outcome, execution_id=execution_id)
+        report = models.OutcomeReport(outcome=outcome, execution_id=execution_id)
         path = f"/suggestions/{segment(suggestion_id)}/outcome"
         self.send(Request("POST", path, reads_nothing, report.model_dump_json().encode()))
 
@@ -171,11 +159,11 @@ class BaseClient:
         server_name: str | None = None,
         context: str | None = None,
         parameters: JsonObject | None = None,
-        outcome: Outcome = "success",
+        outcome: models.Outcome = "success",
         limit: int = 5,
-    ) -> SimilarResponse:
+    ) -> models.SimilarResponse:
         """Recorded calls like this one, nearest first; `limit` is 1 to 50."""
-        question = SimilarRequest(
+        question = models.SimilarRequest(
             tool_name=tool_name,
             server_name=server_name,
             context=context,
@@ -186,24 +174,24 @@ class BaseClient:
         if self._redactor is not None:
             clean = self._redactor.parameters(tool_name, question.parameters)
             question = question.model_copy(update={"parameters": clean})
-        return self._send("POST", "/similar", question, SimilarResponse, masked=("context",))
+        return self._send("POST", "/similar", question, models.SimilarResponse, masked=("context",))
 
-    def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
+    def put_tool(self, tool_id: str, spec: models.ToolSpec) -> models.Tool:
         """Register a tool, or replace the one of this id."""
         clean = spec if self._redactor is None else self._redactor.tool(spec)
-        return self._send("PUT", f"/tools/{segment(tool_id)}", clean, Tool)
+        return self._send("PUT", f"/tools/{segment(tool_id)}", clean, models.Tool)
 
-    def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> Tool:
+    def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> models.Tool:
         """A registered tool; with `use_evolved` the version that was promoted in its place.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        return self._get(f"/tools/{segment(tool_id)}", Tool, use_evolved=use_evolved or None)
+        return self._get(f"/tools/{segment(tool_id)}", models.Tool, use_evolved=use_evolved or None)
 
-    def list_tools(self) -> list[Tool]:
+    def list_tools(self) -> list[models.Tool]:
         """All registered tools."""
-        return (self._get("/tools", ToolList)).tools
+        return (self._get("/tools", models.ToolList)).tools
 
     def delete_tool(self, tool_id: str) -> None:
         """Forget a tool's registration; what was learned about its calls stays.
@@ -252,7 +240,7 @@ class BaseClient:
         self,
         method: str,
         path: str,
-        body: WireModel,
+        body: models.WireModel,
         answer: type[ModelT],
         *,
         masked: Sequence[str] = (),

@@ -6,62 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
+from aftercall import models
 from aftercall._generated.base_client import BaseClient
 from aftercall.client.transport import Request, query, reads, reads_nothing, segment
 from aftercall.errors import ProtocolError
-from aftercall.models import (
-    AgentStatistics,
-    BestTool,
-    Boundaries,
-    ConfidenceStatistics,
-    Correction,
-    CorrectionList,
-    ErrorCategory,
-    Evolution,
-    EvolutionList,
-    EvolutionRequest,
-    FailureMark,
-    FailurePattern,
-    FailurePatternList,
-    FindRequest,
-    FoundTools,
-    KnownCorrection,
-    Latency,
-    MarkedFailure,
-    Namespace,
-    NamespaceList,
-    PatternHistory,
-    PatternStatistics,
-    Promotion,
-    PromotionHistory,
-    PromotionsReceipt,
-    PromotionStatus,
-    RankingMode,
-    Recommendation,
-    RecommendationChange,
-    RecommendationKind,
-    RecommendationList,
-    RecommendationState,
-    RecordedCorrection,
-    ReferralKind,
-    ReflectionStatistics,
-    Severity,
-    SimilarFailure,
-    ToolFailures,
-    ToolHealth,
-    ToolStatisticsList,
-    Totals,
-    Trend,
-    Usage,
-    UsageWindow,
-)
 from aftercall.promotions_file import (
     PromotionsFileError,
     parse_promotions,
     render_promotions,
 )
 
-AskedState: TypeAlias = RecommendationState | Literal["all"]
+AskedState: TypeAlias = models.RecommendationState | Literal["all"]
 """Which recommendations are asked for by their state."""
 
 KnownToolsFormat: TypeAlias = Literal["prompt", "markdown"]
@@ -94,9 +49,9 @@ class Client(BaseClient):
         ConfigurationError: `base_url` is no URL, or `retries` is negative.
     """
 
-    def namespaces(self) -> list[Namespace]:
+    def namespaces(self) -> list[models.Namespace]:
         """The capabilities that tools are registered for, and who serves each."""
-        return (self._get("/namespaces", NamespaceList)).namespaces
+        return (self._get("/namespaces", models.NamespaceList)).namespaces
 
     def best_tool(
         self,
@@ -104,9 +59,9 @@ class Client(BaseClient):
         scenario: str,
         *,
         use_rag: bool = True,
-        mode: RankingMode | None = None,
+        mode: models.RankingMode | None = None,
         limit: int | None = None,
-    ) -> BestTool:
+    ) -> models.BestTool:
         """The fittest tool of a namespace for a scenario, with all that were compared.
 
         Args:
@@ -122,7 +77,7 @@ class Client(BaseClient):
         """
         return self._get(
             f"/namespaces/{segment(namespace)}/best",
-            BestTool,
+            models.BestTool,
             scenario=self._masked(scenario),
             use_rag=use_rag,
             mode=mode,
@@ -135,8 +90,8 @@ class Client(BaseClient):
         *,
         tags: Sequence[str] | None = None,
         limit: int = 5,
-        mode: RankingMode = "fitness",
-    ) -> FoundTools:
+        mode: models.RankingMode = "fitness",
+    ) -> models.FoundTools:
         """The tools of all namespaces that fit a scenario, best first; there may be none.
 
         Args:
@@ -145,8 +100,10 @@ class Client(BaseClient):
             limit: most candidates to return, 1 to 50.
             mode: how they are ranked.
         """
-        question = FindRequest(scenario=scenario, tags=list(tags or ()), limit=limit, mode=mode)
-        return self._send("POST", "/tools/find", question, FoundTools, masked=("scenario",))
+        question = models.FindRequest(
+            scenario=scenario, tags=list(tags or ()), limit=limit, mode=mode
+        )
+        return self._send("POST", "/tools/find", question, models.FoundTools, masked=("scenario",))
 
     def mark_failure(
         self,
@@ -154,12 +111,12 @@ class Client(BaseClient):
         scenario: str,
         error_message: str,
         *,
-        severity: Severity = "medium",
+        severity: models.Severity = "medium",
         version: str | None = None,
         execution_id: str | None = None,
         negative_tags: Sequence[str] = (),
         mark_id: str | None = None,
-    ) -> MarkedFailure:
+    ) -> models.MarkedFailure:
         """Tell that a tool failed in a scenario; durable when this returns.
 
         Args:
@@ -175,7 +132,7 @@ class Client(BaseClient):
         Raises:
             NotFoundError: there is no tool of this id.
         """
-        mark = FailureMark(
+        mark = models.FailureMark(
             mark_id=mark_id or str(uuid4()),
             scenario=scenario,
             error_message=error_message,
@@ -186,28 +143,28 @@ class Client(BaseClient):
         )
         path = f"/tools/{segment(tool_id)}/failures"
         masked = ("scenario", "error_message")
-        return self._send("POST", path, mark, MarkedFailure, masked=masked)
+        return self._send("POST", path, mark, models.MarkedFailure, masked=masked)
 
     def tool_failures(
         self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
-    ) -> list[SimilarFailure]:
+    ) -> list[models.SimilarFailure]:
         """Failures of a tool: nearest to the scenario first, without one the latest."""
         near = None if scenario is None else self._masked(scenario)
         path = f"/tools/{segment(tool_id)}/failures"
-        return (self._get(path, ToolFailures, scenario=near, limit=limit)).failures
+        return (self._get(path, models.ToolFailures, scenario=near, limit=limit)).failures
 
-    def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
+    def promote(self, namespace: str, promotion: models.Promotion) -> models.PromotionStatus:
         """Let an evolved version stand in for the original of a namespace."""
         path = _promotion(namespace)
-        return self._send("PUT", path, promotion, PromotionStatus, masked=PROMOTION_TEXTS)
+        return self._send("PUT", path, promotion, models.PromotionStatus, masked=PROMOTION_TEXTS)
 
-    def get_promotion(self, namespace: str) -> PromotionStatus:
+    def get_promotion(self, namespace: str) -> models.PromotionStatus:
         """The promotion that holds, and how both versions fared.
 
         Raises:
             NotFoundError: nothing is promoted there.
         """
-        return self._get(_promotion(namespace), PromotionStatus)
+        return self._get(_promotion(namespace), models.PromotionStatus)
 
     def remove_promotion(self, namespace: str) -> None:
         """Let the original stand for itself again.
@@ -217,20 +174,22 @@ class Client(BaseClient):
         """
         self.send(Request("DELETE", _promotion(namespace), reads_nothing))
 
-    def rollback_promotion(self, namespace: str) -> PromotionHistory:
+    def rollback_promotion(self, namespace: str) -> models.PromotionHistory:
         """Go back to what held before the latest change. Not repeated by itself."""
         path = f"{_promotion(namespace)}/rollback"
-        return self.send(Request("POST", path, reads(PromotionHistory), retried=False))
+        return self.send(Request("POST", path, reads(models.PromotionHistory), retried=False))
 
-    def promotion_history(self, namespace: str) -> PromotionHistory:
+    def promotion_history(self, namespace: str) -> models.PromotionHistory:
         """What was promoted and taken back in a namespace, latest first."""
-        return self._get(f"{_promotion(namespace)}/history", PromotionHistory)
+        return self._get(f"{_promotion(namespace)}/history", models.PromotionHistory)
 
-    def export_promotions(self) -> dict[str, Promotion]:
+    def export_promotions(self) -> dict[str, models.Promotion]:
         """All promotions that hold, by namespace; `render_promotions` makes a file of them."""
         return self.send(Request("GET", "/promotions", _read_promotions))
 
-    def import_promotions(self, promotions: Mapping[str, Promotion]) -> PromotionsReceipt:
+    def import_promotions(
+        self, promotions: Mapping[str, models.Promotion]
+    ) -> models.PromotionsReceipt:
         """Let exactly these promotions hold: those that are not among them are removed."""
         if self._redactor is not None:
             promotions = {
@@ -238,13 +197,13 @@ class Client(BaseClient):
                 for name, each in promotions.items()
             }
         content = render_promotions(promotions).encode()
-        return self.send(Request("PUT", "/promotions", reads(PromotionsReceipt), content))
+        return self.send(Request("PUT", "/promotions", reads(models.PromotionsReceipt), content))
 
-    def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
+    def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[models.Evolution]:
         """Promotions of the past for scenarios like this one, nearest first; `limit` 1 to 50."""
-        question = EvolutionRequest(scenario=scenario, limit=limit)
+        question = models.EvolutionRequest(scenario=scenario, limit=limit)
         found = self._send(
-            "POST", "/evolutions/find", question, EvolutionList, masked=("scenario",)
+            "POST", "/evolutions/find", question, models.EvolutionList, masked=("scenario",)
         )
         return found.evolutions
 
@@ -256,11 +215,11 @@ class Client(BaseClient):
         session_id: str | None = None,
         server_name: str | None = None,
         tool_name: str | None = None,
-        kind: ReferralKind = "low_utility",
+        kind: models.ReferralKind = "low_utility",
         boundary_axes: str | Sequence[str] = (),
         agent: str | None = None,
         correction_id: str | None = None,
-    ) -> RecordedCorrection:
+    ) -> models.RecordedCorrection:
         """Tell that a user corrected an answer; durable when this returns.
 
         Args:
@@ -282,7 +241,7 @@ class Client(BaseClient):
         """
         if session_id is not None and self._redactor is not None:
             session_id = self._redactor.session_id(session_id)
-        correction = Correction(
+        correction = models.Correction(
             correction_id=correction_id or str(uuid4()),
             execution_id=execution_id,
             session_id=session_id,
@@ -294,7 +253,9 @@ class Client(BaseClient):
             agent=agent,
         )
         masked = ("text", "boundary_axes")
-        return self._send("POST", "/corrections", correction, RecordedCorrection, masked=masked)
+        return self._send(
+            "POST", "/corrections", correction, models.RecordedCorrection, masked=masked
+        )
 
     def corrections(
         self,
@@ -302,7 +263,7 @@ class Client(BaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
         limit: int | None = None,
-    ) -> list[KnownCorrection]:
+    ) -> list[models.KnownCorrection]:
         """What users said, newest first.
 
         Args:
@@ -312,14 +273,14 @@ class Client(BaseClient):
         """
         found = self._get(
             "/corrections",
-            CorrectionList,
+            models.CorrectionList,
             tool_name=tool_name,
             server_name=server_name,
             limit=limit,
         )
         return found.corrections
 
-    def tool_health(self, tool_id: str) -> ToolHealth:
+    def tool_health(self, tool_id: str) -> models.ToolHealth:
         """How a tool fares: failures, repairs, utility, cohesion, what it refers elsewhere.
 
         A tool that is not registered goes by the name of its calls, or `serverName/toolName`.
@@ -327,20 +288,20 @@ class Client(BaseClient):
         Raises:
             NotFoundError: nothing is known of such a tool; the nearest ids stand in the details.
         """
-        return self._get(f"/tools/{segment(tool_id)}/health", ToolHealth)
+        return self._get(f"/tools/{segment(tool_id)}/health", models.ToolHealth)
 
-    def boundaries(self) -> Boundaries:
+    def boundaries(self) -> models.Boundaries:
         """Boundary axes over all tools: which belong together, which co-occur, who has them."""
-        return self._get("/boundaries", Boundaries)
+        return self._get("/boundaries", models.Boundaries)
 
     def recommendations(
         self,
         *,
         state: AskedState | None = None,
         tool_id: str | None = None,
-        kind: RecommendationKind | None = None,
+        kind: models.RecommendationKind | None = None,
         limit: int | None = None,
-    ) -> list[Recommendation]:
+    ) -> list[models.Recommendation]:
         """What the evidence suggests to tool builders, greatest priority first.
 
         Args:
@@ -354,7 +315,7 @@ class Client(BaseClient):
         """
         found = self._get(
             "/recommendations",
-            RecommendationList,
+            models.RecommendationList,
             state=state,
             tool_id=tool_id,
             kind=kind,
@@ -365,19 +326,19 @@ class Client(BaseClient):
     def change_recommendation(
         self,
         recommendation_id: str,
-        state: RecommendationState,
+        state: models.RecommendationState,
         *,
         reason: str | None = None,
         changed_by: str | None = None,
-    ) -> Recommendation:
+    ) -> models.Recommendation:
         """Say what is done about a recommendation; a reason is needed to dismiss it.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        change = RecommendationChange(state=state, reason=reason, changed_by=changed_by)
+        change = models.RecommendationChange(state=state, reason=reason, changed_by=changed_by)
         path = f"/recommendations/{segment(recommendation_id)}"
-        return self._send("PUT", path, change, Recommendation, masked=("reason",))
+        return self._send("PUT", path, change, models.Recommendation, masked=("reason",))
 
     def known_tools(
         self,
@@ -411,26 +372,28 @@ class Client(BaseClient):
         )
         return self.send(Request("GET", f"/known-tools{asked}", _read_text))
 
-    def totals(self) -> Totals:
+    def totals(self) -> models.Totals:
         """How many calls there were in 24 hours, 7 days and 30 days, and in as long before."""
-        return self._get("/stats/totals", Totals)
+        return self._get("/stats/totals", models.Totals)
 
-    def usage(self, window: UsageWindow = "24h", *, limit: int | None = None) -> Usage:
+    def usage(
+        self, window: models.UsageWindow = "24h", *, limit: int | None = None
+    ) -> models.Usage:
         """How often tools were called, by whom, and how that went; up to now.
 
         Args:
             window: the last 24 hours, 7 days or 30 days up to now.
             limit: most tools and agents to return, 1 to 500; the service's own number when None.
         """
-        return self._get("/stats/usage", Usage, window=window, limit=limit)
+        return self._get("/stats/usage", models.Usage, window=window, limit=limit)
 
     def trend(
         self,
-        window: UsageWindow = "24h",
+        window: models.UsageWindow = "24h",
         *,
         tool_name: str | None = None,
         server_name: str | None = None,
-    ) -> Trend:
+    ) -> models.Trend:
         """How calls went over time.
 
         Args:
@@ -444,16 +407,20 @@ class Client(BaseClient):
         if server_name is not None and tool_name is None:
             raise ValueError("server_name needs tool_name; a server alone is no tool")
         return self._get(
-            "/stats/trend", Trend, window=window, tool_name=tool_name, server_name=server_name
+            "/stats/trend",
+            models.Trend,
+            window=window,
+            tool_name=tool_name,
+            server_name=server_name,
         )
 
     def latency(
         self,
-        window: UsageWindow = "24h",
+        window: models.UsageWindow = "24h",
         *,
         tool_name: str | None = None,
         server_name: str | None = None,
-    ) -> Latency:
+    ) -> models.Latency:
         """How long calls took over time, in milliseconds.
 
         Args:
@@ -467,63 +434,73 @@ class Client(BaseClient):
         if server_name is not None and tool_name is None:
             raise ValueError("server_name needs tool_name; a server alone is no tool")
         return self._get(
-            "/stats/latency", Latency, window=window, tool_name=tool_name, server_name=server_name
+            "/stats/latency",
+            models.Latency,
+            window=window,
+            tool_name=tool_name,
+            server_name=server_name,
         )
 
     def tool_statistics(
-        self, window: UsageWindow = "24h", *, limit: int | None = None
-    ) -> ToolStatisticsList:
+        self, window: models.UsageWindow = "24h", *, limit: int | None = None
+    ) -> models.ToolStatisticsList:
         """Tools that were called in a window, and how good they are now.
 
         Args:
             window: the last 24 hours, 7 days or 30 days up to now.
             limit: most tools to return, 1 to 500; the service's own number when None.
         """
-        return self._get("/stats/tools", ToolStatisticsList, window=window, limit=limit)
+        return self._get("/stats/tools", models.ToolStatisticsList, window=window, limit=limit)
 
-    def agent_statistics(self, agent: str, window: UsageWindow = "24h") -> AgentStatistics:
+    def agent_statistics(
+        self, agent: str, window: models.UsageWindow = "24h"
+    ) -> models.AgentStatistics:
         """What one agent called, and how that went.
 
         Raises:
             NotFoundError: nobody of that name called anything lately.
         """
-        return self._get(f"/stats/agents/{segment(agent)}", AgentStatistics, window=window)
+        return self._get(f"/stats/agents/{segment(agent)}", models.AgentStatistics, window=window)
 
-    def reflection(self, window: UsageWindow = "24h") -> ReflectionStatistics:
+    def reflection(self, window: models.UsageWindow = "24h") -> models.ReflectionStatistics:
         """What asking about failures did: success before and after it, answers, times to repair."""
-        return self._get("/stats/reflection", ReflectionStatistics, window=window)
+        return self._get("/stats/reflection", models.ReflectionStatistics, window=window)
 
     def pattern_statistics(
-        self, window: UsageWindow = "24h", *, limit: int | None = None
-    ) -> PatternStatistics:
+        self, window: models.UsageWindow = "24h", *, limit: int | None = None
+    ) -> models.PatternStatistics:
         """Failure patterns by how often they were met in a window.
 
         Args:
             window: the last 24 hours, 7 days or 30 days up to now.
             limit: most patterns to return, 1 to 500; the service's own number when None.
         """
-        return self._get("/stats/patterns", PatternStatistics, window=window, limit=limit)
+        return self._get("/stats/patterns", models.PatternStatistics, window=window, limit=limit)
 
-    def pattern_history(self, pattern_id: str, window: UsageWindow = "30d") -> PatternHistory:
+    def pattern_history(
+        self, pattern_id: str, window: models.UsageWindow = "30d"
+    ) -> models.PatternHistory:
         """How often a pattern was met over time; ids are those of `patterns`.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        return self._get(f"/stats/patterns/{segment(pattern_id)}", PatternHistory, window=window)
+        return self._get(
+            f"/stats/patterns/{segment(pattern_id)}", models.PatternHistory, window=window
+        )
 
-    def confidence(self) -> ConfidenceStatistics:
+    def confidence(self) -> models.ConfidenceStatistics:
         """What suggestions promised and what came of it, of the latest 2,000 outcomes."""
-        return self._get("/stats/confidence", ConfidenceStatistics)
+        return self._get("/stats/confidence", models.ConfidenceStatistics)
 
     def patterns(
         self,
         *,
         tool_name: str | None = None,
         server_name: str | None = None,
-        category: ErrorCategory | None = None,
+        category: models.ErrorCategory | None = None,
         limit: int | None = None,
-    ) -> list[FailurePattern]:
+    ) -> list[models.FailurePattern]:
         """Ways in which tools fail, most failures first; as of the latest nightly run.
 
         Args:
@@ -534,7 +511,7 @@ class Client(BaseClient):
         """
         found = self._get(
             "/patterns",
-            FailurePatternList,
+            models.FailurePatternList,
             tool_name=tool_name,
             server_name=server_name,
             category=category,
@@ -562,7 +539,7 @@ def _read_text(content: bytes) -> str:
         ) from error
 
 
-def _read_promotions(content: bytes) -> dict[str, Promotion]:
+def _read_promotions(content: bytes) -> dict[str, models.Promotion]:
     try:
         return parse_promotions(_read_text(content))
     except PromotionsFileError as error:

@@ -10,6 +10,7 @@ from typing import Self, TypeVar
 
 import httpx2
 
+from aftercall import models
 from aftercall.client.transport import (
     BASE_URL,
     QueryValue,
@@ -28,27 +29,10 @@ from aftercall.client.transport import (
 )
 from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
 from aftercall.json_values import JsonObject
-from aftercall.models import (
-    Execution,
-    FailedCall,
-    Outcome,
-    OutcomeReport,
-    RecordReceipt,
-    SimilarRequest,
-    SimilarResponse,
-    Status,
-    SuggestRequest,
-    SuggestResponse,
-    Tool,
-    ToolAnnotations,
-    ToolList,
-    ToolSpec,
-    WireModel,
-)
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 T = TypeVar("T")
-ModelT = TypeVar("ModelT", bound=WireModel)
+ModelT = TypeVar("ModelT", bound=models.WireModel)
 
 _LARGE_BATCH = 20
 """Executions whose redaction may hold up an event loop: some 30 microseconds each."""
@@ -104,36 +88,38 @@ class AsyncBaseClient:
         """What masks secrets."""
         return self._redactor
 
-    async def record(self, executions: Execution | Sequence[Execution]) -> RecordReceipt:
+    async def record(
+        self, executions: models.Execution | Sequence[models.Execution]
+    ) -> models.RecordReceipt:
         """Store executions, at most 1,000 and 8 MiB at once; durable when this returns.
 
         One that the service refuses is named in the receipt and holds up no other. To record from
         running calls use `Recorder`: it takes no time, and keeps what it has while the service is
         away.
         """
-        if isinstance(executions, Execution) or len(executions) <= _LARGE_BATCH:
+        if isinstance(executions, models.Execution) or len(executions) <= _LARGE_BATCH:
             return await self.send(record(executions, self._redactor))
         return await self.send(await asyncio.to_thread(record, executions, self._redactor))
 
-    async def get_execution(self, execution_id: str) -> Execution:
+    async def get_execution(self, execution_id: str) -> models.Execution:
         """An execution as it is stored.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        return await self._get(f"/executions/{segment(execution_id)}", Execution)
+        return await self._get(f"/executions/{segment(execution_id)}", models.Execution)
 
-    async def status(self) -> Status:
+    async def status(self) -> models.Status:
         """What the service holds and how far it is with it."""
-        return await self._get("/status", Status)
+        return await self._get("/status", models.Status)
 
     async def suggest(
         self,
-        execution: FailedCall | Execution,
+        execution: models.FailedCall | models.Execution,
         *,
         limit: int = 3,
-        annotations: ToolAnnotations | None = None,
-    ) -> SuggestResponse:
+        annotations: models.ToolAnnotations | None = None,
+    ) -> models.SuggestResponse:
         """Ask what to do about a failed call; an empty list of suggestions is an honest answer.
 
         Args:
@@ -145,25 +131,25 @@ class AsyncBaseClient:
         Raises:
             ValueError: `execution` is a success.
         """
-        if isinstance(execution, Execution) and execution.outcome != "failure":
+        if isinstance(execution, models.Execution) and execution.outcome != "failure":
             raise ValueError(
                 f"execution {execution.execution_id} is a success; only a failure can be asked "
                 "about"
             )
         failed = (
-            FailedCall.model_validate(dict(execution))
-            if isinstance(execution, Execution)
+            models.FailedCall.model_validate(dict(execution))
+            if isinstance(execution, models.Execution)
             else execution
         )
         clean = failed if self._redactor is None else self._redactor.call(failed)
-        question = SuggestRequest(execution=clean, limit=limit, annotations=annotations)
-        return await self._send("POST", "/suggest", question, SuggestResponse)
+        question = models.SuggestRequest(execution=clean, limit=limit, annotations=annotations)
+        return await self._send("POST", "/suggest", question, models.SuggestResponse)
 
     async def report_outcome(
-        self, suggestion_id: str, *, outcome: Outcome, execution_id: str
+        self, suggestion_id: str, *, outcome: models.Outcome, execution_id: str
     ) -> None:
         """Report what became of a suggestion; `execution_id` is the call that followed it."""
-        report = OutcomeReport(outcome=outcome, execution_id=execution_id)
+        report = models.OutcomeReport(outcome=outcome, execution_id=execution_id)
         path = f"/suggestions/{segment(suggestion_id)}/outcome"
         await self.send(Request("POST", path, reads_nothing, report.model_dump_json().encode()))
 
@@ -174,11 +160,11 @@ class AsyncBaseClient:
         server_name: str | None = None,
         context: str | None = None,
         parameters: JsonObject | None = None,
-        outcome: Outcome = "success",
+        outcome: models.Outcome = "success",
         limit: int = 5,
-    ) -> SimilarResponse:
+    ) -> models.SimilarResponse:
         """Recorded calls like this one, nearest first; `limit` is 1 to 50."""
-        question = SimilarRequest(
+        question = models.SimilarRequest(
             tool_name=tool_name,
             server_name=server_name,
             context=context,
@@ -189,24 +175,28 @@ class AsyncBaseClient:
         if self._redactor is not None:
             clean = self._redactor.parameters(tool_name, question.parameters)
             question = question.model_copy(update={"parameters": clean})
-        return await self._send("POST", "/similar", question, SimilarResponse, masked=("context",))
+        return await self._send(
+            "POST", "/similar", question, models.SimilarResponse, masked=("context",)
+        )
 
-    async def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
+    async def put_tool(self, tool_id: str, spec: models.ToolSpec) -> models.Tool:
         """Register a tool, or replace the one of this id."""
         clean = spec if self._redactor is None else self._redactor.tool(spec)
-        return await self._send("PUT", f"/tools/{segment(tool_id)}", clean, Tool)
+        return await self._send("PUT", f"/tools/{segment(tool_id)}", clean, models.Tool)
 
-    async def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> Tool:
+    async def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> models.Tool:
         """A registered tool; with `use_evolved` the version that was promoted in its place.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        return await self._get(f"/tools/{segment(tool_id)}", Tool, use_evolved=use_evolved or None)
+        return await self._get(
+            f"/tools/{segment(tool_id)}", models.Tool, use_evolved=use_evolved or None
+        )
 
-    async def list_tools(self) -> list[Tool]:
+    async def list_tools(self) -> list[models.Tool]:
         """All registered tools."""
-        return (await self._get("/tools", ToolList)).tools
+        return (await self._get("/tools", models.ToolList)).tools
 
     async def delete_tool(self, tool_id: str) -> None:
         """Forget a tool's registration; what was learned about its calls stays.
@@ -255,7 +245,7 @@ class AsyncBaseClient:
         self,
         method: str,
         path: str,
-        body: WireModel,
+        body: models.WireModel,
         answer: type[ModelT],
         *,
         masked: Sequence[str] = (),

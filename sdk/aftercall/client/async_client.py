@@ -7,62 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
+from aftercall import models
 from aftercall.client.async_base import AsyncBaseClient
 from aftercall.client.transport import Request, query, reads, reads_nothing, segment
 from aftercall.errors import ProtocolError
-from aftercall.models import (
-    AgentStatistics,
-    BestTool,
-    Boundaries,
-    ConfidenceStatistics,
-    Correction,
-    CorrectionList,
-    ErrorCategory,
-    Evolution,
-    EvolutionList,
-    EvolutionRequest,
-    FailureMark,
-    FailurePattern,
-    FailurePatternList,
-    FindRequest,
-    FoundTools,
-    KnownCorrection,
-    Latency,
-    MarkedFailure,
-    Namespace,
-    NamespaceList,
-    PatternHistory,
-    PatternStatistics,
-    Promotion,
-    PromotionHistory,
-    PromotionsReceipt,
-    PromotionStatus,
-    RankingMode,
-    Recommendation,
-    RecommendationChange,
-    RecommendationKind,
-    RecommendationList,
-    RecommendationState,
-    RecordedCorrection,
-    ReferralKind,
-    ReflectionStatistics,
-    Severity,
-    SimilarFailure,
-    ToolFailures,
-    ToolHealth,
-    ToolStatisticsList,
-    Totals,
-    Trend,
-    Usage,
-    UsageWindow,
-)
 from aftercall.promotions_file import (
     PromotionsFileError,
     parse_promotions,
     render_promotions,
 )
 
-AskedState: TypeAlias = RecommendationState | Literal["all"]
+AskedState: TypeAlias = models.RecommendationState | Literal["all"]
 """Which recommendations are asked for by their state."""
 
 KnownToolsFormat: TypeAlias = Literal["prompt", "markdown"]
@@ -95,9 +50,9 @@ class AsyncClient(AsyncBaseClient):
         ConfigurationError: `base_url` is no URL, or `retries` is negative.
     """
 
-    async def namespaces(self) -> list[Namespace]:
+    async def namespaces(self) -> list[models.Namespace]:
         """The capabilities that tools are registered for, and who serves each."""
-        return (await self._get("/namespaces", NamespaceList)).namespaces
+        return (await self._get("/namespaces", models.NamespaceList)).namespaces
 
     async def best_tool(
         self,
@@ -105,9 +60,9 @@ class AsyncClient(AsyncBaseClient):
         scenario: str,
         *,
         use_rag: bool = True,
-        mode: RankingMode | None = None,
+        mode: models.RankingMode | None = None,
         limit: int | None = None,
-    ) -> BestTool:
+    ) -> models.BestTool:
         """The fittest tool of a namespace for a scenario, with all that were compared.
 
         Args:
@@ -123,7 +78,7 @@ class AsyncClient(AsyncBaseClient):
         """
         return await self._get(
             f"/namespaces/{segment(namespace)}/best",
-            BestTool,
+            models.BestTool,
             scenario=self._masked(scenario),
             use_rag=use_rag,
             mode=mode,
@@ -136,8 +91,8 @@ class AsyncClient(AsyncBaseClient):
         *,
         tags: Sequence[str] | None = None,
         limit: int = 5,
-        mode: RankingMode = "fitness",
-    ) -> FoundTools:
+        mode: models.RankingMode = "fitness",
+    ) -> models.FoundTools:
         """The tools of all namespaces that fit a scenario, best first; there may be none.
 
         Args:
@@ -146,8 +101,12 @@ class AsyncClient(AsyncBaseClient):
             limit: most candidates to return, 1 to 50.
             mode: how they are ranked.
         """
-        question = FindRequest(scenario=scenario, tags=list(tags or ()), limit=limit, mode=mode)
-        return await self._send("POST", "/tools/find", question, FoundTools, masked=("scenario",))
+        question = models.FindRequest(
+            scenario=scenario, tags=list(tags or ()), limit=limit, mode=mode
+        )
+        return await self._send(
+            "POST", "/tools/find", question, models.FoundTools, masked=("scenario",)
+        )
 
     async def mark_failure(
         self,
@@ -155,12 +114,12 @@ class AsyncClient(AsyncBaseClient):
         scenario: str,
         error_message: str,
         *,
-        severity: Severity = "medium",
+        severity: models.Severity = "medium",
         version: str | None = None,
         execution_id: str | None = None,
         negative_tags: Sequence[str] = (),
         mark_id: str | None = None,
-    ) -> MarkedFailure:
+    ) -> models.MarkedFailure:
         """Tell that a tool failed in a scenario; durable when this returns.
 
         Args:
@@ -176,7 +135,7 @@ class AsyncClient(AsyncBaseClient):
         Raises:
             NotFoundError: there is no tool of this id.
         """
-        mark = FailureMark(
+        mark = models.FailureMark(
             mark_id=mark_id or str(uuid4()),
             scenario=scenario,
             error_message=error_message,
@@ -187,28 +146,30 @@ class AsyncClient(AsyncBaseClient):
         )
         path = f"/tools/{segment(tool_id)}/failures"
         masked = ("scenario", "error_message")
-        return await self._send("POST", path, mark, MarkedFailure, masked=masked)
+        return await self._send("POST", path, mark, models.MarkedFailure, masked=masked)
 
     async def tool_failures(
         self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
-    ) -> list[SimilarFailure]:
+    ) -> list[models.SimilarFailure]:
         """Failures of a tool: nearest to the scenario first, without one the latest."""
         near = None if scenario is None else self._masked(scenario)
         path = f"/tools/{segment(tool_id)}/failures"
-        return (await self._get(path, ToolFailures, scenario=near, limit=limit)).failures
+        return (await self._get(path, models.ToolFailures, scenario=near, limit=limit)).failures
 
-    async def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
+    async def promote(self, namespace: str, promotion: models.Promotion) -> models.PromotionStatus:
         """Let an evolved version stand in for the original of a namespace."""
         path = _promotion(namespace)
-        return await self._send("PUT", path, promotion, PromotionStatus, masked=PROMOTION_TEXTS)
+        return await self._send(
+            "PUT", path, promotion, models.PromotionStatus, masked=PROMOTION_TEXTS
+        )
 
-    async def get_promotion(self, namespace: str) -> PromotionStatus:
+    async def get_promotion(self, namespace: str) -> models.PromotionStatus:
         """The promotion that holds, and how both versions fared.
 
         Raises:
             NotFoundError: nothing is promoted there.
         """
-        return await self._get(_promotion(namespace), PromotionStatus)
+        return await self._get(_promotion(namespace), models.PromotionStatus)
 
     async def remove_promotion(self, namespace: str) -> None:
         """Let the original stand for itself again.
@@ -218,20 +179,22 @@ class AsyncClient(AsyncBaseClient):
         """
         await self.send(Request("DELETE", _promotion(namespace), reads_nothing))
 
-    async def rollback_promotion(self, namespace: str) -> PromotionHistory:
+    async def rollback_promotion(self, namespace: str) -> models.PromotionHistory:
         """Go back to what held before the latest change. Not repeated by itself."""
         path = f"{_promotion(namespace)}/rollback"
-        return await self.send(Request("POST", path, reads(PromotionHistory), retried=False))
+        return await self.send(Request("POST", path, reads(models.PromotionHistory), retried=False))
 
-    async def promotion_history(self, namespace: str) -> PromotionHistory:
+    async def promotion_history(self, namespace: str) -> models.PromotionHistory:
         """What was promoted and taken back in a namespace, latest first."""
-        return await self._get(f"{_promotion(namespace)}/history", PromotionHistory)
+        return await self._get(f"{_promotion(namespace)}/history", models.PromotionHistory)
 
-    async def export_promotions(self) -> dict[str, Promotion]:
+    async def export_promotions(self) -> dict[str, models.Promotion]:
         """All promotions that hold, by namespace; `render_promotions` makes a file of them."""
         return await self.send(Request("GET", "/promotions", _read_promotions))
 
-    async def import_promotions(self, promotions: Mapping[str, Promotion]) -> PromotionsReceipt:
+    async def import_promotions(
+        self, promotions: Mapping[str, models.Promotion]
+    ) -> models.PromotionsReceipt:
         """Let exactly these promotions hold: those that are not among them are removed."""
         if self._redactor is not None:
             promotions = {
@@ -239,13 +202,15 @@ class AsyncClient(AsyncBaseClient):
                 for name, each in promotions.items()
             }
         content = render_promotions(promotions).encode()
-        return await self.send(Request("PUT", "/promotions", reads(PromotionsReceipt), content))
+        return await self.send(
+            Request("PUT", "/promotions", reads(models.PromotionsReceipt), content)
+        )
 
-    async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
+    async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[models.Evolution]:
         """Promotions of the past for scenarios like this one, nearest first; `limit` 1 to 50."""
-        question = EvolutionRequest(scenario=scenario, limit=limit)
+        question = models.EvolutionRequest(scenario=scenario, limit=limit)
         found = await self._send(
-            "POST", "/evolutions/find", question, EvolutionList, masked=("scenario",)
+            "POST", "/evolutions/find", question, models.EvolutionList, masked=("scenario",)
         )
         return found.evolutions
 
@@ -257,11 +222,11 @@ class AsyncClient(AsyncBaseClient):
         session_id: str | None = None,
         server_name: str | None = None,
         tool_name: str | None = None,
-        kind: ReferralKind = "low_utility",
+        kind: models.ReferralKind = "low_utility",
         boundary_axes: str | Sequence[str] = (),
         agent: str | None = None,
         correction_id: str | None = None,
-    ) -> RecordedCorrection:
+    ) -> models.RecordedCorrection:
         """Tell that a user corrected an answer; durable when this returns.
 
         Args:
@@ -283,7 +248,7 @@ class AsyncClient(AsyncBaseClient):
         """
         if session_id is not None and self._redactor is not None:
             session_id = self._redactor.session_id(session_id)
-        correction = Correction(
+        correction = models.Correction(
             correction_id=correction_id or str(uuid4()),
             execution_id=execution_id,
             session_id=session_id,
@@ -296,7 +261,7 @@ class AsyncClient(AsyncBaseClient):
         )
         masked = ("text", "boundary_axes")
         return await self._send(
-            "POST", "/corrections", correction, RecordedCorrection, masked=masked
+            "POST", "/corrections", correction, models.RecordedCorrection, masked=masked
         )
 
     async def corrections(
@@ -305,7 +270,7 @@ class AsyncClient(AsyncBaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
         limit: int | None = None,
-    ) -> list[KnownCorrection]:
+    ) -> list[models.KnownCorrection]:
         """What users said, newest first.
 
         Args:
@@ -315,14 +280,14 @@ class AsyncClient(AsyncBaseClient):
         """
         found = await self._get(
             "/corrections",
-            CorrectionList,
+            models.CorrectionList,
             tool_name=tool_name,
             server_name=server_name,
             limit=limit,
         )
         return found.corrections
 
-    async def tool_health(self, tool_id: str) -> ToolHealth:
+    async def tool_health(self, tool_id: str) -> models.ToolHealth:
         """How a tool fares: failures, repairs, utility, cohesion, what it refers elsewhere.
 
         A tool that is not registered goes by the name of its calls, or `serverName/toolName`.
@@ -330,20 +295,20 @@ class AsyncClient(AsyncBaseClient):
         Raises:
             NotFoundError: nothing is known of such a tool; the nearest ids stand in the details.
         """
-        return await self._get(f"/tools/{segment(tool_id)}/health", ToolHealth)
+        return await self._get(f"/tools/{segment(tool_id)}/health", models.ToolHealth)
 
-    async def boundaries(self) -> Boundaries:
+    async def boundaries(self) -> models.Boundaries:
         """Boundary axes over all tools: which belong together, which co-occur, who has them."""
-        return await self._get("/boundaries", Boundaries)
+        return await self._get("/boundaries", models.Boundaries)
 
     async def recommendations(
         self,
         *,
         state: AskedState | None = None,
         tool_id: str | None = None,
-        kind: RecommendationKind | None = None,
+        kind: models.RecommendationKind | None = None,
         limit: int | None = None,
-    ) -> list[Recommendation]:
+    ) -> list[models.Recommendation]:
         """What the evidence suggests to tool builders, greatest priority first.
 
         Args:
@@ -357,7 +322,7 @@ class AsyncClient(AsyncBaseClient):
         """
         found = await self._get(
             "/recommendations",
-            RecommendationList,
+            models.RecommendationList,
             state=state,
             tool_id=tool_id,
             kind=kind,
@@ -368,19 +333,19 @@ class AsyncClient(AsyncBaseClient):
     async def change_recommendation(
         self,
         recommendation_id: str,
-        state: RecommendationState,
+        state: models.RecommendationState,
         *,
         reason: str | None = None,
         changed_by: str | None = None,
-    ) -> Recommendation:
+    ) -> models.Recommendation:
         """Say what is done about a recommendation; a reason is needed to dismiss it.
 
         Raises:
             NotFoundError: there is none of this id.
         """
-        change = RecommendationChange(state=state, reason=reason, changed_by=changed_by)
+        change = models.RecommendationChange(state=state, reason=reason, changed_by=changed_by)
         path = f"/recommendations/{segment(recommendation_id)}"
-        return await self._send("PUT", path, change, Recommendation, masked=("reason",))
+        return await self._send("PUT", path, change, models.Recommendation, masked=("reason",))
 
     async def known_tools(
         self,
@@ -414,26 +379,28 @@ class AsyncClient(AsyncBaseClient):
         )
         return await self.send(Request("GET", f"/known-tools{asked}", _read_text))
 
-    async def totals(self) -> Totals:
+    async def totals(self) -> models.Totals:
         """How many calls there were in 24 hours, 7 days and 30 days, and in as long before."""
-        return await self._get("/stats/totals", Totals)
+        return await self._get("/stats/totals", models.Totals)
 
-    async def usage(self, window: UsageWindow = "24h", *, limit: int | None = None) -> Usage:
+    async def usage(
+        self, window: models.UsageWindow = "24h", *, limit: int | None = None
+    ) -> models.Usage:
         """How often tools were called, by whom, and how that went; up to now.
 
         Args:
             window: the last 24 hours, 7 days or 30 days up to now.
             limit: most tools and agents to return, 1 to 500; the service's own number when None.
         """
-        return await self._get("/stats/usage", Usage, window=window, limit=limit)
+        return await self._get("/stats/usage", models.Usage, window=window, limit=limit)
 
     async def trend(
         self,
-        window: UsageWindow = "24h",
+        window: models.UsageWindow = "24h",
         *,
         tool_name: str | None = None,
         server_name: str | None = None,
-    ) -> Trend:
+    ) -> models.Trend:
         """How calls went over time.
 
         Args:
@@ -447,16 +414,20 @@ class AsyncClient(AsyncBaseClient):
         if server_name is not None and tool_name is None:
             raise ValueError("server_name needs tool_name; a server alone is no tool")
         return await self._get(
-            "/stats/trend", Trend, window=window, tool_name=tool_name, server_name=server_name
+            "/stats/trend",
+            models.Trend,
+            window=window,
+            tool_name=tool_name,
+            server_name=server_name,
         )
 
     async def latency(
         self,
-        window: UsageWindow = "24h",
+        window: models.UsageWindow = "24h",
         *,
         tool_name: str | None = None,
         server_name: str | None = None,
-    ) -> Latency:
+    ) -> models.Latency:
         """How long calls took over time, in milliseconds.
 
         Args:
@@ -470,65 +441,79 @@ class AsyncClient(AsyncBaseClient):
         if server_name is not None and tool_name is None:
             raise ValueError("server_name needs tool_name; a server alone is no tool")
         return await self._get(
-            "/stats/latency", Latency, window=window, tool_name=tool_name, server_name=server_name
+            "/stats/latency",
+            models.Latency,
+            window=window,
+            tool_name=tool_name,
+            server_name=server_name,
         )
 
     async def tool_statistics(
-        self, window: UsageWindow = "24h", *, limit: int | None = None
-    ) -> ToolStatisticsList:
+        self, window: models.UsageWindow = "24h", *, limit: int | None = None
+    ) -> models.ToolStatisticsList:
         """Tools that were called in a window, and how good they are now.
 
         Args:
             window: the last 24 hours, 7 days or 30 days up to now.
             limit: most tools to return, 1 to 500; the service's own number when None.
         """
-        return await self._get("/stats/tools", ToolStatisticsList, window=window, limit=limit)
+        return await self._get(
+            "/stats/tools", models.ToolStatisticsList, window=window, limit=limit
+        )
 
-    async def agent_statistics(self, agent: str, window: UsageWindow = "24h") -> AgentStatistics:
+    async def agent_statistics(
+        self, agent: str, window: models.UsageWindow = "24h"
+    ) -> models.AgentStatistics:
         """What one agent called, and how that went.
 
         Raises:
             NotFoundError: nobody of that name called anything lately.
         """
-        return await self._get(f"/stats/agents/{segment(agent)}", AgentStatistics, window=window)
+        return await self._get(
+            f"/stats/agents/{segment(agent)}", models.AgentStatistics, window=window
+        )
 
-    async def reflection(self, window: UsageWindow = "24h") -> ReflectionStatistics:
+    async def reflection(self, window: models.UsageWindow = "24h") -> models.ReflectionStatistics:
         """What asking about failures did: success before and after it, answers, times to repair."""
-        return await self._get("/stats/reflection", ReflectionStatistics, window=window)
+        return await self._get("/stats/reflection", models.ReflectionStatistics, window=window)
 
     async def pattern_statistics(
-        self, window: UsageWindow = "24h", *, limit: int | None = None
-    ) -> PatternStatistics:
+        self, window: models.UsageWindow = "24h", *, limit: int | None = None
+    ) -> models.PatternStatistics:
         """Failure patterns by how often they were met in a window.
 
         Args:
             window: the last 24 hours, 7 days or 30 days up to now.
             limit: most patterns to return, 1 to 500; the service's own number when None.
         """
-        return await self._get("/stats/patterns", PatternStatistics, window=window, limit=limit)
+        return await self._get(
+            "/stats/patterns", models.PatternStatistics, window=window, limit=limit
+        )
 
-    async def pattern_history(self, pattern_id: str, window: UsageWindow = "30d") -> PatternHistory:
+    async def pattern_history(
+        self, pattern_id: str, window: models.UsageWindow = "30d"
+    ) -> models.PatternHistory:
         """How often a pattern was met over time; ids are those of `patterns`.
 
         Raises:
             NotFoundError: there is none of this id.
         """
         return await self._get(
-            f"/stats/patterns/{segment(pattern_id)}", PatternHistory, window=window
+            f"/stats/patterns/{segment(pattern_id)}", models.PatternHistory, window=window
         )
 
-    async def confidence(self) -> ConfidenceStatistics:
+    async def confidence(self) -> models.ConfidenceStatistics:
         """What suggestions promised and what came of it, of the latest 2,000 outcomes."""
-        return await self._get("/stats/confidence", ConfidenceStatistics)
+        return await self._get("/stats/confidence", models.ConfidenceStatistics)
 
     async def patterns(
         self,
         *,
         tool_name: str | None = None,
         server_name: str | None = None,
-        category: ErrorCategory | None = None,
+        category: models.ErrorCategory | None = None,
         limit: int | None = None,
-    ) -> list[FailurePattern]:
+    ) -> list[models.FailurePattern]:
         """Ways in which tools fail, most failures first; as of the latest nightly run.
 
         Args:
@@ -539,7 +524,7 @@ class AsyncClient(AsyncBaseClient):
         """
         found = await self._get(
             "/patterns",
-            FailurePatternList,
+            models.FailurePatternList,
             tool_name=tool_name,
             server_name=server_name,
             category=category,
@@ -567,7 +552,7 @@ def _read_text(content: bytes) -> str:
         ) from error
 
 
-def _read_promotions(content: bytes) -> dict[str, Promotion]:
+def _read_promotions(content: bytes) -> dict[str, models.Promotion]:
     try:
         return parse_promotions(_read_text(content))
     except PromotionsFileError as error:

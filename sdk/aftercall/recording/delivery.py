@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 
 from aftercall.client import Client
 from aftercall.client.transport import MAX_BODY_BYTES, encode, full_jitter_s, record_encoded
@@ -149,29 +148,6 @@ def _reason(error: AftercallError) -> str:
     if isinstance(error, ApiError):
         return f"it answered {error.status} {error.code}"
     return f"{type(error).__name__}: {error}"
-
-
-class Tally:
-    """A count that callers raise without a lock, in well under a microsecond.
-
-    `next` on an `itertools.count` is one step that no other thread can divide. Looking at the count
-    raises it too, so the looks are counted and taken off again.
-    """
-
-    __slots__ = ("_lock", "_looks", "add")
-
-    def __init__(self) -> None:
-        ticks = count()
-        self.add: Callable[[], int] = ticks.__next__
-        self._looks = 0
-        self._lock = threading.Lock()
-
-    def value(self) -> int:
-        """How often `add` was called."""
-        with self._lock:
-            ticks = self.add() - self._looks
-            self._looks += 1
-            return ticks
 
 
 class LossReport:

@@ -20,7 +20,7 @@ from aftercall.client import Client
 from aftercall.client.transport import BASE_URL, checked_base_url
 from aftercall.errors import ConfigurationError
 from aftercall.models import MAX_BATCH, Execution
-from aftercall.recording.delivery import Courier, Delivery, LossReport, Tally
+from aftercall.recording.delivery import Courier, Delivery, LossReport
 from aftercall.recording.spool import Spool
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
@@ -150,11 +150,12 @@ class Recorder:
 
     def record(self, execution: Execution) -> None:
         """Hand an execution over."""
-        # No lock, no encoding, no system call unless the thread sleeps: see bench/recorder.py.
-        self._recorded.add()
-        if self._closed or len(self._queue) >= self._max_queue:
-            self._refused.add()
-            return
+        # No encoding, no system call unless the thread sleeps: see bench/recorder.py.
+        with self._counting:
+            self._recorded += 1
+            if self._closed or len(self._queue) >= self._max_queue:
+                self._refused += 1
+                return
         self._queue.append(execution)
         if not self._awake:
             self._wake()
@@ -166,12 +167,12 @@ class Recorder:
         """What became of the executions so far."""
         counts = self._courier.counts
         return RecorderStats(
-            recorded=self._recorded.value(),
+            recorded=self._recorded,
             sent=counts.sent,
             duplicates=counts.duplicates,
             rejected=counts.rejected,
             spooled=self._spool.waiting() if self._spool else 0,
-            dropped=counts.dropped + self._refused.value(),
+            dropped=counts.dropped + self._refused,
         )
 
     def flush(self, timeout_s: float = 5.0) -> bool:
@@ -219,7 +220,8 @@ class Recorder:
         self._queue: deque[Execution] = deque()
         self._signals: SimpleQueue[_Signal] = SimpleQueue()
         self._requests: deque[_FlushRequest] = deque()
-        self._recorded, self._refused, self._refused_seen = Tally(), Tally(), 0
+        self._counting = threading.Lock()
+        self._recorded = self._refused = self._refused_seen = 0
         self._losses = LossReport()
         self._courier = Courier(
             self._queue,
@@ -286,7 +288,7 @@ class Recorder:
         self._awake = self._hurried = False
 
     def _warn_of_losses(self, *, now: bool = False) -> None:
-        refused = self._refused.value()
+        refused = self._refused
         self._losses.add(
             f"more than max_queue={self._max_queue} were waiting, or the recorder was closed",
             refused - self._refused_seen,

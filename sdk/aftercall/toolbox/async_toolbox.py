@@ -51,7 +51,6 @@ from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.reflection.result_reader import read_exception
 from aftercall.toolbox.resolver import (
     AWAY,
-    LinkedService,
     Resolver,
     ServiceLink,
     entry_for,
@@ -439,7 +438,7 @@ class AsyncToolbox:
             mutation_hint=mutation_hint,
             scenario=scenario,
             failures=failures,
-            service=None if self.link.client is None else LinkedService(self.link),
+            service=self.link.client,
             redactor=self.link.redactor,
         )
 

@@ -28,13 +28,9 @@ from aftercall.executors.protocol import evolved_file_of, implementation_of
 from aftercall.json_values import content_hash
 from aftercall.models import (
     BestTool,
-    Evolution,
     FoundTools,
     Promotion,
-    PromotionHistory,
-    PromotionStatus,
     RankedTool,
-    SimilarFailure,
     Tool,
     ToolSpec,
 )
@@ -110,33 +106,6 @@ class ServiceLink:
     def _pause(self, error: Exception) -> None:
         self._paused_until = time.monotonic() + PAUSE_S
         self._problem = str(error)
-
-
-class LinkedService:
-    """What an evolution asks of the service, through a link."""
-
-    def __init__(self, link: ServiceLink) -> None:
-        self._link = link
-
-    async def tool_failures(
-        self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
-    ) -> list[SimilarFailure]:
-        """As `AsyncClient.tool_failures`."""
-        return await self._link.ask(
-            lambda client: client.tool_failures(tool_id, scenario=scenario, limit=limit)
-        )
-
-    async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
-        """As `AsyncClient.find_evolutions`."""
-        return await self._link.ask(lambda client: client.find_evolutions(scenario, limit=limit))
-
-    async def promotion_history(self, namespace: str) -> PromotionHistory:
-        """As `AsyncClient.promotion_history`."""
-        return await self._link.ask(lambda client: client.promotion_history(namespace))
-
-    async def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
-        """As `AsyncClient.promote`."""
-        return await self._link.ask(lambda client: client.promote(namespace, promotion))
 
 
 class Resolver:
