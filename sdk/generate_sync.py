@@ -50,7 +50,7 @@ NOTE = "# Made by `make generate` from {source}; edit that.\n"
 TOOLBOX = '''"""The toolbox for synchronous programs."""
 {imports}
 from aftercall.toolbox.async_toolbox import AsyncToolbox
-from aftercall.waiting import BackgroundLoop
+from aftercall.background import BackgroundLoop
 
 
 class Toolbox:

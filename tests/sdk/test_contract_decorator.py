@@ -21,7 +21,7 @@ from aftercall.json_values import JsonObject
 from aftercall.models import Tool
 from aftercall.outcomes import Outcome
 from aftercall.reflection import ReflectionPolicy, call_with_reflection, call_with_reflection_sync
-from aftercall.reflection.result_reader import OutcomeReader
+from aftercall.reflection.results import OutcomeReader
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     Records,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.harmony import HarmonyCall, HarmonyItem, HarmonyParser, HarmonyResult, HarmonyText
-from aftercall.harmony.items import neutralised, render_tool_result
+from aftercall.harmony.calls import neutralised, render_tool_result
 from aftercall.harmony.markup import MAX_HEADER_CHARS, MAX_RESCANS, MAX_SECTIONS, NAMES
 from tests.sdk.strategies import json_values
 

@@ -30,7 +30,7 @@ from aftercall import (
 )
 from aftercall.models import Referral
 from aftercall.outcomes import log_line, referral_details, referral_of, typed_error
-from aftercall.reflection.result_reader import read_exception
+from aftercall.reflection.results import read_exception
 from aftercall.toolbox.rules import Candidate, ResilientRules, severity_of
 from tests.retrieval.cases import an_execution
 from tests.sdk.scripted_advice import AsyncScripted, Records, SyncScripted, answer

@@ -189,7 +189,7 @@ def test_secrets_are_known_by_what_stands_before_them(template: str, secret: str
     masked = Redactor().text(text)
     assert secret not in masked
     for word in ("query", "other", "example.org", "aws s3 ls", "cache:6379"):
-        assert (word in masked) == (word in text)
+        assert (word in masked) == (word in template)
 
 
 @given(secret=planted, name=st.sampled_from(SECRET_NAMES), call=executions | failed_calls)

@@ -22,7 +22,7 @@ from aftercall.reflection import (
     call_with_reflection_sync,
 )
 from aftercall.reflection.reflected_call import FailureRates
-from aftercall.reflection.result import describe_suggestion
+from aftercall.reflection.results import describe_suggestion
 from aftercall.reflection.retry_rules import Failure, RetryRules
 from tests.sdk.scripted_advice import (
     AsyncScripted,

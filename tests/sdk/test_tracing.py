@@ -31,7 +31,7 @@ from aftercall.reflection import (
     call_with_reflection_sync,
 )
 from aftercall.reflection.observers import CallFacts, Observers, PlannedAttempt
-from aftercall.reflection.result_reader import OutcomeReader
+from aftercall.reflection.results import OutcomeReader
 from aftercall.span_export import exporting
 from aftercall.stages import measured_by, stage
 from aftercall.tracing import TracingObserver

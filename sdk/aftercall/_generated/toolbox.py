@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from aftercall.background import BackgroundLoop
 from aftercall.client import AsyncClient
 from aftercall.evolution import (
     Checks,
@@ -30,7 +31,6 @@ from aftercall.toolbox.rules import (
     CallResult,
     ResilientResult,
 )
-from aftercall.waiting import BackgroundLoop
 
 
 class Toolbox:

@@ -22,8 +22,7 @@ from aftercall.outcomes import (
     status_in_result,
     typed_error_in_text,
 )
-from aftercall.reflection.result import ReflectedResult
-from aftercall.reflection.result_reader import read_exception
+from aftercall.reflection.results import ReflectedResult, read_exception
 
 META_KEY = "aftercall"
 """Under this key of a result's `_meta` stands what Aftercall did."""

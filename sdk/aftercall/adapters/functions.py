@@ -37,7 +37,7 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.reflection.result_reader import OutcomeReader
+from aftercall.reflection.results import OutcomeReader
 
 _logger = logging.getLogger(__name__)
 

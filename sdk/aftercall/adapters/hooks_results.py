@@ -7,7 +7,7 @@ from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonValue
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import error_in_result, status_in_result
-from aftercall.reflection.result_reader import OutcomeReader
+from aftercall.reflection.results import OutcomeReader
 
 _MAX_MESSAGE_CHARS = 8000
 

@@ -17,7 +17,7 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome, error_in_result
 from aftercall.reflection import ReflectedResult
-from aftercall.reflection.result_reader import read_exception
+from aftercall.reflection.results import read_exception
 
 META_KEY = "aftercall"
 """Under this key of a message's `response_metadata` stands what Aftercall did."""

@@ -22,7 +22,7 @@ from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonValue
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome
-from aftercall.reflection.result_reader import ResultReader, StatusReader
+from aftercall.reflection.results import ResultReader, StatusReader
 
 CallP = ParamSpec("CallP")
 ResultT = TypeVar("ResultT")

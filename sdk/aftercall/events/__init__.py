@@ -5,7 +5,7 @@
 which takes whole calls.
 """
 
-from aftercall.events.calls import PlannedCall, ToolCalls
+from aftercall.events.calls import EventObserver, PlannedCall, ToolCalls
 from aftercall.events.model import (
     CANCELLED,
     PAYLOAD_PARSE_ERROR,
@@ -19,7 +19,6 @@ from aftercall.events.model import (
     ToolCallResult,
     args_preview_hash,
 )
-from aftercall.events.observer import EventObserver
 from aftercall.events.sinks import CallbackSink, JsonLinesSink, LoggingSink, RecorderSink
 
 __all__ = [

@@ -29,7 +29,7 @@ from aftercall.executors.protocol import (
 from aftercall.json_values import JsonValue, make_json_value
 from aftercall.models.tools import Tool
 from aftercall.outcomes import error_in_result, status_in_result, unwrapped
-from aftercall.reflection.result_reader import read_exception
+from aftercall.reflection.results import read_exception
 
 # The server looked at the call and did not run it.
 _NOT_RUN = (mcp_types.INVALID_PARAMS, mcp_types.METHOD_NOT_FOUND, mcp_types.INVALID_REQUEST)

@@ -25,7 +25,7 @@ from aftercall.executors.protocol import (
 )
 from aftercall.json_values import JsonValue
 from aftercall.models.tools import Tool
-from aftercall.reflection.result_reader import read_exception
+from aftercall.reflection.results import read_exception
 from aftercall.versions import same_version
 
 ToolFunction = Callable[..., Any]

@@ -2,9 +2,9 @@
 
 from aftercall._generated.harmony_tool_calls import HarmonyToolCalls
 from aftercall.harmony.async_tool_calls import DOUBTFUL, AsyncHarmonyToolCalls
-from aftercall.harmony.dispatcher import Dispatcher
-from aftercall.harmony.items import (
+from aftercall.harmony.calls import (
     CallExecutor,
+    Dispatcher,
     HarmonyCall,
     HarmonyItem,
     HarmonyResult,

@@ -6,9 +6,10 @@ The source of the synchronous driver too, which `make generate` writes.
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 
+from aftercall.background import each
 from aftercall.bounded import bounded_text
 from aftercall.events import PlannedCall, ToolCalls
-from aftercall.harmony.items import (
+from aftercall.harmony.calls import (
     CallExecutor,
     HarmonyCall,
     HarmonyItem,
@@ -19,8 +20,7 @@ from aftercall.harmony.items import (
 )
 from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, TEXT_TOOLS, HarmonyParser
 from aftercall.redaction import DEFAULT_REDACTOR
-from aftercall.reflection.result_reader import read_exception
-from aftercall.waiting import each
+from aftercall.reflection.results import read_exception
 
 DOUBTFUL = "tool_call_doubtful"
 """`error_type` of a call that was not run, for it may be text of another call's arguments."""

@@ -16,7 +16,7 @@ from typing import NoReturn
 from aftercall.bounded import bounded_text
 from aftercall.errors import ConfigurationError
 from aftercall.events.model import PAYLOAD_PARSE_ERROR, PAYLOAD_TOO_LARGE
-from aftercall.harmony.items import HarmonyCall, HarmonyItem, HarmonyResult, HarmonyText, is_json
+from aftercall.harmony.calls import HarmonyCall, HarmonyItem, HarmonyResult, HarmonyText, is_json
 from aftercall.harmony.markup import (
     ENDING,
     HEADING,

@@ -4,8 +4,7 @@ from aftercall._generated.reflection_driver import Suggester, call_with_reflecti
 from aftercall.reflection.async_driver import AsyncSuggester, call_with_reflection
 from aftercall.reflection.observers import CallObserver
 from aftercall.reflection.reflected_call import ExecutionSink, FailureRates
-from aftercall.reflection.result import Attempt, ReflectedResult
-from aftercall.reflection.result_reader import ResultReader
+from aftercall.reflection.results import Attempt, ReflectedResult, ResultReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
 
 __all__ = [

@@ -20,14 +20,13 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from typing import Protocol, TypeVar
 
+from aftercall.background import within
 from aftercall.json_values import JsonObject
 from aftercall.models import Execution, SuggestResponse, ToolAnnotations
 from aftercall.reflection.observers import CallFacts, CallObserver
 from aftercall.reflection.reflected_call import ExecutionSink, FailureRates, ReflectedCall
-from aftercall.reflection.result import ReflectedResult
-from aftercall.reflection.result_reader import ResultReader, ThreadedReader
+from aftercall.reflection.results import ReflectedResult, ResultReader, ThreadedReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
-from aftercall.waiting import within
 
 ResultT = TypeVar("ResultT")
 

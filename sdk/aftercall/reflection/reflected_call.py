@@ -24,8 +24,13 @@ from aftercall.reflection.observers import (
     Observers,
     PlannedAttempt,
 )
-from aftercall.reflection.result import Attempt, ReflectedResult
-from aftercall.reflection.result_reader import OutcomeReader, ResultReader, StatusReader
+from aftercall.reflection.results import (
+    Attempt,
+    OutcomeReader,
+    ReflectedResult,
+    ResultReader,
+    StatusReader,
+)
 from aftercall.reflection.retry_rules import Failure, ReflectionPolicy, Retry, RetryRules
 
 ResultT = TypeVar("ResultT")

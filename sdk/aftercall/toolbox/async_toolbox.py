@@ -48,7 +48,7 @@ from aftercall.models import (
 )
 from aftercall.models.tools import Scenario
 from aftercall.reflection.reflected_call import ExecutionSink
-from aftercall.reflection.result_reader import read_exception
+from aftercall.reflection.results import read_exception
 from aftercall.toolbox.resolver import (
     AWAY,
     Resolver,
