@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from aftercall.models import Boundaries, ToolHealth
 from mongo.records import HealthRow, StoredTool, ToolKey
 from retrieval.boundaries.cohesion import TroubledTool, boundaries_of, cohesion_of
-from retrieval.fitness.registry import UnknownToolError
-from retrieval.health.record import KnownHealth
-from retrieval.health.report import (
+from retrieval.fitness.registry import (
     MAX_KNOWN,
-    health_report,
+    UnknownToolError,
     meant,
     named,
     nearest_names,
     possible_tools,
     recorded_name,
 )
+from retrieval.health.record import KnownHealth
+from retrieval.health.report import health_report
 from retrieval.health.signals import stated_methods
 from service.context import Context
 from service.recommendations import recommendations_about

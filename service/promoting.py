@@ -16,7 +16,7 @@ from aftercall.promotions_file import render_promotions
 from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import PromotionEvent, StoredPromotion
-from retrieval.fitness.history import Shown, statistics_with_marks
+from retrieval.fitness.history import shown_promotion, statistics_with_marks
 from retrieval.fitness.promotions import (
     before,
     inherited_quality,
@@ -63,7 +63,7 @@ class Promotions:
         self._store = store
         self._memory = memory
         self._redactor = redactor
-        self._shown = Shown(redactor)
+        self._redactor = redactor
         self._changes = changes
         self._on_change = on_change
         self._clock = clock
@@ -80,7 +80,7 @@ class Promotions:
             StoreError: when it cannot be stored.
         """
         check_promotion(promotion)
-        promotion = self._shown.promotion(promotion)
+        promotion = shown_promotion(promotion, self._redactor)
         async with self._changes.one_at_a_time():
             registry = await self._memory.registry(workspace)
             if not registry.in_namespace(namespace):
@@ -165,7 +165,7 @@ class Promotions:
         registry = await self._memory.registry(workspace)
         return render_promotions(
             {
-                name: self._shown.promotion(stored.promotion)
+                name: shown_promotion(stored.promotion, self._redactor)
                 for name, stored in sorted(registry.promotions.items())
             }
         )
@@ -183,7 +183,7 @@ class Promotions:
         """
         for name, promotion in promotions.items():
             check_promotion(promotion, entry=name)
-        clean = {name: self._shown.promotion(each) for name, each in promotions.items()}
+        clean = {name: shown_promotion(each, self._redactor) for name, each in promotions.items()}
         async with self._changes.one_at_a_time():
             registry = await self._memory.registry(workspace)
             held = registry.promotions
@@ -262,7 +262,7 @@ class Promotions:
 
     def _change_shown(self, event: PromotionEvent) -> PromotionChange:
         held = event.promoted
-        promotion = None if held is None else self._shown.promotion(held.promotion)
+        promotion = None if held is None else shown_promotion(held.promotion, self._redactor)
         return PromotionChange(at=event.at, action=event.action, promotion=promotion)
 
     def _redacted(self, status: PromotionStatus) -> PromotionStatus:

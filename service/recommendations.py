@@ -19,9 +19,16 @@ from aftercall.models import (
 from aftercall.models.base import Name
 from mongo.records import HealthRow, StoredRecommendation, ToolKey
 from retrieval.fitness.promotions import pair_of, status_of
-from retrieval.fitness.registry import Registry, UnknownNameError, UnknownToolError
+from retrieval.fitness.registry import (
+    MAX_KNOWN,
+    Registry,
+    UnknownNameError,
+    UnknownToolError,
+    meant,
+    nearest_names,
+    possible_tools,
+)
 from retrieval.health.record import KnownHealth
-from retrieval.health.report import MAX_KNOWN, meant, nearest_names, possible_tools
 from retrieval.recommendations.evidence import Words, rules_for
 from retrieval.recommendations.kinds import review_of
 from retrieval.recommendations.queue import (

@@ -76,7 +76,7 @@ def normalise_axis(text: str) -> str:
 @lru_cache(maxsize=4_096)
 def _normalised(text: str) -> str:
     apart = "".join(_humps_apart(_without_marks(text)))
-    words = [_singular(word[:MAX_AXIS_CHARS]) for word in _words(_folded(apart))]
+    words = [singular(word[:MAX_AXIS_CHARS]) for word in _words(_folded(apart))]
     telling = [word for word in words if word not in _FILLER]
     return " ".join(_within_bound(_joined(telling or words)))
 
@@ -132,12 +132,12 @@ def _is_of_a_word(char: str) -> bool:
     return category[0] in "LMN" or category == "So"
 
 
-def _singular(word: str) -> str:
+def singular(word: str) -> str:
     """A word without the plural of English nouns, as far as its spelling tells."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     shorter = _without_plural(word)
-    return word if shorter == word else _singular(shorter)
+    return word if shorter == word else singular(shorter)
 
 
 def _without_plural(word: str) -> str:

@@ -1,7 +1,6 @@
 """What is remembered of tools: their past failures, how they evolved, and marks not yet learned."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -10,9 +9,7 @@ from aftercall.models import (
     Evolution,
     EvolutionList,
     EvolutionRequest,
-    ExcludedTool,
     Promotion,
-    RankedTool,
     SimilarFailure,
     ToolFailures,
 )
@@ -21,12 +18,11 @@ from embeddings.protocol import Embedder
 from mongo.protocol import LogStore
 from mongo.records import FailureRecord, ToolKey
 from retrieval.fitness.registry import UnknownToolError, offered
-from retrieval.fitness.score import WEAR, wear
+from retrieval.fitness.score import failure_weight
 from retrieval.fitness.statistics import (
     MAX_TRIALS,
     NO_VERSION,
     ToolStatistics,
-    Trial,
     VersionStatistics,
     merged,
     moment_of,
@@ -38,52 +34,6 @@ from retrieval.memory import Memory
 
 _MAX_SHOWN = 500
 """Characters of a past scenario, a message or a reason in an answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Makes answers of what is known; each method returns a copy."""
-
-    redactor: Redactor
-
-    def ranked(self, ranked: RankedTool) -> RankedTool:
-        """A candidate with its factors."""
-        factors = ranked.factors
-        failures = [self.failure(each) for each in factors.similar_failures]
-        return ranked.model_copy(
-            update={
-                "tool": self.redactor.tool(ranked.tool),
-                "factors": factors.model_copy(update={"similar_failures": failures}),
-            }
-        )
-
-    def excluded(self, excluded: ExcludedTool) -> ExcludedTool:
-        """What was not offered, and why."""
-        return excluded.model_copy(update={"reason": self._bounded(excluded.reason)})
-
-    def failure(self, failure: SimilarFailure) -> SimilarFailure:
-        """A past failure; its words are some caller's."""
-        message = failure.error_message
-        return failure.model_copy(
-            update={
-                "scenario": self._bounded(failure.scenario),
-                "error_message": None if message is None else self._bounded(message),
-            }
-        )
-
-    def promotion(self, promotion: Promotion) -> Promotion:
-        """A promotion whole: its file is exchanged as it is."""
-        return promotion.model_copy(
-            update={
-                "reason": self.redactor.text(promotion.reason),
-                "mutation": self.redactor.text(promotion.mutation),
-            }
-        )
-
-    def _bounded(self, text: str) -> str:
-        text = self.redactor.text(text)
-        return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
-
 
 _MAX_HISTORY = 500
 """Changes of a namespace that are looked through for the promotion that was found."""
@@ -116,7 +66,6 @@ class ToolHistory:
         self._index = index
         self._embedder = embedder
         self._redactor = redactor
-        self._shown = Shown(redactor)
         self._clock = clock
 
     async def failures(
@@ -149,7 +98,7 @@ class ToolHistory:
         documents = await self._memory.documents(workspace, ids)
         found = _failures(documents, marks, similarity, self._clock())
         first = sorted(found, key=lambda each: (each.similarity, each.at), reverse=True)[:limit]
-        return ToolFailures(failures=[self._shown.failure(each) for each in first])
+        return ToolFailures(failures=[shown_failure(each, self._redactor) for each in first])
 
     async def evolutions(self, workspace: str, request: EvolutionRequest) -> EvolutionList:
         """Promotions of the past and present, nearest to the scenario first.
@@ -171,7 +120,7 @@ class ToolHistory:
             evolutions=[
                 Evolution(
                     namespace=hit.tool_name or "",
-                    promotion=self._shown.promotion(promotion),
+                    promotion=shown_promotion(promotion, self._redactor),
                     similarity=hit.similarity,
                 )
                 for hit in hits
@@ -204,6 +153,7 @@ def _failures(
 ) -> Iterator[SimilarFailure]:
     """The failures of these scenarios and marks, each call once; a mark says more."""
     seen: set[str] = set()
+    end = now.timestamp()
     for mark in marks:
         trial = trial_of(mark.marked_at, mark.execution_id or mark.mark_id, mark.severity)
         if trial.key not in seen:
@@ -211,35 +161,53 @@ def _failures(
             yield SimilarFailure(
                 scenario=mark.scenario,
                 similarity=0.0,
-                weight=wear(now.timestamp() - trial.at),
+                weight=failure_weight(trial, (), end),
                 at=mark.marked_at,
                 severity=mark.severity,
                 error_message=mark.error_message,
             )
     for document_id, document in documents.items():
+        successes = sorted(trial.at for trial in document.trials if trial.is_success)
         for trial in document.trials:
             if not trial.is_success and trial.key not in seen:
                 seen.add(trial.key)
                 yield SimilarFailure(
                     scenario=document.text,
                     similarity=similarity.get(document_id, 0.0),
-                    weight=_weight(trial, document.trials, now),
+                    weight=failure_weight(trial, successes, end),
                     at=moment_of(trial),
                     severity=trial.severity,
                     error_message=document.message,
                 )
 
 
-def _weight(failure: Trial, trials: Iterable[Trial], now: datetime) -> float:
-    later = sum(trial.is_success and trial.at > failure.at for trial in trials)
-    worn = (1 - WEAR) ** later
-    return float(worn * wear(now.timestamp() - failure.at))
+def shown_failure(failure: SimilarFailure, redactor: Redactor) -> SimilarFailure:
+    """A past failure for an answer: its words are some caller's, so masked and bounded."""
+    message = failure.error_message
+    return failure.model_copy(
+        update={
+            "scenario": shown_text(failure.scenario, redactor),
+            "error_message": None if message is None else shown_text(message, redactor),
+        }
+    )
+
+
+def shown_promotion(promotion: Promotion, redactor: Redactor) -> Promotion:
+    """A promotion for an answer, whole: its file is exchanged as it is."""
+    said = {"reason": promotion.reason, "mutation": promotion.mutation}
+    return promotion.model_copy(update={name: redactor.text(text) for name, text in said.items()})
+
+
+def shown_text(text: str, redactor: Redactor) -> str:
+    """A text for an answer: without secrets, at most 500 characters."""
+    masked = redactor.text(text)
+    return masked if len(masked) <= _MAX_SHOWN else f"{masked[: _MAX_SHOWN - 1]}…"
 
 
 async def statistics_with_marks(
     tools: Sequence[ToolKey], *, memory: Memory, store: LogStore
 ) -> dict[ToolKey, ToolStatistics]:
-    """How tools fared, with the trials of all marks that are stored.
+    """The statistics of tools, with the trials of all marks that are stored.
 
     `Memory.statistics` knows of a mark a moment after it was stored. One read of the store a tool,
     so not for the hot path. The counts of successes and failures are as they were learned.
@@ -258,7 +226,7 @@ def with_marks(known: ToolStatistics | None, marks: Iterable[FailureRecord]) -> 
     """A copy in which each mark is a trial of its version; those that were learned change nothing.
 
     Args:
-        known: how the tool fared.
+        known: of the tool, as far as it was learned.
         marks: of that tool, in any order.
     """
     versions = dict(known.versions) if known else {}

@@ -1,22 +1,65 @@
-"""Registry: all tools and promotions of a workspace at one moment, found by any of their names."""
+"""The registry: all tools and promotions of a workspace at one moment, by any of their names.
 
+Also who serves a namespace: its promoted version, its originals, and all others in it. A tool may
+name the one that it evolved from. What is stored may hold a circle all the same (two puts at once,
+an import), so every walk here ends when it meets a tool again.
+
+Registering a tool is optional, so a tool is found by its registered id, and by the name under which
+its calls are recorded: `toolName` or `serverName/toolName`.
+"""
+
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
-from weakref import WeakKeyDictionary
 
 from rapidfuzz import fuzz, process, utils
 
-from aftercall.models import Namespace, Promotion, Tool, ToolSource
+from aftercall.models import Namespace, Promotion, Tool, ToolName, ToolSource
 from aftercall.promotions_file import promoted_tool
 from aftercall.versions import same_version
 from mongo.records import StoredPromotion, StoredTool, ToolKey
 from retrieval.fitness.statistics import NO_VERSION
 from retrieval.knowledge.documents import document_id
 
+MAX_KNOWN = 5_000
+"""Tools of a workspace that a name is looked for among; the latest used."""
+
 _LEAST_NEARNESS = 60.0
 """Of 100: below it two names have little in common but their length."""
+
+_SHOWN = 80
+"""Characters of the asker's own name that a message repeats."""
+
+
+class UnknownNameError(LookupError):
+    """There is no namespace or tool of that name. `nearest` are those that were probably meant."""
+
+    def __init__(self, what: str, name: str, nearest: Sequence[str], listed: str) -> None:
+        shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+        meant = " or ".join(repr(each[:_SHOWN]) for each in nearest)
+        cure = f"; did you mean {meant}?" if nearest else f"; {listed} lists all"
+        super().__init__(f"there is no {what} {shown!r}{cure}")
+        self.nearest = tuple(nearest)
+
+
+class UnknownNamespaceError(UnknownNameError):
+    """No tool serves the namespace, and nothing is promoted in it."""
+
+    def __init__(self, namespace: str, nearest: Sequence[str]) -> None:
+        super().__init__("namespace", namespace, nearest, "GET /namespaces")
+
+
+class UnknownToolError(UnknownNameError):
+    """No tool is registered under the id."""
+
+    def __init__(self, tool_id: str, nearest: Sequence[str]) -> None:
+        super().__init__("tool", tool_id, nearest, "GET /tools")
+
+
+class NoToolFitsError(LookupError):
+    """A namespace has tools, and none of them is to be offered for the scenario."""
 
 
 class Registry:
@@ -38,17 +81,9 @@ class Registry:
         }
 
     @cached_property
-    def _by_namespace(self) -> dict[str, list[StoredTool]]:
-        found: dict[str, list[StoredTool]] = {}
-        for each in self.by_id.values():
-            if each.tool.namespace is not None:
-                found.setdefault(each.tool.namespace, []).append(each)
-        for tool_id, each in self.by_id.items():
-            if each.tool.namespace != tool_id:
-                found.setdefault(tool_id, []).append(each)
-        for members in found.values():
-            members.sort(key=lambda each: each.tool.tool_id)
-        return found
+    def by_document(self) -> Mapping[str, StoredTool]:
+        """The tools by the id of their document in the vector index."""
+        return {tool_document_id(each.tool_key, id_): each for id_, each in self.by_id.items()}
 
     def in_namespace(self, namespace: str) -> Sequence[StoredTool]:
         """Tools that name the namespace, and the one whose id it is; by id, empty when unknown."""
@@ -66,13 +101,14 @@ class Registry:
                     level.append(child.tool.tool_id)
                     yield child
 
-    @cached_property
-    def _children(self) -> dict[str, list[StoredTool]]:
-        found: dict[str, list[StoredTool]] = {}
-        for _, each in sorted(self.by_id.items()):
-            if each.tool.evolved_from is not None:
-                found.setdefault(each.tool.evolved_from, []).append(each)
-        return found
+    def ancestors(self, tool_id: str | None) -> Iterator[str]:
+        """The id and what it evolved from, nearest first; each once, also in a circle."""
+        seen: set[str] = set()
+        while tool_id is not None and tool_id not in seen:
+            seen.add(tool_id)
+            yield tool_id
+            stored = self.by_id.get(tool_id)
+            tool_id = stored.tool.evolved_from if stored else None
 
     def namespaces(self) -> list[Namespace]:
         """All namespaces that tools name, and all that are promoted, by name.
@@ -80,46 +116,51 @@ class Registry:
         A tool that names a namespace serves that one; its id is a namespace too (seed 002: the tool
         id is the capability), which is listed when it names none, or when somebody else serves it.
         """
-        names = {
-            name
-            for name, members in self._by_namespace.items()
-            if len(members) > 1
-            or members[0].tool.namespace in (None, name)
-            or name in self.promotions
-        }
         return [
             Namespace(
                 namespace=name,
-                tool_ids=[each.tool.tool_id for each in self._by_namespace[name]],
-                promoted_version=self._promoted_version(name),
+                tool_ids=[each.tool.tool_id for each in members],
+                promoted_version=promoted.promotion.evolved_version if promoted else None,
             )
-            for name in sorted(names)
+            for name, members in sorted(self._by_namespace.items())
+            if (promoted := self.promotions.get(name)) is not None
+            or len(members) > 1
+            or members[0].tool.namespace in (None, name)
         ]
 
-    def nearest_names(self, name: str, limit: int = 3) -> list[str]:
+    def nearest_names(self, name: str) -> list[str]:
         """Namespaces that somebody may have meant by a name that is none, nearest first."""
-        return _nearest(name, sorted(self._by_namespace), limit)
+        return nearest(name, self._by_namespace)
 
-    def nearest_tool_ids(self, tool_id: str, limit: int = 3) -> list[str]:
+    def nearest_tool_ids(self, tool_id: str) -> list[str]:
         """Tools that somebody may have meant by an id that is none, nearest first."""
-        return _nearest(tool_id, sorted(self.by_id), limit)
+        return nearest(tool_id, self.by_id)
 
-    def _promoted_version(self, namespace: str) -> str | None:
-        stored = self.promotions.get(namespace)
-        return stored.promotion.evolved_version if stored else None
+    @cached_property
+    def _by_namespace(self) -> dict[str, list[StoredTool]]:
+        found: dict[str, list[StoredTool]] = defaultdict(list)
+        for tool_id, each in sorted(self.by_id.items()):
+            for name in {tool_id, each.tool.namespace} - {None}:
+                found[str(name)].append(each)
+        return dict(found)
+
+    @cached_property
+    def _children(self) -> dict[str, list[StoredTool]]:
+        found: dict[str, list[StoredTool]] = defaultdict(list)
+        for _, each in sorted(self.by_id.items()):
+            if each.tool.evolved_from is not None:
+                found[each.tool.evolved_from].append(each)
+        return found
 
 
-def _nearest(name: str, known: Sequence[str], limit: int) -> list[str]:
-    """Known names that are spelt like this one or hold it, case and separators aside."""
-    found = process.extract(
-        name,
-        known,
-        scorer=fuzz.WRatio,
-        processor=utils.default_process,
-        limit=limit,
-        score_cutoff=_LEAST_NEARNESS,
-    )
-    return [each for each, _, _ in found]
+@lru_cache(65_536)
+def tool_document_id(tool: ToolKey, tool_id: str) -> str:
+    """The id of a registered tool's document in the vector index.
+
+    It holds server and name too, so that a tool which is put anew under another name gets another
+    document, and the old one goes.
+    """
+    return document_id(tool.workspace, "tool", tool.server_name, tool.tool_name, tool_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,19 +193,21 @@ def candidates_of(registry: Registry, namespace: str) -> list[Candidate]:
     Empty for a namespace that no tool serves. The original is the tool whose id is the namespace;
     where there is none, each tool that evolved from no other registered one.
     """
-    members = registry.in_namespace(namespace)
-    originals = _originals(registry, namespace)
     promoted = _promoted_in(registry, namespace)
-    candidates = [] if promoted is None else [promoted[1]]
+    evolved = None if promoted is None else promoted[1]
+    candidates = [] if evolved is None else [evolved]
     candidates += [
         plain_candidate(registry, each, "original")
-        for each in originals
-        if promoted is None or not _same(each.tool, promoted[1].tool)
+        for each in _originals(registry, namespace)
+        # The promoted version may be what is registered: the tool was put anew since then.
+        if evolved is None
+        or each.tool.tool_id != evolved.tool.tool_id
+        or not same_version(each.tool.version or NO_VERSION, evolved.tool.version or NO_VERSION)
     ]
     known = {each.tool.tool_id for each in candidates}
     candidates += [
         plain_candidate(registry, each, "semantic")
-        for each in members
+        for each in registry.in_namespace(namespace)
         if each.tool.tool_id not in known
     ]
     return candidates
@@ -184,17 +227,21 @@ def offered(registry: Registry, stored: StoredTool) -> Candidate:
 
 def plain_candidate(registry: Registry, stored: StoredTool, source: ToolSource) -> Candidate:
     """A tool as it is registered, as a candidate."""
-    versions = _versions(registry, stored)
-    return Candidate(stored.workspace, stored.tool, source, versions)
+    return Candidate(stored.workspace, stored.tool, source, _versions(registry, stored))
 
 
 def original_of(registry: Registry, namespace: str) -> StoredTool | None:
-    """The tool that a promotion in the namespace stands in for; None where no tool serves it."""
+    """The tool that a promotion in the namespace stands in for; None where no tool serves it.
+
+    Of several originals it is the one of the version that the promotion names, else the first.
+    """
     originals = _originals(registry, namespace)
-    if not originals:
-        return None
-    stored = registry.promotions.get(namespace)
-    return originals[0] if stored is None else _promoted_from(originals, stored.promotion)
+    if (stored := registry.promotions.get(namespace)) is not None:
+        version = stored.promotion.original_version
+        for each in originals:
+            if same_version(each.tool.version or NO_VERSION, version):
+                return each
+    return originals[0] if originals else None
 
 
 def find_cycle(tool_id: str, evolved_from: str | None, registry: Registry) -> list[str] | None:
@@ -204,34 +251,18 @@ def find_cycle(tool_id: str, evolved_from: str | None, registry: Registry) -> li
     already and that the tool is no part of is none of its making.
     """
     chain = [tool_id]
-    for ancestor in _ancestors(registry, evolved_from):
+    for ancestor in registry.ancestors(evolved_from):
         chain.append(ancestor)
         if ancestor == tool_id:
             return chain
     return None
 
 
-def _same(one: Tool, other: Tool) -> bool:
-    """Whether the promoted version is what is registered: the tool was put anew since then."""
-    versions = one.version or NO_VERSION, other.version or NO_VERSION
-    return one.tool_id == other.tool_id and same_version(*versions)
-
-
-def _ancestors(registry: Registry, tool_id: str | None) -> Iterator[str]:
-    """The id and what it evolved from, nearest first; each once, also in a circle."""
-    seen: set[str] = set()
-    while tool_id is not None and tool_id not in seen:
-        seen.add(tool_id)
-        yield tool_id
-        stored = registry.by_id.get(tool_id)
-        tool_id = stored.tool.evolved_from if stored else None
-
-
-def _originals(registry: Registry, namespace: str) -> list[StoredTool]:
+def _originals(registry: Registry, namespace: str) -> Sequence[StoredTool]:
     """The originals of a namespace, by id; of tools that evolved in a circle all are."""
     if (named := registry.by_id.get(namespace)) is not None:
         return [named]
-    members = list(registry.in_namespace(namespace))
+    members = registry.in_namespace(namespace)
     first = [
         each
         for each in members
@@ -241,120 +272,77 @@ def _originals(registry: Registry, namespace: str) -> list[StoredTool]:
     return first or members
 
 
-def _promoted_from(originals: list[StoredTool], promotion: Promotion) -> StoredTool:
-    """Of several originals the one of the version that the promotion names, else the first."""
-    for each in originals:
-        if same_version(each.tool.version or NO_VERSION, promotion.original_version):
-            return each
-    return originals[0]
-
-
 def _promoted_in(registry: Registry, namespace: str) -> tuple[StoredTool, Candidate] | None:
-    """Who is promoted in a namespace, and the original in whose place; None where nobody serves so.
+    """The original and the version that is promoted in its place; None where none is.
 
     That is also where there is nothing to run: the promoted tool was deleted, and no file is named.
     The original serves until the tool is back.
     """
-    stored = registry.promotions.get(namespace)
-    if stored is None:
+    stored, original = registry.promotions.get(namespace), original_of(registry, namespace)
+    if stored is None or original is None:
         return None
-    originals = _originals(registry, namespace)
-    if not originals:
-        return None
-    original = _promoted_from(originals, stored.promotion)
-    candidate = _promoted(registry, original, stored)
-    return None if candidate is None else (original, candidate)
-
-
-def _promoted(
-    registry: Registry, original: StoredTool, stored: StoredPromotion
-) -> Candidate | None:
-    """The promoted version: a registered tool that evolved from the original, or made from it.
-
-    None where neither can be.
-    """
-    promotion = stored.promotion
+    promotion: Promotion = stored.promotion
     inherited = stored.inherited_quality, promotion.promoted_at
     for each in registry.descendants(original.tool.tool_id):
         if same_version(each.tool.version or NO_VERSION, promotion.evolved_version):
             tool = each.tool.model_copy(update={"is_evolved": True})
             versions = _versions(registry, each)
-            return Candidate(each.workspace, tool, "evolved", versions, *inherited)
+            return original, Candidate(each.workspace, tool, "evolved", versions, *inherited)
     if promotion.evolved_file is None and not same_version(
         original.tool.version or NO_VERSION, promotion.evolved_version
     ):
         return None
-    tool, versions = promoted_tool(original.tool, promotion), (promotion.evolved_version,)
-    return Candidate(original.workspace, tool, "evolved", versions, *inherited)
+    tool, own = promoted_tool(original.tool, promotion), (promotion.evolved_version,)
+    return original, Candidate(original.workspace, tool, "evolved", own, *inherited)
 
 
 def _versions(registry: Registry, stored: StoredTool) -> tuple[str, ...]:
     """Its own version, and calls that named none unless they may have been its ancestor's."""
     own = stored.tool.version or NO_VERSION
-    ancestors = _ancestors(registry, stored.tool.evolved_from)
+    ancestors = map(registry.by_id.get, registry.ancestors(stored.tool.evolved_from))
     shared = any(
-        (known := registry.by_id.get(each)) is not None
-        and known is not stored
-        and known.tool_key == stored.tool_key
-        for each in ancestors
+        known is not None and known is not stored and known.tool_key == stored.tool_key
+        for known in ancestors
     )
     return (own,) if shared else tuple(dict.fromkeys((NO_VERSION, own)))
 
 
-_SHOWN = 80
-"""Characters of the asker's own name that a message repeats."""
+def recorded_name(tool: ToolKey) -> str:
+    """The name of a tool that is not registered."""
+    return tool.tool_name if tool.server_name is None else f"{tool.server_name}/{tool.tool_name}"
 
 
-class UnknownNameError(LookupError):
-    """There is no namespace or tool of that name. `nearest` are those that were probably meant."""
-
-    def __init__(self, what: str, name: str, nearest: Sequence[str], listed: str) -> None:
-        shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
-        cure = f"; did you mean {_either(nearest)}?" if nearest else f"; {listed} lists all"
-        super().__init__(f"there is no {what} {shown!r}{cure}")
-        self.nearest = tuple(nearest)
+def named(tool: ToolKey, tool_id: str | None) -> ToolName:
+    """The names of a tool, for an answer."""
+    return ToolName(tool_id=tool_id, server_name=tool.server_name, tool_name=tool.tool_name)
 
 
-class UnknownNamespaceError(UnknownNameError):
-    """No tool serves the namespace, and nothing is promoted in it."""
-
-    def __init__(self, namespace: str, nearest: Sequence[str]) -> None:
-        super().__init__("namespace", namespace, nearest, "GET /namespaces")
-
-
-class UnknownToolError(UnknownNameError):
-    """No tool is registered under the id."""
-
-    def __init__(self, tool_id: str, nearest: Sequence[str]) -> None:
-        super().__init__("tool", tool_id, nearest, "GET /tools")
+def possible_tools(workspace: str, name: str) -> Iterator[ToolKey]:
+    """The tools that a name could mean as it stands: both parts may hold slashes themselves."""
+    yield ToolKey(workspace, None, name)
+    for place, char in enumerate(name):
+        if char == "/" and 0 < place < len(name) - 1:
+            yield ToolKey(workspace, name[:place], name[place + 1 :])
 
 
-class NoToolFitsError(LookupError):
-    """A namespace has tools, and none of them is to be offered for the scenario."""
+def meant(name: str, recorded: Iterable[ToolKey]) -> list[ToolKey]:
+    """Recorded tools of that name, on whatever server; several when the server must be named."""
+    return [tool for tool in recorded if tool.tool_name == name]
 
 
-def _either(names: Sequence[str]) -> str:
-    return " or ".join(repr(name[:_SHOWN]) for name in names)
+def nearest_names(name: str, tool_ids: Iterable[str], recorded: Iterable[ToolKey]) -> list[str]:
+    """Names that somebody may have meant by one that is none, nearest first."""
+    return nearest(name, {*tool_ids, *map(recorded_name, recorded)})
 
 
-_KNOWN_IDS = 65_536
-
-_by_registry: "WeakKeyDictionary[Registry, Mapping[str, StoredTool]]" = WeakKeyDictionary()
-
-
-@lru_cache(_KNOWN_IDS)
-def tool_document_id(tool: ToolKey, tool_id: str) -> str:
-    """The id of a registered tool's document."""
-    return document_id(tool.workspace, "tool", tool.server_name, tool.tool_name, tool_id)
-
-
-def tools_by_document(registry: Registry) -> Mapping[str, StoredTool]:
-    """The tools of a workspace by the id of their document; made once for a registry."""
-    known = _by_registry.get(registry)
-    if known is None:
-        known = {
-            tool_document_id(each.tool_key, tool_id): each
-            for tool_id, each in registry.by_id.items()
-        }
-        _by_registry[registry] = known
-    return known
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Up to three known names that are spelt like this one or hold it; case makes no difference."""
+    found = process.extract(
+        name,
+        sorted(known),
+        scorer=fuzz.WRatio,
+        processor=utils.default_process,
+        limit=3,
+        score_cutoff=_LEAST_NEARNESS,
+    )
+    return [each for each, _, _ in found]

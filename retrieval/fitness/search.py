@@ -27,7 +27,7 @@ from aftercall.models import (
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
-from retrieval.fitness.history import Shown
+from retrieval.fitness.history import shown_failure, shown_text
 from retrieval.fitness.registry import (
     Candidate,
     NoToolFitsError,
@@ -36,7 +36,6 @@ from retrieval.fitness.registry import (
     candidates_of,
     offered,
     tool_document_id,
-    tools_by_document,
 )
 from retrieval.fitness.relevance import (
     Owner,
@@ -51,9 +50,9 @@ from retrieval.fitness.score import (
     SEMANTIC_WEIGHT,
     THRESHOLD,
     LikeScenario,
+    exclusion,
     judge,
     ranked,
-    why_excluded,
 )
 from retrieval.fitness.statistics import MAX_TRIALS, ToolStatistics, Trial, merged
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
@@ -66,98 +65,8 @@ MAX_NEAR = 3
 MAX_JUDGED = 50
 """Tools of one question that are judged by all that is known of them; the most relevant ones."""
 
-
-@dataclass(frozen=True, slots=True)
-class FoundTool:
-    """A tool that was found, as it is offered, and the document that it was found by."""
-
-    candidate: Candidate
-    document_id: str
-
-    @property
-    def tool_id(self) -> str:
-        """Of the tool as it is offered."""
-        return self.candidate.tool.tool_id
-
-
-def document_of(registry: Registry, candidate: Candidate) -> str:
-    """The id of the document that a candidate is found by: its own, or its original's."""
-    stored = registry.by_id[candidate.tool.tool_id]
-    return tool_document_id(stored.tool_key, stored.tool.tool_id)
-
-
-def documents_with_tags(registry: Registry, tags: Iterable[str]) -> tuple[str, ...]:
-    """The documents of tools that have at least one of the tags, whatever their case."""
-    wanted = {tag.casefold() for tag in tags}
-    return tuple(
-        document_id
-        for document_id, stored in tools_by_document(registry).items()
-        if not wanted.isdisjoint(tag.casefold() for tag in stored.tool.tags)
-    )
-
-
-def near_queries(
-    registry: Registry,
-    workspace: str,
-    candidates: Sequence[Candidate],
-    vector: NDArray[np.float32],
-) -> list[IndexQuery]:
-    """Which tools are nearest by cosine; of very many candidates, also which of these are.
-
-    BM25 over all tools takes as long as the rest of the question, so it is left to what is near.
-
-    Args:
-        registry: where the candidates are from.
-        workspace: whose.
-        candidates: of a namespace.
-        vector: of the scenario; shape (dimension,), unit length.
-    """
-    nearest = IndexQuery(
-        workspaces=(workspace,), kind="tool", vector=vector, terms="",
-        limit=min(MAX_JUDGED, len(candidates)) + MAX_NEAR, fused=False,
-    )  # fmt: skip
-    if len(candidates) <= MAX_JUDGED:
-        return [nearest]
-    own = tuple(document_of(registry, each) for each in candidates)
-    return [nearest, replace(nearest, limit=MAX_JUDGED, document_ids=own)]
-
-
-def offered_tools(registry: Registry, found: Iterable[RelevantTool]) -> Iterator[FoundTool]:
-    """The found tools as they are offered, each once, under the most relevant of its documents."""
-    tools: set[str] = set()
-    for each in found:
-        stored = tools_by_document(registry).get(each.document_id)
-        if stored is None:  # deleted a moment ago
-            continue
-        tool = FoundTool(offered(registry, stored), each.document_id)
-        if tool.tool_id not in tools:
-            tools.add(tool.tool_id)
-            yield tool
-
-
-def most_relevant(
-    registry: Registry, candidates: Sequence[Candidate], found: Sequence[RelevantTool]
-) -> list[Candidate]:
-    """The candidates to be judged: all, or the promoted one and the most relevant of many."""
-    if len(candidates) <= MAX_JUDGED:
-        return list(candidates)
-    place = {each.document_id: number for number, each in enumerate(found)}
-
-    def order(candidate: Candidate) -> tuple[bool, int]:
-        known = place.get(document_of(registry, candidate), len(found))
-        return (candidate.source != "evolved", known)
-
-    return sorted(candidates, key=order)[:MAX_JUDGED]
-
-
-def outside(
-    registry: Registry, candidates: Iterable[Candidate], found: Iterable[RelevantTool]
-) -> list[FoundTool]:
-    """The nearest tools that are none of the candidates."""
-    inside = {each.tool.tool_id for each in candidates}
-    others = (each for each in offered_tools(registry, found) if each.tool_id not in inside)
-    return list(islice(others, MAX_NEAR))
-
+_LEAST_SIMILARITY = THRESHOLD / SEMANTIC_WEIGHT
+"""Below it a tool from outside would be marked as hardly fit whatever its record."""
 
 _PER_TOOL = 8
 """Past scenarios asked for, times the tools asked about: what is nearest over all of them counts
@@ -165,7 +74,258 @@ most, so they are asked for together, which takes half the time of a question fo
 
 _MAX_SCENARIOS = 400
 
-_MAX_CALLS = _MAX_SCENARIOS * MAX_TRIALS
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked, and how candidates are to be judged."""
+
+    workspace: str
+    scenario: str
+    tags: tuple[str, ...]
+    mode: RankingMode
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What became of the candidates."""
+
+    tools: list[RankedTool] = field(default_factory=list)
+    excluded: list[ExcludedTool] = field(default_factory=list)
+
+
+class ToolChooser:
+    """Answers which tool to take.
+
+    Args:
+        memory: what is known, cached.
+        index: where tools and past scenarios are found.
+        embedder: makes the scenario's vectors.
+        redactor: masks secrets before anything is answered.
+        clock: the time now, with a zone.
+        draw: what the mode `thompson` draws with.
+    """
+
+    def __init__(
+        self,
+        *,
+        memory: Memory,
+        index: VectorIndex,
+        embedder: Embedder,
+        redactor: Redactor,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        draw: Random | None = None,
+    ) -> None:
+        self._memory = memory
+        self._index = index
+        self._embedder = embedder
+        self._redactor = redactor
+        self._clock = clock
+        self._draw = draw or Random()  # noqa: S311  # explores, keeps no secret
+
+    async def namespaces(self, workspace: str) -> NamespaceList:
+        """All namespaces of a workspace, by name.
+
+        Raises:
+            StoreError: when the store cannot say.
+        """
+        return NamespaceList(namespaces=(await self._memory.registry(workspace)).namespaces())
+
+    async def best(
+        self,
+        workspace: str,
+        namespace: str,
+        scenario: str,
+        *,
+        use_rag: bool = True,
+        mode: RankingMode = "fitness",
+        limit: int = 10,
+    ) -> BestTool:
+        """The fittest tool of a namespace, with at most `limit` candidates, best first.
+
+        Raises:
+            UnknownNamespaceError: no tool serves the namespace.
+            NoToolFitsError: those that do are not to be offered for the scenario.
+            StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
+        """
+        scenario = self._redactor.text(scenario)
+        registry = await self._memory.registry(workspace)
+        candidates = candidates_of(registry, namespace)
+        if not candidates:
+            raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
+        question = _Question(workspace, scenario, (), mode, self._clock())
+        if use_rag:
+            judged = await self._searched(question, registry, candidates)
+        else:  # the promoted version and the originals, by base and quality
+            own = [each for each in candidates if each.source != "semantic"]
+            statistics = await self._memory.statistics([each.key for each in own])
+            judged = self._judged(question, [(each, each.source) for each in own], statistics)
+        excluded = [self._shown_excluded(each) for each in judged.excluded[:MAX_JUDGED]]
+        if not judged.tools:
+            reasons = "; ".join(f"{each.tool_id!r}: {each.reason}" for each in excluded[:3])
+            raise NoToolFitsError(f"no tool of the namespace is offered for this: {reasons}")
+        shown = [self._shown(each) for each in ranked(judged.tools)[:limit]]
+        return BestTool(
+            **dict(shown[0]), candidates=shown, excluded=excluded, threshold=THRESHOLD, mode=mode
+        )
+
+    async def find(self, workspace: str, request: FindRequest) -> FoundTools:
+        """Tools of any namespace for a scenario, best first; empty when none fits.
+
+        Raises:
+            StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
+        """
+        scenario, tags = self._redactor.text(request.scenario), tuple(request.tags)
+        registry = await self._memory.registry(workspace)
+        question = _Question(workspace, scenario, tags, request.mode, self._clock())
+        wanted = {tag.casefold() for tag in tags}
+        ids = tuple(
+            document_id
+            for document_id, stored in (registry.by_document.items() if tags else ())
+            if not wanted.isdisjoint(tag.casefold() for tag in stored.tool.tags)
+        )
+        if not registry.by_id or (tags and not ids):
+            return FoundTools(candidates=[], threshold=THRESHOLD, mode=request.mode)
+        vectors = await self._embedder.embed(scenario_parts(scenario), "query")
+        vectors = vectors.astype(np.float32, copy=False)
+        count = min(MAX_JUDGED, 2 * request.limit + 10)
+        queries = tool_queries(workspace, vectors, scenario, limit=count)
+        if tags:
+            queries = [replace(query, document_ids=ids) for query in queries]
+        answers = await self._index.search(queries)
+        by_relevance = relevant(answers)
+        found = list(_offered_tools(registry, by_relevance[:count]))
+        statistics = await self._memory.statistics([each.key for each, _ in found])
+        past = await self._past(workspace, vectors[0], statistics)
+        similarities = _similarities(by_relevance, answers, past)
+        judged = self._judged(
+            question,
+            [(each, "semantic") for each, _ in found],
+            statistics,
+            past,
+            {each.tool.tool_id: similarities[document_id] for each, document_id in found},
+        )
+        fit = [each for each in ranked(judged.tools) if each.score > 0]
+        return FoundTools(
+            candidates=[self._shown(each) for each in fit[: request.limit]],
+            excluded=[self._shown_excluded(each) for each in judged.excluded],
+            threshold=THRESHOLD,
+            mode=request.mode,
+        )
+
+    async def _searched(
+        self, question: _Question, registry: Registry, candidates: Sequence[Candidate]
+    ) -> _Judged:
+        """The candidates of a namespace and what is near it, judged by all that is known."""
+        workspace = question.workspace
+        # What is known of the candidates is read while the model is at work.
+        [vector], _ = await asyncio.gather(
+            self._embedder.embed([question.scenario], "query"),
+            self._memory.statistics([each.key for each in candidates[:MAX_JUDGED]]),
+        )
+        vector = vector.astype(np.float32, copy=False)
+        # Which tools are nearest by cosine; of very many candidates, also which of these are. BM25
+        # over all tools takes as long as the rest of the question: it is left to what is near.
+        own_ids = {each.tool.tool_id: _document_of(registry, each) for each in candidates}
+        nearest = IndexQuery(
+            workspaces=(workspace,), kind="tool", vector=vector, terms="",
+            limit=min(MAX_JUDGED, len(candidates)) + MAX_NEAR, fused=False,
+        )  # fmt: skip
+        queries = [nearest]
+        if len(candidates) > MAX_JUDGED:
+            ids = tuple(own_ids.values())
+            queries.append(replace(nearest, limit=MAX_JUDGED, document_ids=ids))
+        by_cosine = relevant(await self._index.search(queries))
+        place = {each.document_id: number for number, each in enumerate(by_cosine)}
+        own = list(candidates)
+        if len(own) > MAX_JUDGED:  # the promoted one and the most relevant of many
+            own.sort(
+                key=lambda each: (
+                    each.source != "evolved",
+                    place.get(own_ids[each.tool.tool_id], len(place)),
+                )
+            )
+        own = own[:MAX_JUDGED]
+        outside = (
+            (replace(each, source="semantic"), document_id)
+            for each, document_id in _offered_tools(registry, by_cosine)
+            if each.tool.tool_id not in own_ids
+        )
+        compared = [(each, own_ids[each.tool.tool_id]) for each in own]
+        compared += islice(outside, MAX_NEAR)
+        statistics = await self._memory.statistics([each.key for each, _ in compared])
+        asked = tuple(dict.fromkeys(document_id for _, document_id in compared))
+        queries = tool_queries(
+            workspace, vector[np.newaxis], question.scenario, limit=1, document_ids=asked
+        )
+        answers, past = await asyncio.gather(
+            self._index.search(queries[1:]),  # without the question for what else is near
+            self._past(workspace, vector, statistics),
+        )
+        similarities = _similarities(relevant(answers), answers, past)
+        fit = [
+            (each, document_id)
+            for number, (each, document_id) in enumerate(compared)
+            if number < len(own) or similarities.get(document_id, 0.0) >= _LEAST_SIMILARITY
+        ]
+        return self._judged(
+            question,
+            [(each, each.source) for each, _ in fit],
+            statistics,
+            past,
+            {each.tool.tool_id: similarities[id_] for each, id_ in fit if id_ in similarities},
+        )
+
+    async def _past(
+        self,
+        workspace: str,
+        vector: NDArray[np.float32],
+        statistics: Mapping[ToolKey, ToolStatistics],
+    ) -> "PastScenarios":
+        return await past_scenarios(
+            workspace, vector, statistics, index=self._index, memory=self._memory
+        )
+
+    def _judged(
+        self,
+        question: _Question,
+        candidates: Iterable[tuple[Candidate, ToolSource]],
+        statistics: Mapping[ToolKey, ToolStatistics],
+        past: "PastScenarios | None" = None,
+        similarity: Mapping[str, float] | None = None,
+    ) -> _Judged:
+        judged = _Judged()
+        for candidate, source in candidates:
+            known, tool = statistics.get(candidate.key), candidate.tool
+            negative = [*tool.negative_tags, *(known.negative_tags if known else ())]
+            why_not = exclusion(negative, question.tags, question.scenario) if negative else None
+            if why_not is not None:
+                judged.excluded.append(ExcludedTool(tool_id=tool.tool_id, reason=why_not))
+                continue
+            judged.tools.append(
+                judge(
+                    candidate,
+                    source,
+                    similarity=similarity.get(tool.tool_id) if similarity else None,
+                    statistics=known,
+                    like=past.of(candidate) if past else (),
+                    mode=question.mode,
+                    draw=self._draw,
+                    now=question.now,
+                )
+            )
+        return judged
+
+    def _shown(self, ranked: RankedTool) -> RankedTool:
+        """A copy without secrets, with what others said bounded."""
+        failures = [shown_failure(each, self._redactor) for each in ranked.factors.similar_failures]
+        factors = ranked.factors.model_copy(update={"similar_failures": failures})
+        tool = self._redactor.tool(ranked.tool)
+        return ranked.model_copy(update={"tool": tool, "factors": factors})
+
+    def _shown_excluded(self, excluded: ExcludedTool) -> ExcludedTool:
+        reason = shown_text(excluded.reason, self._redactor)
+        return excluded.model_copy(update={"reason": reason})
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +347,19 @@ class PastScenarios:
             if candidate.counts(hit.version)
             and (document := self.documents.get(hit.document_id)) is not None
         ]
-        calls = merged(*(document.trials for _, document in own), limit=_MAX_CALLS)
+        limit = _MAX_SCENARIOS * MAX_TRIALS
+        calls = merged(*(document.trials for _, document in own), limit=limit)
         left = {trial.key: trial for trial in calls}
+
+        def is_taken(trial: Trial) -> bool:
+            """Whether this is what holds of the call, and nobody had it yet."""
+            return left.get(trial.key) == trial and left.pop(trial.key) is not None
+
         return [
             LikeScenario(
                 document.text,
                 hit.similarity,
-                [each for each in document.trials if _taken(left, each)],
+                [each for each in document.trials if is_taken(each)],
                 document.message,
             )
             for hit, document in own
@@ -203,14 +369,6 @@ class PastScenarios:
         """What they say for each tool's relevance, 0 to 1."""
         hits = (hit for several in self.hits.values() for hit in several)
         return successes_of(hits, self.documents)
-
-
-def _taken(left: dict[str, Trial], trial: Trial) -> bool:
-    """Whether this is what holds of the call, and nobody had it yet."""
-    if left.get(trial.key) != trial:
-        return False
-    del left[trial.key]
-    return True
 
 
 async def past_scenarios(
@@ -249,231 +407,25 @@ async def past_scenarios(
     return PastScenarios(by_tool, documents)
 
 
-_LEAST_SIMILARITY = THRESHOLD / SEMANTIC_WEIGHT
-"""Below it a tool from outside would be marked as hardly fit whatever its record."""
+def _document_of(registry: Registry, candidate: Candidate) -> str:
+    """The id of the document that a candidate is found by: its own, or its original's."""
+    stored = registry.by_id[candidate.tool.tool_id]
+    return tool_document_id(stored.tool_key, stored.tool.tool_id)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What is asked, and how candidates are to be judged."""
-
-    workspace: str
-    scenario: str
-    tags: tuple[str, ...]
-    mode: RankingMode
-    now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """What became of the candidates."""
-
-    tools: list[RankedTool]
-    excluded: list[ExcludedTool]
-
-
-class ToolChooser:
-    """Answers which tool to take.
-
-    Args:
-        memory: what is known, cached.
-        index: where tools and past scenarios are found.
-        embedder: makes the scenario's vectors.
-        redactor: masks secrets before anything is answered.
-        clock: the time now, with a zone.
-        draw: what the mode `thompson` draws with.
-    """
-
-    def __init__(
-        self,
-        *,
-        memory: Memory,
-        index: VectorIndex,
-        embedder: Embedder,
-        redactor: Redactor,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        draw: Random | None = None,
-    ) -> None:
-        self._memory = memory
-        self._index = index
-        self._embedder = embedder
-        self._redactor = redactor
-        self._shown = Shown(redactor)
-        self._clock = clock
-        self._draw = draw or Random()  # noqa: S311  # explores, keeps no secret
-
-    async def namespaces(self, workspace: str) -> NamespaceList:
-        """All namespaces of a workspace, by name.
-
-        Raises:
-            StoreError: when the store cannot say.
-        """
-        return NamespaceList(namespaces=(await self._memory.registry(workspace)).namespaces())
-
-    async def best(
-        self,
-        workspace: str,
-        namespace: str,
-        scenario: str,
-        *,
-        use_rag: bool = True,
-        mode: RankingMode = "fitness",
-        limit: int = 10,
-    ) -> BestTool:
-        """The fittest tool of a namespace, with at most `limit` candidates, best first.
-
-        Raises:
-            UnknownNamespaceError: no tool serves the namespace.
-            NoToolFitsError: those that do are not to be offered for the scenario.
-            StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
-        """
-        scenario = self._redactor.text(scenario)
-        registry = await self._memory.registry(workspace)
-        candidates = candidates_of(registry, namespace)
-        if not candidates:
-            raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
-        question = _Question(workspace, scenario, (), mode, self._clock())
-        judged = await (
-            self._searched(question, registry, candidates)
-            if use_rag
-            else self._unsearched(question, candidates)
-        )
-        excluded = [self._shown.excluded(each) for each in judged.excluded[:MAX_JUDGED]]
-        if not judged.tools:
-            reasons = "; ".join(f"{each.tool_id!r}: {each.reason}" for each in excluded[:3])
-            raise NoToolFitsError(f"no tool of the namespace is offered for this: {reasons}")
-        shown = [self._shown.ranked(each) for each in ranked(judged.tools)[:limit]]
-        return BestTool(
-            **dict(shown[0]), candidates=shown, excluded=excluded, threshold=THRESHOLD, mode=mode
-        )
-
-    async def find(self, workspace: str, request: FindRequest) -> FoundTools:
-        """Tools of any namespace for a scenario, best first; empty when none fits.
-
-        Raises:
-            StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
-        """
-        scenario = self._redactor.text(request.scenario)
-        tags = tuple(request.tags)
-        registry = await self._memory.registry(workspace)
-        question = _Question(workspace, scenario, tags, request.mode, self._clock())
-        ids = documents_with_tags(registry, tags) if tags else None
-        if not registry.by_id or ids == ():
-            return FoundTools(candidates=[], threshold=THRESHOLD, mode=request.mode)
-        vectors = await self._embedder.embed(scenario_parts(scenario), "query")
-        vectors = vectors.astype(np.float32, copy=False)
-        count = min(MAX_JUDGED, 2 * request.limit + 10)
-        queries = tool_queries(workspace, vectors, scenario, limit=count)
-        if ids is not None:
-            queries = [replace(query, document_ids=ids) for query in queries]
-        answers = await self._index.search(queries)
-        relevant_tools = relevant(answers)
-        found = list(offered_tools(registry, relevant_tools[:count]))
-        statistics = await self._memory.statistics([each.candidate.key for each in found])
-        past = await self._past(workspace, vectors[0], statistics)
-        similarities = _similarities(relevant_tools, answers, past)
-        judged = self._judged(
-            question,
-            [(each.candidate, "semantic") for each in found],
-            statistics,
-            past,
-            {each.tool_id: similarities[each.document_id] for each in found},
-        )
-        fit = [each for each in ranked(judged.tools) if each.score > 0]
-        return FoundTools(
-            candidates=[self._shown.ranked(each) for each in fit[: request.limit]],
-            excluded=[self._shown.excluded(each) for each in judged.excluded],
-            threshold=THRESHOLD,
-            mode=request.mode,
-        )
-
-    async def _unsearched(self, question: _Question, candidates: Iterable[Candidate]) -> _Judged:
-        """The promoted version and the originals, by base and quality."""
-        own = [each for each in candidates if each.source != "semantic"]
-        statistics = await self._memory.statistics([each.key for each in own])
-        return self._judged(question, [(each, each.source) for each in own], statistics)
-
-    async def _searched(
-        self, question: _Question, registry: Registry, candidates: Sequence[Candidate]
-    ) -> _Judged:
-        """The candidates of a namespace and what is near it, judged by all that is known."""
-        workspace = question.workspace
-        # What is known of the candidates is read while the model is at work.
-        [vector], _ = await asyncio.gather(
-            self._embedder.embed([question.scenario], "query"),
-            self._memory.statistics([each.key for each in candidates[:MAX_JUDGED]]),
-        )
-        vector = vector.astype(np.float32, copy=False)
-        queries = near_queries(registry, workspace, candidates, vector)
-        by_cosine = relevant(await self._index.search(queries))
-        own = most_relevant(registry, candidates, by_cosine)
-        near = outside(registry, candidates, by_cosine)
-        compared = [*own, *(replace(each.candidate, source="semantic") for each in near)]
-        statistics = await self._memory.statistics([each.key for each in compared])
-        documents = {each.tool.tool_id: document_of(registry, each) for each in own}
-        documents |= {each.tool_id: each.document_id for each in near}
-        ids = tuple(dict.fromkeys(documents.values()))
-        queries = tool_queries(
-            workspace, vector[np.newaxis], question.scenario, limit=1, document_ids=ids
-        )
-        answers, past = await asyncio.gather(
-            self._index.search(queries[1:]),  # without the question for what else is near
-            self._past(workspace, vector, statistics),
-        )
-        similarities = _similarities(relevant(answers), answers, past)
-        fit = [
-            each
-            for number, each in enumerate(compared)
-            if number < len(own)
-            or similarities.get(documents[each.tool.tool_id], 0.0) >= _LEAST_SIMILARITY
-        ]
-        return self._judged(
-            question,
-            [(each, each.source) for each in fit],
-            statistics,
-            past,
-            {id_: similarities[key] for id_, key in documents.items() if key in similarities},
-        )
-
-    async def _past(
-        self,
-        workspace: str,
-        vector: NDArray[np.float32],
-        statistics: Mapping[ToolKey, ToolStatistics],
-    ) -> PastScenarios:
-        return await past_scenarios(
-            workspace, vector, statistics, index=self._index, memory=self._memory
-        )
-
-    def _judged(
-        self,
-        question: _Question,
-        candidates: Iterable[tuple[Candidate, ToolSource]],
-        statistics: Mapping[ToolKey, ToolStatistics],
-        past: PastScenarios | None = None,
-        similarity: Mapping[str, float] | None = None,
-    ) -> _Judged:
-        judged = _Judged([], [])
-        for candidate, source in candidates:
-            known = statistics.get(candidate.key)
-            tool_id = candidate.tool.tool_id
-            why_not = why_excluded(candidate, known, question.tags, question.scenario)
-            if why_not is not None:
-                judged.excluded.append(ExcludedTool(tool_id=tool_id, reason=why_not))
-                continue
-            judged.tools.append(
-                judge(
-                    candidate,
-                    source,
-                    similarity=similarity.get(tool_id) if similarity else None,
-                    statistics=known,
-                    like=past.of(candidate) if past else (),
-                    mode=question.mode,
-                    draw=self._draw,
-                    now=question.now,
-                )
-            )
-        return judged
+def _offered_tools(
+    registry: Registry, found: Iterable[RelevantTool]
+) -> Iterator[tuple[Candidate, str]]:
+    """The found tools as they are offered, each once, with the most relevant of its documents."""
+    tools: set[str] = set()
+    for each in found:
+        stored = registry.by_document.get(each.document_id)
+        if stored is None:  # deleted a moment ago
+            continue
+        candidate = offered(registry, stored)
+        if candidate.tool.tool_id not in tools:
+            tools.add(candidate.tool.tool_id)
+            yield candidate, each.document_id
 
 
 def _similarities(

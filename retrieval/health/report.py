@@ -3,11 +3,9 @@
 All that a tool or a user said is masked and bounded here, on its way out.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TypeVar
-
-from rapidfuzz import fuzz, process, utils
 
 from aftercall.models import (
     CategoryCount,
@@ -24,7 +22,6 @@ from aftercall.models import (
     WeakSuccess,
 )
 from aftercall.redaction import Redactor
-from mongo.records import ToolKey
 from retrieval.health.record import Corrected, KnownHealth, Referred, Tally, Weak
 from retrieval.health.signals import common_methods
 from retrieval.knowledge.rules import ToolKnowledge
@@ -205,49 +202,3 @@ class _Shown:
 
 def _latest(events: list[EventT]) -> list[EventT]:
     return events[: -MAX_SHOWN - 1 : -1]
-
-
-MAX_KNOWN = 5_000
-"""Tools of a workspace that a name is looked for among; the latest used."""
-
-_LEAST_NEARNESS = 60.0
-"""Of 100: below it two names have little in common but their length (as for registered ids)."""
-
-
-def recorded_name(tool: ToolKey) -> str:
-    """The name of a tool that is not registered."""
-    return tool.tool_name if tool.server_name is None else f"{tool.server_name}/{tool.tool_name}"
-
-
-def named(tool: ToolKey, tool_id: str | None) -> ToolName:
-    """A tool as it is told."""
-    return ToolName(tool_id=tool_id, server_name=tool.server_name, tool_name=tool.tool_name)
-
-
-def possible_tools(workspace: str, name: str) -> Iterator[ToolKey]:
-    """The tools that a name could mean as it stands: both parts may hold slashes themselves."""
-    yield ToolKey(workspace, None, name)
-    for place, char in enumerate(name):
-        if char == "/" and 0 < place < len(name) - 1:
-            yield ToolKey(workspace, name[:place], name[place + 1 :])
-
-
-def meant(name: str, recorded: Iterable[ToolKey]) -> list[ToolKey]:
-    """Recorded tools of that name, on whatever server; several when the server must be named."""
-    return [tool for tool in recorded if tool.tool_name == name]
-
-
-def nearest_names(
-    name: str, tool_ids: Iterable[str], recorded: Iterable[ToolKey], limit: int = 3
-) -> Sequence[str]:
-    """Names that somebody may have meant by one that is none, nearest first."""
-    known = sorted({*tool_ids, *(recorded_name(tool) for tool in recorded)})
-    found = process.extract(
-        name,
-        known,
-        scorer=fuzz.WRatio,
-        processor=utils.default_process,
-        limit=limit,
-        score_cutoff=_LEAST_NEARNESS,
-    )
-    return [each for each, _, _ in found]

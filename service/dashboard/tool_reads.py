@@ -13,8 +13,7 @@ from aftercall.models import (
 )
 from aftercall.redaction import Redactor
 from mongo.records import StoredTool, ToolKey
-from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError
-from retrieval.health.report import recorded_name
+from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError, recorded_name
 from service import health as tools_health
 from service.context import Context
 from service.dashboard.repair_reads import record_of

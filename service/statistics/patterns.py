@@ -11,8 +11,7 @@ from aftercall.redaction import Redactor
 from ingest.nightly.patterns import patterns_fact
 from mongo.protocol import LogStore
 from mongo.records import PatternRow, ToolKey
-from retrieval.fitness.registry import UnknownNameError
-from retrieval.health.report import named
+from retrieval.fitness.registry import UnknownNameError, named
 from retrieval.memory import Memory
 from retrieval.patterns import Pattern, decoded
 

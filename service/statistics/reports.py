@@ -28,8 +28,7 @@ from aftercall.redaction import Redactor
 from mongo.protocol import LogStore
 from mongo.records import MendedFailure, ToolKey
 from retrieval.boundaries.cohesion import CohesionRules
-from retrieval.fitness.registry import UnknownNameError
-from retrieval.health.report import nearest_names
+from retrieval.fitness.registry import UnknownNameError, nearest_names
 from retrieval.memory import Memory
 from retrieval.usage.view import UsageView
 from service.statistics.answers import AnswerCounter

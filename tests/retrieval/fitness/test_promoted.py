@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.fitness.promotions import LEAST_TRIALS, SURE, Counts, compare, fails_more
-from retrieval.fitness.promotions import _normal as by_normal
 
 counts = st.builds(Counts, st.integers(0, 200), st.integers(0, 200))
 
@@ -52,7 +51,7 @@ def test_it_is_the_share_of_draws(evolved: tuple[int, int], original: tuple[int,
 def test_it_is_a_probability_and_the_two_ways_add_up(one: Counts, other: Counts) -> None:
     """One of the two is the higher one."""
     assert 0 <= compare(one, other) <= 1
-    assert compare(one, other) + compare(other, one) == pytest.approx(1, abs=1e-6)
+    assert compare(one, other) + compare(other, one) == pytest.approx(1, abs=2e-4)
 
 
 @given(counts, counts)
@@ -65,10 +64,7 @@ def test_a_further_failure_never_lowers_it_and_a_success_never_raises_it(
     assert compare(evolved._replace(successes=evolved.successes + 1), original) <= before + 1e-9
 
 
-@pytest.mark.parametrize("failures", [1_000, 1_040, 1_080])
-def test_the_approximation_of_large_counts_is_within_a_hundredth(failures: int) -> None:
-    """Where both can be computed."""
-    exact = compare(Counts(9_000, failures), Counts(9_000, 999))
-    approximate = by_normal(failures + 1, 9_001, 1_000, 9_001)
-    assert approximate == pytest.approx(exact, abs=0.01)
-    assert 0 <= compare(Counts(10**9, 10**6), Counts(10**9, 10**6 + 5)) <= 1
+def test_large_counts_are_compared_too() -> None:
+    """In the same time and memory."""
+    assert compare(Counts(10**9, 10**6), Counts(10**9, 10**6 + 5)) == pytest.approx(0.5, abs=0.01)
+    assert compare(Counts(10**6, 20_000), Counts(10**6, 10_000)) > SURE

@@ -27,7 +27,7 @@ def test_near_names_are_those_that_were_probably_meant() -> None:
     """A misspelling, another case or separator; nothing for a name like none."""
     registry = Registry([stored("code_generator"), stored("translator"), stored("weather")])
     assert registry.nearest_names("transaltor")[0] == "translator"
-    assert registry.nearest_tool_ids("Code-Generator", 1) == ["code_generator"]
+    assert registry.nearest_tool_ids("Code-Generator")[0] == "code_generator"
     assert registry.nearest_names("zzqqk") == []
     assert Registry([]).nearest_names("anything") == []
 

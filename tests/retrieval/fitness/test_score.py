@@ -65,16 +65,6 @@ def test_the_other_modes_take_the_posterior_in_place_of_both() -> None:
     assert 0 <= one <= 0.9
 
 
-def test_what_a_mode_lacks_is_named() -> None:
-    """A posterior, or a source of chance."""
-    with pytest.raises(ValueError, match="posterior_of"):
-        score_of(factors(0.9), "lower_bound")
-    posterior = Posterior(successes=0, failures=0, mean=0.5, lower_bound=0.2)
-    known = factors(0.9).model_copy(update={"posterior": posterior})
-    with pytest.raises(ValueError, match=r"random\.Random"):
-        score_of(known, "thompson")
-
-
 def test_scores_under_the_threshold_are_marked() -> None:
     """An original with half of its quality and four failures here; not a healthy one."""
     assert is_below_threshold(score_of(factors(0.9, 0.5, 0.7**4)))

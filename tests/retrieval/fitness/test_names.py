@@ -1,7 +1,7 @@
 """Naming: an id, a tool's name, or its server's and its own."""
 
 from mongo.records import ToolKey
-from retrieval.health.report import meant, nearest_names, possible_tools, recorded_name
+from retrieval.fitness.registry import meant, nearest_names, possible_tools, recorded_name
 
 READ = ToolKey("w", "web", "read_page")
 ALONE = ToolKey("w", None, "translate")
