@@ -2,6 +2,8 @@
 
 import json
 
+from service.routes.boundary_examples import BOUNDARIES
+
 from aftercall.models import Boundaries, Execution, Referral
 from service.dashboard.shown.boundary_rows import (
     REFERRAL,
@@ -13,7 +15,6 @@ from service.dashboard.shown.boundary_rows import (
     tool_rows,
     warned,
 )
-from service.routes.boundary_examples import BOUNDARIES
 
 REPORT = Boundaries.model_validate(BOUNDARIES)
 

@@ -12,12 +12,12 @@ import pytest
 from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from service.routes.traces import next_batch
 
 from ingest.formats.otlp.answers import status_protobuf, success_protobuf
 from ingest.formats.otlp.reading import located_json, read_protobuf
 from service.bodies import gunzip
 from service.errors import ProblemError, TooLargeError
-from service.routes.traces import next_batch
 from tests.ingest.otlp_samples import in_protobuf, request, tool_span
 from tests.ingest.otlp_samples import span as sample_span
 from tests.service.running_service import RunningService, hashing_settings, running

@@ -2,11 +2,30 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
-from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
+from aftercall.models.base import (
+    SAYS_SOMETHING,
+    WHOLE,
+    Id,
+    Json,
+    Name,
+    Object,
+    Text,
+    Timestamp,
+    WireModel,
+)
 from aftercall.models.calls import ToolAnnotations
 from aftercall.versions import check_version
+
+_VERSION = {
+    "type": "string",
+    "maxLength": 256,
+    "pattern": r"^\s*v?[0-9]{1,9}(\.[0-9]{1,9}){0,2}\s*$",
+}
+
+Version = Annotated[Name, AfterValidator(check_version), WithJsonSchema(_VERSION)]
+"""A version such as `1.2.0`: see `aftercall.versions`."""
 
 
 class ToolSpec(WireModel):
@@ -15,7 +34,7 @@ class ToolSpec(WireModel):
     namespace: Name | None = Field(default=None, description="The capability the tool serves.")
     name: Name = Field(examples=["git_log"])
     server_name: Name | None = Field(default=None, examples=["git"])
-    version: Name | None = None
+    version: Version | None = None
     description: Text = ""
     input_schema: Object | None = None
     annotations: ToolAnnotations = Field(default_factory=ToolAnnotations)
@@ -74,11 +93,13 @@ def _not_blank(text: str) -> str:
     return text
 
 
-Scenario = Annotated[Text, Field(max_length=MAX_SCENARIO), AfterValidator(_not_blank)]
+Scenario = Annotated[
+    Text,
+    Field(max_length=MAX_SCENARIO),
+    AfterValidator(_not_blank),
+    WithJsonSchema({"type": "string", "maxLength": MAX_SCENARIO, "pattern": SAYS_SOMETHING}),
+]
 """What is to be done, in words: 1 to 10,000 characters that are not all blank."""
-
-Version = Annotated[Name, AfterValidator(check_version)]
-"""A version such as `1.2.0`: see `aftercall.versions`."""
 
 
 class FailureMark(WireModel):
@@ -190,7 +211,7 @@ class FindRequest(WireModel):
     tags: list[Name] = Field(
         default_factory=list, max_length=100, description="Tools with at least one of them."
     )
-    limit: int = Field(default=5, ge=1, le=50, strict=True)
+    limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
     mode: RankingMode = "fitness"
 
 
@@ -302,7 +323,7 @@ class EvolutionRequest(WireModel):
     """Body of `POST /evolutions/find`."""
 
     scenario: Scenario
-    limit: int = Field(default=5, ge=1, le=50, strict=True)
+    limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
 
 
 class EvolutionList(WireModel):
