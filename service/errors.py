@@ -27,7 +27,7 @@ from ingest.outcomes import UnknownSuggestionError
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.fitness.registry import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
-from service.changes import NothingBeforeError, NotPromotedError, RefusedError
+from service.changes import InvalidChangeError, NothingBeforeError, NotPromotedError, RefusedError
 from service.correcting import (
     CorrectionConflictError,
     InvalidCorrectionError,
@@ -119,6 +119,7 @@ ANSWERS: Mapping[type[Exception], tuple[int, str]] = {
     UnknownNameError: (404, "not_found"),
     NoToolFitsError: (404, "no_tool_fits"),
     NotPromotedError: (404, "not_promoted"),
+    InvalidChangeError: (422, "invalid_request"),
     RefusedError: (409, "refused"),
     NothingBeforeError: (409, "nothing_before"),
     NothingToCorrectError: (404, "not_found"),

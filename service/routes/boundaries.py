@@ -20,7 +20,7 @@ from aftercall.models.base import Id
 from service import recommendations as queue
 from service.bodies import JsonRoute
 from service.health import boundaries, tool_health
-from service.routes.parameters import CurrentContext, CurrentWorkspace, ToolFilter, ToolId
+from service.routes.parameters import CurrentContext, CurrentWorkspace, NoQuery, ToolFilter, ToolId
 
 router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 
@@ -62,7 +62,7 @@ async def read_boundaries(
 
 @router.get("/tools/{toolId:name}/health", summary="The health of a tool")
 async def read_health(
-    tool_id: ToolId, context: CurrentContext, workspace: CurrentWorkspace
+    tool_id: ToolId, _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> ToolHealth:
     """Counts are of all calls that are known, whatever their version; weights halve every 7 days.
 
@@ -75,7 +75,7 @@ async def read_health(
 
 @router.post("/corrections", summary="Tell what a user said of an answer", status_code=202)
 async def correct(
-    correction: Correction, context: CurrentContext, workspace: CurrentWorkspace
+    correction: Correction, _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
 ) -> RecordedCorrection:
     """It is durable now, and weighs more than the tool's own word.
 
@@ -116,6 +116,7 @@ async def list_recommendations(
 async def change_recommendation(
     recommendation_id: RecommendationId,
     change: RecommendationChange,
+    _query: NoQuery,
     context: CurrentContext,
     workspace: CurrentWorkspace,
 ) -> Recommendation:

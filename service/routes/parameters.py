@@ -62,7 +62,7 @@ class _NameInPath(Convertor[str]):
 class _ToolInPath(_NameInPath):
     """`:tool` in a path: not what the contract puts behind a tool's id."""
 
-    regex = "(?s:.+)(?<!/failures)(?<!/health)"
+    regex = "(?!(?s:.+)/(?:failures|health)$)(?s:.+)"
 
 
 register_url_convertor("name", _NameInPath())
@@ -79,7 +79,7 @@ ToolId = Annotated[
     Path(
         alias="toolId",
         description="Chosen by the one that registers the tool; may hold slashes.",
-        json_schema_extra={"not": {"pattern": "/(failures|health)$"}},
+        json_schema_extra={"not": {"pattern": "./(failures|health)$"}},
     ),
 ]
 
@@ -100,6 +100,13 @@ class _List(Window):
         default=100, ge=1, le=500, description="Entries of each list in the answer, at most."
     )
 
+
+class _Nothing(WireModel):
+    pass
+
+
+NoQuery = Annotated[_Nothing, Query()]
+"""Of routes that take no parameters, so that what is meant for another route is not passed over."""
 
 WindowQuery = Annotated[Window, Query()]
 ListQuery = Annotated[_List, Query()]

@@ -23,6 +23,7 @@ from service.routes.parameters import (
     CurrentContext,
     CurrentWorkspace,
     ListQuery,
+    NoQuery,
     ToolFilter,
     Window,
     WindowQuery,
@@ -43,7 +44,7 @@ PatternId = Annotated[Name, Path(alias="patternId", description="From `GET /patt
 
 
 @router.get("/stats/totals", summary="How many calls there were, and how they went")
-async def totals(context: CurrentContext, workspace: CurrentWorkspace) -> Totals:
+async def totals(_query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace) -> Totals:
     """Of 24 hours, 7 days and 30 days up to now, each with the same span before it where known.
 
     24h begins with an hour, the others with a day (UTC), so that points of `/stats/trend` add up.
@@ -147,7 +148,9 @@ async def pattern_history(
 
 
 @router.get("/stats/confidence", summary="What suggestions promised, and what came of it")
-async def confidence(context: CurrentContext, workspace: CurrentWorkspace) -> ConfidenceStatistics:
+async def confidence(
+    _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
+) -> ConfidenceStatistics:
     """The latest 2,000 outcomes in tenths of the confidence that was told, with two errors.
 
     A success is a call that succeeded: whether it did what was meant is not known from outcomes.

@@ -1,8 +1,7 @@
 """Boundaries in rows and sentences say what the service answers."""
 
 import json
-
-from service.routes.boundary_examples import BOUNDARIES
+from pathlib import Path
 
 from aftercall.models import Boundaries, Execution, Referral
 from service.dashboard.shown.boundary_rows import (
@@ -16,7 +15,8 @@ from service.dashboard.shown.boundary_rows import (
     warned,
 )
 
-REPORT = Boundaries.model_validate(BOUNDARIES)
+EXAMPLES = json.loads(Path("service/routes/openapi.json").read_text("utf-8"))["operations"]
+REPORT = Boundaries.model_validate(EXAMPLES["GET /boundaries"]["answer"])
 
 
 def test_clusters_are_told_with_members_and_tools() -> None:

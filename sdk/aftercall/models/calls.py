@@ -97,7 +97,7 @@ class Call(WireModel):
         examples=["success_no_parse"],
     )
     session_id: Name | None = Field(default=None, examples=["s-1"])
-    sequence: Annotated[int, Field(ge=0, le=2**62), *WHOLE] | None = Field(
+    sequence: Annotated[int, Field(ge=0, le=4 * 10**18), *WHOLE] | None = Field(
         default=None, description="Order within the session."
     )
     attempt: Annotated[int, Field(ge=1, le=1000), *WHOLE] = 1

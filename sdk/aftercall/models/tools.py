@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic.config import JsonDict
 
 from aftercall.models.base import (
     SAYS_SOMETHING,
@@ -244,16 +245,26 @@ class NamespaceList(WireModel):
     namespaces: list[Namespace]
 
 
+_RELATIVE_PATH: JsonDict = {
+    "pattern": r"^[^/\\\x00-\x1f\x7f-\x9f][^\\\x00-\x1f\x7f-\x9f]*$",
+    "not": {"type": "string", "pattern": r"(^|/)\.\.(/|$)|^[A-Za-z]:|^[./]*$|^\s*$"},
+}
+"""As `aftercall.local_files.check_relative_path`, which the service asks."""
+
+
 class Promotion(WireModel):
     """An evolved version stands in for the original of a namespace (seed 002)."""
 
     evolved_version: Version
     evolved_file: Text | None = Field(
-        default=None, max_length=4096, description="Relative to the folder of the promotions file."
+        default=None,
+        max_length=4096,
+        description="Relative to the folder of the promotions file.",
+        json_schema_extra=_RELATIVE_PATH,
     )
     original_version: Version
-    reason: Text = ""
-    mutation: Text = ""
+    reason: Text = Field(default="", json_schema_extra={"maxLength": 10_000})
+    mutation: Text = Field(default="", json_schema_extra={"maxLength": 10_000})
     promoted_at: Timestamp | None = Field(
         default=None, description="Set by the service when left out."
     )
