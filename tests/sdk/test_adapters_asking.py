@@ -3,17 +3,14 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextvars import ContextVar
 
 import pytest
 
-from aftercall.adapters.asking_threads import MAX_THREADS, AskingThreads
+from aftercall.adapters.asking import MAX_QUESTIONS
 from aftercall.adapters.functions import reflecting
 from aftercall.models import Execution, SuggestResponse, ToolAnnotations
 from aftercall.reflection import ReflectionPolicy
 from tests.sdk.scripted_advice import Records, answer
-
-WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
 
 class Hanging:
@@ -52,39 +49,11 @@ def test_a_hanging_service_takes_no_thread_of_the_event_loop(hanging: Hanging) -
         raise ValueError("no")
 
     async def main() -> None:
-        calls = [asyncio.create_task(fails()) for _ in range(4 * MAX_THREADS)]
+        calls = [asyncio.create_task(fails()) for _ in range(MAX_QUESTIONS + 10)]
         await asyncio.sleep(0)  # all of them are asked about now
         assert await asyncio.wait_for(asyncio.to_thread(lambda: 1), 10) == 1
-        assert not any(call.done() for call in calls)
         ended = await asyncio.gather(*calls, return_exceptions=True)
         assert {str(error) for error in ended} == {"no"}
 
     asyncio.run(main())  # would wait for the loop's own threads
-    assert 0 < hanging.asked <= MAX_THREADS
-
-
-async def test_questions_wait_in_line_and_those_given_up_are_not_asked() -> None:
-    """Each is asked once, in its own context; what raises is raised."""
-    threads, go, seen = AskingThreads(1), threading.Event(), list[str]()
-
-    def ask() -> str:
-        go.wait()
-        seen.append(WHO.get())
-        return WHO.get()
-
-    def fail() -> str:
-        raise ValueError("no")
-
-    asked = []
-    for who in ("ada", "ben", "cyd"):
-        WHO.set(who)
-        asked.append(asyncio.create_task(threads.run(ask)))
-    await asyncio.sleep(0)
-    asked[1].cancel()
-    await asyncio.sleep(0)
-    go.set()
-    assert (await asked[0], await asked[2]) == ("ada", "cyd")
-    assert seen == ["ada", "cyd"]
-    with pytest.raises(ValueError, match="no"):
-        await threads.run(fail)
-    assert await threads.run(ask) == "cyd"
+    assert 0 < hanging.asked <= MAX_QUESTIONS

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from aftercall import ConfigurationError, Outcome, ToolAnnotations
-from aftercall.adapters.functions import recorded, reflecting
-from aftercall.adapters.functions_arguments import CallSignature
+from aftercall.adapters.functions import _CallSignature, recorded, reflecting
 from aftercall.events import CallbackSink, EventObserver
 from aftercall.models import Execution
 from tests.sdk.scripted_advice import (
@@ -230,9 +229,9 @@ def test_arguments_come_back_as_they_were(args: tuple[Any, ...], kwargs: dict[st
     def takes(a: int = 0, /, b: int = 0, c: int = 0, *rest: int, **more: int) -> Any:
         return a, b, c, rest, more
 
-    signature = CallSignature(takes, frozenset())
+    signature = _CallSignature(takes, frozenset())
     named = signature.named(args, kwargs)
-    again_args, again_kwargs = signature.corrected(args, kwargs, dict(named))
+    again_args, again_kwargs = signature.corrected(args, kwargs, named, dict(named))
     assert takes(*again_args, **again_kwargs) == takes(*args, **kwargs)
 
 
@@ -241,7 +240,7 @@ def test_a_schema_says_what_can_be_said() -> None:
 
     def takes(callback: Iterator[int], call: Execution, *rest: int, flag: bool = True) -> None: ...
 
-    schema = CallSignature(takes, frozenset()).schema()
+    schema = _CallSignature(takes, frozenset()).schema()
     assert schema["required"] == ["callback", "call"]
     properties: Any = schema["properties"]
     assert properties["call"]["$ref"].startswith("#/$defs/")

@@ -17,8 +17,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
 from aftercall import ConfigurationError, Outcome, ReflectionPolicy, ToolAnnotations
-from aftercall.adapters.langgraph import ReflectionMiddleware
-from aftercall.adapters.langgraph_requests import latest_request
+from aftercall.adapters.langgraph import ReflectionMiddleware, latest_request
 from aftercall.events import CallbackSink, EventObserver
 from aftercall.models import Execution
 from retrieval.reading.reader import read_error

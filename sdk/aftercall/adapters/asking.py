@@ -1,15 +1,20 @@
 """How adapters ask the service: with either client, and with what they know of the tool.
 
-For adapters of frameworks that call tools both ways, with and without an event loop.
+For adapters of frameworks that call tools both ways, with and without an event loop. Also whether a
+tool that failed had begun to run, where its code is known: a function that has done its work may
+raise the very words that refuse a call, a validation error of something it looked at, say. Its
+traceback tells the one from the other.
 """
 
 import inspect
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from types import CodeType
+from typing import Any, TypeAlias, cast
 
-from aftercall.adapters.asking_threads import AskingThreads
-from aftercall.errors import ConfigurationError
+from aftercall.background import in_thread
+from aftercall.errors import ConfigurationError, ServiceTimeoutError
 from aftercall.json_values import make_json_value
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.reflection import AsyncSuggester, Suggester
@@ -17,12 +22,14 @@ from aftercall.reflection import AsyncSuggester, Suggester
 AnySuggester: TypeAlias = Suggester | AsyncSuggester
 """A `Client` or an `AsyncClient`."""
 
-_THREADS = AskingThreads()
+MAX_QUESTIONS = 64
+"""Questions of coroutines that a `Client` is asked at once; answers take milliseconds, and where a
+service hangs each question holds a thread until the client gives it up."""
 
-_NO_LOOP = (
-    "a tool is called without an event loop, and an AsyncClient cannot be asked then: "
-    "give a Client, which serves both ways"
-)
+_MAX_CAUSES = 5
+"""Frameworks wrap what a function raised once or twice; causes may be a ring."""
+
+_places = threading.Semaphore(MAX_QUESTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,9 @@ class KnownTool:
 class AsyncAsking:
     """Asks from a coroutine; a `Client` is asked in a thread that nothing else waits for.
 
+    Not one of the event loop's own: a service that hangs would take the threads that tools need,
+    and the end of the loop would wait for it.
+
     Args:
         client: either client.
         tool: what is known of the tool.
@@ -77,11 +87,20 @@ class AsyncAsking:
         """As the client's, with schema and annotations of the tool."""
         question = self._tool.described(execution)
         claims = self._tool.annotations if annotations is None else annotations
-        if is_async(self._client):
+        if _is_async(self._client):
             client = cast("AsyncSuggester", self._client)
             return await client.suggest(question, limit=limit, annotations=claims)
         plain = cast("Suggester", self._client)
-        return await _THREADS.run(lambda: plain.suggest(question, limit=limit, annotations=claims))
+        if not _places.acquire(blocking=False):
+            raise ServiceTimeoutError(f"{MAX_QUESTIONS} questions wait for their answers already")
+
+        def ask() -> SuggestResponse:
+            try:
+                return plain.suggest(question, limit=limit, annotations=claims)
+            finally:
+                _places.release()
+
+        return await in_thread(ask)
 
 
 class Asking:
@@ -96,8 +115,11 @@ class Asking:
     """
 
     def __init__(self, client: AnySuggester, tool: KnownTool) -> None:
-        if is_async(client):
-            raise ConfigurationError(_NO_LOOP)
+        if _is_async(client):
+            raise ConfigurationError(
+                "a tool is called without an event loop, and an AsyncClient cannot be asked then: "
+                "give a Client, which serves both ways"
+            )
         self._client = cast("Suggester", client)
         self._tool = tool
 
@@ -114,8 +136,7 @@ class Asking:
         return self._client.suggest(question, limit=limit, annotations=claims)
 
 
-def is_async(client: AnySuggester) -> bool:
-    """Whether it is asked with `await`."""
+def _is_async(client: AnySuggester) -> bool:
     return inspect.iscoroutinefunction(client.suggest)
 
 
@@ -130,12 +151,35 @@ def claims_in(metadata: object) -> ToolAnnotations | None:
     return claims if claims.model_dump(exclude_none=True) else None
 
 
-def told(error: ExecutionError, advice: str) -> str:
+def failure_text(error: ExecutionError, advice: str) -> str:
     """What a model reads of a failure: the tool's own error first, then the suggestions."""
-    own = f"{error.type}: {error.message}" if error.message else error.type
-    return with_advice(own, advice)
+    return with_advice(f"{error.type}: {error.message}".removesuffix(": "), advice)
 
 
 def with_advice(text: str, advice: str) -> str:
     """A text with the suggestions after it, if there are any."""
     return f"{text}\n\n{advice}" if advice else text
+
+
+def code_of(function: Callable[..., Any]) -> CodeType | None:
+    """The innermost code behind decorators, a `partial`, a method or a callable object."""
+    inner: Any = inspect.unwrap(function)
+    while hasattr(inner, "func"):
+        inner = inspect.unwrap(inner.func)
+    if not hasattr(inner, "__code__"):
+        inner = getattr(inner, "__call__", None)  # noqa: B004  # asks what it is
+    code = getattr(inner, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def has_run(code: CodeType | None, error: BaseException) -> bool:
+    """Whether the error, or what caused it, came out of the code; False where there is none."""
+    cause: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        trace = cause.__traceback__ if cause is not None else None
+        while code is not None and trace is not None:
+            if trace.tb_frame.f_code is code:
+                return True
+            trace = trace.tb_next
+        cause = cause.__cause__ if cause is not None else None
+    return False

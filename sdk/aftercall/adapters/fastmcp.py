@@ -11,6 +11,7 @@ makes a result that breaks its deliverable a failed call, of type `contract_viol
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from uuid import uuid4
 
@@ -21,6 +22,7 @@ try:
     from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
     from fastmcp.tools.base import Tool, ToolResult
     from fastmcp.tools.function_tool import FunctionTool
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 except ImportError as error:
     raise type(error)(
         f"aftercall.adapters.fastmcp needs FastMCP ({error}); "
@@ -28,16 +30,15 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from aftercall.adapters.asking import KnownTool
-from aftercall.adapters.fastmcp_caller import caller_of
-from aftercall.adapters.fastmcp_contracts import delivered, in_canonical_shape, with_violation
+from aftercall.adapters.asking import KnownTool, code_of, has_run
 from aftercall.adapters.fastmcp_results import (
-    META_KEY,
     ToolResultReader,
+    delivered,
+    in_canonical_shape,
     with_advice,
     with_repair,
 )
-from aftercall.adapters.running import code_of, has_run
+from aftercall.callers import Caller, name_or_none
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
 from aftercall.json_values import JsonObject
 from aftercall.models.calls import Execution, SuggestResponse, ToolAnnotations
@@ -47,6 +48,7 @@ from aftercall.reflection import (
     ExecutionSink,
     ReflectedResult,
     ReflectionPolicy,
+    ResultReader,
     call_with_reflection,
 )
 from aftercall.reflection.reflected_call import FailureRates
@@ -65,8 +67,8 @@ class ReflectionMiddleware(Middleware):
     """Records the calls of a server's tools, and repairs failed ones.
 
     The agent, the session and the purpose are read from the request's `_meta` keys
-    `aftercall/agent`, `aftercall/session` and `aftercall/context`; see `fastmcp_caller` for what
-    stands in when they are left out.
+    `aftercall/agent`, `aftercall/session` and `aftercall/context`; without them they are the MCP
+    client's name, its session where it has one, and nothing.
 
     Args:
         client: asks `/suggest`.
@@ -101,13 +103,13 @@ class ReflectionMiddleware(Middleware):
     ) -> None:
         self._client = client
         self._recorder = recorder
-        self._server_name = server_name
         self._agent = agent
         self._policy = policy or ReflectionPolicy()
         self._rates = rates or FailureRates()
-        self._locate = locate or self._own_tool
-        self._deliverable_of = (
-            deliverables if callable(deliverables) else _by_name(deliverables or {})
+        self._locate = locate or (lambda name: (server_name, name))
+        by_name = {} if deliverables is None or callable(deliverables) else deliverables
+        self._deliverable_of: DeliverableOf = (
+            deliverables if callable(deliverables) else lambda _, tool: by_name.get(tool)
         )
         self._observers = tuple(observers)
         self._process_session = str(uuid4())
@@ -126,10 +128,12 @@ class ReflectionMiddleware(Middleware):
         arguments: JsonObject = request.arguments or {}
         server_name, tool_name = self._locate(request.name)
         wanted = self._deliverable_of(server_name, tool_name)
-        caller = caller_of(
-            context.fastmcp_context, agent=self._agent, process_session=self._process_session
+        caller = _caller_of(context.fastmcp_context, self._agent, self._process_session)
+        reader: ResultReader[ToolResult] = (
+            _READER
+            if wanted is None
+            else DeliverableReader(_READER, wanted, lambda result: delivered(result, wanted))
         )
-
         asking = _ToolDescribing(self._client, context.fastmcp_context, request.name)
 
         async def call(parameters: JsonObject) -> ToolResult:
@@ -155,18 +159,13 @@ class ReflectionMiddleware(Middleware):
             context=caller.context,
             policy=self._policy,
             rates=self._rates,
-            reader=_READER if wanted is None else _reader_for(wanted),
+            reader=reader,
             observers=self._observers,
         )
-        if wanted is None:
-            return _present(reflected)
-        if reflected.succeeded:
-            shown = _present(reflected)
-            return await _shaped(shown, wanted, context.fastmcp_context, request.name)
-        return _present_violation(reflected) if _is_violation(reflected) else _present(reflected)
-
-    def _own_tool(self, name: str) -> tuple[str | None, str]:
-        return self._server_name, name
+        shown = _present(reflected)
+        if wanted is None or not reflected.succeeded:
+            return shown
+        return await _shaped(shown, wanted, context.fastmcp_context, request.name)
 
 
 class _ToolDescribing:
@@ -189,7 +188,7 @@ class _ToolDescribing:
         limit: int = 3,
         annotations: ToolAnnotations | None = None,
     ) -> SuggestResponse:
-        tool = await self._tool()
+        tool = await _known_tool(self._context, self._exposed_name)
         if tool is not None:
             known = KnownTool(schema=lambda: tool.parameters, has_run=lambda: self._has_run(tool))
             execution = known.described(execution)
@@ -203,9 +202,6 @@ class _ToolDescribing:
             return False
         return has_run(code_of(tool.fn), self.raised)
 
-    async def _tool(self) -> Tool | None:
-        return await _known_tool(self._context, self._exposed_name)
-
 
 async def _known_tool(context: Context | None, exposed_name: str) -> Tool | None:
     try:
@@ -214,36 +210,31 @@ async def _known_tool(context: Context | None, exposed_name: str) -> Tool | None
         return None
 
 
-def _by_name(deliverables: Mapping[str, Deliverable]) -> DeliverableOf:
-    return lambda _, tool_name: deliverables.get(tool_name)
+def _caller_of(context: Context | None, agent: str | None, process_session: str) -> Caller:
+    """The caller of the request that `context` belongs to.
 
-
-def _reader_for(wanted: Deliverable) -> DeliverableReader[ToolResult]:
-    return DeliverableReader(_READER, wanted, lambda result: delivered(result, wanted))
-
-
-def _is_violation(reflected: ReflectedResult[ToolResult]) -> bool:
-    """Whether the tool itself said that it succeeded, and only the deliverable says otherwise."""
-    error, result = reflected.error, reflected.result
-    is_success = reflected.exception is None and result is not None and not result.is_error
-    return is_success and error is not None and error.type == CONTRACT_VIOLATION
-
-
-def _present_violation(reflected: ReflectedResult[ToolResult]) -> ToolResult:
-    """What the tool gave, what that breaks, and then the suggestions."""
-    if reflected.error is None:
-        return reflected.value()
-    told = with_violation(reflected.value(), reflected.error)
-    if not reflected.advice:
-        return told
-    advised = with_advice(told, reflected)
-    violation, advice = (told.meta or {})[META_KEY], (advised.meta or {})[META_KEY]
-    return ToolResult(
-        content=advised.content,
-        structured_content=advised.structured_content,
-        meta={**(advised.meta or {}), META_KEY: {**violation, **advice}},
-        is_error=True,
-    )
+    Args:
+        context: FastMCP's context of the request; None outside one.
+        agent: name to use when the request gives none.
+        process_session: session of a client that owns this process (stdio and in-memory).
+    """
+    request = context.request_context if context is not None else None
+    if context is None or request is None:
+        return Caller(agent or "unknown")
+    params = request.session.client_params
+    client = name_or_none(params.client_info.name) if params is not None else None
+    session: str | None
+    if request.request is not None:
+        # Over HTTP only a negotiated MCP session tells clients apart (hashed, since whoever knows
+        # the id can speak in the session); a 2026-07-28 connection has none. An id made up per
+        # request would be worse than none: it would make one client look like many.
+        negotiated = request.request.headers.get("mcp-session-id")
+        session = hashlib.sha256(negotiated.encode()).hexdigest()[:32] if negotiated else None
+    elif request.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        session = process_session
+    else:
+        session = context.session_id
+    return Caller(agent or client or "unknown", session).with_meta(request.meta or {})
 
 
 async def _shaped(
@@ -264,9 +255,11 @@ def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:
     """What the caller sees: the tool's own result or error first, in any case."""
     if reflected.repaired:
         return with_repair(reflected.value(), reflected)
-    error = reflected.exception
-    is_told_as_result = error is None or isinstance(error, _TOLD_AS_RESULT)
-    if reflected.succeeded or not reflected.advice or not is_told_as_result:
+    raised, error, result = reflected.exception, reflected.error, reflected.result
+    if raised is None and error is not None and result is not None:
+        is_violation = error.type == CONTRACT_VIOLATION and not result.is_error
+        if reflected.advice or is_violation:
+            return with_advice(result, reflected, error if is_violation else None)
+    if reflected.succeeded or not reflected.advice or not isinstance(raised, _TOLD_AS_RESULT):
         return reflected.value()
-    told = reflected.value() if error is None else ToolResult(content=str(error), is_error=True)
-    return with_advice(told, reflected)
+    return with_advice(ToolResult(content=str(raised), is_error=True), reflected)

@@ -16,17 +16,24 @@ left out as well, and so is what `unrecorded` names.
 
 import inspect
 import logging
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, wraps
-from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints
 
-from aftercall.adapters.asking import AnySuggester, Asking, AsyncAsking, KnownTool
-from aftercall.adapters.functions_arguments import CallSignature
-from aftercall.adapters.running import Running, code_of
+from pydantic import TypeAdapter
+
+from aftercall.adapters.asking import (
+    AnySuggester,
+    Asking,
+    AsyncAsking,
+    KnownTool,
+    code_of,
+    has_run,
+)
 from aftercall.errors import ConfigurationError
-from aftercall.json_values import JsonObject
-from aftercall.models.calls import Execution, SuggestResponse, ToolAnnotations
+from aftercall.json_values import JsonObject, make_json_value
+from aftercall.models.calls import SuggestResponse, ToolAnnotations
 from aftercall.reflection import (
     CallObserver,
     ExecutionSink,
@@ -44,7 +51,10 @@ _logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Said: TypeAlias = str | Callable[[], str | None] | None
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BOUND = ("self", "cls")
+
+Stated: TypeAlias = str | Callable[[], str | None] | None
 """A text, or a function that is asked for it at every call (a `ContextVar.get`, say)."""
 
 
@@ -55,8 +65,8 @@ def reflecting(
     agent: str = "unknown",
     name: str | None = None,
     server_name: str | None = None,
-    session_id: Said = None,
-    context: Said = None,
+    session_id: Stated = None,
+    context: Stated = None,
     annotations: ToolAnnotations | None = None,
     may_repeat: bool = False,
     unrecorded: Collection[str] = (),
@@ -93,23 +103,102 @@ def reflecting(
             generator, a class, a `staticmethod` (put it below that one); or an `AsyncClient` is to
             serve a plain function; or `unrecorded` names no parameter.
     """
-    setup = _Setup(
-        client=client,
-        recorder=recorder,
-        agent=agent,
-        name=name,
-        server_name=server_name,
-        session_id=session_id,
-        context=context,
-        annotations=annotations,
-        may_repeat=may_repeat,
-        unrecorded=frozenset(unrecorded),
-        policy=policy or ReflectionPolicy(),
-        rates=rates,
-        reader=reader or _FunctionReader(),
-        observers=observers,
-    )
-    return lambda function: _wrapped(function, setup)
+    recording = {
+        "agent": agent,
+        "recorder": recorder,
+        "server_name": server_name,
+        "may_repeat": may_repeat,
+        "policy": policy or ReflectionPolicy(),
+        "rates": rates,
+        "reader": reader or _FunctionReader(),
+        "observers": observers,
+        "raise_on_failure": True,
+    }
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        _check(function)
+        signature = _CallSignature(function, frozenset(unrecorded))
+        tool_name = name or _name_of(function)
+
+        def facts(parameters: JsonObject) -> dict[str, Any]:
+            """What both ways of calling take."""
+            return {
+                **recording,
+                "tool_name": tool_name,
+                "parameters": parameters,
+                "session_id": _now(session_id),
+                "context": _now(context),
+            }
+
+        wrap = _async_wrapper if _is_coroutine_function(function) else _plain_wrapper
+        tool = KnownTool(schema=signature.schema, annotations=annotations)
+        return cast("Callable[P, R]", wrap(function, client, signature, tool, facts))
+
+    return decorate
+
+
+_FactsOf = Callable[[JsonObject], dict[str, Any]]
+
+
+def _async_wrapper(
+    function: Callable[..., Any],
+    client: AnySuggester,
+    signature: "_CallSignature",
+    tool: KnownTool,
+    facts: _FactsOf,
+) -> Callable[..., Any]:
+    code = code_of(function)
+
+    @wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        given, attempt = signature.named(args, kwargs), _Attempt(code)
+
+        async def call(parameters: JsonObject) -> Any:
+            with attempt:
+                new_args, new_kwargs = signature.corrected(args, kwargs, given, parameters)
+                return await function(*new_args, **new_kwargs)
+
+        asking = AsyncAsking(client, replace(tool, has_run=lambda: attempt.has_run))
+        return (await call_with_reflection(call, client=asking, **facts(given))).value()
+
+    return wrapper
+
+
+def _plain_wrapper(
+    function: Callable[..., Any],
+    client: AnySuggester,
+    signature: "_CallSignature",
+    tool: KnownTool,
+    facts: _FactsOf,
+) -> Callable[..., Any]:
+    code = code_of(function)
+    Asking(client, tool)  # refuses a client that cannot be asked from here
+
+    @wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        given, attempt = signature.named(args, kwargs), _Attempt(code)
+
+        def call(parameters: JsonObject) -> Any:
+            with attempt:
+                new_args, new_kwargs = signature.corrected(args, kwargs, given, parameters)
+                return function(*new_args, **new_kwargs)
+
+        asking = Asking(client, replace(tool, has_run=lambda: attempt.has_run))
+        every = facts(given)
+        reflected: ReflectedResult[Any] = call_with_reflection_sync(call, client=asking, **every)
+        if not reflected.attempts:
+            warn_once(every["tool_name"])
+        return reflected.value()
+
+    @cache
+    def warn_once(tool_name: str) -> None:
+        _logger.warning(
+            "calls of %s are not recorded: what it returns is still to be awaited or gone through; "
+            "decorate the `async` function itself, or one that returns a list",
+            tool_name,
+        )
+
+    return wrapper
 
 
 def recorded(
@@ -118,8 +207,8 @@ def recorded(
     agent: str = "unknown",
     name: str | None = None,
     server_name: str | None = None,
-    session_id: Said = None,
-    context: Said = None,
+    session_id: Stated = None,
+    context: Stated = None,
     unrecorded: Collection[str] = (),
     reader: ResultReader[Any] | None = None,
     observers: Sequence[CallObserver] = (),
@@ -140,99 +229,26 @@ def recorded(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Setup:
-    client: AnySuggester
-    recorder: ExecutionSink
-    agent: str
-    name: str | None
-    server_name: str | None
-    session_id: Said
-    context: Said
-    annotations: ToolAnnotations | None
-    may_repeat: bool
-    unrecorded: frozenset[str]
-    policy: ReflectionPolicy
-    rates: FailureRates | None
-    reader: ResultReader[Any]
-    observers: Sequence[CallObserver] = field(default=())
+class _Nobody:
+    """Stands where a client is asked for and none is used."""
 
-    def facts(self, tool_name: str, parameters: JsonObject) -> dict[str, Any]:
-        """What both ways of calling take."""
-        return {
-            "tool_name": tool_name,
-            "parameters": parameters,
-            "agent": self.agent,
-            "recorder": self.recorder,
-            "server_name": self.server_name,
-            "session_id": _now(self.session_id),
-            "context": _now(self.context),
-            "may_repeat": self.may_repeat,
-            "policy": self.policy,
-            "rates": self.rates,
-            "reader": self.reader,
-            "observers": self.observers,
-            "raise_on_failure": True,
-        }
+    def suggest(self, *_: object, **__: object) -> SuggestResponse:
+        raise ConfigurationError("@recorded asks nobody; use @reflecting")
 
 
-def _wrapped(function: Callable[P, R], setup: _Setup) -> Callable[P, R]:
-    _check(function)
-    signature = CallSignature(function, setup.unrecorded)
-    tool_name = setup.name or _name_of(function)
-    tool = KnownTool(schema=signature.schema, annotations=setup.annotations)
+class _Attempt:
+    """Around each attempt of a call: whether the function's own code was reached in the latest."""
 
-    code = code_of(function)
+    def __init__(self, code: Any) -> None:
+        self._code = code
+        self.has_run = False
 
-    if _is_coroutine_function(function):
-        awaited = cast("Callable[..., Any]", function)
+    def __enter__(self) -> None:
+        self.has_run = False
 
-        @wraps(function)
-        async def async_wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
-            given, running = signature.named(args, kwargs), Running(code)
-
-            async def call(parameters: JsonObject) -> Any:
-                with running:
-                    if parameters is given:
-                        return await awaited(*args, **kwargs)
-                    new_args, new_kwargs = signature.corrected(args, kwargs, parameters)
-                    return await awaited(*new_args, **new_kwargs)
-
-            asking = AsyncAsking(setup.client, replace(tool, has_run=running.has_run))
-            facts = setup.facts(tool_name, given)
-            return (await call_with_reflection(call, client=asking, **facts)).value()
-
-        return cast("Callable[P, R]", async_wrapper)
-
-    Asking(setup.client, tool)  # refuses a client that cannot be asked from here
-
-    @wraps(function)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        given, running = signature.named(args, kwargs), Running(code)
-
-        def call(parameters: JsonObject) -> R:
-            with running:
-                if parameters is given:
-                    return function(*args, **kwargs)
-                new_args, new_kwargs = signature.corrected(args, kwargs, parameters)
-                return cast("Callable[..., R]", function)(*new_args, **new_kwargs)
-
-        asking = Asking(setup.client, replace(tool, has_run=running.has_run))
-        facts = setup.facts(tool_name, given)
-        reflected: ReflectedResult[R] = call_with_reflection_sync(call, client=asking, **facts)
-        if not reflected.attempts:
-            warn_once()
-        return reflected.value()
-
-    @cache
-    def warn_once() -> None:
-        _logger.warning(
-            "calls of %s are not recorded: what it returns is still to be awaited or gone through; "
-            "decorate the `async` function itself, or one that returns a list",
-            tool_name,
-        )
-
-    return wrapper
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # What it returned it has run for, whatever that says of a failure.
+        self.has_run = error is None or has_run(self._code, error)
 
 
 def _name_of(function: Any) -> str:
@@ -262,8 +278,8 @@ def _check(function: object) -> None:
         )
 
 
-def _now(said: Said) -> str | None:
-    return said() if callable(said) else said
+def _now(stated: Stated) -> str | None:
+    return stated() if callable(stated) else stated
 
 
 class _FunctionReader(OutcomeReader):
@@ -276,15 +292,132 @@ class _FunctionReader(OutcomeReader):
         )
 
 
-class _Nobody:
-    """Stands where a client is asked for and none is used."""
+class _CallSignature:
+    """A function's arguments as JSON parameters, there and back, and its schema.
 
-    def suggest(
+    Args:
+        function: a function or method as it is defined; a first parameter `self` or `cls` is taken
+            for what the call is bound to.
+        unrecorded: parameters that are left out.
+
+    Raises:
+        ConfigurationError: `unrecorded` names no parameter, or the function has no signature.
+    """
+
+    def __init__(self, function: Callable[..., Any], unrecorded: frozenset[str]) -> None:
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"{function!r} has no signature; wrap it in a function that has one"
+            ) from error
+        self._function = function
+        is_bound = bool(parameters) and parameters[0].name in _BOUND
+        self._bound = 1 if is_bound else 0
+        self._parameters = parameters[self._bound :]
+        self._positional = [p for p in self._parameters if p.kind in _POSITIONAL]
+        spread = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
+        self._spread = spread[0] if spread else None
+        self._unrecorded = unrecorded
+        unknown = unrecorded - {p.name for p in self._parameters}
+        takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self._parameters)
+        if unknown and not takes_any:
+            raise ConfigurationError(
+                f"unrecorded names {', '.join(sorted(unknown))}, which the function does not take"
+            )
+        self._schema: JsonObject | None = None
+
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JsonObject:
+        """What the caller gave, by name, and nothing else; also where it does not fit."""
+        return {n: v for n, v in self._all(args, kwargs).items() if n not in self._unrecorded}
+
+    def corrected(
         self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
-    ) -> SuggestResponse:
-        del execution, limit, annotations
-        raise ConfigurationError("@recorded asks nobody; use @reflecting")
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        named: JsonObject,
+        parameters: JsonObject,
+    ) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """The arguments for a call with other parameters than `named`; the rest as it was."""
+        if parameters is named:
+            return args, kwargs
+        before = self._all(args, kwargs)
+        given: dict[str, Any] = {
+            **parameters,
+            **{name: before[name] for name in self._unrecorded if name in before},
+        }
+        spread = given.pop(self._spread, []) if self._spread else []
+        if not isinstance(spread, list):
+            spread = [spread]
+        positional = []
+        for each in self._positional:
+            by_position = bool(spread) or each.kind is inspect.Parameter.POSITIONAL_ONLY
+            if not by_position or each.name not in given:
+                break
+            positional.append(given.pop(each.name))
+        return [*args[: self._bound], *positional, *spread], given
+
+    def schema(self) -> JsonObject:
+        """JSON Schema of the parameters, from the type hints; other hints are left open."""
+        if self._schema is None:
+            self._schema = self._made_schema()
+        return self._schema
+
+    def _all(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        names = [p.name for p in self._positional]
+        given = args[self._bound :]
+        named: dict[str, Any] = dict(zip(names, given, strict=False))
+        beyond = list(given[len(names) :])
+        if beyond:  # more than it takes, unless it takes any number: it says so itself
+            named[self._spread or "args"] = beyond
+        return {**named, **kwargs}
+
+    def _made_schema(self) -> JsonObject:
+        hints = _hints(self._function)
+        adapters: dict[str, TypeAdapter[Any]] = {}
+        properties: JsonObject = {}
+        required: list[str] = []
+        for each in self._parameters:
+            if each.name in self._unrecorded or each.kind is inspect.Parameter.VAR_KEYWORD:
+                continue
+            properties[each.name] = {}
+            hint = hints.get(each.name, Any)
+            if each.kind is inspect.Parameter.VAR_POSITIONAL:
+                hint = list[hint]  # type: ignore[valid-type]  # a hint at run time is a value
+            elif each.default is inspect.Parameter.empty:
+                required.append(each.name)
+            adapter = _adapter(hint)
+            if adapter is not None:
+                adapters[each.name] = adapter
+        schemas, shared = TypeAdapter.json_schemas(
+            [(name, "validation", adapter) for name, adapter in adapters.items()]
+        )
+        properties |= {name: schema for (name, _), schema in schemas.items()}
+        takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self._parameters)
+        made = make_json_value(
+            {
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": takes_any,
+                **({"$defs": shared["$defs"]} if "$defs" in shared else {}),
+            }
+        )
+        return made if isinstance(made, dict) else {}
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except Exception:  # noqa: BLE001  # a name that is only there for type checkers, say
+        return {}
+
+
+def _adapter(hint: Any) -> TypeAdapter[Any] | None:
+    """For a hint that JSON Schema has words for."""
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(hint)
+        adapter.json_schema()
+    except Exception:  # noqa: BLE001  # pydantic raises many kinds for what it cannot tell
+        return None
+    return adapter

@@ -12,24 +12,19 @@ together by a key, the gateway's own or the one that `pre` makes. Nothing is ret
 gateway makes the calls, so what a failure gets is advice.
 """
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 from aftercall._generated.reflection_driver import ask_sync
 from aftercall.adapters.asking import AnySuggester, Asking, AsyncAsking, KnownTool
-from aftercall.adapters.hooks_results import HookResultReader
-from aftercall.adapters.hooks_table import (
-    EXPIRES_AFTER_S,
-    MAX_OPEN,
-    HookStats,
-    OpenCall,
-    OpenCalls,
-)
+from aftercall.adapters.results import McpResultReader
 from aftercall.bounded import bounded_text
+from aftercall.errors import ConfigurationError
 from aftercall.json_values import clean_text
 from aftercall.models.calls import Execution, ExecutionError, ToolAnnotations
 from aftercall.outcomes import ToolFailedError
@@ -45,7 +40,27 @@ from aftercall.reflection.async_driver import ask
 from aftercall.reflection.observers import CallFacts
 from aftercall.reflection.reflected_call import ReflectedCall
 
-__all__ = ["CallHooks", "HookStats"]
+MAX_OPEN = 10_000
+"""Calls that may be between their two hooks; far more than one gateway process runs at once."""
+
+EXPIRES_AFTER_S = 600.0
+"""Seconds that a call may take; ContextForge gives a tool 60 s unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookStats:
+    """How the hooks matched: `open` calls are between their hooks now, the rest are counts so far.
+
+    `ended` had both hooks and are recorded. `expired`, whose second hook never came (the gateway
+    blocked the call, or lost it), and `replaced`, whose key came again before that, are not.
+    `unmatched` are second hooks without a first.
+    """
+
+    open: int
+    ended: int
+    expired: int
+    replaced: int
+    unmatched: int
 
 
 class CallHooks:
@@ -56,14 +71,14 @@ class CallHooks:
     gateway, is counted, and recorded when it names the tool: as a call whose parameters are not
     known, or they would be learned as none. It is not asked about, as there is nothing to correct.
 
-    May be shared by all requests of a process, from any thread or task. An observer that wants to
-    be told in one task (tracing) needs a gateway that runs both hooks of a call in one.
+    May be shared by all requests of a process, from any thread or task. An observer that has to be
+    called in one task (tracing) needs a gateway that runs both hooks of a call in one.
 
     Args:
         client: asks `/suggest`: a `Client`, or an `AsyncClient` where only `post` is used.
         recorder: takes every call.
-        agent: who calls, where `pre` is not told.
-        server_name: the server that the tools belong to, where `pre` is not told.
+        agent: who calls, where `pre` is not given one.
+        server_name: the server that the tools belong to, where `pre` is not given one.
         policy: limits; of them count here `disabled_agents`, `min_failure_rate`,
             `trust_annotations`, `suggest_timeout_s` and `limit`.
         rates: failure counts per tool, to share with others; own ones when None.
@@ -99,9 +114,9 @@ class CallHooks:
         self._server_name = server_name
         self._policy = replace(policy or ReflectionPolicy(), max_attempts=1)
         self._rates = rates or FailureRates()
-        self._reader = HookResultReader() if reader is None else reader
+        self._reader = McpResultReader() if reader is None else reader
         self._observers = observers
-        self._open = OpenCalls(max_open=max_open, expires_after_s=expires_after_s, clock=clock)
+        self._open = _OpenCalls(max_open, expires_after_s, clock)
 
     def pre(
         self,
@@ -151,7 +166,7 @@ class CallHooks:
             observers=self._observers,
         )
         job.begin()
-        self._open.begin(key, OpenCall(job, tool or KnownTool()))
+        self._open.begin(key, (job, tool or KnownTool()))
         return key
 
     async def post(
@@ -165,10 +180,10 @@ class CallHooks:
         """The call has ended: it is recorded, and asked about when it failed.
 
         Args:
-            result: what the tool returned, which may tell of a failure.
+            result: what the tool returned, which may be a failure.
             key: as given to `pre`, or returned by it.
             error: what it raised, or what the gateway says went wrong; then `result` is not read.
-            name: the tool's name, for a call that `pre` has not told of.
+            name: the tool's name, for a call that `pre` has not seen.
 
         Returns:
             How it ended, `advice` and `suggestions` included; None when nothing is known of the
@@ -177,12 +192,12 @@ class CallHooks:
         found = self._ended(result, key, error, name)
         if found is None:
             return None
-        question = found.job.question()
+        job, tool = found
+        question = job.question()
         if question is not None:
-            asking = AsyncAsking(self._client, found.tool)
-            inside = found.job.asking()
-            found.job.answered(await ask(asking, question, self._policy, self._trusted(), inside))
-        return found.job.finish(raise_on_failure=False)
+            asking, inside = AsyncAsking(self._client, tool), job.asking()
+            job.answered(await ask(asking, question, self._policy, self._trusted(), inside))
+        return job.finish(raise_on_failure=False)
 
     def post_sync(
         self,
@@ -200,12 +215,12 @@ class CallHooks:
         found = self._ended(result, key, error, name)
         if found is None:
             return None
-        question = found.job.question()
+        job, tool = found
+        question = job.question()
         if question is not None:
-            asking = Asking(self._client, found.tool)
-            inside = found.job.asking()
-            found.job.answered(ask_sync(asking, question, self._policy, self._trusted(), inside))
-        return found.job.finish(raise_on_failure=False)
+            asking, inside = Asking(self._client, tool), job.asking()
+            job.answered(ask_sync(asking, question, self._policy, self._trusted(), inside))
+        return job.finish(raise_on_failure=False)
 
     def is_open(self, key: str) -> bool:
         """Whether the call is between its hooks."""
@@ -213,7 +228,7 @@ class CallHooks:
 
     def drop(self, key: str) -> None:
         """Forget a call whose end cannot be known, such as one that the gateway has blocked."""
-        self._open.drop(key)
+        self._open.end(key, counted="expired")
 
     def stats(self) -> HookStats:
         """How the hooks matched so far."""
@@ -225,25 +240,26 @@ class CallHooks:
         key: str,
         error: Exception | ExecutionError | str | None,
         name: str | None,
-    ) -> OpenCall | None:
-        found = self._open.end(key)
+    ) -> "_OpenCall | None":
+        found = self._open.end(key, counted="ended")
         raised = None if error is None else _as_exception(error)
         if found is None:
             if name is not None:
                 self._record_unseen(name, result, raised)
             return None
-        found.job.stopped()
+        job, _ = found
+        job.stopped()
         if raised is None:
-            found.job.returned(result)
+            job.returned(result)
         else:
-            found.job.raised(raised)
+            job.raised(raised)
         return found
 
     def _record_unseen(self, name: str, result: object, raised: Exception | None) -> None:
         """A call of which only the end was seen."""
-        if raised is None and not self._reader.is_outcome(result):
-            return
         reader = self._reader
+        if raised is None and not reader.is_outcome(result):
+            return
         error = reader.read_failure(result) if raised is None else reader.read_exception(raised)
         self._recorder.record(
             Execution(
@@ -270,3 +286,61 @@ def _as_exception(error: Exception | ExecutionError | str) -> Exception:
     if isinstance(error, str):
         error = ExecutionError(type="ToolError", message=bounded_text(error, 8000))
     return ToolFailedError(error)
+
+
+_OpenCall = tuple[ReflectedCall[object], KnownTool]
+
+
+class _OpenCalls:
+    """Calls between their two hooks, by their keys; safe to share between threads.
+
+    Nothing stays in it for ever.
+    """
+
+    def __init__(self, max_open: int, expires_after_s: float, clock: Callable[[], float]) -> None:
+        if max_open < 1 or expires_after_s <= 0:
+            raise ConfigurationError(
+                f"max_open must be 1 or more and expires_after_s positive, "
+                f"not {max_open} and {expires_after_s}"
+            )
+        self._max_open = max_open
+        self._expires_after_s = expires_after_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        # Oldest first: a key that comes again is put last.
+        self._open: dict[str, tuple[_OpenCall, float]] = {}
+        self._counts = {"ended": 0, "expired": 0, "replaced": 0, "unmatched": 0}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._open
+
+    def begin(self, key: str, call: _OpenCall) -> None:
+        with self._lock:
+            if self._open.pop(key, None) is not None:
+                self._counts["replaced"] += 1
+            self._open[key] = (call, self._clock())
+            self._drop_old()
+
+    def end(self, key: str, *, counted: str) -> _OpenCall | None:
+        """Take a call out; None when it is not there."""
+        with self._lock:
+            found = self._open.pop(key, None)
+            if found is not None:
+                self._counts[counted] += 1
+            elif counted == "ended":
+                self._counts["unmatched"] += 1
+        return None if found is None else found[0]
+
+    def stats(self) -> HookStats:
+        with self._lock:
+            self._drop_old()
+            return HookStats(open=len(self._open), **self._counts)
+
+    def _drop_old(self) -> None:
+        now = self._clock()
+        while self._open:
+            key, (_, began) = next(iter(self._open.items()))
+            if now - began <= self._expires_after_s and len(self._open) <= self._max_open:
+                return
+            del self._open[key]
+            self._counts["expired"] += 1

@@ -15,16 +15,22 @@ where that is safe. When nothing helps, the model sees the tool's own error with
 after it. An interrupt is a question to a person and no outcome: it passes through, unrecorded.
 """
 
+import ast
 import logging
+import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
+
+from pydantic import BaseModel
 
 try:
     from langchain.agents.middleware import AgentMiddleware
-    from langchain_core.messages import ToolMessage
+    from langchain_core.messages import HumanMessage, ToolMessage
+    from langchain_core.tools import BaseTool, ToolException
     from langgraph.errors import GraphBubbleUp, is_invalid_resume
-    from langgraph.prebuilt.tool_node import ToolCallRequest
+    from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
+    from langgraph.types import Command
 except ImportError as error:
     raise type(error)(
         f"aftercall.adapters.langgraph needs LangChain 1 and LangGraph ({error}); "
@@ -32,29 +38,12 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from aftercall.adapters.asking import (
-    AnySuggester,
-    Asking,
-    AsyncAsking,
-    KnownTool,
-    claims_in,
-    told,
-)
-from aftercall.adapters.langgraph_messages import (
-    Interrupted,
-    MessageReader,
-    ToolResult,
-    with_advice,
-    with_repair,
-)
-from aftercall.adapters.langgraph_requests import (
-    agent_of,
-    arguments_of,
-    schema_of,
-    session_of,
-    with_arguments,
-)
-from aftercall.json_values import JsonObject
+from aftercall.adapters import asking
+from aftercall.adapters.asking import AnySuggester, Asking, AsyncAsking, KnownTool, claims_in
+from aftercall.bounded import bounded_json, bounded_text
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.models.calls import ExecutionError
+from aftercall.outcomes import Outcome, error_in_result
 from aftercall.reflection import (
     CallObserver,
     ExecutionSink,
@@ -64,12 +53,40 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
+from aftercall.reflection.results import read_exception
 
-__all__ = ["ReflectionMiddleware", "ToolCallRequest"]
+__all__ = ["ReflectionMiddleware", "ToolCallRequest", "latest_request"]
 
 _logger = logging.getLogger(__name__)
 
-_Reflected: TypeAlias = ReflectedResult[ToolResult | Interrupted]
+META_KEY = "aftercall"
+"""Under this key of a message's `response_metadata` stands what Aftercall did."""
+
+_MAX_MESSAGE_CHARS = 8_000
+
+# How LangGraph's tool node frames an error that it tells the model; its templates are the same.
+_REFUSED = re.compile(
+    r"Error invoking tool '[^'\n]*' with kwargs .*? with error:\n (?P<error>.*)\n"
+    r" Please fix the error and try again\.",
+    re.DOTALL,
+)
+_RAISED = re.compile(r"Error: (?P<error>.*)\n Please fix your mistakes\.", re.DOTALL)
+_REPR = re.compile(
+    r"(?P<type>[A-Za-z_]\w{0,99})\((?P<text>(?P<quote>['\"]).*(?P=quote))\)", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Interrupted:
+    """In place of a result: the tool has asked a person, or the graph goes elsewhere."""
+
+    error: Exception
+
+
+GraphResult: TypeAlias = ToolMessage | Command[Any] | list[ToolMessage | Command[Any]]
+
+
+_Reflected: TypeAlias = ReflectedResult[GraphResult | _Interrupted]
 
 
 class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -87,7 +104,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         agent: who calls; the name given to `create_agent` when None.
         server_name: what the tools belong to.
         context: says of a call what the agent is trying to do, such as
-            `langgraph_requests.latest_request`; nothing when None.
+            `latest_request`; nothing when None.
         may_repeat: tools that may be called twice without harm.
         never_retried: tools whose failed calls are only advised on. Put tools here whose calls a
             person approves (`HumanInTheLoopMiddleware`): a retry has arguments nobody approved.
@@ -129,8 +146,8 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
 
     # The base class knows no list of messages, which a tool may return; the tool node does.
     def wrap_tool_call(  # type: ignore[override]
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
-    ) -> ToolResult:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], GraphResult]
+    ) -> GraphResult:
         """Call the tool with reflection.
 
         Raises:
@@ -138,124 +155,345 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
             Exception: the tool's own, with `raise_errors`.
             ConfigurationError: the client is an `AsyncClient`.
         """
-        arguments = arguments_of(request)
-        reader = MessageReader(request)
+        call = _Call(request)
 
-        def call(parameters: JsonObject) -> ToolResult | Interrupted:
-            reader.sending(parameters)
+        def attempt(parameters: JsonObject) -> GraphResult | _Interrupted:
             try:
-                return handler(_with(request, arguments, parameters))
+                return handler(call.with_arguments(parameters))
             except Exception as error:
                 if _is_of_the_graph(error):
-                    return Interrupted(error)
+                    return _Interrupted(error)
                 raise
 
         reflected: _Reflected = call_with_reflection_sync(
-            call,
-            client=Asking(self._client, _known(request, reader)),
-            reader=reader,
-            **self._facts(request, arguments),
+            attempt, client=Asking(self._client, call.known()), **self._facts(call)
         )
-        return self._present(request, reflected, reader)
+        return self._present(call, reflected)
 
     async def awrap_tool_call(  # type: ignore[override]
         self,
         request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Awaitable[ToolResult]],
-    ) -> ToolResult:
+        handler: Callable[[ToolCallRequest], Awaitable[GraphResult]],
+    ) -> GraphResult:
         """As `wrap_tool_call`, awaited."""
-        arguments = arguments_of(request)
-        reader = MessageReader(request)
+        call = _Call(request)
 
-        async def call(parameters: JsonObject) -> ToolResult | Interrupted:
-            reader.sending(parameters)
+        async def attempt(parameters: JsonObject) -> GraphResult | _Interrupted:
             try:
-                return await handler(_with(request, arguments, parameters))
+                return await handler(call.with_arguments(parameters))
             except Exception as error:
                 if _is_of_the_graph(error):
-                    return Interrupted(error)
+                    return _Interrupted(error)
                 raise
 
         reflected: _Reflected = await call_with_reflection(
-            call,
-            client=AsyncAsking(self._client, _known(request, reader)),
-            reader=reader,
-            **self._facts(request, arguments),
+            attempt, client=AsyncAsking(self._client, call.known()), **self._facts(call)
         )
-        return self._present(request, reflected, reader)
+        return self._present(call, reflected)
 
-    def _facts(self, request: ToolCallRequest, arguments: JsonObject) -> dict[str, Any]:
+    def _facts(self, call: "_Call") -> dict[str, Any]:
         """What both ways of calling take."""
-        name = request.tool_call["name"]
+        name, request = call.name, call.request
         is_retried = name not in self._never_retried
         return {
             "tool_name": name,
-            "parameters": arguments,
-            "agent": self._agent or agent_of(request) or "unknown",
+            "parameters": call.arguments,
+            "agent": self._agent or call.agent() or "unknown",
             "recorder": self._recorder,
             "server_name": self._server_name,
-            "session_id": session_of(request),
+            "session_id": call.session(),
             "context": self._context(request) if self._context else None,
             "may_repeat": name in self._may_repeat,
             "policy": self._policy if is_retried else replace(self._policy, max_attempts=1),
             "rates": self._rates,
+            "reader": call,
             "observers": self._observers,
         }
 
-    def _present(
-        self,
-        request: ToolCallRequest,
-        reflected: _Reflected,
-        reader: MessageReader,
-    ) -> ToolResult:
+    def _present(self, call: "_Call", reflected: _Reflected) -> GraphResult:
         """What the graph gets: the tool's own result or error first, in any case."""
-        if reflected.exception is not None:
-            return self._told(request, reflected, reflected.exception)
-        result = reflected.value()
-        if isinstance(result, Interrupted):
-            raise result.error
-        if reflected.repaired:
-            return with_repair(result, reader.message_in(result), reflected)
-        if not reflected.succeeded and reflected.advice:
-            return with_advice(result, reader.message_in(result), reflected.advice)
-        return result
-
-    def _told(
-        self,
-        request: ToolCallRequest,
-        reflected: _Reflected,
-        error: Exception,
-    ) -> ToolMessage:
+        error = reflected.exception
+        if error is None:
+            result = reflected.value()
+            if isinstance(result, _Interrupted):
+                raise result.error
+            return call.with_notes(result, reflected)
         if self._raise_errors or reflected.error is None:
             if reflected.advice:
                 error.add_note(reflected.advice)
             raise error
-        name = request.tool_call["name"]
-        _logger.info("%s raised %s; the model is told", name, reflected.error.type)
+        _logger.info("%s raised %s; the model is told", call.name, reflected.error.type)
         return ToolMessage(
-            content=told(reflected.error, reflected.advice),
-            name=name,
-            tool_call_id=request.tool_call["id"],
+            content=asking.failure_text(reflected.error, reflected.advice),
+            name=call.name,
+            tool_call_id=call.request.tool_call["id"],
             status="error",
         )
 
 
-def _with(
-    request: ToolCallRequest, arguments: JsonObject, parameters: JsonObject
-) -> ToolCallRequest:
-    """The request as it came for the first attempt, and with other arguments for a retry."""
-    return request if parameters is arguments else with_arguments(request, parameters)
+class _Call:
+    """One tool call of a graph, and the reader of what its attempts came to.
 
+    A failure is the tool's message with status `error`, wherever it stands (a `Command` may carry
+    it), or a typed error in a message's artifact. The frame that the tool node puts around an error
+    is taken off, since it repeats the arguments and hides the tool's words.
+    """
 
-def _known(request: ToolCallRequest, reader: MessageReader) -> KnownTool:
-    metadata = request.tool.metadata if request.tool is not None else None
-    return KnownTool(
-        schema=lambda: schema_of(request.tool),
-        annotations=claims_in(metadata),
-        has_run=reader.has_run,
-    )
+    def __init__(self, request: ToolCallRequest) -> None:
+        self.request = request
+        self.name: str = request.tool_call["name"]
+        # As the model gave them, without names that only the graph fills in.
+        injected, given = _injected(request.tool), request.tool_call["args"]
+        self.arguments = {n: v for n, v in given.items() if n not in injected}
+        self._injected = {n: v for n, v in given.items() if n in injected}
+        self._sent = self.arguments
+        # Whether the failure read last is an exception of the tool's own code. A `ToolException`
+        # may hand on what a server has said, and its words count.
+        self._has_run = False
+
+    def with_arguments(self, arguments: JsonObject) -> ToolCallRequest:
+        """The request for the next attempt; as it came for the first one."""
+        self._sent, self._has_run = arguments, False
+        if arguments is self.arguments:
+            return self.request
+        args = {**self._injected, **arguments}
+        return self.request.override(tool_call={**self.request.tool_call, "args": args})
+
+    def known(self) -> KnownTool:
+        """What is known of the tool."""
+        tool = self.request.tool
+        return KnownTool(
+            schema=lambda: _schema_of(tool),
+            annotations=claims_in(tool.metadata if tool is not None else None),
+            has_run=lambda: self._has_run,
+        )
+
+    def agent(self) -> str | None:
+        """The name that `create_agent` was given."""
+        name = self._config().get("metadata", {}).get("lc_agent_name")
+        return name if isinstance(name, str) and name else None
+
+    def session(self) -> str | None:
+        """The thread, or else the run; None outside a graph."""
+        config = self._config()
+        info = getattr(self.request.runtime, "execution_info", None)
+        found = (
+            config.get("configurable", {}).get("thread_id")
+            or config.get("run_id")
+            or getattr(info, "run_id", None)
+        )
+        return str(found) if found else None
+
+    def _config(self) -> dict[str, Any]:
+        config: Any = getattr(self.request.runtime, "config", None)  # no runtime outside a graph
+        return config if isinstance(config, dict) else {}
+
+    def message_in(self, result: object) -> ToolMessage | None:
+        """The message that ends this call."""
+        call_id = self.request.tool_call["id"]
+        return next((m for m in _messages(result) if m.tool_call_id == call_id), None)
+
+    def read_failure(self, result: object) -> ExecutionError | None:
+        """The error that the message tells of."""
+        message = self.message_in(result)
+        if message is None:
+            return None
+        is_error = message.status == "error"
+        artifact = message.artifact
+        if isinstance(artifact, Outcome):
+            return artifact.error
+        structured = artifact.get("structured_content") if isinstance(artifact, dict) else None
+        text = str(message.text)
+        typed = error_in_result(structured or artifact, [text], is_error=is_error)
+        if typed is not None or not is_error:
+            return typed
+        return self._unframed(text)
+
+    def read_exception(self, error: Exception) -> ExecutionError:
+        """The exception; refused arguments are told without what the graph had injected."""
+        if isinstance(error, ToolInvocationError):
+            return self._unframed(str(error))
+        self._has_run = not isinstance(error, ToolException)
+        return read_exception(error)
+
+    def is_outcome(self, result: object) -> bool:
+        """False for an interrupt."""
+        return not isinstance(result, _Interrupted)
+
+    def summarise(self, result: object) -> JsonValue:
+        """The message's content, blocks other than text by their kind only."""
+        message = self.message_in(result)
+        if message is None:
+            return f"<{type(result).__name__}>"
+        content = message.content
+        if isinstance(content, str):
+            return bounded_json(content)
+        shown = [_shown(block) for block in content]
+        return bounded_json(shown[0] if len(shown) == 1 else shown)
+
+    def read_status(self, result: object) -> str | None:
+        """The tool's own word for its success, where its artifact is an `Outcome`."""
+        message = self.message_in(result)
+        artifact = message.artifact if message is not None else None
+        return artifact.status if isinstance(artifact, Outcome) else None
+
+    def _unframed(self, text: str) -> ExecutionError:
+        if refused := _REFUSED.fullmatch(text):
+            # The tool's check in its own words, which the frame has shortened. What passes it now
+            # was not refused by it: then the tool itself has raised a validation error.
+            refusal = _refusal_of(self.request.tool, self._sent)
+            self._has_run = refusal is None
+            return ExecutionError(
+                type="ValidationError",
+                message=_cut(str(refusal) if refusal else refused["error"]),
+            )
+        raised = _RAISED.fullmatch(text)
+        kind, message = _parted(raised["error"]) if raised else ("ToolError", text)
+        if kind == ToolInvocationError.__name__ and _REFUSED.fullmatch(message):
+            return self._unframed(message)  # the frame of all errors, around that of refusals
+        self._has_run = raised is not None and kind != ToolException.__name__
+        return ExecutionError(type=kind, message=_cut(message))
+
+    def with_notes(self, result: GraphResult, reflected: _Reflected) -> GraphResult:
+        """The result, with a repair in its message's metadata, or with advice after its text."""
+        message = self.message_in(result)
+        if message is None or not (reflected.repaired or reflected.advice):
+            return result
+        if reflected.repaired:
+            followed, first = reflected.followed, reflected.attempts[0].error
+            facts: JsonObject = {
+                "repaired": True,
+                "note": reflected.note,
+                "attempts": len(reflected.attempts),
+                "suggestionId": followed.suggestion_id if followed else None,
+                "confidence": followed.confidence if followed else None,
+                "lesson": followed.lesson if followed else None,
+                "changes": [
+                    change.model_dump(mode="json", by_alias=True)
+                    for change in reflected.attempts[-1].changes
+                ],
+                "firstError": bounded_text(first.message, 500) if first else None,
+            }
+            update: dict[str, Any] = {
+                "response_metadata": {**message.response_metadata, META_KEY: facts}
+            }
+        elif reflected.succeeded:
+            return result
+        elif isinstance(message.content, str):
+            update = {"content": asking.with_advice(message.content, reflected.advice)}
+        else:
+            update = {"content": [*message.content, {"type": "text", "text": reflected.advice}]}
+        noted: GraphResult = _replaced(result, message, message.model_copy(update=update))
+        return noted
 
 
 def _is_of_the_graph(error: Exception) -> bool:
     """Interrupts, commands to a parent graph, and answers to an interrupt that do not fit it."""
     return isinstance(error, GraphBubbleUp) or is_invalid_resume(error)
+
+
+def latest_request(request: ToolCallRequest) -> str | None:
+    """The text of the latest message by a person: what the agent is trying to do."""
+    state = request.state
+    messages = (
+        state.get("messages") if isinstance(state, dict) else getattr(state, "messages", state)
+    )
+    if not isinstance(messages, list):
+        return None
+    latest = next((m for m in reversed(messages) if isinstance(m, HumanMessage)), None)
+    return str(latest.text) if latest is not None else None
+
+
+def _schema_of(tool: BaseTool | None) -> object:
+    """JSON Schema of the arguments that a model gives; None when there is none."""
+    if tool is None:
+        return None
+    schema: Any = tool.tool_call_schema
+    return schema if isinstance(schema, dict) else schema.model_json_schema()
+
+
+def _refusal_of(tool: BaseTool | None, arguments: JsonObject) -> ValueError | None:
+    """What the tool's own schema has against the arguments; None when nothing, or not known.
+
+    The tool checks them by this before it runs, so what is refused here has not run.
+    """
+    schema = tool.tool_call_schema if tool is not None else None
+    if not isinstance(schema, type) or not issubclass(schema, BaseModel):
+        return None
+    try:
+        schema.model_validate(arguments)
+    except ValueError as error:
+        return error
+    except Exception:  # noqa: BLE001  # a validator of the tool's own may raise anything
+        return None
+    return None
+
+
+def _injected(tool: BaseTool | None) -> set[str]:
+    """Parameters that are not the model's to give."""
+    if tool is None or isinstance(tool.args_schema, dict):
+        return set()
+    try:
+        whole, shown = tool.get_input_schema(), tool.tool_call_schema
+    except Exception:  # noqa: BLE001  # a schema that cannot be made; the call will say so
+        return set()
+    if isinstance(shown, dict):
+        return set()
+    return set(_fields(whole)) - set(_fields(shown))
+
+
+def _fields(schema: Any) -> Any:
+    """Of a model of pydantic 2, or of 1 as LangChain still takes."""
+    return getattr(schema, "model_fields", None) or getattr(schema, "__fields__", {})
+
+
+def _messages(result: object) -> list[ToolMessage]:
+    if isinstance(result, ToolMessage):
+        return [result]
+    if isinstance(result, list):
+        return [message for each in result for message in _messages(each)]
+    if isinstance(result, Command):
+        update = result.update
+        lists = update.values() if isinstance(update, dict) else [update]
+        return [m for each in lists if isinstance(each, list) for m in _messages(each)]
+    return []
+
+
+def _replaced(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
+    """The result with one message in the place of another."""
+    if result is old:
+        return new
+    if isinstance(result, list):
+        return [_replaced(each, old, new) for each in result]
+    if isinstance(result, Command):
+        update = result.update
+        if isinstance(update, dict):
+            changed: Any = {name: _replaced(each, old, new) for name, each in update.items()}
+        else:
+            changed = _replaced(update, old, new)
+        return replace(result, update=changed)
+    return result
+
+
+def _parted(shown: str) -> tuple[str, str]:
+    """Type and text of an exception whose `repr` is shown; the whole where it is not plain."""
+    found = _REPR.fullmatch(shown) if len(shown) <= _MAX_MESSAGE_CHARS else None
+    if found is None:
+        return "ToolError", shown
+    try:
+        text = ast.literal_eval(found["text"])
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return "ToolError", shown
+    return (found["type"], text) if isinstance(text, str) else ("ToolError", shown)
+
+
+def _shown(block: Any) -> JsonValue:
+    if isinstance(block, str):
+        return block
+    if block.get("type") == "text":
+        return str(block.get("text"))
+    return f"<{block.get('type')}>"
+
+
+def _cut(text: str) -> str:
+    return bounded_text(text, _MAX_MESSAGE_CHARS)

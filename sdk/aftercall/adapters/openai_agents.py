@@ -20,14 +20,35 @@ The SDK exports traces to OpenAI unless told otherwise (`set_tracing_disabled`);
 part in that.
 """
 
+import copy
+import inspect
+import json
 import logging
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 try:
-    from agents import Agent, AgentHooks, FunctionTool, RunContextWrapper, RunHooks, Tool
+    from agents import (
+        Agent,
+        AgentHooks,
+        AgentsException,
+        FunctionTool,
+        ModelBehaviorError,
+        RunContextWrapper,
+        RunHooks,
+        Tool,
+        ToolTimeoutError,
+        default_tool_error_function,
+    )
+    from agents.tool import (
+        default_tool_timeout_error_message,
+        invoke_function_tool,
+        resolve_function_tool_failure_error_function,
+        set_function_tool_failure_error_function,
+    )
     from agents.tool_context import ToolContext
 except ImportError as error:
     raise type(error)(
@@ -36,21 +57,37 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from aftercall.adapters.asking import AnySuggester, KnownTool, claims_in, told
-from aftercall.adapters.hooks import CallHooks
-from aftercall.adapters.openai_agents_outcomes import AgentsReader, FailurePolicy
-from aftercall.adapters.openai_agents_tools import (
-    ReflectingInvoker,
-    ToolSetup,
-    json_arguments,
-    reflecting_tool,
+from aftercall.adapters.asking import (
+    AnySuggester,
+    AsyncAsking,
+    KnownTool,
+    claims_in,
+    failure_text,
+    with_advice,
 )
+from aftercall.adapters.hooks import CallHooks
+from aftercall.adapters.results import McpResultReader
+from aftercall.errors import ConfigurationError
+from aftercall.json_values import JsonObject
 from aftercall.models.calls import ExecutionError, ToolAnnotations
-from aftercall.reflection import CallObserver, ExecutionSink, FailureRates, ReflectionPolicy
+from aftercall.reflection import (
+    CallObserver,
+    ExecutionSink,
+    FailureRates,
+    ReflectedResult,
+    ReflectionPolicy,
+    call_with_reflection,
+)
 
 _logger = logging.getLogger(__name__)
 
-Said: TypeAlias = str | Callable[[RunContextWrapper[Any]], str | None] | None
+_REFUSED = "Invalid JSON input for tool "
+"""The SDK begins so where it refuses arguments, before it calls the function."""
+
+_INVALID_PARAMS = "-32602"
+"""JSON-RPC: refused before it ran. The SDK's words say so, and no details by default."""
+
+Stated: TypeAlias = str | Callable[[RunContextWrapper[Any]], str | None] | None
 """A text, or a function of the run's context that says it of every call."""
 
 
@@ -83,8 +120,8 @@ class ToolReflection:
         recorder: ExecutionSink,
         agent: str | None = None,
         server_name: str | None = None,
-        session_id: Said = None,
-        context: Said = None,
+        session_id: Stated = None,
+        context: Stated = None,
         annotations: Mapping[str, ToolAnnotations] | None = None,
         may_repeat: Collection[str] = (),
         policy: ReflectionPolicy | None = None,
@@ -110,7 +147,7 @@ class ToolReflection:
             server_name=server_name,
             policy=self._policy,
             rates=self._rates,
-            reader=AgentsReader(),
+            reader=_AgentsReader(),
             observers=observers,
         )
         self.run_hooks: RunHooks[Any] = _RunHooks(self)
@@ -127,14 +164,14 @@ class ToolReflection:
         Returns:
             What the model reads: the tool's own error, then the suggestions.
         """
-        read = AgentsReader().read_exception(error)
+        read = _AgentsReader().read_exception(error)
         if not isinstance(context, ToolContext):
-            return told(read, "")
+            return failure_text(read, "")
         key = self._keys.of(context)
         if not self._calls.is_open(key):  # no hooks are set, so it is begun here
             self.began(context, context.agent, None)
         ended = await self._calls.post(key=key, error=error) if self._calls.is_open(key) else None
-        return told(read, ended.advice if ended is not None else "")
+        return failure_text(read, ended.advice if ended is not None else "")
 
     def reflecting(self, tool: FunctionTool) -> FunctionTool:
         """A copy of a tool whose failed calls are retried with corrected arguments where safe.
@@ -148,23 +185,51 @@ class ToolReflection:
             ConfigurationError: `needs_approval` is a function, whose check of the arguments the SDK
                 makes on its own tools only, or the tool is an agent; use the hooks and `failure`.
         """
-        return reflecting_tool(tool, self._setup)
+        if isinstance(tool.on_invoke_tool, _ReflectingInvoker):
+            return tool
+        if callable(tool.needs_approval):
+            raise ConfigurationError(
+                f"the tool {tool.name!r} decides by a function whether it needs approval, and the "
+                "SDK checks the arguments for it on its own tools only; use ToolReflection's hooks "
+                "and `failure` for this tool"
+            )
+        if getattr(tool, "_is_agent_tool", False):
+            raise ConfigurationError(
+                f"the tool {tool.name!r} is an agent, and its run is many calls; wrap the tools "
+                "that this agent has"
+            )
+        outer = copy.copy(tool)
+        outer.timeout_seconds = None  # each attempt has the tool's time
+        outer.on_invoke_tool = _ReflectingInvoker(self, tool)
+        return outer
 
-    def _setup(self, tool: FunctionTool, context: ToolContext[Any]) -> ToolSetup:
-        agent = context.agent
-        return ToolSetup(
-            client=self._client,
-            recorder=self._recorder,
+    async def reflected(
+        self,
+        tool: FunctionTool,
+        context: ToolContext[Any],
+        arguments: JsonObject,
+        invoke: Callable[[JsonObject], Any],
+    ) -> ReflectedResult[Any]:
+        """One call with reflection; for a reflecting tool."""
+        reader, agent = _AgentsReader(), context.agent
+        # Somebody or something looks at the arguments before the call, and would not at a retry's.
+        is_retried = not (tool.needs_approval or tool.tool_input_guardrails)
+        known = replace(self._known(tool), has_run=lambda: reader.has_run)
+        return await call_with_reflection(
+            invoke,
+            tool_name=tool.name,
+            parameters=arguments,
             agent=self._agent or (agent.name if agent is not None else "unknown"),
+            client=AsyncAsking(self._client, known),
+            recorder=self._recorder,
             server_name=self._server_name,
             session_id=self._session_of(context),
             context=_of(self._context, context),
             may_repeat=tool.name in self._may_repeat,
-            policy=self._policy,
+            policy=self._policy if is_retried else replace(self._policy, max_attempts=1),
             rates=self._rates,
+            reader=reader,
             observers=self._observers,
-            known=self._known(tool),
-            failure=self.failure,
         )
 
     def began(self, context: RunContextWrapper[Any], agent: Any, tool: Tool | None) -> None:
@@ -173,9 +238,9 @@ class ToolReflection:
             return
         if tool is not None and not isinstance(tool, FunctionTool):
             return
-        if tool is not None and isinstance(tool.on_invoke_tool, ReflectingInvoker):
+        if tool is not None and isinstance(tool.on_invoke_tool, _ReflectingInvoker):
             return  # records itself
-        arguments, key = json_arguments(context.tool_arguments), self._keys.of(context)
+        arguments, key = _json_arguments(context.tool_arguments), self._keys.of(context)
         if arguments is None or self._calls.is_open(key):  # the hooks of run and agent are both set
             return
         self._calls.pre(
@@ -195,7 +260,7 @@ class ToolReflection:
         key = self._keys.of(context)
         if not self._calls.is_open(key):  # `failure` has recorded it, or there is nothing to record
             return
-        policy = FailurePolicy(tool, context, ours=self.failure)
+        policy = _FailurePolicy(tool, context, ours=self.failure)
         if policy.hides_failures:
             self._calls.drop(key)
             self._warn(tool.name)
@@ -231,7 +296,7 @@ class ToolReflection:
         return _of(self._session_id, context) or group or self._runs.of(context.usage)
 
 
-class _RunHooks(RunHooks[Any]):
+class _ToolHooks:
     def __init__(self, reflection: ToolReflection) -> None:
         self._reflection = reflection
 
@@ -247,20 +312,154 @@ class _RunHooks(RunHooks[Any]):
         await self._reflection.ended(context, tool, result)
 
 
-class _AgentHooks(AgentHooks[Any]):
-    def __init__(self, reflection: ToolReflection) -> None:
+class _RunHooks(_ToolHooks, RunHooks[Any]):
+    pass
+
+
+class _AgentHooks(_ToolHooks, AgentHooks[Any]):
+    pass
+
+
+class _ReflectingInvoker:
+    """Calls a tool with reflection; what the SDK calls in the tool's place."""
+
+    def __init__(self, reflection: ToolReflection, tool: FunctionTool) -> None:
         self._reflection = reflection
+        self._tool = tool
+        # The tool with nothing between its exceptions and us.
+        self._plain = set_function_tool_failure_error_function(copy.copy(tool), None)
+        self._plain.timeout_behavior = "raise_exception"
 
-    async def on_tool_start(
-        self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Tool
-    ) -> None:
-        self._reflection.began(context, agent, tool)
+    async def __call__(self, context: ToolContext[Any], text: str) -> Any:
+        """What the tool returned, or the text that the model reads of its failure.
 
-    async def on_tool_end(
-        self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Tool, result: object
+        Raises:
+            Exception: the tool's own, where its failure function is None.
+        """
+        arguments = _json_arguments(text)
+        if arguments is None:  # nothing to learn from and nothing to correct
+            return await _invoked(self._tool, context, text)
+
+        async def call(parameters: JsonObject) -> Any:
+            sent = text if parameters is arguments else json.dumps(parameters, ensure_ascii=False)
+            return await _invoked(self._plain, context, sent)
+
+        reflected = await self._reflection.reflected(self._tool, context, arguments, call)
+        error = reflected.exception
+        if error is None:
+            return reflected.value()
+        failure = _FailurePolicy(self._tool, context, ours=self._reflection.failure)
+        if failure.raises(error) or reflected.error is None:
+            if reflected.advice:
+                error.add_note(reflected.advice)
+            raise error
+        # What the tool itself would say comes first, then the suggestions.
+        own = await failure.text_for(error)
+        if own is None:
+            return failure_text(reflected.error, reflected.advice)
+        return with_advice(own, reflected.advice)
+
+
+async def _invoked(tool: FunctionTool, context: ToolContext[Any], text: str) -> Any:
+    return await invoke_function_tool(function_tool=tool, context=context, arguments=text)
+
+
+class _AgentsReader(McpResultReader):
+    """Exceptions as the SDK raises them; results as for any hook. One for each call."""
+
+    has_run = False
+    """Whether the exception read last is the function's own, and none of the SDK's."""
+
+    def read_exception(self, error: Exception) -> ExecutionError:
+        """The tool's exception, or the framework's refusal of the arguments."""
+        self.has_run = not isinstance(error, AgentsException)
+        # The SDK wraps a tool's own cancellation, for failure functions take exceptions only.
+        cancelled = getattr(error, "cancelled_error", None)
+        if isinstance(cancelled, BaseException):
+            return ExecutionError(type=type(cancelled).__name__, message=str(error)[:8000])
+        read = super().read_exception(error)
+        if _is_refusal(error, read.message):
+            return read.model_copy(update={"code": _INVALID_PARAMS})
+        return read
+
+
+def _is_refusal(error: Exception, message: str) -> bool:
+    """Whether the SDK refused the arguments; a tool that runs an agent may raise the same."""
+    if type(error) is not ModelBehaviorError or not message.startswith(_REFUSED):
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is None or trace.tb_frame.f_globals.get("__name__") == FunctionTool.__module__
+
+
+class _FailurePolicy:
+    """What a tool does about a failure.
+
+    Args:
+        tool: the tool.
+        context: of one of its calls.
+        ours: the failure function that records what it is given.
+    """
+
+    def __init__(
+        self, tool: FunctionTool, context: ToolContext[Any], *, ours: Callable[..., object]
     ) -> None:
-        del agent
-        await self._reflection.ended(context, tool, result)
+        self._tool = tool
+        self._context = context
+        self._function = resolve_function_tool_failure_error_function(tool, context)
+
+        self._is_default = self._function is default_tool_error_function
+        self._is_ours = self._function == ours
+
+    @property
+    def hides_failures(self) -> bool:
+        """Whether a failure of the tool ends as a result that nobody can tell from others."""
+        has_own_function = not (self._function is None or self._is_ours or self._is_default)
+        return has_own_function or self._tool.timeout_error_function is not None
+
+    def framework_error(self, result: object) -> ExecutionError | None:
+        """The failure in what the SDK itself says in a tool's place, word for word; else None."""
+        seconds = self._tool.timeout_seconds
+        if seconds is not None and result == default_tool_timeout_error_message(
+            tool_name=self._tool.name, timeout_seconds=seconds
+        ):
+            return ExecutionError(type="ToolTimeoutError", message=str(result))
+        if self._is_default and result == default_tool_error_function(self._context, Exception()):
+            return ExecutionError(type="ToolError", message=str(result))
+        return None
+
+    async def text_for(self, error: Exception) -> str | None:
+        """What the tool itself has the model read; None where it leaves that to others."""
+        tool = self._tool
+        if isinstance(error, ToolTimeoutError):
+            if tool.timeout_error_function is not None:
+                return await _text(tool.timeout_error_function(self._context, error))
+            return default_tool_timeout_error_message(
+                tool_name=tool.name, timeout_seconds=tool.timeout_seconds or 0.0
+            )
+        if self._function is None or self._is_default or self._is_ours:
+            return None
+        return await _text(self._function(self._context, error))
+
+    def raises(self, error: Exception) -> bool:
+        """Whether the run ends with the error."""
+        if isinstance(error, ToolTimeoutError):
+            return self._tool.timeout_behavior == "raise_exception"
+        return self._function is None
+
+
+async def _text(stated: Any) -> str:
+    return str(await stated if inspect.isawaitable(stated) else stated)
+
+
+def _json_arguments(text: str) -> JsonObject | None:
+    """The arguments of a call; None when they are no JSON object."""
+    try:
+        parsed = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
 
 
 class _Ids:
@@ -283,5 +482,5 @@ class _Ids:
         return made
 
 
-def _of(said: Said, context: RunContextWrapper[Any]) -> str | None:
-    return said(context) if callable(said) else said
+def _of(stated: Stated, context: RunContextWrapper[Any]) -> str | None:
+    return stated(context) if callable(stated) else stated

@@ -1,4 +1,4 @@
-"""Results as a gateway's hooks see them: MCP's, as mappings or as models of any library."""
+"""Results of MCP tools, as mappings or as models of any library: which of them are failures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import error_in_result, status_in_result
 from aftercall.reflection.results import OutcomeReader
 
-_MAX_MESSAGE_CHARS = 8000
+_MAX_MESSAGE_CHARS = 8_000
 
 
-class HookResultReader(OutcomeReader):
+class McpResultReader(OutcomeReader):
     """Failures are results of MCP tools with `isError`, typed outcomes, and exceptions."""
 
     def read_failure(self, result: object) -> ExecutionError | None:
-        """The error that a result tells of: the typed error, or else its text as it is."""
-        seen = _mcp_result(result)
+        """The error in a result: the typed error, or else its text as it is."""
+        seen = _McpResult.of(result)
         if seen is None:
             return super().read_failure(result)
         typed = error_in_result(seen.structured, seen.texts, is_error=seen.is_error)
@@ -28,14 +28,14 @@ class HookResultReader(OutcomeReader):
 
     def read_status(self, result: object) -> str | None:
         """The tool's own word for its success."""
-        seen = _mcp_result(result)
+        seen = _McpResult.of(result)
         if seen is None:
             return super().read_status(result)
         return status_in_result(seen.structured, seen.meta)
 
     def summarise(self, result: object) -> JsonValue:
         """The structured content, or else the text; other blocks by their kind only."""
-        seen = _mcp_result(result)
+        seen = _McpResult.of(result)
         if seen is None:
             return super().summarise(result)
         if seen.structured is not None:
@@ -51,27 +51,30 @@ class _McpResult:
     structured: object
     meta: Mapping[str, object] | None
 
-
-def _mcp_result(result: object) -> _McpResult | None:
-    """The parts of an MCP result; None for what is none, which is told by its `content` blocks."""
-    blocks = _member(result, "content")
-    if not isinstance(blocks, list) or not all(
-        isinstance(_member(block, "type"), str) for block in blocks
-    ):
-        return None
-    is_text = [_member(block, "type") == "text" for block in blocks]
-    shown = [
-        str(_member(block, "text") if text else f"<{_member(block, 'type')}>")
-        for block, text in zip(blocks, is_text, strict=True)
-    ]
-    meta = _member(result, "_meta", "meta")
-    return _McpResult(
-        is_error=_member(result, "isError", "is_error") is True,
-        texts=[each for each, text in zip(shown, is_text, strict=True) if text],
-        shown=shown,
-        structured=_member(result, "structuredContent", "structured_content"),
-        meta=meta if isinstance(meta, Mapping) else None,
-    )
+    @classmethod
+    def of(cls, result: object) -> "_McpResult | None":
+        """The parts of an MCP result, which has `content` blocks; None for anything else."""
+        blocks = _member(result, "content")
+        if not isinstance(blocks, list):
+            return None
+        kinds = [_member(block, "type") for block in blocks]
+        if not all(isinstance(kind, str) for kind in kinds):
+            return None
+        texts = [
+            str(_member(block, "text")) if kind == "text" else None
+            for block, kind in zip(blocks, kinds, strict=True)
+        ]
+        meta = _member(result, "_meta", "meta")
+        return cls(
+            is_error=_member(result, "isError", "is_error") is True,
+            texts=[text for text in texts if text is not None],
+            shown=[
+                f"<{kind}>" if text is None else text
+                for text, kind in zip(texts, kinds, strict=True)
+            ],
+            structured=_member(result, "structuredContent", "structured_content"),
+            meta=meta if isinstance(meta, Mapping) else None,
+        )
 
 
 def _member(value: object, *names: str) -> object:
