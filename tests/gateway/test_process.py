@@ -206,7 +206,7 @@ async def test_disabled_agents_fail_as_they_would_without_it(
     ("content", "more", "message"),
     [
         ("{", (), "Expecting property name"),
-        ('{"mcpServers": {"a": {}}}', (), "server 'a': \"command\" is missing"),
+        ('{"mcpServers": {"a": {}}}', (), "server 'a': needs either"),
         ('{"mcpServers": {"a": {"command": "x"}}}', ("--min-confidence", "7"), "between 0 and 1"),
     ],
 )
@@ -242,7 +242,9 @@ def test_an_address_in_use_is_said(
     )
 
     assert ended.returncode == 1
-    assert "Address already in use; choose another with --host and --port" in ended.stderr
+    assert (
+        "Address already in use; is another aftercall running? choose another port" in ended.stderr
+    )
     assert "Traceback" not in ended.stderr
 
 
