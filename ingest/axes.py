@@ -9,19 +9,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+import numpy as np
+
 from embeddings.protocol import Embedder, Vectors
 from mongo.protocol import LogStore
 from retrieval.boundaries.clusters import (
     AxisClusters,
     axes_fact,
     cluster,
-    clusters_of,
     named,
     neutral_sentences,
     neutral_vector,
     phrase_vectors,
     sentences_of,
-    stacked,
 )
 from retrieval.health.record import MAX_BOOK_AXES, AxisBook, axes_of_pair, prune
 from retrieval.memory import Memory
@@ -131,7 +131,8 @@ class AxisClusterer:
             self._vectors.move_to_end(axis)
         while len(self._vectors) > _REMEMBERED:
             self._vectors.popitem(last=False)
-        return stacked([known[axis] for axis in axes], self._embedder.dimension)
+        vectors = np.array([known[axis] for axis in axes], dtype=np.float32)
+        return vectors.reshape(-1, self._embedder.dimension)
 
     async def _neutral_vector(self) -> Vectors:
         if self._neutral is None:
@@ -157,6 +158,6 @@ def _clustered(
     rows = {axis: row for row, axis in enumerate(axes)}
     pairs = (axes_of_pair(key) for key in book.pairs)
     apart = [(rows[one], rows[other]) for one, other in pairs if one in rows and other in rows]
-    partition = clusters_of(axes, cluster(vectors, neutral, apart))
+    partition = [[axes[row] for row in rows] for rows in cluster(vectors, neutral, apart)]
     counts = {axis: seen.tally.count for axis, seen in book.axes.items()}
     return named(previous, partition, counts, at=at)

@@ -1,15 +1,70 @@
-"""Clusters of axes: wordings that mean one capability, under ids and names that last."""
+"""Clusters of axes: wordings that mean one capability, under ids and names that last. Pure.
+
+What is embedded of an axis are a few sentences with it: a phrase of one or two words alone says
+little to a model that was trained on sentences, and what it means is the mean of what it means in
+these. All were chosen on the development half of `bench/quality/axis_labels.json`
+(`docs/figures/boundaries.md` has each step's gain).
+
+Clusters are made by average linkage with one threshold for a workspace of any size, on a similarity
+that is made in three steps from the cosine, each measured in `docs/figures/boundaries.md`:
+
+1. Centred: what all vectors share says nothing. The mean of few axes is their meaning, though, so
+   it is drawn towards that of words that say nothing.
+2. Smoothed: each vector moves towards its nearest neighbours, as in query expansion
+   (Radenovic et al. 2019), so that `forex` and `currencies` meet through `exchange rate`.
+3. Corrected for hubs: from each pair's similarity goes half of how near either is to its own
+   neighbours (CSLS, Conneau et al. 2018), so that a general word is near nothing in particular.
+"""
 
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from itertools import chain, count
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from embeddings.protocol import Vectors
+
+SENTENCES = ("{}", "an app for {}", "This request is about {}.", "How do I do {}?")
+"""An axis is put in the place of `{}`."""
+
+NEUTRAL = ("something", "anything", "this", "it", "work", "a task", "a thing", "stuff")
+"""Said of nothing in particular: what the sentences themselves contribute to a vector."""
+
+THRESHOLD = -0.06
+"""Average similarity, as `similarity_of` makes it, from which on two clusters are one. Chosen with
+the constants below on the development half of `bench/quality/axis_labels.json`: the whole of it,
+and draws from it of 9 to 224 axes in clusters of 1 to 8."""
+
+_NEUTRAL_AXES = 20
+"""Axes that the neutral mean is worth beside those that are there."""
+
+_SMOOTHING = 8
+"""Nearest neighbours that a vector moves to, each by its similarity."""
+
+_HUBS = 20
+"""Nearest neighbours that say how near anything is."""
+
+_USUAL_NEARNESS = 0.3
+"""Similarity of such a neighbour where there are fewer, and the least of any."""
+
+_APART = 0.5
+"""Similarity that two axes lose by having been named in one referral. A tool that names two says
+that they differ; some name the same thing twice, so that it is much and not all."""
+
+Similarity = NDArray[np.float32]
+"""Shape (n, n), symmetric; greater is nearer, at most about 1, of unlike axes below 0."""
+
+RENAME = 3
+"""How many times as frequent as the name another member must be to become it. Frequencies of a few
+sway to twice and back by chance; after a change it takes the same again to change back."""
+
+_FARTHEST = 2.0
+"""A similarity that none is above: distances are less than that."""
 
 _IDS = uuid.UUID("5f0c3c4e-1d0b-5f0a-9b1e-3c7a2f6d9e10")
 
@@ -52,13 +107,6 @@ def axes_fact(workspace: str) -> str:
     return f"axes:{workspace}"
 
 
-SENTENCES = ("{}", "an app for {}", "This request is about {}.", "How do I do {}?")
-"""An axis is put in the place of `{}`."""
-
-NEUTRAL = ("something", "anything", "this", "it", "work", "a task", "a thing", "stuff")
-"""Said of nothing in particular: what the sentences themselves contribute to a vector."""
-
-
 def sentences_of(axis: str) -> list[str]:
     """The texts to embed of one axis."""
     return [sentence.replace("{}", axis) for sentence in SENTENCES]
@@ -92,36 +140,6 @@ def unit(vectors: Vectors) -> Vectors:
     """Each row of unit length; a row of nothing stays so."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-9), dtype=np.float32)
-
-
-def stacked(vectors: Sequence[Vectors], dimension: int) -> Vectors:
-    """Single vectors as rows; none give shape (0, dimension)."""
-    return np.stack(vectors) if vectors else np.zeros((0, dimension), dtype=np.float32)
-
-
-THRESHOLD = -0.06
-"""Average similarity, as `similarity_of` makes it, from which on two clusters are one. Chosen with
-the constants below on the development half of `bench/quality/axis_labels.json`: the whole of it,
-and draws from it of 9 to 224 axes in clusters of 1 to 8."""
-
-_NEUTRAL_AXES = 20
-"""Axes that the neutral mean is worth beside those that are there."""
-
-_SMOOTHING = 8
-"""Nearest neighbours that a vector moves to, each by its similarity."""
-
-_HUBS = 20
-"""Nearest neighbours that say how near anything is."""
-
-_USUAL_NEARNESS = 0.3
-"""Similarity of such a neighbour where there are fewer, and the least of any."""
-
-_APART = 0.5
-"""Similarity that two axes lose by having been named in one referral. A tool that names two says
-that they differ; some name the same thing twice, so that it is much and not all."""
-
-Similarity = NDArray[np.float32]
-"""Shape (n, n), symmetric; greater is nearer, at most about 1, of unlike axes below 0."""
 
 
 def cluster(
@@ -176,50 +194,21 @@ def without_hubs(vectors: Vectors) -> Similarity:
 def average_linkage(similarity: Similarity, threshold: float) -> list[list[int]]:
     """Clusters joined as long as two are similar by `threshold` on average (UPGMA).
 
-    By chains of nearest neighbours (Müllner 2011, "Modern hierarchical, agglomerative clustering
-    algorithms"), which find the same clusters as joining the most similar two each time, in the
-    square of n. A pair of nearest neighbours below the threshold is done: joining others never
-    brings one nearer to either.
-
     Args:
         similarity: shape (n, n), symmetric; the diagonal is not read.
         threshold: least average similarity of two clusters to be joined.
     """
-    near = similarity.astype(np.float64)
-    np.fill_diagonal(near, -np.inf)
-    members: dict[int, list[int]] = {row: [row] for row in range(len(near))}
-    done: list[list[int]] = []
-    chain: list[int] = []
-    while members:
-        if not chain:
-            chain.append(next(iter(members)))
-        last = chain[-1]
-        nearest = int(near[last].argmax())
-        if len(chain) > 1 and near[last, chain[-2]] >= near[last, nearest]:
-            nearest = chain[-2]
-        elif near[last, nearest] >= threshold:
-            chain.append(nearest)
-            continue
-        else:  # nothing near enough, and nothing ever will be
-            done.append(members.pop(chain.pop()))
-            _forget(near, last)
-            continue
-        del chain[-2:]
-        _join(near, last, nearest, len(members[last]), len(members[nearest]))
-        members[last] = members[last] + members.pop(nearest)
-    return sorted(sorted(each) for each in done)
+    from scipy.cluster.hierarchy import fcluster, linkage  # noqa: PLC0415 - serving is without it
+    from scipy.spatial.distance import squareform  # noqa: PLC0415 - as above
 
-
-def _join(near: NDArray[np.float64], one: int, other: int, size: int, other_size: int) -> None:
-    """The first stands for both from now on (Lance and Williams 1967)."""
-    joined = (size * near[one] + other_size * near[other]) / (size + other_size)
-    near[one] = near[:, one] = joined
-    near[one, one] = -np.inf
-    _forget(near, other)
-
-
-def _forget(near: NDArray[np.float64], row: int) -> None:
-    near[row] = near[:, row] = -np.inf
+    if len(similarity) < 2:
+        return [[row] for row in range(len(similarity))]
+    distances = squareform(_FARTHEST - similarity.astype(np.float64), checks=False)
+    labels = fcluster(linkage(distances, "average"), _FARTHEST - threshold, "distance")
+    groups: dict[int, list[int]] = {}
+    for row, label in enumerate(labels):
+        groups.setdefault(label, []).append(row)
+    return sorted(groups.values())
 
 
 def _nearest(vectors: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Similarity]:
@@ -232,16 +221,6 @@ def _nearest(vectors: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.in
     others = similarity.copy()
     np.fill_diagonal(others, -np.inf)
     return rows, np.argpartition(-others, k - 1, axis=1)[:, :k], similarity
-
-
-def clusters_of(axes: Sequence[str], partition: Iterable[Iterable[int]]) -> list[list[str]]:
-    """A partition of rows as one of their axes."""
-    return [[axes[row] for row in rows] for rows in partition]
-
-
-RENAME = 3
-"""How many times as frequent as the name another member must be to become it. Frequencies of a few
-sway to twice and back by chance; after a change it takes the same again to change back."""
 
 
 def named(
@@ -264,77 +243,41 @@ def named(
         partition: normalised axes, each in one cluster; the order makes no difference.
         counts: how often each axis was named; 1 where it is missing.
         at: when the clusters were made.
-
-    Raises:
-        ValueError: an axis is in two clusters, or a cluster is empty.
     """
-    groups = [sorted(each, key=lambda axis: _prominence(axis, counts)) for each in partition]
-    _check(groups)
-    groups.sort(key=lambda group: (-_weight(group, counts), group[0]))
-    heirs = _heirs(previous, groups, counts)
-    taken = {each.cluster_id for each in heirs.values()}
-    clusters = []
-    for place, group in enumerate(groups):
-        before = heirs.get(place)
-        cluster_id = before.cluster_id if before else _free_id(group, taken)
-        taken.add(cluster_id)
-        name = _name(before.name if before else None, group, counts)
-        clusters.append(KnownCluster(cluster_id=cluster_id, name=name, members=group))
-    return AxisClusters(clusters=clusters, clustered_at=at)
 
+    def weight(axis: str) -> int:
+        return max(1, counts.get(axis, 1))
 
-def _heirs(
-    previous: AxisClusters, groups: Sequence[Sequence[str]], counts: Mapping[str, int]
-) -> dict[int, KnownCluster]:
-    """The old cluster that each group continues, if any, by the group's place."""
+    # Most frequent first; of equals the shortest, for it is the most general.
+    groups = [sorted(each, key=lambda axis: (-weight(axis), len(axis), axis)) for each in partition]
+    groups.sort(key=lambda group: (-sum(map(weight, group)), group[0]))
     old = {axis: place for place, each in enumerate(previous.clusters) for axis in each.members}
-    overlaps: dict[tuple[int, int], int] = {}
+    overlaps: Counter[tuple[int, int]] = Counter()
     for new, group in enumerate(groups):
         for axis in group:
             if axis in old:
-                pair = (new, old[axis])
-                overlaps[pair] = overlaps.get(pair, 0) + _count(axis, counts)
+                overlaps[new, old[axis]] += weight(axis)
     heirs: dict[int, KnownCluster] = {}
     inherited: set[int] = set()
     for new, before in sorted(overlaps, key=lambda pair: (-overlaps[pair], pair[1], pair[0])):
         if new not in heirs and before not in inherited:
             heirs[new] = previous.clusters[before]
             inherited.add(before)
-    return heirs
-
-
-def _name(before: str | None, group: Sequence[str], counts: Mapping[str, int]) -> str:
-    most = group[0]
-    if before is None or before not in group:
-        return most
-    return most if _count(most, counts) >= RENAME * _count(before, counts) else before
+    taken = {each.cluster_id for each in heirs.values()}
+    clusters = []
+    for place, group in enumerate(groups):
+        heir, most = heirs.get(place), group[0]
+        name = most if heir is None or heir.name not in group else heir.name
+        if weight(most) >= RENAME * weight(name):
+            name = most
+        cluster_id = _free_id(group, taken) if heir is None else heir.cluster_id
+        taken.add(cluster_id)
+        clusters.append(KnownCluster(cluster_id=cluster_id, name=name, members=group))
+    return AxisClusters(clusters=clusters, clustered_at=at)
 
 
 def _free_id(group: Sequence[str], taken: set[str]) -> str:
     """An id that begins with a member; another when a cluster that it has left bears it still."""
-    for axis in group:
-        if (cluster_id := new_cluster_id(axis)) not in taken:
-            return cluster_id
-    number = 2
-    while (cluster_id := new_cluster_id(f"{group[0]}\x1f{number}")) in taken:
-        number += 1
-    return cluster_id
-
-
-def _prominence(axis: str, counts: Mapping[str, int]) -> tuple[int, int, str]:
-    """Most frequent first; of equals the shortest, for it is the most general."""
-    return (-_count(axis, counts), len(axis), axis)
-
-
-def _weight(group: Iterable[str], counts: Mapping[str, int]) -> int:
-    return sum(_count(axis, counts) for axis in group)
-
-
-def _count(axis: str, counts: Mapping[str, int]) -> int:
-    return max(1, counts.get(axis, 1))
-
-
-def _check(groups: Sequence[Sequence[str]]) -> None:
-    members = [axis for group in groups for axis in group]
-    if not all(groups) or len(set(members)) != len(members):
-        raise ValueError("a partition has no empty cluster, and no axis that is in two")
+    numbered = (f"{group[0]}\x1f{number}" for number in count(2))
+    ids = map(new_cluster_id, chain(group, numbered))
+    return next(each for each in ids if each not in taken)

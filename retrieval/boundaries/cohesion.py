@@ -4,9 +4,11 @@ A boundary failure is a referral of kind `wrong_tool_boundary`, or a user's corr
 One that names no axis is counted and says nothing about axes, so shares are of those that do.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import zip_longest
+from typing import NamedTuple
 
 from aftercall.models import (
     AxisCluster,
@@ -56,6 +58,18 @@ class CohesionRules:
 
 DEFAULT_RULES = CohesionRules()
 
+Clean = Callable[[str], str]
+"""Masks secrets in a text, and may bound it, such as `Redactor.text`."""
+
+
+class _Failure(NamedTuple):
+    """A boundary failure; it counts `times`."""
+
+    at: datetime
+    axes: Sequence[str]
+    spelled: Sequence[str]
+    times: float
+
 
 @dataclass(slots=True)
 class _Named:
@@ -65,15 +79,6 @@ class _Named:
     words: dict[str, None] = field(default_factory=dict)
     count: int = 0
     weight: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    at: datetime
-    axes: list[str]
-    spelled: list[str]
-    has_evidence: bool
-    times: float
 
 
 def cohesion_of(
@@ -101,23 +106,30 @@ def cohesion_of(
         now: from when age counts.
         rules: what makes a warning.
     """
-    failures = list(_boundary_failures(known, rules))
+    failures = _boundary_failures(known, rules)
     named: dict[str, _Named] = {}
     weight = counted = total = 0.0
     for each in failures:
-        age = max(0.0, (now - each.at) / rules.half_life)
-        weighed = each.times * 0.5**age
+        weighed = each.times * 0.5 ** max(0.0, (now - each.at) / rules.half_life)
         total += weighed
         if not each.axes:
             continue
         weight += weighed
         counted += each.times
-        for cluster_id in _note_words(each, clusters, named):
-            named[cluster_id].count += 1
-            named[cluster_id].weight += weighed
+        ids: set[str] = set()
+        for axis, word in zip_longest(each.axes, each.spelled[: len(each.axes)]):
+            cluster = clusters.cluster_of(axis)
+            kept = named.setdefault(cluster.cluster_id, _Named(cluster.name))
+            if len(kept.words) < _MAX_SHARES:
+                kept.words[word or axis] = None
+            if cluster.cluster_id not in ids:
+                ids.add(cluster.cluster_id)
+                kept.count += 1
+                kept.weight += weighed
     largest = sorted(named.items(), key=lambda item: (-item[1].weight, item[0]))
-    confidence = _confidence([each.weight for _, each in largest], weight, rules.min_share)
-    shares = [(each.weight / weight if weight else 0.0) for _, each in largest]
+    weights = [each.weight for _, each in largest]
+    confidence = _confidence(weights, weight, rules.min_share)
+    shares = [each / weight if weight else 0.0 for each in weights]
     warning = (
         counted >= rules.min_failures
         and len(shares) > 1
@@ -134,56 +146,39 @@ def cohesion_of(
         )
         for (cluster_id, each), share in list(zip(largest, shares, strict=True))[:_MAX_SHARES]
     ]
+    of_all = sum(weights)
+    score = min(1.0, round(sum((each / of_all) ** 2 for each in weights), 4)) if of_all else None
     return Cohesion(
-        score=_simpson([each.weight for _, each in largest]),
+        score=score,
         warning=warning,
         confidence=round(confidence, 4),
         failures=len(failures),
         weight=round(total, 4),
-        without_evidence=sum(not each.has_evidence for each in failures),
+        without_evidence=sum(
+            each.kind == "wrong_tool_boundary" and not each.evidence for each in known.referrals
+        ),
         axes=axes,
         message=_message(axes, len(failures), rules) if warning else "",
     )
 
 
-def _boundary_failures(known: KnownHealth, rules: CohesionRules) -> Iterable[_Failure]:
-    for referred in known.referrals:
-        if referred.kind == "wrong_tool_boundary":
-            yield _Failure(
-                at=referred.at,
-                axes=referred.axes,
-                spelled=referred.spelled,
-                has_evidence=bool(referred.evidence),
-                times=1.0,
-            )
+def _boundary_failures(known: KnownHealth, rules: CohesionRules) -> list[_Failure]:
+    found = [
+        _Failure(each.at, each.axes, each.spelled, 1.0)
+        for each in known.referrals
+        if each.kind == "wrong_tool_boundary"
+    ]
+    # A call counts once, however often its user says so.
     corrected = {
-        said.execution_id: said
-        for said in known.recent_corrections
-        if said.kind == "wrong_tool_boundary"
+        each.execution_id: each
+        for each in known.recent_corrections
+        if each.kind == "wrong_tool_boundary"
     }
-    for said in corrected.values():  # a call counts once, however often its user says so
-        yield _Failure(
-            at=said.at,
-            axes=said.axes,
-            spelled=said.axes,
-            has_evidence=True,  # a user's word is some
-            times=rules.correction_weight,
-        )
-
-
-def _note_words(
-    failure: _Failure, clusters: AxisClusters, named: dict[str, _Named]
-) -> dict[str, None]:
-    """Keep the words of a failure; returns the clusters it names, each once."""
-    found: dict[str, None] = {}
-    for place, axis in enumerate(failure.axes):
-        cluster = clusters.cluster_of(axis)
-        kept = named.setdefault(cluster.cluster_id, _Named(cluster.name))
-        word = failure.spelled[place] if place < len(failure.spelled) else axis
-        if len(kept.words) < _MAX_SHARES:
-            kept.words[word] = None
-        found[cluster.cluster_id] = None
-    return found
+    times = rules.correction_weight
+    return [
+        *found,
+        *(_Failure(each.at, each.axes, each.axes, times) for each in corrected.values()),
+    ]
 
 
 def _confidence(weights: list[float], total: float, min_share: float) -> float:
@@ -193,14 +188,6 @@ def _confidence(weights: list[float], total: float, min_share: float) -> float:
     mine = weights[1] + _JEFFREYS
     others = max(0.0, total - weights[1]) + _JEFFREYS * (len(weights) - 1)
     return 1 - beta_below(min_share, mine, others)
-
-
-def _simpson(weights: list[float]) -> float | None:
-    """The sum of squares of the parts; None without any weight."""
-    total = sum(weights)
-    if not total:
-        return None
-    return min(1.0, round(sum((each / total) ** 2 for each in weights), 4))
 
 
 def _message(axes: list[AxisShare], failures: int, rules: CohesionRules) -> str:
@@ -259,19 +246,22 @@ def boundaries_of(
         now: from when age counts.
         limit: clusters, co-occurrences and tools, of each so many.
     """
-    told = _Told(redactor, now)
-    gathered = _gathered(book, clusters, tools)
-    shown = [told.cluster(each, tools) for each in gathered.values()]
+    clean, gathered = redactor.text, _gathered(book, clusters, tools)
+    shown = [_cluster(each, tools, clean, now) for each in gathered.values()]
     shown.sort(key=lambda each: (-each.weight, -each.count, each.cluster_id))
     cohesions = [(tool, cohesion_of(tool.known, clusters, now=now, rules=rules)) for tool in tools]
-    with_any = [(tool, cohesion) for tool, cohesion in cohesions if cohesion.failures]
-    with_any.sort(key=lambda each: (not each[1].warning, -each[1].weight, _sort_name(each[0])))
+    with_any = [(tool.name, cohesion) for tool, cohesion in cohesions if cohesion.failures]
+    with_any.sort(
+        key=lambda each: (
+            not each[1].warning, -each[1].weight, each[0].server_name or "", each[0].tool_name
+        )
+    )  # fmt: skip
     return Boundaries(
         clusters=shown[:limit],
-        co_occurrences=told.co_occurrences(book, clusters)[:limit],
+        co_occurrences=_co_occurrences(book, clusters, clean, now)[:limit],
         tools=[
-            ToolBoundary(tool=tool.name, cohesion=told.cohesion(cohesion))
-            for tool, cohesion in with_any[:limit]
+            ToolBoundary(tool=name, cohesion=shown_cohesion(cohesion, clean))
+            for name, cohesion in with_any[:limit]
         ],
         clustered_at=clusters.clustered_at,
         unclustered=sum(not clusters.knows(axis) for axis in book.axes),
@@ -298,68 +288,58 @@ def _gathered(
     return gathered
 
 
-class _Told:
-    """What leaves the room."""
+def _cluster(
+    gathered: _Gathered, tools: Sequence[TroubledTool], clean: Clean, now: datetime
+) -> AxisCluster:
+    members = [
+        AxisMember(axis=clean(each.spelled), **each.tally.shown(now).model_dump())
+        for each in gathered.members
+    ]
+    members.sort(key=lambda each: (-each.count, -each.weight, each.axis))
+    latest = sorted(gathered.tools, key=lambda place: gathered.tools[place], reverse=True)
+    return AxisCluster(
+        cluster_id=gathered.cluster.cluster_id,
+        name=clean(gathered.cluster.name),
+        members=members[:MAX_MEMBERS],
+        tools=[tools[place].name for place in latest[:MAX_CLUSTER_TOOLS]],
+        count=sum(each.count for each in members),
+        weight=round(sum(each.weight for each in members), 4),
+        last_seen=max((each.last_seen for each in members if each.last_seen), default=None),
+        first_seen=min(
+            (each.first_seen for each in gathered.members if each.first_seen), default=None
+        ),
+    )
 
-    def __init__(self, redactor: Redactor, now: datetime) -> None:
-        self._text = redactor.text
-        self._now = now
 
-    def cluster(self, gathered: _Gathered, tools: Sequence[TroubledTool]) -> AxisCluster:
-        members = [
-            AxisMember(axis=self._text(each.spelled), **each.tally.shown(self._now).model_dump())
-            for each in gathered.members
-        ]
-        members.sort(key=lambda each: (-each.count, -each.weight, each.axis))
-        latest = sorted(gathered.tools, key=lambda place: gathered.tools[place], reverse=True)
-        return AxisCluster(
-            cluster_id=gathered.cluster.cluster_id,
-            name=self._text(gathered.cluster.name),
-            members=members[:MAX_MEMBERS],
-            tools=[tools[place].name for place in latest[:MAX_CLUSTER_TOOLS]],
-            count=sum(each.count for each in members),
-            weight=round(sum(each.weight for each in members), 4),
-            last_seen=max((each.last_seen for each in members if each.last_seen), default=None),
-            first_seen=min(
-                (each.first_seen for each in gathered.members if each.first_seen), default=None
-            ),
+def _co_occurrences(
+    book: AxisBook, clusters: AxisClusters, clean: Clean, now: datetime
+) -> list[CoOccurrence]:
+    """Pairs of axes, summed over pairs of clusters; within one cluster there is none."""
+    summed: dict[tuple[str, str], list[Tally]] = {}
+    names: dict[str, str] = {}
+    for key, tally in book.pairs.items():
+        both = [clusters.cluster_of(axis) for axis in axes_of_pair(key)]
+        one, other = sorted(each.cluster_id for each in both)
+        if one != other:
+            names.update((each.cluster_id, each.name) for each in both)
+            summed.setdefault((one, other), []).append(tally)
+    found = [
+        CoOccurrence(
+            cluster_ids=ids,
+            names=(clean(names[ids[0]]), clean(names[ids[1]])),
+            count=sum(each.count for each in tallies),
+            weight=round(sum(each.weight_at(now) for each in tallies), 4),
+            last_seen=max((each.at for each in tallies if each.at), default=None),
         )
-
-    def co_occurrences(self, book: AxisBook, clusters: AxisClusters) -> list[CoOccurrence]:
-        """Pairs of axes, summed over pairs of clusters; within one cluster there is none."""
-        summed: dict[tuple[str, str], list[Tally]] = {}
-        names: dict[str, str] = {}
-        for key, tally in book.pairs.items():
-            both = [clusters.cluster_of(axis) for axis in axes_of_pair(key)]
-            one, other = sorted(each.cluster_id for each in both)
-            if one != other:
-                names.update((each.cluster_id, each.name) for each in both)
-                summed.setdefault((one, other), []).append(tally)
-        found = [
-            CoOccurrence(
-                cluster_ids=ids,
-                names=(self._text(names[ids[0]]), self._text(names[ids[1]])),
-                count=sum(each.count for each in tallies),
-                weight=round(sum(each.weight_at(self._now) for each in tallies), 4),
-                last_seen=max((each.at for each in tallies if each.at), default=None),
-            )
-            for ids, tallies in summed.items()
-        ]
-        return sorted(found, key=lambda each: (-each.weight, -each.count, each.cluster_ids))
-
-    def cohesion(self, cohesion: Cohesion) -> Cohesion:
-        axes = [
-            each.model_copy(
-                update={
-                    "name": self._text(each.name),
-                    "axes": [self._text(axis) for axis in each.axes],
-                }
-            )
-            for each in cohesion.axes
-        ]
-        message = self._text(cohesion.message)
-        return cohesion.model_copy(update={"axes": axes, "message": message})
+        for ids, tallies in summed.items()
+    ]
+    return sorted(found, key=lambda each: (-each.weight, -each.count, each.cluster_ids))
 
 
-def _sort_name(tool: TroubledTool) -> tuple[str, str]:
-    return (tool.name.server_name or "", tool.name.tool_name)
+def shown_cohesion(cohesion: Cohesion, clean: Clean) -> Cohesion:
+    """A cohesion for an answer: what tools and users said is passed through `clean`."""
+    axes = [
+        each.model_copy(update={"name": clean(each.name), "axes": [*map(clean, each.axes)]})
+        for each in cohesion.axes
+    ]
+    return cohesion.model_copy(update={"axes": axes, "message": clean(cohesion.message)})

@@ -3,7 +3,7 @@
 All that a tool or a user said is masked and bounded here, on its way out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TypeVar
 
@@ -22,7 +22,9 @@ from aftercall.models import (
     WeakSuccess,
 )
 from aftercall.redaction import Redactor
-from retrieval.health.record import Corrected, KnownHealth, Referred, Tally, Weak
+from retrieval.boundaries.cohesion import shown_cohesion
+from retrieval.fitness.history import shown_text
+from retrieval.health.record import KnownHealth, Tally
 from retrieval.health.signals import common_methods
 from retrieval.knowledge.rules import ToolKnowledge
 
@@ -30,9 +32,6 @@ EventT = TypeVar("EventT")
 
 MAX_SHOWN = 20
 """Signatures, methods, and latest events of each kind in one answer."""
-
-_MAX_TEXT = 500
-"""Characters of a signature, of a message, of a user's words (as in answers about failures)."""
 
 CORRECTION_WEIGHT = 3.0
 """What a user's correction counts against a tool's own word (4-rules.md)."""
@@ -66,20 +65,32 @@ def health_report(
         redactor: masks secrets in what was said.
         now: from when the weights count.
     """
-    shown = _Shown(redactor, now)
+
+    def clean(text: str) -> str:
+        return shown_text(text, redactor)
+
     methods = list(common_methods(known, stated_methods).items())
+    signatures = knowledge.signatures.values() if knowledge else ()
     return ToolHealth(
         tool=tool,
         successes=known.successes.shown(now),
         failures=known.failures.shown(now),
-        categories=shown.categories(known.categories),
-        signatures=shown.signatures(knowledge),
+        categories=_categories(known.categories, now),
+        signatures=[
+            SignatureCount(
+                signature=clean(each.signature),
+                category=each.category,
+                count=each.count,
+                last_seen=each.last_seen,
+            )
+            for each in sorted(signatures, key=lambda each: (-each.count, each.signature))
+        ][:MAX_SHOWN],
         methods=[
             MethodHealth(
                 method=name,
                 successes=each.successes.shown(now),
                 failures=each.failures.shown(now),
-                categories=shown.categories(each.categories),
+                categories=_categories(each.categories, now),
             )
             for name, each in methods[:MAX_SHOWN]
         ],
@@ -91,13 +102,35 @@ def health_report(
             weak_successes=known.weak.shown(now),
             corrections=known.corrections.shown(now),
             score=utility_of(known, now=now),
-            recent_weak=[shown.weak(each) for each in _latest(known.recent_weak)],
+            recent_weak=[
+                WeakSuccess(execution_id=each.execution_id, at=each.at, why=clean(each.why))
+                for each in _latest(known.recent_weak)
+            ],
             recent_corrections=[
-                shown.correction(each) for each in _latest(known.recent_corrections)
+                CorrectionSeen(
+                    correction_id=each.correction_id,
+                    execution_id=each.execution_id,
+                    at=each.at,
+                    kind=each.kind,
+                    text=clean(each.text),
+                )
+                for each in _latest(known.recent_corrections)
             ],
         ),
-        cohesion=shown.cohesion(cohesion),
-        recent_referrals=[shown.referral(each) for each in _latest(known.referrals)],
+        cohesion=shown_cohesion(cohesion, clean),
+        recent_referrals=[
+            ReferralSeen(
+                execution_id=each.execution_id,
+                at=each.at,
+                kind=each.kind,
+                boundary_axes=[*map(clean, each.spelled)],
+                observed_task_shape=None if each.shape is None else clean(each.shape),
+                suggested_split=[*map(clean, each.split)],
+                evidence=None if each.evidence is None else clean(each.evidence),
+                lacks_evidence=each.kind == "wrong_tool_boundary" and each.evidence is None,
+            )
+            for each in _latest(known.referrals)
+        ],
     )
 
 
@@ -129,75 +162,13 @@ def _low_utility(known: KnownHealth) -> Tally:
     return known.categories.get("low_utility") or Tally()
 
 
-class _Shown:
-    """What leaves the room: without secrets, and bounded."""
-
-    def __init__(self, redactor: Redactor, now: datetime) -> None:
-        self._redactor = redactor
-        self._now = now
-
-    def categories(self, tallies: Mapping[ErrorCategory, Tally]) -> list[CategoryCount]:
-        """Most first."""
-        counts = [
-            CategoryCount(category=category, **tally.shown(self._now).model_dump())
-            for category, tally in tallies.items()
-        ]
-        return sorted(counts, key=lambda each: (-each.count, each.category))
-
-    def signatures(self, knowledge: ToolKnowledge | None) -> list[SignatureCount]:
-        """Most first."""
-        known = knowledge.signatures.values() if knowledge else ()
-        first = sorted(known, key=lambda each: (-each.count, each.signature))[:MAX_SHOWN]
-        return [
-            SignatureCount(
-                signature=self.text(each.signature),
-                category=each.category,
-                count=each.count,
-                last_seen=each.last_seen,
-            )
-            for each in first
-        ]
-
-    def referral(self, referred: Referred) -> ReferralSeen:
-        return ReferralSeen(
-            execution_id=referred.execution_id,
-            at=referred.at,
-            kind=referred.kind,
-            boundary_axes=self.texts(referred.spelled),
-            observed_task_shape=self.optional(referred.shape),
-            suggested_split=self.texts(referred.split),
-            evidence=self.optional(referred.evidence),
-            lacks_evidence=referred.kind == "wrong_tool_boundary" and referred.evidence is None,
-        )
-
-    def weak(self, weak: Weak) -> WeakSuccess:
-        return WeakSuccess(execution_id=weak.execution_id, at=weak.at, why=self.text(weak.why))
-
-    def correction(self, corrected: Corrected) -> CorrectionSeen:
-        return CorrectionSeen(
-            correction_id=corrected.correction_id,
-            execution_id=corrected.execution_id,
-            at=corrected.at,
-            kind=corrected.kind,
-            text=self.text(corrected.text),
-        )
-
-    def cohesion(self, cohesion: Cohesion) -> Cohesion:
-        axes = [
-            each.model_copy(update={"name": self.text(each.name), "axes": self.texts(each.axes)})
-            for each in cohesion.axes
-        ]
-        return cohesion.model_copy(update={"axes": axes, "message": self.text(cohesion.message)})
-
-    def text(self, text: str) -> str:
-        masked = self._redactor.text(text)
-        return masked if len(masked) <= _MAX_TEXT else f"{masked[: _MAX_TEXT - 1]}…"
-
-    def texts(self, texts: Iterable[str]) -> list[str]:
-        return [self.text(each) for each in texts]
-
-    def optional(self, text: str | None) -> str | None:
-        return None if text is None else self.text(text)
+def _categories(tallies: Mapping[ErrorCategory, Tally], now: datetime) -> list[CategoryCount]:
+    """Most first."""
+    counts = [
+        CategoryCount(category=category, **tally.shown(now).model_dump())
+        for category, tally in tallies.items()
+    ]
+    return sorted(counts, key=lambda each: (-each.count, each.category))
 
 
 def _latest(events: list[EventT]) -> list[EventT]:

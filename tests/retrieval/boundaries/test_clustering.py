@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.cluster import AgglomerativeClustering
 
-from retrieval.boundaries.clusters import average_linkage, cluster, clusters_of, similarity_of, unit
+from retrieval.boundaries.clusters import average_linkage, cluster, similarity_of, unit
 
 DIMENSION = 384
 NEUTRAL = np.zeros((1, DIMENSION), dtype=np.float32)
@@ -68,7 +68,3 @@ def test_similarity_is_symmetric_and_says_who_is_near() -> None:
     similarity = similarity_of(groups(4, 4), NEUTRAL)
     np.testing.assert_allclose(similarity, similarity.T, atol=1e-6)
     assert similarity[0, 1] > 0 > similarity[0, 5]
-
-
-def test_rows_are_told_as_axes() -> None:
-    assert clusters_of(["a", "b", "c"], [[0, 2], [1]]) == [["a", "c"], ["b"]]

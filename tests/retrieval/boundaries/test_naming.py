@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,9 +110,3 @@ def test_a_merger_keeps_the_id_and_name_of_its_largest_part() -> None:
     before = first([["fetch", "retrieve"], ["transport"]], counts)
     [merged] = named(before, [["fetch", "retrieve", "transport"]], counts, at=NIGHT).clusters
     assert (merged.name, merged.cluster_id) == ("fetch", before.clusters[0].cluster_id)
-
-
-@pytest.mark.parametrize("partition", [[["a"], ["a", "b"]], [[]]])
-def test_what_is_no_partition_is_refused(partition: Partition) -> None:
-    with pytest.raises(ValueError, match="partition"):
-        first(partition, {})
