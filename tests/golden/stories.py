@@ -130,11 +130,13 @@ class _Teller:
             await asyncio.sleep(0.005)
 
     async def _learned(self) -> None:
+        """Wait until all is usable, and what tools say of their boundaries is clustered."""
         deadline = time.monotonic() + _LEARNED_S
-        while (await self._http.get("/status")).json()["pendingIndexing"]:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"not learned within {_LEARNED_S} s")
-            await asyncio.sleep(0.005)  # between two questions
+        for path, field in (("/status", "pendingIndexing"), ("/boundaries?limit=1", "unclustered")):
+            while (await self._http.get(path)).json()[field]:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{field} within {_LEARNED_S} s")
+                await asyncio.sleep(0.005)  # between two questions
 
     def _filled(self, value: Json) -> Json:
         """With times and values of earlier answers in their places."""
