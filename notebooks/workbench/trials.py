@@ -12,10 +12,15 @@ from uuid import UUID
 
 from aftercall.json_values import JsonObject
 from aftercall.models import FailedCall
-from service.demo.history.catalogue import PHASES, Catalogue
-from service.demo.history.faults import PASSING, ToolFault
-from service.demo.history.slips import SlipKind
-from service.demo.history.tools import Moment, SimTool
+from service.demo.simulated_tools import (
+    PASSING,
+    PHASES,
+    Moment,
+    SimTool,
+    SlipKind,
+    ToolFault,
+    tools_on,
+)
 from workbench.world import START
 
 Verdict = Literal["right", "something else", "fails"]
@@ -46,13 +51,13 @@ class Trial:
 
 def trial_tools() -> set[str]:
     """The ids of the tools that trials are about; a service should know them to be asked."""
-    return {tool.tool_id for tool in Catalogue().on(_DAY) if tool.slips}
+    return {tool.tool_id for tool in tools_on(_DAY) if tool.slips}
 
 
 def make_trials(count: int, *, seed: int = 1) -> list[Trial]:
     """Some failed calls, the same for the same seed."""
     dice = Random(f"trials {seed}")  # noqa: S311  # repeatable, keeps no secret
-    tools = [tool for tool in Catalogue().on(_DAY) if tool.slips]
+    tools = [tool for tool in tools_on(_DAY) if tool.slips]
     weights = [tool.popularity for tool in tools]
     found: list[Trial] = []
     for _ in range(_TRIES * count):
@@ -89,7 +94,7 @@ def _trial(tool: SimTool, dice: Random, name: str) -> Trial | None:
         tool_version=tool.version,
         parameters=sent,
         context=wish.context,
-        error=fault.error(),
+        error=fault.error,
         session_id=name,
     )
     return Trial(tool, question, meant, slip.kind)

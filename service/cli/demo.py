@@ -104,7 +104,7 @@ def _scripted(keep: Path | None) -> int:
 def _history(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from service.demo.history.run import HistoryOptions, run_history
+    from service.demo.run import HistoryOptions, run_history
     from service.demo.stage import StageError
 
     standard = HistoryOptions()

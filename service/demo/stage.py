@@ -14,10 +14,12 @@ from pathlib import Path
 
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError
+from service.environment import PREFIX
 
 _READY_S = 120.0
 """The first start exports the model; later ones take about two seconds."""
 _STOP_S = 10.0
+_KEPT = (f"{PREFIX}EMBEDDING_", f"{PREFIX}MODEL_")
 
 
 class StageError(RuntimeError):
@@ -202,3 +204,45 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A running service of a history: where it is, and where it keeps things."""
+
+    url: str
+    folder: Path
+    environ: Mapping[str, str]
+    process: asyncio.subprocess.Process
+
+    async def nightly(self) -> bool:
+        """Run the nightly ingest once, as a process beside it; whether all of it was done."""
+        arguments = ("nightly", "--data-dir", str(self.folder / "data"))
+        log = self.folder / "nightly.log"
+        async with started(log, *arguments, environ=self.environ) as process:
+            return await process.wait() == 0
+
+
+@asynccontextmanager
+async def hosted(folder: Path) -> AsyncIterator[Hosted]:
+    """Start a service in an empty folder; it is stopped at the end, whatever happened.
+
+    Raises:
+        StageError: it does not come up.
+    """
+    port, log, environ = free_port(), folder / "service.log", environment(os.environ)
+    arguments = ("serve", "--port", str(port), "--data-dir", str(folder / "data"))
+    async with started(log, *arguments, environ=environ) as process:
+        here = Hosted(f"http://127.0.0.1:{port}", folder, environ, process)
+        async with AsyncClient(here.url) as client:
+            await until_up(client.ready, process, log, "the service")
+        yield here
+
+
+def environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Ours without its servers, data and limits: a made-up history must not reach real data."""
+    return {
+        name: value
+        for name, value in ours.items()
+        if not name.startswith(PREFIX) or name.startswith(_KEPT)
+    }

@@ -1,9 +1,8 @@
 """Promotions: which evolved version stands in for the original of a namespace."""
 
-from typing import Annotated
+from typing import Any
 
-from fastapi import APIRouter, Query, Request, Response
-from pydantic import Field
+from fastapi import APIRouter, Request, Response
 from pydantic_core import from_json
 
 from aftercall.models import (
@@ -11,95 +10,157 @@ from aftercall.models import (
     PromotionHistory,
     PromotionsReceipt,
     PromotionStatus,
-    WireModel,
 )
-from aftercall.promotions_file import PromotionsFileError, parse_promotions
-from service.bodies import JsonRoute, parsed, read_body
+from aftercall.promotions_file import KEYS, PromotionsFileError, parse_promotions
+from service.bodies import parse, read_body, read_model
 from service.errors import MalformedJsonError, ProblemError
-from service.routes.parameters import CurrentContext, CurrentWorkspace, Namespace
+from service.openapi import answers, body_of, json_body
+from service.routes import fitness_examples as examples
+from service.routes.parameters import (
+    CurrentContext,
+    CurrentWorkspace,
+    HistoryQuery,
+    Namespace,
+    answer,
+)
 
-router = APIRouter(tags=["promotions"], route_class=JsonRoute)
+router = APIRouter(tags=["promotions"])
 
-_PATH = "/namespaces/{namespace:name}/promotion"
+_PATH = "/namespaces/{namespace:path}/promotion"
+
+_ENTRY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        key: {"type": ["string", "null"] if key == "evolved_file" else "string"} for key in KEYS
+    },
+    "required": list(KEYS),
+    "additionalProperties": False,
+}
+
+_FILE: dict[str, Any] = {
+    "title": "The file .tool_promotions.json",
+    "type": "object",
+    "additionalProperties": _ENTRY,
+}
 
 
-class _HistoryQuery(WireModel):
-    limit: int = Field(default=50, ge=1, le=500)
-
-
-@router.get(f"{_PATH}/history", summary="What was promoted in a namespace, and when")
+@router.get(
+    f"{_PATH}/history",
+    summary="What was promoted in a namespace, and when",
+    response_model=PromotionHistory,
+    responses=answers(200, examples.HISTORY, errors=(422, 503), own={404: examples.NOT_PROMOTED}),
+)
 async def promotion_history(
-    namespace: Namespace,
-    query: Annotated[_HistoryQuery, Query()],
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
-) -> PromotionHistory:
+    namespace: Namespace, query: HistoryQuery, context: CurrentContext, workspace: CurrentWorkspace
+) -> Response:
     """Latest first; a change's `promotion` is null where the original served again."""
-    return await context.promotions.history(workspace, namespace, query.limit)
+    return answer(await context.promotions.history(workspace, namespace, query.limit))
 
 
-@router.post(f"{_PATH}/rollback", summary="Back to what held before")
+@router.post(
+    f"{_PATH}/rollback",
+    summary="Back to what held before",
+    response_model=PromotionHistory,
+    responses=answers(
+        200,
+        examples.ROLLED_BACK,
+        errors=(422, 503),
+        own={404: examples.NOT_PROMOTED, 409: examples.NOTHING_BEFORE},
+    ),
+)
 async def roll_back(
     namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
-) -> PromotionHistory:
+) -> Response:
     """Undoes the latest change that is not undone yet; the answer is the history, latest first.
 
     Before the first promotion the original served. Each call goes back one step further.
     """
-    return await context.promotions.roll_back(workspace, namespace)
+    return answer(await context.promotions.roll_back(workspace, namespace))
 
 
-@router.put(_PATH, summary="Promote an evolved version")
+@router.put(
+    _PATH,
+    summary="Promote an evolved version",
+    response_model=PromotionStatus,
+    responses=answers(
+        200,
+        examples.PROMOTION_STATUS,
+        errors=(400, 408, 413, 415, 422, 503),
+        own={404: examples.UNKNOWN_NAMESPACE},
+    ),
+    openapi_extra=json_body(Promotion, examples.PROMOTING),
+)
 async def promote(
-    namespace: Namespace,
-    promotion: Promotion,
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
-) -> PromotionStatus:
+    namespace: Namespace, request: Request, context: CurrentContext, workspace: CurrentWorkspace
+) -> Response:
     """From now on it stands in for the original, and starts with the original's quality.
 
     It needs a file, or a registered tool of that version with `evolvedFrom`. Files are the
     callers': the service cannot see whether one is there. The same again changes nothing. Where
     that tool is deleted later and there is no file, the original serves until the tool is back.
     """
-    return await context.promotions.promote(workspace, namespace, promotion)
+    promotion = await read_model(request, Promotion, context.parsers)
+    return answer(await context.promotions.promote(workspace, namespace, promotion))
 
 
-@router.get(_PATH, summary="What is promoted in a namespace, and how it fares")
+@router.get(
+    _PATH,
+    summary="What is promoted in a namespace, and how it fares",
+    response_model=PromotionStatus,
+    responses=answers(
+        200, examples.PROMOTION_STATUS, errors=(422, 503), own={404: examples.NOT_PROMOTED}
+    ),
+)
 async def read_promotion(
     namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
-) -> PromotionStatus:
+) -> Response:
     """`failsMore` says that the evolved version does worse than the original; nothing is undone."""
-    return await context.promotions.read(workspace, namespace)
+    return answer(await context.promotions.read(workspace, namespace))
 
 
 @router.delete(
-    _PATH, summary="Let the original serve again", status_code=204, response_class=Response
+    _PATH,
+    summary="Let the original serve again",
+    status_code=204,
+    response_class=Response,
+    responses=answers(204, None, errors=(422, 503), own={404: examples.NOT_PROMOTED}),
 )
 async def remove_promotion(
     namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
-) -> None:
+) -> Response:
     """Its history stays."""
     await context.promotions.remove(workspace, namespace)
+    return Response(status_code=204)
 
 
-@router.get("/promotions", summary="All promotions, as the file .tool_promotions.json")
+@router.get(
+    "/promotions",
+    summary="All promotions, as the file .tool_promotions.json",
+    responses=answers(200, examples.PROMOTIONS_FILE, errors=(503,)),
+)
 async def export_promotions(context: CurrentContext, workspace: CurrentWorkspace) -> Response:
     """Exactly as the file has them: by namespace, with keys in snake_case."""
     text = await context.promotions.export_file(workspace)
     return Response(text, media_type="application/json")
 
 
-@router.put("/promotions", summary="Replace all promotions by a file .tool_promotions.json")
+@router.put(
+    "/promotions",
+    summary="Replace all promotions by a file .tool_promotions.json",
+    response_model=PromotionsReceipt,
+    responses=answers(200, examples.PROMOTIONS_RECEIPT, errors=(400, 408, 413, 415, 422, 503)),
+    openapi_extra=body_of(_FILE, {"a file": examples.PROMOTIONS_FILE}),
+)
 async def import_promotions(
     request: Request, context: CurrentContext, workspace: CurrentWorkspace
-) -> PromotionsReceipt:
+) -> Response:
     """All of it or nothing; what is wrong is named with its line and entry.
 
     What the file does not name is promoted no more; all of it is in the histories.
     """
-    promotions = await parsed(await read_body(request), _parse_file)
-    return await context.promotions.import_file(workspace, promotions)
+    body = await read_body(request)
+    promotions = await parse(body, _parse_file, context.parsers)
+    return answer(await context.promotions.import_file(workspace, promotions))
 
 
 def _parse_file(body: bytes) -> dict[str, Promotion]:

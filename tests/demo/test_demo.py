@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from service.demo.agents import PlayedCall
+from service.demo.repairs import PlayedCall
 from service.demo.run import run_demo
 from service.demo.stage import StageError, make_repository
 
@@ -89,7 +89,7 @@ async def test_the_demo_keeps_its_promise(tmp_path: Path) -> None:
 
 def test_every_error_in_the_table_came_from_a_tool() -> None:
     """The scenario holds calls only: no error, suggestion or result is written down in it."""
-    source = Path(__file__).parents[2] / "service" / "demo" / "scenario.py"
+    source = Path(__file__).parents[2] / "service" / "demo" / "data" / "scenario.toml"
     text = source.read_text(encoding="utf-8")
     assert "Invalid" not in text
     assert "did not resolve" not in text

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from aftercall.cli.frame import main
-from service.demo.history.hosting import environment
+from service.demo.stage import environment
 from tests.service.running_service import execution, finished, hashing_settings, running
 
 _PATIENCE_S = 60

@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import TypeVar
 import pytest
 
 from service.demo.history import executions_alone, sessions_alone
-from service.demo.history.faults import FaultKind
-from service.demo.history.records import PlayedSession, SimCall, SimTask
+from service.demo.simulated_agents import PlayedSession, SimCall, SimTask
+from service.demo.simulated_tools import PASSING, FaultKind
 
 T = TypeVar("T")
 
@@ -26,7 +27,6 @@ SENT: set[FaultKind] = {
     "unknown_parameter", "missing_parameter", "wrong_type", "out_of_range", "not_a_choice",
     "wrong_form", "hidden_rule",
 }  # fmt: skip
-PASSING: set[FaultKind] = {"timeout", "rate_limited", "unavailable"}
 
 
 def stated() -> dict[str, tuple[float, float]]:
@@ -51,8 +51,9 @@ class History:
 
     def properties(self) -> dict[str, float | list[int]]:
         """By the names of the documentation; a list is held to its range one by one."""
-        days = Counter(call.at.date() for call in self.calls if call.at.date() != NOW.date())
-        durations = quantiles((call.duration_ms for call in self.calls), n=20)
+        dates = [call.execution.timestamp.date() for call in self.calls]
+        days = Counter(date for date in dates if date != NOW.date())
+        durations = quantiles(map(duration, self.calls), n=20)
         agents = self.wrong_at_once()
         missed = [task for task in self.tasks if task.kind is not None]
         return {
@@ -75,11 +76,11 @@ class History:
                 missed, lambda task: task.ending in ("by itself", "elsewhere")
             ),
             "calls that say which one they mend": share(
-                self.calls, lambda call: call.repair_of is not None
+                self.calls, lambda call: call.execution.repair_of is not None
             ),
             "wrong at once, the best agent": min(agents.values()),
             "wrong at once, the worst agent": max(agents.values()),
-            "median duration, ms": median(call.duration_ms for call in self.calls),
+            "median duration, ms": median(duration(call) for call in self.calls),
             "95th percentile of the duration, ms": durations[18],
             "breakdowns of `words.translate_fast`, days 10-15": self.breakdowns(
                 "words.translate_fast", range(10, 16)
@@ -103,9 +104,9 @@ class History:
             "unknown parameters of `create_ticket` from day 18": self.renamed(range(18, 30)),
         }
 
-    def failures(self, kinds: set[FaultKind]) -> float:
+    def failures(self, kinds: AbstractSet[FaultKind]) -> float:
         faults = [call.fault for call in self.calls if call.fault is not None]
-        return share(faults, lambda fault: fault.kind in kinds)
+        return share(faults, lambda fault: fault in kinds)
 
     def wrong_at_once(self) -> dict[str, float]:
         endings = defaultdict(list)
@@ -118,27 +119,27 @@ class History:
         return [
             call
             for call in self.calls
-            if f"{call.tool.server}.{call.tool.name}" == place and (call.at - FIRST).days in wanted
+            if call.tool.place == place and (call.execution.timestamp - FIRST).days in wanted
         ]
 
     def breakdowns(self, place: str, days: Iterable[int]) -> float:
-        return share(
-            self.of(place, days), lambda call: call.fault is not None and call.fault.kind in PASSING
-        )
+        return share(self.of(place, days), lambda call: call.fault in PASSING)
 
     def slowness(self, place: str, days: range) -> float:
         other = [day for day in range(30) if day not in days]
         then, else_ = (
-            median(call.duration_ms for call in self.of(place, spell) if call.fault is None)
+            median(duration(call) for call in self.of(place, spell) if call.fault is None)
             for spell in (days, other)
         )
         return then / else_
 
     def renamed(self, days: range) -> float:
-        return share(
-            self.of("tickets.create_ticket", days),
-            lambda call: call.fault is not None and call.fault.kind == "unknown_parameter",
-        )
+        made = self.of("tickets.create_ticket", days)
+        return share(made, lambda call: call.fault == "unknown_parameter")
+
+
+def duration(call: SimCall) -> float:
+    return call.execution.duration_ms or 0.0
 
 
 def share(items: Sequence[T], is_one: Callable[[T], bool]) -> float:
@@ -182,7 +183,7 @@ def test_calls_lie_in_the_last_days_up_to_now() -> None:
 @pytest.mark.parametrize("days", [1, 7, 90])
 def test_another_length_tells_the_same_story(days: int) -> None:
     """A day has the new version of a tool as a month has, and as many calls a day."""
-    made = executions_alone(now=NOW.replace(hour=23), days=days, calls_per_day=200)
+    made = executions_alone(now=NOW.replace(hour=23), seed=8, days=days, calls_per_day=200)
     assert 150 <= len(made) / days <= 330
     assert {each.tool_version for each in made} == {"1.0.0", "1.1.0", "2.0.0"}
 

@@ -9,12 +9,17 @@ import jsonschema
 import pytest
 
 from aftercall.models import ToolSpec
-from service.demo.history.catalogue import TOOLS, Catalogue
-from service.demo.history.faults import PASSING, ToolFault
-from service.demo.history.schemas import check
-from service.demo.history.slips import Slip
-from service.demo.history.tools import Moment, SimTool
+from service.demo.simulated_tools import (
+    PASSING,
+    Moment,
+    SimTool,
+    Slip,
+    ToolFault,
+    all_tools,
+    tools_on,
+)
 
+TOOLS = all_tools()
 CHANCE = PASSING | {"conflict", "little_use", "wrong_tool"}
 """How a right call may fail: by the moment, by what is there, by what was asked for."""
 
@@ -64,7 +69,7 @@ def test_a_slip_is_refused_as_the_schema_says(tool: SimTool, slip: Slip) -> None
     refused = 0
     for sends, means in made:
         assert is_valid(tool, means)
-        checked = fault_of(partial(check, tool.input_schema, sends, tool.name, tool.dialect))
+        checked = fault_of(partial(tool.check, sends))
         assert (checked is None) == is_valid(tool, sends)
         called = fault_of(partial(tool.call, sends, moment(dice, tool.since)))
         refused += called is not None and called.kind not in CHANCE
@@ -73,16 +78,15 @@ def test_a_slip_is_refused_as_the_schema_says(tool: SimTool, slip: Slip) -> None
 
 def test_the_catalogue_is_what_the_documentation_says() -> None:
     """33 tools on eight servers, competing in namespaces; two of them in two versions."""
-    catalogue = Catalogue()
-    places = {f"{tool.server}.{tool.name}" for tool in TOOLS}
-    assert (len(places), len(catalogue.servers), len(TOOLS)) == (33, 8, 35)
-    serving = [tool.namespace for tool in catalogue.on(0)]
+    places = {tool.place for tool in TOOLS}
+    assert (len(places), len({tool.server for tool in TOOLS}), len(TOOLS)) == (33, 8, 35)
+    serving = [tool.namespace for tool in tools_on(0)]
     assert {name: serving.count(name) for name in ("search", "translation", "currency")} == {
         "search": 3,
         "translation": 2,
         "currency": 2,
     }
     for day in range(30):
-        names = [f"{tool.server}.{tool.name}" for tool in catalogue.on(day)]
+        names = [tool.place for tool in tools_on(day)]
         assert len(names) == len(set(names)) == len(places), f"day {day}"
     assert all(isinstance(tool.spec(), ToolSpec) for tool in TOOLS)

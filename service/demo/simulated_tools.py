@@ -1,0 +1,469 @@
+"""Simulated tools: schemas that refuse, rules that no schema tells, servers with bad days.
+
+The tools are tables in `data/`, one file a server. A table says what a tool takes (`properties`,
+`required`), what agents want of it (`wishes`), how they get it wrong (`slips`), what it refuses
+beyond its schema (`rules`), and when it is slow or away (`drift`). `data/dialects.toml` says how
+servers word a refusal. The error comes out of the tool, not out of the script.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from random import Random
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.models import ExecutionError, ToolAnnotations, ToolSpec
+
+PHASES = 30
+"""Days in which the tools' stories are told; a shorter or longer history stretches them."""
+
+FaultKind = Literal[
+    "unknown_parameter", "missing_parameter", "wrong_type", "out_of_range", "not_a_choice",
+    "wrong_form", "hidden_rule", "not_found", "conflict", "timeout", "rate_limited", "unavailable",
+    "permission", "wrong_tool", "little_use",
+]  # fmt: skip
+"""Why a call failed: the hidden truth, never sent. `hidden_rule`: one that no schema tells."""
+
+PASSING: frozenset[FaultKind] = frozenset({"timeout", "rate_limited", "unavailable"})
+"""Failures that the same call may not meet again."""
+
+HOPELESS: frozenset[FaultKind] = frozenset({"permission", "wrong_tool", "little_use"})
+"""Failures that no other parameters of the same tool would mend."""
+
+SlipKind = Literal["name", "missing", "type", "range", "choice", "form", "invented", "hidden", "id"]
+"""What an agent gets wrong; agents differ in which of these they are prone to."""
+
+_SERVERS = ("web", "library", "words", "calendar", "tickets", "commerce", "metrics", "files")
+_MAYBE = 0.4
+"""Share of calls with a parameter whose name ends with `?`."""
+
+_TYPES: Mapping[str, tuple[tuple[type, ...], str, str]] = {
+    "string": ((str,), "str", "string"),
+    "integer": ((int,), "int", "integer"),
+    "number": ((int, float), "float", "number"),
+    "boolean": ((bool,), "bool", "boolean"),
+    "array": ((list,), "list", "list"),
+}
+"""By the type of JSON Schema: Python's types, its word and its noun."""
+
+_FORMS = {r"^\d{4}-\d\d-\d\d$": "YYYY-MM-DD", r"^\d\d:\d\d$": "HH:MM"}
+_UPPER = {"more": "less", "past": "greater than the maximum", "sign": "<=", "size": "big",
+          "amount": "large", "most": "maximum"}  # fmt: skip
+_LOWER = {"more": "greater", "past": "less than the minimum", "sign": ">=", "size": "small",
+          "amount": "small", "most": "minimum"}  # fmt: skip
+
+
+class ToolFault(Exception):  # noqa: N818  # a simulated tool's answer, not an error of ours
+    """A refusal or a breakdown, in the tool's own words; `kind` is for the simulator alone."""
+
+    def __init__(self, kind: FaultKind, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.error = ExecutionError(message=message, **fields)
+
+
+class Table(BaseModel):
+    """What is read from a data file: checked, immutable."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When and by whom a tool is called.
+
+    UTC; the day of the story, 0 to 29; how busy the hour is, 0 to 1; whether the caller has the
+    rights that some tools ask for; what decides about what a tool cannot know.
+    """
+
+    at: datetime
+    day: int
+    load: float
+    may_write: bool
+    dice: Random
+
+
+class Slip(NamedTuple):
+    """One way to get a call of one tool wrong.
+
+    `how` are other names or values, texts by the pattern that they replace, or the name of a
+    change. Of a bound beyond which a tool does not go, the first value is the bound.
+    """
+
+    kind: SlipKind
+    name: str
+    how: Any = None
+    weight: float = 1.0
+
+    def make(self, means: JsonObject, dice: Random) -> tuple[JsonObject, JsonObject] | None:
+        """What is sent and what is meant instead of the right call; None where it does not apply.
+
+        Who asks for 200 hits of a tool that gives 50 means as many as there can be.
+        """
+        if self.kind == "invented":
+            return {**means, self.name: dice.choice(self.how)}, means
+        if self.kind in ("range", "hidden") and isinstance(self.how, list):
+            most, *wrong = self.how
+            return {**means, self.name: dice.choice(wrong)}, {**means, self.name: most}
+        if self.name not in means:
+            return None
+        if self.kind == "missing":
+            return {key: value for key, value in means.items() if key != self.name}, means
+        if self.kind == "name":
+            other = dice.choice(self.how)
+            return {other if key == self.name else key: v for key, v in means.items()}, means
+        value = _changed(means[self.name], self.how, dice)
+        return None if value == means[self.name] else ({**means, self.name: value}, means)
+
+
+def _changed(value: JsonValue, how: Any, dice: Random) -> JsonValue:
+    if isinstance(how, dict):
+        for pattern, texts in how.items():
+            if re.search(pattern, str(value)):
+                return re.sub(pattern, str(dice.choice(texts)), str(value))
+        return value
+    if how == "list":
+        return [value]
+    if how == "one":
+        return ", ".join(map(str, value)) if isinstance(value, list) else value
+    if how == "day":
+        year, month, date = str(value).split("-")
+        return dice.choice((f"{date}.{month}.{year}", f"{year}/{month}/{date}", f"{value}T00:00Z"))
+    if how == "time":
+        hour, minute = map(int, str(value).split(":"))
+        half = "pm" if hour >= 12 else "am"
+        return dice.choice((f"{hour % 12 or 12}:{minute:02d} {half}", f"{hour}h{minute:02d}"))
+    return str(value).lower()  # as text
+
+
+class Instead(Table):
+    """Another tool that does the job a tool referred elsewhere."""
+
+    tool: str
+    parameters: JsonObject
+
+
+class Wish(Table):
+    """What an agent wants of a tool: the right call, and in which words.
+
+    In a table, texts hold `{words}` of `data/agents.toml` and parameters that stand before.
+    """
+
+    context: str
+    parameters: JsonObject
+    instead: Instead | None = None
+    share: float = 1.0
+
+    def drawn(self, dice: Random) -> "Wish":
+        """One wish of this kind."""
+        words = _Words(dice)
+        parameters: JsonObject = {}
+        for key, table in self.parameters.items():
+            name = key.removesuffix("?")
+            if name == key or dice.random() < _MAYBE:
+                parameters[name] = words[name] = words.value(table)
+        other = self.instead
+        if other is not None:
+            there = {name: words.value(each) for name, each in other.parameters.items()}
+            other = Instead(tool=other.tool, parameters=there)
+        context = self.context.format_map(words)
+        return Wish.model_construct(context=context, parameters=parameters, instead=other)
+
+
+class _Words(dict[str, Any]):
+    """The words of one wish, each drawn when it is first needed.
+
+    `zone2` is another `zone`, `slug` the subject as it stands in an address.
+    """
+
+    def __init__(self, dice: Random) -> None:
+        self._dice = dice
+
+    def __missing__(self, name: str) -> str:
+        if name == "slug":
+            return str(self["subject"]).replace(" ", "-")
+        base = name.rstrip("2")
+        options = [each for each in read_table("agents")["words"][base] if each != self.get(base)]
+        text = self._dice.choice(options).format_map(self)
+        self[name] = re.sub("#", lambda _: str(self._dice.randrange(10)), text)
+        return str(self[name])
+
+    def value(self, table: Any) -> JsonValue:
+        if isinstance(table, str):
+            return table.format_map(self)
+        if isinstance(table, list):
+            return self.value(self._dice.choice(table))
+        if not isinstance(table, dict):
+            return table  # type: ignore[no-any-return]  # a number or a flag out of TOML
+        if "some" in table:
+            return [*self._dice.sample(read_table("agents")["words"][table["of"]], table["some"])]
+        if "words" in table:
+            return [*str(table["words"]).format_map(self).split()]
+        return round(self._dice.uniform(table["from"], table["to"]), 2)
+
+
+class Rule(Table):
+    """What a tool refuses though its schema allows it.
+
+    It applies where each pattern of `if` is found in its parameter and not each of `unless`, by
+    chance where one is given, and for want of rights only to callers without them.
+    """
+
+    kind: FaultKind
+    says: str
+    type: str
+    code: str | None = None
+    details: JsonObject = {}
+    when: dict[str, str] = Field(default={}, alias="if")
+    unless: dict[str, str] = {}
+    chance: float = 1.0
+
+    def refuse(self, call: JsonObject, moment: Moment) -> None:
+        """Raises `ToolFault` where it applies."""
+        if not all(_found(pattern, call.get(name)) for name, pattern in self.when.items()):
+            return
+        if self.unless and all(_found(each, call.get(name)) for name, each in self.unless.items()):
+            return
+        if self.kind == "permission" and moment.may_write:
+            return
+        if self.chance < 1 and moment.dice.random() >= self.chance:
+            return
+        details = {
+            name: each.format_map(call) if isinstance(each, str) else each
+            for name, each in self.details.items()
+        }
+        said = self.says.format_map(call)
+        raise ToolFault(self.kind, said, type=self.type, code=self.code, details=details)
+
+
+def _found(pattern: str, value: JsonValue) -> bool:
+    return value is not None and re.search(pattern, str(value)) is not None
+
+
+class Drift(Table):
+    """How a tool's server is from its first to its last day.
+
+    Shares of calls that time out, are turned away or find nobody in an hour of mean load, and what
+    durations are multiplied with.
+    """
+
+    days: tuple[int, int] = (0, PHASES)
+    timeouts: float = 0.012
+    limits: float = 0.014
+    outages: float = 0.006
+    slowness: float = 1.0
+    words: str = "503 Service Unavailable: upstream connect error"
+
+    def breakdown(self, tool: str, moment: Moment) -> ToolFault | None:
+        """What breaks down in this call, if anything; more in busy hours."""
+        drawn = moment.dice.random() / (0.5 + moment.load)
+        if drawn < self.timeouts:
+            said = f"{tool} timed out after 5.0 s"
+            return ToolFault("timeout", said, type="TimeoutError", code="TIMEOUT")
+        if drawn < self.timeouts + self.limits:
+            wait = 1 + moment.dice.randrange(5)
+            said = f"429 Too Many Requests: retry after {wait} seconds"
+            details = {"retryAfter": wait}
+            return ToolFault(
+                "rate_limited", said, type="RateLimitError", code="429", details=details
+            )
+        if drawn < self.timeouts + self.limits + self.outages:
+            return ToolFault("unavailable", self.words, type="ServiceUnavailable", code="503")
+        return None
+
+
+_WELL = Drift()
+
+
+class SimTool(Table):
+    """One version of one tool, as its table says it.
+
+    Args:
+        result: what it answers: numbers are bounds of a count, texts hold its parameters.
+        old_habit: how agents still call it who knew the version before; wears off.
+        since: the first day of the story on which this version answers.
+        until: the day from which on it does no more.
+        evolved_from: the tool id of the version before, in whose place it is promoted.
+        reason: why it was promoted.
+        latency_ms: the median of a call's duration on a calm day.
+        popularity: how often agents take it beside the others of its server.
+        corrected: share of its answers that users correct, in the words of `corrections`.
+    """
+
+    server: str
+    dialect: str
+    name: str
+    tool_id: str
+    description: str
+    properties: dict[str, JsonObject]
+    required: list[str] = []
+    wishes: list[Wish]
+    slips: list[Slip] = []
+    rules: list[Rule] = []
+    drift: list[Drift] = []
+    result: JsonObject
+    old_habit: Slip | None = None
+    namespace: str | None = None
+    version: str = "1.0.0"
+    writes: bool = False
+    destroys: bool = False
+    tags: list[str] = []
+    since: int = 0
+    until: int = PHASES
+    evolved_from: str | None = None
+    reason: str = ""
+    latency_ms: float
+    popularity: float = 1.0
+    corrected: float = 0.0
+    corrections: list[str] = []
+
+    @property
+    def place(self) -> str:
+        """`server.name`: what it is called as, in any version."""
+        return f"{self.server}.{self.name}"
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """What it checks first, and what is registered; closed."""
+        return {
+            "type": "object", "properties": {**self.properties}, "required": [*self.required],
+            "additionalProperties": False,
+        }  # fmt: skip
+
+    def wish(self, dice: Random) -> Wish:
+        """What an agent wants of it."""
+        kind = dice.choices(self.wishes, [each.share for each in self.wishes])[0]
+        return kind.drawn(dice)
+
+    def weather(self, day: int) -> Drift:
+        """How its server is on a day."""
+        return next((each for each in self.drift if each.days[0] <= day <= each.days[1]), _WELL)
+
+    def call(self, parameters: JsonObject, moment: Moment) -> JsonValue:
+        """Call it as it is on that day.
+
+        Raises:
+            ToolFault: it refuses, or breaks down.
+        """
+        if (fault := self.weather(moment.day).breakdown(self.name, moment)) is not None:
+            raise fault
+        self.check(parameters)
+        call = self._complete(parameters)
+        for rule in self.rules:
+            rule.refuse(call, moment)
+        return {
+            name: each.format_map(call) if isinstance(each, str) else moment.dice.randrange(each)
+            for name, each in self.result.items()
+            if isinstance(each, str | int)
+        }
+
+    def check(self, parameters: JsonObject) -> None:
+        """Refuse what the schema refuses; the first fault is told, in the server's dialect.
+
+        Raises:
+            ToolFault: naming the parameter.
+        """
+        for name in parameters:
+            if name not in self.properties:
+                raise self._fault("unknown_parameter", name)
+        for name in self.required:
+            if name not in parameters:
+                raise self._fault("missing_parameter", name)
+        for name, value in parameters.items():
+            self._check_value(name, value, self.properties[name])
+
+    def _check_value(self, name: str, value: Any, wanted: Mapping[str, Any]) -> None:
+        kind = wanted["type"]
+        types, word, noun = _TYPES[kind]
+        is_kind: bool = isinstance(value, types)
+        if not is_kind or isinstance(value, bool) != (kind == "boolean"):
+            raise self._fault("wrong_type", name, value, wanted=kind, word=word, noun=noun)
+        if value not in wanted.get("enum", [value]):
+            quoted = [repr(each) for each in wanted["enum"]]
+            raise self._fault(
+                "not_a_choice", name, value, choices=wanted["enum"], piped=" | ".join(quoted),
+                listed=f"{', '.join(quoted[:-1])} or {quoted[-1]}",
+            )  # fmt: skip
+        if "pattern" in wanted and not re.search(wanted["pattern"], value, re.ASCII):
+            raise self._fault("wrong_form", name, value, form=_FORMS[wanted["pattern"]])
+        if value > wanted.get("maximum", value):
+            raise self._fault("out_of_range", name, value, bound=wanted["maximum"], **_UPPER)
+        if value < wanted.get("minimum", value):
+            raise self._fault("out_of_range", name, value, bound=wanted["minimum"], **_LOWER)
+
+    def _fault(
+        self, kind: FaultKind, name: str, value: JsonValue = None, **fields: Any
+    ) -> ToolFault:
+        dialect = read_table("dialects")[self.dialect]
+        given = type(value).__name__
+        said = dialect[kind].format(tool=self.name, name=name, value=value, given=given, **fields)
+        return ToolFault(
+            kind, said, type=dialect.get("types", {}).get(kind, dialect["type"]),
+            code=dialect.get("codes", {}).get(kind, dialect.get("code")),
+        )  # fmt: skip
+
+    def _complete(self, parameters: JsonObject) -> JsonObject:
+        """With the defaults filled in."""
+        known = self.properties.items()
+        return {name: each["default"] for name, each in known if "default" in each} | parameters
+
+    def same(self, left: JsonObject, right: JsonObject) -> bool:
+        """Whether two calls ask for the same, defaults filled in."""
+        return same_json(self._complete(left), self._complete(right))
+
+    def duration_ms(self, moment: Moment, fault: ToolFault | None) -> float:
+        """How long the call took: lognormal around the day's median, longer in busy hours."""
+        median = self.latency_ms * self.weather(moment.day).slowness * (0.8 + 0.6 * moment.load)
+        if fault is not None and fault.kind == "timeout":
+            return round(5_000 + moment.dice.random() * 200, 1)
+        if fault is not None and fault.kind != "little_use":
+            median *= 0.25  # refused before anything was done
+        return round(median * moment.dice.lognormvariate(0.0, 0.45), 1)
+
+    def spec(self) -> ToolSpec:
+        """As it is registered."""
+        return ToolSpec(
+            namespace=self.namespace, name=self.name, server_name=self.server,
+            version=self.version, description=self.description, input_schema=self.input_schema,
+            annotations=ToolAnnotations(
+                read_only_hint=not self.writes, idempotent_hint=self.destroys or not self.writes,
+                destructive_hint=self.destroys if self.writes else None,
+            ),
+            tags=self.tags, evolved_from=self.evolved_from,
+        )  # fmt: skip
+
+
+@cache
+def all_tools() -> tuple[SimTool, ...]:
+    """All versions of all tools. `like` takes over what an earlier table of the file says."""
+    found = []
+    for server in _SERVERS:
+        content = read_table(server)
+        earlier: dict[str, Any] = {}
+        for table in content["tools"]:
+            own = {name: each for name, each in table.items() if name != "like"}
+            whole = earlier.get(table.get("like"), {}) | own
+            earlier[whole["name"]] = whole
+            place = {"server": server, "tool_id": f"{server}.{whole['name']}"}
+            found.append(SimTool.model_validate(place | {"dialect": content["dialect"]} | whole))
+    return tuple(found)
+
+
+@cache
+def tools_on(day: int) -> tuple[SimTool, ...]:
+    """The tools that answer on a day of the story, 0 to 29."""
+    return tuple(tool for tool in all_tools() if tool.since <= day < tool.until)
+
+
+@cache
+def read_table(name: str) -> dict[str, Any]:
+    """A file of `data/`."""
+    return tomllib.loads((files(__package__) / "data" / f"{name}.toml").read_text("utf-8"))

@@ -1,0 +1,104 @@
+"""What the service says of itself."""
+
+import time
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Response
+
+from aftercall.models import CalibrationStatus, Status
+from retrieval.confidence import Scaling
+from service.context import Context
+from service.errors import UnavailableError
+from service.openapi import answers
+from service.routes import examples
+from service.routes.parameters import CurrentContext, CurrentLifecycle, CurrentWorkspace, answer
+from service.version import VERSION
+
+router = APIRouter(tags=["service"])
+
+
+@router.get(
+    "/status",
+    summary="How much there is, and what is still to be learned from",
+    response_model=Status,
+    responses=answers(200, examples.STATUS, errors=(503,)),
+)
+async def status(context: CurrentContext, workspace: CurrentWorkspace) -> Response:
+    """`pendingIndexing` counts all that is durable but not yet usable in answers."""
+    counts = await context.store.counts(workspace)
+    agreement = await context.vectors.look()
+    calibration = await context.memory.calibration(workspace)
+    return answer(
+        Status(
+            version=VERSION,
+            ready=context.learning.problem is None,
+            executions=counts.executions,
+            tools=counts.tools,
+            pending_indexing=counts.pending,
+            documents=counts.documents,
+            seed_patterns=context.seed_patterns,
+            embedder=context.embedder.name,
+            log_store=context.store.name,
+            vector_index=context.index.name,
+            uptime_s=round(time.monotonic() - context.opened_at, 1),
+            calibration=_calibration(calibration.scaling),
+            vectors=agreement.vectors,
+            consistent=agreement.consistent,
+            problem=context.learning.problem or agreement.problem,
+            generation=await context.store.generation(),
+            indexing="here" if context.indexes_here else "workers",
+            indexing_lag_s=await _lag(context, workspace) if counts.pending else 0.0,
+        )
+    )
+
+
+async def _lag(context: Context, workspace: str) -> float:
+    """Seconds that the oldest execution has waited, by the clock that gave its time of arrival."""
+    waiting = await context.store.pending(workspace, 1)
+    if not waiting:
+        return 0.0
+    return round(max(0.0, (datetime.now(UTC) - waiting[0].received_at).total_seconds()), 1)
+
+
+def _calibration(scaling: Scaling) -> CalibrationStatus:
+    return CalibrationStatus(
+        source="own" if scaling.outcomes else "shipped",
+        outcomes=scaling.outcomes,
+        shift=scaling.shift,
+        slope=scaling.slope,
+        fitted_at=scaling.fitted_at,
+    )
+
+
+@router.get("/healthz", summary="The process is up", responses=answers(200, {"status": "up"}))
+async def healthz() -> Response:
+    """For a supervisor that restarts what hangs; says nothing about the stores."""
+    return Response('{"status":"up"}', media_type="application/json")
+
+
+@router.get(
+    "/readyz",
+    summary="Calls are served",
+    responses=answers(200, {"status": "ready"}, errors=(503,)),
+)
+async def readyz(lifecycle: CurrentLifecycle) -> Response:
+    """503 until everything is open, and while the log store does not answer or nothing is learned.
+
+    A service that waits for a restart with another model answers meanwhile, so it counts as ready.
+    """
+    context = lifecycle.context
+    if context is None:
+        raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
+    if not await context.store_watch.answers():
+        raise UnavailableError(
+            "store_unavailable",
+            f"the log store at {context.store_place} does not answer; it is asked again",
+            retry_after_s=2,
+        )
+    if context.indexer.problem is not None:
+        raise UnavailableError(
+            "indexing_stopped",
+            "executions are stored, but learning from them fails; see the service's log",
+            retry_after_s=5,
+        )
+    return Response('{"status":"ready"}', media_type="application/json")

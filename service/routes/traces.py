@@ -1,0 +1,248 @@
+"""OTLP in: spans of tool calls, as every OpenTelemetry exporter sends them over HTTP."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+from fastapi import APIRouter, Request, Response
+
+from aftercall.json_values import JsonValue
+from aftercall.models import Execution
+from ingest.formats.calls import Unreadable
+from ingest.formats.otlp.answers import success_json, success_protobuf
+from ingest.formats.otlp.reading import (
+    Located,
+    is_same_span,
+    located_json,
+    located_protobuf,
+)
+from ingest.formats.otlp.span import OtlpError, Place, TooManySpansError, where
+from service.bodies import TooDeep, gunzip, parse_json, read_packed_body
+from service.context import Context
+from service.errors import (
+    MalformedJsonError,
+    ProblemError,
+    TooLargeError,
+    safe_message,
+)
+from service.middleware import PATH, PROTOBUF, count, media_type
+from service.openapi import answers
+from service.routes import otlp_examples
+from service.routes.parameters import CurrentContext, CurrentWorkspace
+
+ResultT = TypeVar("ResultT")
+
+router = APIRouter(tags=["recording"])
+
+_JSON = "application/json"
+
+_BATCH = 512
+"""Executions that become durable at a time: as many as exporters send at once, so that these cost
+one commit. They are read on a thread; between two batches other requests have their turn."""
+
+_BATCH_VALUES = 20_000
+"""Values of parameters in a batch, of which the last execution may bring more by itself. Masking
+them takes a microsecond each, on the event loop; a kilobyte in gzip can be thousands."""
+
+_INLINE_BYTES = 16 * 1024
+"""Bodies up to this size, some ten spans, are read on the event loop: a millisecond."""
+
+_AT_A_TIME = 2
+"""Requests that are unpacked at a time: while one is stored, the next one is read. Each may hold as
+much as `limits.unpacked_bytes`, many times what came, so it cannot be as many as may come."""
+
+_MAX_JSON_CONTAINERS = 500_000
+_MAX_JSON_MEMBERS = 2_000_000
+"""Brackets and commas in a JSON body. An object of two bytes takes 64 to 240 in memory, a number of
+four 32; 10,000 spans of twenty attributes have fewer."""
+
+_MAX_REASONS = 5
+_MAX_REASON = 300
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What became of the spans of a request."""
+
+    accepted: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def reject(self, place: str, message: str) -> None:
+        self.rejected += 1
+        if len(self.reasons) < _MAX_REASONS:
+            reason = safe_message(f"{place}: {message}" if place else message)
+            self.reasons.append(reason[:_MAX_REASON])
+
+    def message(self) -> str:
+        """The first reasons, how many more there are, and the notes."""
+        more = self.rejected - len(self.reasons)
+        rest = [f"and {more:,} more"] if more > 0 else []
+        return "; ".join([*self.reasons, *rest, *self.notes])
+
+
+@router.post(
+    PATH,
+    summary="OpenTelemetry spans: every tool call among them is recorded",
+    response_class=Response,
+    responses=answers(
+        200,
+        otlp_examples.PARTIAL_SUCCESS,
+        errors=(400, 408, 413, 503),
+        own={415: otlp_examples.UNSUPPORTED},
+    ),
+    openapi_extra=otlp_examples.BODY,
+)
+async def export_traces(
+    request: Request, context: CurrentContext, workspace: CurrentWorkspace
+) -> Response:
+    """OTLP over HTTP (`application/x-protobuf` or `application/json`, plain or in gzip).
+
+    Spans of the GenAI, MCP and OpenInference conventions that are calls of a tool become
+    executions; all others are taken and left out. Sending a span again is harmless. Spans that
+    cannot be read are counted in `partialSuccess`, with the first reasons.
+    """
+    encoding = media_type(request.headers)
+    if encoding not in {PROTOBUF, _JSON}:
+        # A web page can send neither to another origin without a CORS preflight, which this service
+        # never grants; what a page could send (text, forms) is refused here.
+        raise ProblemError(
+            415, "unsupported_media_type", f"send the body with Content-Type: {PROTOBUF} or {_JSON}"
+        )
+    packed, is_packed = await read_packed_body(request)
+    most = request.app.state.limits.unpacked_bytes
+    begin = partial(_begin, encoding=encoding, is_packed=is_packed, most=most)
+    aside = is_packed or len(packed) > _INLINE_BYTES
+    # What waits for its turn is packed yet.
+    async with _turns(request) if aside else nullcontext():
+        located = await _work(partial(begin, packed), context, aside=aside)
+        outcome = await _record(located, context, workspace, aside=aside)
+    count(
+        request,
+        accepted=outcome.accepted,
+        duplicates=outcome.duplicates,
+        rejected=outcome.rejected,
+    )
+    encode = success_protobuf if encoding == PROTOBUF else success_json
+    return Response(encode(outcome.rejected, outcome.message()), media_type=encoding)
+
+
+def _turns(request: Request) -> asyncio.Semaphore:
+    """The turns of the app's event loop."""
+    state = request.app.state
+    if not hasattr(state, "trace_turns"):
+        state.trace_turns = asyncio.Semaphore(_AT_A_TIME)
+    turns: asyncio.Semaphore = state.trace_turns
+    return turns
+
+
+async def _record(
+    located: Iterator[Located], context: Context, workspace: str, *, aside: bool
+) -> _Outcome:
+    """Read to the end, and make durable what was read, a batch at a time."""
+    outcome = _Outcome()
+    while batch := await _work(lambda: next_batch(located), context, aside=aside):
+        await _store(batch, outcome, context, workspace)
+    return outcome
+
+
+def next_batch(located: Iterator[Located]) -> list[Located]:
+    """As much as becomes durable at a time; nothing at the end."""
+    batch: list[Located] = []
+    values = 0
+    for each in islice(located, _BATCH):
+        batch.append(each)
+        if isinstance(each.read, Execution):
+            values += _values_in(each.read.parameters)
+            if values >= _BATCH_VALUES:
+                break
+    return batch
+
+
+def _values_in(value: JsonValue) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(map(_values_in, value.values()))
+    if isinstance(value, list):
+        return 1 + sum(map(_values_in, value))
+    return 1
+
+
+async def _work(what: Callable[[], ResultT], context: Context, *, aside: bool) -> ResultT:
+    """Do a piece of the reading; aside, on a thread, unless it is small."""
+    if not aside:
+        return what()
+    return await asyncio.get_running_loop().run_in_executor(context.parsers, what)
+
+
+async def _store(
+    located: Sequence[Located], outcome: _Outcome, context: Context, workspace: str
+) -> None:
+    """Make executions durable, and tell of the rest.
+
+    When the store fails, what was stored before stays; the exporter sends all again, and that does
+    no harm.
+    """
+    executions: list[Execution] = []
+    places: list[Place] = []
+    for each in located:
+        if isinstance(each.read, Execution):
+            executions.append(each.read)
+            places.append(each.place)
+        elif isinstance(each.read, Unreadable):
+            outcome.reject(each.read.where, each.read.message)
+        else:
+            outcome.notes.append(each.read.message)
+    receipt = await context.intake.accept(workspace, executions)
+    outcome.accepted += receipt.accepted
+    outcome.duplicates += receipt.duplicates
+    if not receipt.rejected:
+        return
+    refused = [executions[rejection.index].execution_id for rejection in receipt.rejected]
+    stored = await context.store.get_executions(workspace, sorted(set(refused)))
+    known = {each.execution.execution_id: each.execution for each in stored}
+    for rejection in receipt.rejected:
+        told = executions[rejection.index]
+        first = known.get(told.execution_id)
+        if first is not None and is_same_span(first, told):
+            outcome.duplicates += 1
+        else:
+            outcome.reject(where(places[rejection.index]), rejection.message)
+
+
+def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Located]:
+    """The spans of a body, of which all are known to be well-formed.
+
+    Raises:
+        ProblemError: 400 when the whole is no OTLP, 413 when there is too much of it.
+    """
+    body = gunzip(packed, most) if is_packed else packed
+    try:
+        return located_protobuf(body) if encoding == PROTOBUF else located_json(_json(body))
+    except TooManySpansError as error:
+        raise TooLargeError(str(error)) from None
+    except OtlpError as error:
+        # The protocol wants a 400 for all that cannot be decoded.
+        raise ProblemError(400, "malformed_traces", str(error)) from None
+
+
+def _json(body: bytes) -> object:
+    if not body:
+        raise MalformedJsonError("the body is empty; send a JSON value")
+    if (
+        body.count(b"{") + body.count(b"[") > _MAX_JSON_CONTAINERS
+        or body.count(b",") > _MAX_JSON_MEMBERS
+    ):
+        raise TooLargeError(
+            f"more than {_MAX_JSON_CONTAINERS:,} objects and lists, or {_MAX_JSON_MEMBERS:,} "
+            f"values, in one request; nothing was stored, send fewer spans at a time, or {PROTOBUF}"
+        )
+    value = parse_json(body)
+    if isinstance(value, TooDeep):
+        raise ProblemError(400, "malformed_traces", f"the body {value.message}")
+    return value
