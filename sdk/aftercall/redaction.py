@@ -159,17 +159,13 @@ def mask_secrets(text: str, mask: Callable[[str], str]) -> str:
     until it finds nothing new.
     """
     lower = text.lower()
-    patterns = [
-        *((_mask_forms,) if _FORM_HINT.search(lower) else ()),
-        *((_mask_assigned,) if _NAME_HINT.search(lower) else ()),
-        *((_mask_cards,) if _CARD_HINT.search(text) else ()),
-    ]
-    while patterns:
+    looks = ((_FORM_HINT, _mask_forms), (_NAME_HINT, _mask_assigned), (_CARD_HINT, _mask_cards))
+    patterns = [pattern for hint, pattern in looks if hint.search(lower)]
+    before = None
+    while patterns and text != before:
         before = text
         for pattern in patterns:
             text = outside_masks(text, partial(pattern, mask))
-        if text == before:
-            break
     return text
 
 
@@ -217,42 +213,6 @@ _NAMED_SCHEMAS = frozenset(
 
 _VALUE, _VALUES = frozenset({"default", "example"}), frozenset({"examples"})
 """Keywords that hold a value of the property, and a list of such (`example` is OpenAPI's)."""
-
-
-def mask_schema(
-    schema: JsonObject,
-    *,
-    is_secret_name: Callable[[str], bool],
-    text: Callable[[str], str],
-    member: Callable[[str, JsonValue], JsonValue],
-) -> JsonObject:
-    """A copy of `schema` with the same keys at every level.
-
-    Args:
-        schema: a JSON Schema; what is none is masked as far as it goes.
-        is_secret_name: whether a value of this name is a secret.
-        text: masks a text by its form.
-        member: masks a value that belongs to a name.
-    """
-
-    def of_schema(value: JsonValue, owner: str) -> JsonValue:
-        if isinstance(value, dict):
-            return {keyword: of_keyword(keyword, item, owner) for keyword, item in value.items()}
-        if isinstance(value, list):
-            return [of_schema(item, owner) for item in value]
-        return text(value) if isinstance(value, str) else value
-
-    def of_keyword(keyword: str, value: JsonValue, owner: str) -> JsonValue:
-        if keyword in _NAMED_SCHEMAS and isinstance(value, dict):
-            inherited = owner if is_secret_name(owner) else None
-            return {name: of_schema(item, inherited or name) for name, item in value.items()}
-        if keyword in _VALUE:
-            return member(owner, value)
-        if keyword in _VALUES and isinstance(value, list):
-            return [member(owner, item) for item in value]
-        return of_schema(value, owner)
-
-    return {keyword: of_keyword(keyword, item, "") for keyword, item in schema.items()}
 
 
 CallT = TypeVar("CallT", bound=Call)
@@ -429,13 +389,30 @@ class _Mask:
     def member(self, name: str, value: JsonValue) -> JsonValue:
         return _mask(value) if self.redactor.is_secret_name(name) else self.value(value)
 
-    def schema(self, schema: JsonObject) -> JsonObject:
-        return mask_schema(
-            schema,
-            is_secret_name=self.redactor.is_secret_name,
-            text=self.text,
-            member=self.member,
-        )
+    def schema(self, schema: JsonObject, owner: str = "") -> JsonObject:
+        """A schema with the same keys: what it says is masked, never what it is made of.
+
+        In it `password` names a property and is no secret, so texts are searched by form only. A
+        default or an example is a value of the property that owns it, and is masked by its name
+        like the parameter would be, and so are those of all below it.
+        """
+        return {name: self._keyword(name, item, owner) for name, item in schema.items()}
+
+    def _keyword(self, keyword: str, value: JsonValue, owner: str) -> JsonValue:
+        if isinstance(value, dict) and keyword in _NAMED_SCHEMAS:
+            inherited = owner if self.redactor.is_secret_name(owner) else ""
+            return {
+                name: self._keyword("", item, inherited or name) for name, item in value.items()
+            }
+        if keyword in _VALUE:
+            return self.member(owner, value)
+        if isinstance(value, dict):
+            return self.schema(value, owner)
+        if isinstance(value, list):
+            if keyword in _VALUES:
+                return [self.member(owner, item) for item in value]
+            return [self._keyword("", item, owner) for item in value]
+        return self.value(value)
 
     def optional_text(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)
