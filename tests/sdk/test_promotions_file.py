@@ -140,17 +140,6 @@ def test_a_namespace_that_stands_twice_is_refused() -> None:
         parse_promotions(SEED.replace('"translator"', '"code_generator"'))
 
 
-@given(st.integers(0, 40), st.integers(0, 3))
-def test_lines_are_counted_from_the_top(before: int, between: int) -> None:
-    """Blank lines before and within move the line of a fault by their number."""
-    entry = SEED.splitlines()[1:9]
-    lines = [*[""] * before, "{", *[""] * between, *entry, "}"]
-    text = "\n".join(lines).replace("1.1.0", "x").replace("},", "}")
-    with pytest.raises(PromotionsFileError) as fault:
-        parse_promotions(text)
-    assert fault.value.line == before + between + 3
-
-
 @given(st.text(max_size=200) | st.integers(0, len(SEED)).map(lambda cut: SEED[:cut]))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """No other exception gets out."""
@@ -158,12 +147,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         parse_promotions(text)
     except PromotionsFileError as fault:
         assert fault.line is None or 1 <= fault.line <= text.count("\n") + 1  # noqa: PT017  # a property
-
-
-def test_a_huge_text_is_refused_before_it_is_read() -> None:
-    """And a large one is read in one go over it."""
-    with pytest.raises(PromotionsFileError, match="characters"):
-        parse_promotions(" " * (MAX_PROMOTIONS_CHARS + 1))
 
 
 def test_a_promotion_without_a_time_cannot_be_written() -> None:

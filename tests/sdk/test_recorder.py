@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from aftercall.client import Client
-from aftercall.client.transport import MAX_BODY_BYTES, encode
+from aftercall.client.transport import MAX_BODY_BYTES
 from aftercall.errors import ConfigurationError
 from aftercall.models import Execution
 from aftercall.recording.delivery import Delivery, LossReport
@@ -106,15 +106,6 @@ def test_executions_arrive_in_order_and_in_batches(
     )
 
 
-def test_a_full_batch_does_not_wait(
-    recorder_of: Make, service: Loopback, new_execution: New
-) -> None:
-    """With an hour to gather, `max_batch` executions go at once."""
-    recorder = recorder_of(flush_interval_s=3600, max_batch=10)
-    hand_over(recorder, new_execution, 10)
-    eventually(lambda: len(service.executions) == 10)
-
-
 def test_large_executions_are_divided_over_requests(
     recorder: Recorder, service: Loopback, new_execution: New
 ) -> None:
@@ -167,29 +158,6 @@ def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent(
     assert recorder.flush()
     assert list(service.executions) == ids
     assert recorder.stats().rejected == 4
-
-
-def test_a_failure_of_our_own_does_not_end_recording(
-    recorder: Recorder,
-    service: Loopback,
-    new_execution: New,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """It is logged with its place and without its message, and the next round delivers."""
-    quoted = "swordfish".upper()
-
-    def fail(*_: object, **__: object) -> None:
-        raise ValueError(quoted)
-
-    with monkeypatch.context() as broken:
-        broken.setattr("aftercall.recording.delivery.Courier.round", fail)
-        ids = hand_over(recorder, new_execution, 1)
-        assert not recorder.flush()
-    assert recorder.flush()
-    assert list(service.executions) == ids
-    assert "ValueError" in caplog.text
-    assert quoted not in caplog.text
 
 
 # While the service is away
@@ -567,21 +535,6 @@ def test_many_threads_hand_over_at_once(
     assert recorder.stats().recorded == recorder.stats().sent == 2000
 
 
-def test_two_recorders_in_one_process_share_a_spool(
-    recorder_of: Make, service: Loopback, new_execution: New
-) -> None:
-    """Each flush answers for its own executions, and each may send the other's."""
-    service.fail(loopback.error(503))
-    one, two = recorder_of(), recorder_of()
-    ids = hand_over(one, new_execution, 10) + hand_over(two, new_execution, 10)
-    assert not one.flush()
-    assert not two.flush()
-    service.heal()
-    eventually(lambda: one.flush() and two.flush())
-    assert sorted(service.executions) == sorted(ids)
-    assert one.stats().sent + two.stats().sent == 20
-
-
 PRELUDE = """
 import json, os, sys, time, uuid
 from aftercall.recording.recorder import Recorder
@@ -609,15 +562,6 @@ def finish(process: subprocess.Popen[str]) -> None:
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, output + errors
     assert "Traceback" not in errors
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("ending", ["", "sys.exit()", "raise SystemExit", "recorder.close()"])
-def test_at_exit_everything_is_delivered(service: Loopback, spool_dir: Path, ending: str) -> None:
-    """A program that simply ends loses nothing."""
-    finish(start(f"for _ in range(100): recorder.record(new())\n{ending}", service, spool_dir))
-    assert len(service.executions) == 100
-    assert spooled_bytes(spool_dir) == b""
 
 
 @pytest.mark.real
@@ -714,12 +658,3 @@ def test_settings_out_of_range_are_configuration_errors(options: dict[str, Any])
     """At once, and naming the setting."""
     with pytest.raises(ConfigurationError, match=next(iter(options))):
         Recorder(**{"spool_dir": None} | options)
-
-
-def test_lines_of_the_spool_are_what_the_client_sends(new_execution: New) -> None:
-    """One line of JSON, whatever the texts in it."""
-    execution = new_execution(context="a\nb\u2028c\rd", result={"ü": "\x85"})
-    line = encode(execution, Redactor())
-    assert b"\n" not in line
-    assert b"\r" not in line
-    assert Execution.model_validate_json(line) == execution

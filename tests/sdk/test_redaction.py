@@ -1,17 +1,15 @@
 """Redaction: nothing secret gets out, nothing else is lost, and twice is like once."""
 
-import json
 import string
-from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonValue
 from aftercall.models import Execution, ExecutionError, FailedCall, ToolSpec
 from aftercall.redaction import REDACTED, Redactor, is_redacted, is_secret_name
-from tests.sdk.strategies import executions, failed_calls, json_objects, json_values, texts
+from tests.sdk.strategies import executions, failed_calls, json_values, texts
 
 SECRET_NAMES = [
     "password", "Password", "user_password", "dbPassword", "dbpassword", "passwd", "passphrase",
@@ -139,15 +137,6 @@ def test_redacting_twice_is_like_once(redactor: Redactor, call: Execution | Fail
     assert redactor.call(once) == once
 
 
-@given(redactors, st.dictionaries(st.sampled_from(SECRET_NAMES + HARMLESS_NAMES), json_values))
-def test_redacting_parameters_twice_is_like_once(
-    redactor: Redactor, parameters: JsonObject
-) -> None:
-    """With secret names too, and with an allowlist."""
-    once = redactor.parameters("rag_query", parameters)
-    assert redactor.parameters("rag_query", once) == once
-
-
 @given(secret_laden_texts())
 @example("token: Bearer abcdefgh1234")
 @example("://a:b@4111 1111 1111 1111")
@@ -231,31 +220,6 @@ def test_a_secret_in_any_text_of_a_call_does_not_leak(secret: str, template: str
     masked = Redactor().call(call)
     assert secret not in masked.model_dump_json()
     assert REDACTED.fullmatch(masked.session_id or "")
-
-
-@given(json_objects)
-def test_structure_and_types_stay(value: JsonObject) -> None:
-    """Objects keep their members, lists their length, values their type or a mask that names it."""
-
-    def check(before: JsonValue, after: JsonValue) -> None:
-        if isinstance(before, dict):
-            assert isinstance(after, dict)
-            assert len(after) == len(before)
-            for old, new in zip(before.values(), after.values(), strict=True):
-                check(old, new)
-        elif isinstance(before, list):
-            assert isinstance(after, list)
-            for old, new in zip(before, after, strict=True):
-                check(old, new)
-        elif before is None or isinstance(before, bool):
-            assert after is before
-        elif isinstance(before, str):
-            assert isinstance(after, str)
-        else:
-            assert after == before or str(after).startswith("[redacted:number:")
-
-    check(value, Redactor().value(value))
-    check({"password": value}, Redactor().value({"password": value}))
 
 
 @given(json_values)
@@ -373,14 +337,6 @@ def test_sessions_stay_apart_when_their_ids_are_secrets() -> None:
     assert is_redacted(one)
 
 
-@given(executions)
-def test_the_call_itself_is_never_altered(call: Execution) -> None:
-    """The tool still needs its secrets."""
-    before = call.model_dump_json()
-    Redactor.create(allowlists={call.tool_name: []}).call(call)
-    assert call.model_dump_json() == before
-
-
 @pytest.mark.parametrize(
     "unit",
     ["eyJ-", "eyJAAAAAAAAAAAA.", "token ", "token=", "password=\\", "-----BEGIN ", "://a:b", "1 ",
@@ -399,16 +355,6 @@ def test_masked_values_are_recognised_at_any_depth() -> None:
         assert is_redacted(value)
     for plain in ("redacted", "[redacted]", 1, None, True, {"redacted": ["x"]}):
         assert not is_redacted(plain)  # type: ignore[arg-type]  # JSON all the same
-
-
-def test_redacted_calls_are_still_valid() -> None:
-    """What was masked passes the wire models again."""
-    fields: dict[str, Any] = {
-        "agent": "a", "toolName": "t", "parameters": {"apiKey": "abcdefgh", "n": 1},
-        "error": {"message": "token=abcd1234", "code": 401},
-    }  # fmt: skip
-    masked = Redactor().call(FailedCall.model_validate(fields))
-    assert FailedCall.model_validate(json.loads(masked.model_dump_json())) == masked
 
 
 SECRET = SECRET_TEXTS["GitHub"]
@@ -472,11 +418,3 @@ def test_a_schema_looks_the_same_in_a_tool_and_in_a_call() -> None:
         input_schema=TOOL.input_schema,
     )  # fmt: skip
     assert Redactor().call(call).input_schema == Redactor().tool(TOOL).input_schema
-
-
-@given(schema=json_objects, implementation=json_values)
-def test_redacting_a_tool_twice_is_like_once(schema: JsonObject, implementation: JsonValue) -> None:
-    """Whatever the schema holds; the service does again what the client did."""
-    spec = ToolSpec(name="t", input_schema=schema, implementation=implementation)
-    once = Redactor().tool(spec)
-    assert Redactor().tool(once) == once

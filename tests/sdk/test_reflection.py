@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.bounded import bounded_json
-from aftercall.errors import ConfigurationError, ServiceUnreachableError
+from aftercall.errors import ServiceUnreachableError
 from aftercall.json_values import JsonObject, check_json_value
 from aftercall.models import Change, Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.outcomes import Outcome
@@ -22,7 +22,6 @@ from aftercall.reflection import (
     call_with_reflection_sync,
 )
 from aftercall.reflection.reflected_call import FailureRates
-from aftercall.reflection.results import describe_suggestion
 from aftercall.reflection.retry_rules import Failure, RetryRules
 from tests.sdk.scripted_advice import (
     AsyncScripted,
@@ -112,17 +111,6 @@ async def test_the_second_retry_takes_the_second_suggestion(run: Run) -> None:
     assert {e.repair_of for e in records.executions[1:]} == {records.executions[0].execution_id}
 
 
-async def test_never_more_than_three_attempts(run: Run) -> None:
-    """However many confident suggestions there are, the third call is the last."""
-    offers = [suggestion(change("/topK", n)) for n in range(8)]
-    tool = PickyTool()
-    result, service, records = await run(tool, answer(*offers), answer(*offers), answer(*offers))
-
-    assert len(tool.calls) == len(records.executions) == 3
-    assert len(service.asked) == 2
-    assert result.note == "not repaired: all 3 attempts failed"
-
-
 async def test_the_first_error_comes_back_with_what_was_tried(run: Run) -> None:
     """A final failure tells the error of the call that was made, the attempts, and what is left."""
     offers = [suggestion(change("/topK", n)) for n in (9, 8, 7)]
@@ -171,28 +159,6 @@ async def test_each_failure_must_be_safe_by_itself(run: Run) -> None:
     assert not result.succeeded
 
 
-async def test_no_second_retry_when_the_second_question_stays_unanswered(run: Run) -> None:
-    """Without an answer nobody says that the second failure is safe to repeat."""
-    offers = [suggestion(change("/topK", 9)), suggestion(change("/topK", 10))]
-    tool = PickyTool(GOOD)
-    await run(tool, answer(*offers), ServiceUnreachableError("gone"))
-
-    assert len(tool.calls) == 2
-
-
-async def test_never_the_same_parameters_twice(run: Run) -> None:
-    """A change that leads to parameters already sent is passed over for the next one."""
-    offers = [
-        suggestion(change("/topK", 50)),
-        suggestion(change("/topK", 9)),
-        suggestion(change("/topK", 9)),
-    ]
-    tool = PickyTool()
-    await run(tool, answer(*offers), answer())
-
-    assert tool.calls == [BAD, {"query": "q", "topK": 9}]
-
-
 async def test_a_second_mistake_is_mended_after_the_first(run: Run) -> None:
     """When the first answer is used up, a new error is answered; its change adds to the first."""
     tool = PickyTool({"query": "q", "topK": 10, "lang": "en"})
@@ -234,15 +200,6 @@ async def test_escalate_and_switch_tool_are_for_the_caller(run: Run, action: Any
     assert tool.calls == [BAD]
     assert result.suggestions == offers
     assert action in result.note
-
-
-@pytest.mark.parametrize("category", ["permission_denied", "user_rejected"])
-async def test_a_refusal_is_never_retried(run: Run, category: Any) -> None:
-    """Whatever is suggested: a permission or a person said no."""
-    tool = PickyTool(GOOD)
-    await run(tool, answer(suggestion(change("/topK", 10)), category=category))
-
-    assert tool.calls == [BAD]
 
 
 async def test_a_transient_error_is_retried_unchanged_after_the_wait(run: Run) -> None:
@@ -405,15 +362,6 @@ async def test_a_mask_that_could_stand_for_two_secrets_is_not_guessed(run: Run) 
     assert tool.calls == [parameters]
 
 
-async def test_a_change_that_does_not_fit_is_passed_over(run: Run) -> None:
-    """A path that is not in the parameters is no reason to send something else."""
-    offers = [suggestion(change("/absent/deep", 1)), suggestion(change("/topK", 10))]
-    tool = PickyTool(GOOD)
-    await run(tool, answer(*offers))
-
-    assert tool.calls == [BAD, GOOD]
-
-
 async def test_values_outside_json_are_recorded_but_not_replayed(run: Run) -> None:
     """A correction could not carry them, so such a call is not retried."""
     odd: Any = {"query": object(), "topK": 50}
@@ -436,30 +384,6 @@ async def test_the_original_exception_can_be_raised_with_the_suggestions(run: Ru
     assert "confidence 0.50" in caught.value.__notes__[0]
     reflected: ReflectedResult[str] = caught.value.aftercall  # type: ignore[attr-defined]  # set
     assert reflected.suggestions == [offer]
-
-
-async def test_an_exception_without_a_text_is_a_failed_call(run: Run) -> None:
-    """Whatever a tool's own exception does when it is read, it is what comes back."""
-
-    class MuteError(Exception):
-        @property
-        def code(self) -> int:
-            raise RuntimeError("no code")
-
-        def __str__(self) -> str:
-            raise RuntimeError("no text")
-
-    def mute(_: JsonObject) -> str:
-        raise MuteError
-
-    tool = PickyTool()
-    tool.run = mute  # type: ignore[method-assign]
-    reflected, _, records = await run(tool, answer())
-    assert isinstance(reflected.exception, MuteError)
-    [execution] = records.executions
-    assert execution.error is not None
-    assert (execution.error.type, execution.error.code) == ("MuteError", None)
-    assert "cannot be read" in execution.error.message
 
 
 async def test_cancelling_the_call_is_not_a_failure() -> None:
@@ -639,32 +563,6 @@ def test_no_answers_lead_outside_the_rules(
     assert len(sent) <= 3
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"max_attempts": 4},
-        {"max_attempts": 0},
-        {"min_confidence": 1.1},
-        {"min_failure_rate": -0.1},
-        {"max_wait_s": -1.0},
-    ],
-)
-def test_a_policy_outside_the_rules_is_refused(setting: Any) -> None:
-    """More than three attempts or a probability outside 0 to 1 is a mistake in the settings."""
-    with pytest.raises(ConfigurationError, match=next(iter(setting))):
-        ReflectionPolicy(**setting)
-
-
-def test_failure_rates_stay_bounded() -> None:
-    """Tool names come from agents; counting them must not grow without end."""
-    rates = FailureRates(min_calls=1, max_tools=10)
-    for n in range(100):
-        rates.count((None, f"tool-{n}"), failed=True)
-
-    assert rates.rate((None, "tool-99")) == 1.0
-    assert rates.rate((None, "tool-0")) is None
-
-
 _ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
@@ -763,13 +661,3 @@ async def test_faults_of_the_implementation_are_mended_at_once(run: Run, kind: s
     result, _, records = await run(_Typed(kind, GOOD), unsafe)
     assert "could repeat a side effect" in result.note
     assert len(records.executions) == 1
-
-
-def test_a_split_is_told_in_words() -> None:
-    """Tools to use in order, or jobs in the tool's own words, quoted."""
-    switch = suggestion(action="switch_tool", tool="a").model_copy(update={"split": ["a", "b"]})
-    jobs = suggestion(action="escalate").model_copy(update={"split": ['fetch "it"', "read"]})
-    assert 'split the task over other tools, in this order: "a", then "b"' in (
-        describe_suggestion(switch)
-    )
-    assert 'the task is several jobs: "fetch \\"it\\"", then "read"' in describe_suggestion(jobs)

@@ -84,18 +84,6 @@ def test_order_does_not_depend_on_how_it_falls_into_segments(
     spool.close()
 
 
-def test_a_segment_stays_until_it_is_removed(folder: Path) -> None:
-    """Whoever could not send it gives it back, and the next one gets it first."""
-    spool = open_spool(folder, segment_bytes=1)
-    spool.append(lines(1))
-    spool.append(lines(2))
-    for _ in range(2):
-        with _claimed(spool) as segment:
-            assert segment.lines() == lines(1)
-            assert segment.count == 1
-    assert drained(spool) == lines(1, 2)
-
-
 def test_a_claimed_segment_is_not_given_twice(folder: Path) -> None:
     """Neither to the same spool nor to another one on the folder."""
     one, two = open_spool(folder, segment_bytes=1), open_spool(folder)
@@ -169,14 +157,6 @@ def test_the_spool_never_grows_beyond_its_bound(folder: Path) -> None:
     assert len(left) >= 30
 
 
-def test_a_batch_larger_than_the_spool_is_dropped_by_itself(folder: Path) -> None:
-    """What was there before it is not given up for nothing."""
-    spool = open_spool(folder, max_bytes=100)
-    spool.append(lines(1))
-    assert spool.append(lines(2, width=200)) == 1
-    assert drained(spool) == lines(1)
-
-
 def test_what_is_being_sent_is_not_dropped(folder: Path) -> None:
     """The next oldest goes instead."""
     spool = open_spool(folder, max_bytes=40, segment_bytes=10)
@@ -220,16 +200,6 @@ def test_an_emptied_folder_is_no_trouble(folder: Path) -> None:
     for path in folder.iterdir():
         path.unlink()
     assert spool.oldest() is None
-
-
-def test_foreign_files_are_left_alone(folder: Path) -> None:
-    """Only segments are read, and only segments are deleted."""
-    folder.mkdir(parents=True)
-    (folder / "README.txt").write_text("hello")
-    spool = open_spool(folder)
-    spool.append(lines(1))
-    assert drained(spool) == lines(1)
-    assert [path.name for path in folder.iterdir()] == ["README.txt"]
 
 
 def test_only_the_owner_can_read_it(folder: Path) -> None:

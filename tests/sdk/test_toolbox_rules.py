@@ -148,13 +148,6 @@ def test_the_best_tool_that_ran_is_evolved() -> None:
     assert nobody.to_evolve() is None
 
 
-def test_it_is_said_when_there_was_nobody_to_try() -> None:
-    """With the reasons."""
-    nobody = rules()
-    assert play(nobody, None) == []
-    assert nobody.why() == "no tool could be tried: none fits the scenario"
-
-
 kinds = st.sampled_from(["success", "failed", "rejected", "refused"])
 
 
