@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check generate serve bench bench-quality clean
+.PHONY: help install demo test prove check generate serve bench bench-quality clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -22,19 +22,22 @@ $(STAMP): pyproject.toml sdk/pyproject.toml constraints.txt
 demo: $(STAMP) ## watch failed calls of real tools get their corrections
 	@$(BIN)/aftercall demo
 
-test: $(STAMP) ## format check, lint, types, import layers and all tests
+test: $(STAMP) ## format check, lint, types, import layers and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n auto --dist loadfile -m "not prove"
+
+prove: $(STAMP) ## the long proofs: fuzzing, many kills, npm servers, soak
+	$(BIN)/pytest -n auto --dist loadfile -m prove
 
 check: $(STAMP) ## the same without the tests that start real servers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto --dist loadfile -m "not real"
+	$(BIN)/pytest -n auto --dist loadfile -m "not real and not prove"
 
 generate: $(STAMP) ## write the SDK's synchronous modules from the asynchronous ones
 	@$(BIN)/python sdk/generate_sync.py

@@ -40,7 +40,7 @@ from service.context import (  # noqa: E402  # as above
     open_context,
 )
 from service.lifecycle import settle_memory  # noqa: E402  # as above
-from service.server import ContractHttpProtocol, loop_factory  # noqa: E402  # as above
+from service.server import loop_factory  # noqa: E402  # as above
 from service.settings import (  # noqa: E402  # as above
     DataSettings,
     EmbeddingSettings,
@@ -68,7 +68,7 @@ def serving(folder: Path, labels: int) -> Iterator[tuple[Context, str]]:
     lifecycle, listener, opened = Lifecycle(), bind("127.0.0.1", 0), threading.Event()
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(settings, lifecycle), http=ContractHttpProtocol, ws="none", lifespan="off",
+            create_app(settings, lifecycle), ws="none", lifespan="off",
             access_log=False, log_config=None,
         )
     )  # fmt: skip

@@ -15,32 +15,20 @@ from service.metrics_page import MetricsPage
 from service.middleware import (
     BodyLimits,
     HostGuard,
-    OtlpErrors,
-    PathGuard,
     RequestLog,
     hosts_to_answer,
 )
 from service.openapi import install_openapi, render_docs
 from service.routes import (
     boundaries,
-    corrections,
-    executions,
-    failures,
-    finding,
+    choosing,
     known_tools,
-    metrics,
-    namespaces,
-    patterns,
     promotions,
-    recommendations,
-    similar,
-    stats,
-    stats_failures,
-    status,
-    suggest,
-    tool_health,
+    recording,
+    service,
+    statistics,
+    suggesting,
     tools,
-    traces,
 )
 from service.settings import Settings
 from service.version import VERSION
@@ -82,13 +70,12 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     requests = RequestMetrics()
     app.state.metrics_page = MetricsPage(requests, lifecycle)
     install_error_handlers(app)
-    # Ids and namespaces may hold slashes, so what is longer comes before what would take it whole.
-    for room in (
-        executions, suggest, similar, finding, failures, tool_health, tools, namespaces, promotions,
-        status, corrections, recommendations, known_tools, boundaries,
-        patterns, stats, stats_failures, metrics, traces,
+    # Names in paths may hold slashes, so what is longer comes before what would take it whole.
+    for topic in (
+        recording, suggesting, choosing, boundaries, tools, promotions, known_tools, statistics,
+        service,
     ):  # fmt: skip
-        app.include_router(room.router)
+        app.include_router(topic.router)
     install_mcp(app, settings)
     if settings.server.dashboard:
         app.state.dashboard = DashboardMount(settings, lifecycle)
@@ -100,12 +87,10 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
         return render_docs(app.openapi())
 
     # The last added is the outermost.
-    app.add_middleware(PathGuard)
     app.add_middleware(BodyLimits, limits=settings.limits)
     hosts = hosts_to_answer(settings.server.host, settings.server.allowed_hosts)
     app.add_middleware(HostGuard, hosts=hosts)
     app.add_middleware(RequestLog, on_request=requests.observe)
-    app.add_middleware(OtlpErrors)
     return app
 
 

@@ -5,22 +5,21 @@ batch may not lose its good records to a bad one, so such a body is read again e
 what cannot be held becomes a value that validation rejects by itself. A key that stands twice in an
 object counts with its last value, as in most parsers.
 
-A megabyte of zeros is a kilobyte in gzip, so the bound on what arrives says nothing about what
-comes out. Unpacking stops at the first byte too many; no more than the bound is ever in memory.
+FastAPI reads and validates bodies; `JsonRoute` gives it these bytes and these values.
 """
 
 import asyncio
 import json
 import re
 import zlib
-from collections.abc import Callable
-from concurrent.futures import Executor
-from functools import partial
-from typing import Final, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from fastapi import Depends, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import ValidationError
 from pydantic_core import from_json
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 
 from aftercall.json_values import MAX_DEPTH
 from aftercall.models import MAX_BATCH, Execution, Rejection
@@ -161,79 +160,104 @@ def _integer(digits: str) -> int | float:
 
 
 ResultT = TypeVar("ResultT")
-ModelT = TypeVar("ModelT", bound=BaseModel)
 
 _INLINE_BYTES = 64 * 1024
-"""Bodies up to this size are parsed where they are: validating one takes about a millisecond,
-less than a trip to a thread and back under load."""
+"""Bodies up to this size are parsed where they are: it takes less than a trip to a thread and back
+under load."""
+
+
+class JsonRequest(Request):
+    """A request whose body is JSON, for FastAPI."""
+
+    async def body(self) -> bytes:
+        """The body of a request that carries JSON.
+
+        The media type must be `application/json`. A web page can send that to another origin only
+        after a CORS preflight, which this service never grants, so that no page can post here
+        behind its reader's back.
+
+        Raises:
+            ProblemError: 415 for another or no media type and for encoded bodies; 400 for an empty
+                one.
+        """
+        kind, *parameters = self.headers.get("content-type", "").lower().split(";")
+        if kind.strip() != "application/json":
+            raise unsupported("send the body with Content-Type: application/json")
+        for name, _, value in (parameter.strip().partition("=") for parameter in parameters):
+            if name == "charset" and value.strip('"') not in {"utf-8", "utf8", "us-ascii"}:
+                raise unsupported("send the body in UTF-8")
+        if self.headers.get("content-encoding", "identity").lower() != "identity":
+            # Unpacking needs a bound of its own against bodies that grow a thousandfold.
+            raise unsupported("send the body uncompressed, without Content-Encoding")
+        if not (body := await whole_body(self)):
+            raise MalformedJsonError("the body is empty; send a JSON value")
+        return body
+
+    async def json(self) -> Any:
+        """The value of the body, which FastAPI has asked for before.
+
+        Raises:
+            ProblemError: 400 when it is not JSON, 422 when it is nested too deep.
+        """
+        value = await parsed(await whole_body(self), parse_json)
+        if isinstance(value, TooDeep):
+            raise InvalidRequestError(f"the body {value.message}")
+        return value
+
+
+async def parsed(body: bytes, how: Callable[[bytes], ResultT]) -> ResultT:
+    """What `how` makes of a body, off the event loop when that is large."""
+    return how(body) if len(body) <= _INLINE_BYTES else await asyncio.to_thread(how, body)
+
+
+class JsonRoute(APIRoute):
+    """A route whose body FastAPI reads through `JsonRequest`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's own, with another request."""
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            return await handle(JsonRequest(request.scope, request.receive))
+
+        return handle_json
 
 
 async def read_body(request: Request) -> bytes:
-    """The body of a request that carries JSON.
-
-    The media type must be `application/json`. A web page can send that to another origin only
-    after a CORS preflight, which this service never grants, so that no page can post here behind
-    its reader's back.
+    """The body of a request that carries JSON; for routes that read it themselves.
 
     Raises:
-        ProblemError: 415 for another or no media type and for encoded bodies; 400 for an empty one.
+        ProblemError: as `JsonRequest.body`.
     """
-    media_type, *parameters = request.headers.get("content-type", "").lower().split(";")
-    if media_type.strip() != "application/json":
-        raise _unsupported("send the body with Content-Type: application/json")
-    for name, _, value in (parameter.strip().partition("=") for parameter in parameters):
-        if name == "charset" and value.strip('"') not in {"utf-8", "utf8", "us-ascii"}:
-            raise _unsupported("send the body in UTF-8")
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
-        # Unpacking needs a bound of its own against bodies that grow a thousandfold.
-        raise _unsupported("send the body uncompressed, without Content-Encoding")
+    return await JsonRequest(request.scope, request.receive).body()
+
+
+async def whole_body(request: Request) -> bytes:
+    """The body as it came. `service.middleware.BodyLimits` has bounded it.
+
+    Raises:
+        ProblemError: 400 when the client went away.
+    """
     try:
-        body = await request.body()
+        return await Request.body(request)
     except ClientDisconnect:
         # Nobody reads this answer; the log line shows it.
         raise ProblemError(
             400, "disconnected", "the client went away before its body arrived"
         ) from None
-    if not body:
-        raise MalformedJsonError("the body is empty; send a JSON value")
-    return body
 
 
-def _unsupported(cure: str) -> ProblemError:
+def unsupported(cure: str) -> ProblemError:
+    """415."""
     return ProblemError(415, "unsupported_media_type", cure)
 
 
-async def read_model(request: Request, model: type[ModelT], parsers: Executor) -> ModelT:
-    """The body of a request as `model`; a large one is parsed by `parsers`.
-
-    Raises:
-        ProblemError: as `read_body`; 400 when it is not JSON; 422 naming the field at fault.
-    """
-    body = await read_body(request)
-    return await parse(body, partial(_parse_model, model=model), parsers)
+Records: TypeAlias = Execution | list[Execution | Rejection]
+"""The one execution of a body, or what became of each record of its list, in order."""
 
 
-async def parse(body: bytes, how: Callable[[bytes], ResultT], parsers: Executor) -> ResultT:
-    """`how(body)`, off the event loop when the body is large."""
-    if len(body) <= _INLINE_BYTES:
-        return how(body)
-    return await asyncio.get_running_loop().run_in_executor(parsers, how, body)
-
-
-def _parse_model(body: bytes, model: type[ModelT]) -> ModelT:
-    value = parse_json(body)
-    if isinstance(value, TooDeep):
-        raise InvalidRequestError(f"the body {value.message}")
-    if not isinstance(value, dict):
-        raise InvalidRequestError("the body must be a JSON object")
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        raise InvalidRequestError(explain(error, model)) from None
-
-
-def parse_records(body: bytes) -> Execution | list[Execution | Rejection]:
-    """The one execution of a body, or what became of each record of its list, in order.
+def parse_records(body: bytes) -> Records:
+    """Read the body of `POST /executions`.
 
     Raises:
         MalformedJsonError: the body is not JSON.
@@ -266,76 +290,42 @@ def _record(index: int, value: object) -> Execution | Rejection:
         return Rejection(index=index, message=safe_message(explain(error, Execution)))
 
 
-_GZIP_WINDOW = 31  # zlib's way to say: gzip, largest window
-_PIECE = 64 * 1024
-_MAX_MEMBERS = 64
-"""Members of one gzip body. Senders write one; each further one costs a start, however small."""
+async def _read_records(request: Request) -> Records:
+    return await parsed(await read_body(request), parse_records)
 
 
-async def read_packed_body(request: Request) -> tuple[bytes, bool]:
-    """The body as it came, and whether it is in gzip. `BodyLimits` has bounded what came.
+RecordsBody = Annotated[Records, Depends(_read_records)]
+"""FastAPI would refuse a whole list for one bad record."""
 
-    Raises:
-        ProblemError: 415 for another encoding; 400 when the client went away.
-    """
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in {"identity", "gzip", ""}:
-        raise ProblemError(
-            415,
-            "unsupported_media_type",
-            "send the body with Content-Encoding: gzip, or without one",
-        )
-    try:
-        return await request.body(), encoding == "gzip"
-    except ClientDisconnect:
-        # Nobody reads this answer; the log line shows it.
-        raise ProblemError(
-            400, "disconnected", "the client went away before its body arrived"
-        ) from None
+_GZIP = 31
+"""zlib's way to say: gzip, largest window."""
 
 
 def gunzip(packed: bytes, most: int) -> bytes:
     """What is packed, at most `most` bytes of it.
 
+    A megabyte of zeros is a kilobyte in gzip, so the bound on what arrives says nothing about what
+    comes out. Unpacking stops at the first byte too many.
+
     Raises:
         TooLargeError: there is more.
-        ProblemError: 400 for what is no gzip, or ends within it.
+        ProblemError: 400 for what is no gzip, ends within it, or goes on behind it.
     """
-    unpacked = bytearray()
-    view = memoryview(packed)
-    at = members = 0
-    while at < len(packed):
-        members += 1
-        if members > _MAX_MEMBERS:
-            raise _broken(f"holds more than {_MAX_MEMBERS} members; pack it as one")
-        at = _member(view, at, unpacked, most)
-    if not members:
-        raise _broken("is empty")
-    return bytes(unpacked)
-
-
-def _member(view: memoryview, at: int, unpacked: bytearray, most: int) -> int:
-    """Append what the gzip member at `at` holds; where it ends."""
-    unpacker = zlib.decompressobj(_GZIP_WINDOW)
-    waiting = b""
-    while not unpacker.eof:
-        if not waiting:
-            if at >= len(view):
-                raise _broken("ends too early; send it whole")
-            waiting = bytes(view[at : at + _PIECE])
-            at += len(waiting)
-        try:
-            # One byte more than may be, so that exactly as much as may be is still taken.
-            unpacked += unpacker.decompress(waiting, most + 1 - len(unpacked))
-        except zlib.error:
-            raise _broken("is none, or damaged") from None
-        if len(unpacked) > most:
-            raise TooLargeError(
-                f"the body is larger than {most:,} bytes when unpacked; nothing was stored, "
-                "send it in several requests"
-            )
-        waiting = unpacker.unconsumed_tail
-    return at - len(unpacker.unused_data)
+    unpacker = zlib.decompressobj(_GZIP)
+    try:
+        unpacked = unpacker.decompress(packed, most + 1)
+    except zlib.error:
+        raise _broken("is none, or damaged") from None
+    if len(unpacked) > most:
+        raise TooLargeError(
+            f"the body is larger than {most:,} bytes when unpacked; nothing was stored, "
+            "send it in several requests"
+        )
+    if not unpacker.eof:
+        raise _broken("ends too early; send it whole")
+    if unpacker.unused_data:
+        raise _broken("goes on behind its end; pack it as one")
+    return unpacked
 
 
 def _broken(problem: str) -> ProblemError:

@@ -4,25 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-LINE_BREAKS = "\n\r"
-"""What no id and no namespace may hold."""
+
+class InvalidChangeError(ValueError):
+    """The change is wrong by itself, such as a path that leaves its folder."""
 
 
 class RefusedError(ValueError):
     """The change makes no sense here, such as a circle of `evolvedFrom`; the message says why."""
-
-
-def check_addressable(name: str, what: str) -> None:
-    """A namespace stands in the paths of requests, and no path of ours holds a line break.
-
-    Raises:
-        RefusedError: it could not be asked for; `what` says which name it is.
-    """
-    if any(each in name for each in LINE_BREAKS):
-        raise RefusedError(
-            f"{what}: must not hold a line break, for it could not be asked for; "
-            "write it on one line"
-        )
 
 
 class NothingBeforeError(LookupError):

@@ -96,10 +96,9 @@ class Corrections:
         return _recorded(known, call, duplicate=True)
 
     async def latest(
-        self, workspace: str, *, limit: int, server_name: str | None, tool_name: str | None
+        self, workspace: str, *, limit: int, tool: ToolKey | None = None
     ) -> CorrectionList:
-        """The latest corrections, newest first; with a tool's name those that count for it."""
-        tool = None if tool_name is None else ToolKey(workspace, server_name, tool_name)
+        """The latest corrections, newest first; with a tool those that count for it."""
         records = await self._store.list_corrections(workspace, limit, tool=tool)
         return CorrectionList(corrections=[_shown(record) for record in records])
 

@@ -1,62 +1,53 @@
 """What the service answers when it cannot do what was asked; every exception becomes it here.
 
-raised below                             answered
-──────────────────────────────────────────────────────────────────────────
-ProblemError                             itself
-ConflictError, CorrectionConflictError   409 conflict
-InvalidExecutionError, RefusedError,
-InvalidCorrectionError                   422 invalid_request
-UnknownSuggestionError,
-NothingToCorrectError                    404 not_found
-UnknownNamespaceError, UnknownToolError  404 not_found, `details.nearest`
-NoToolFitsError                          404 no_tool_fits
-NotPromotedError                         404 not_promoted
-NothingBeforeError                       409 nothing_before
-StoreFullError                           503 store_full, Retry-After
-StoreReadOnlyError                       503 store_read_only, Retry-After
-StoreError                               503 store_unavailable, Retry-After
-VectorIndexError, EmbeddingError         503 index_unavailable / embedder_unavailable
-Starlette's 404 and 405                  404 not_found, 405 method_not_allowed with Allow
-RequestValidationError                   422 invalid_request
-anything else                            500 internal_error (`service.middleware.RequestLog`)
+`ANSWERS` says what is answered to what is raised below. Besides, pydantic's faults of a request are
+422 invalid_request, Starlette's 404 and 405 are not_found and method_not_allowed with Allow, and
+anything else is 500 internal_error (`service.middleware.RequestLog`).
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 from starlette.routing import Match
+from starlette.types import Scope
 
 from aftercall.json_values import clean_text
 from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.redaction import Redactor
 from embeddings.protocol import EmbeddingError
+from ingest.formats.otlp.answers import status_protobuf
 from ingest.intake import ConflictError, InvalidExecutionError
 from ingest.outcomes import UnknownSuggestionError
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.fitness.registry import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
-from service.changes import NothingBeforeError, NotPromotedError, RefusedError
+from service.changes import InvalidChangeError, NothingBeforeError, NotPromotedError, RefusedError
 from service.correcting import (
     CorrectionConflictError,
     InvalidCorrectionError,
     NothingToCorrectError,
 )
-from service.explain import explain_parameters
+from service.explain import explain_request
 from service.logs import log_event
+
+logger = logging.getLogger(__name__)
 
 MAX_MESSAGE = 500
 """Characters of a message: enough for a field's path and a cure, not for an echo of the input."""
 
+TRACES: Final = "/v1/traces"
+PROTOBUF: Final = "application/x-protobuf"
+
 _REDACTOR = Redactor()
 
 
-class ProblemError(Exception):
+class ProblemError(HTTPException):
     """An answer other than success. Raised anywhere below a route, rendered in one place."""
 
     def __init__(
@@ -68,12 +59,10 @@ class ProblemError(Exception):
         details: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(message)
-        self.status = status
+        super().__init__(status, message, dict(headers or {}))
         self.code = code
         self.message = message
         self.details = details
-        self.headers = dict(headers or {})
 
 
 class MalformedJsonError(ProblemError):
@@ -111,31 +100,6 @@ class UnavailableError(ProblemError):
         super().__init__(503, code, message, headers={"retry-after": str(retry_after_s)})
 
 
-def safe_message(message: str) -> str:
-    """A message fit to leave the process: valid text, secrets masked, length bounded."""
-    masked = _REDACTOR.text(clean_text(message))
-    return masked if len(masked) <= MAX_MESSAGE else masked[: MAX_MESSAGE - 1] + "…"
-
-
-def render(problem: ProblemError) -> Response:
-    """The one form of every error."""
-    body = ErrorResponse(
-        error=ErrorBody(
-            code=problem.code, message=safe_message(problem.message), details=problem.details
-        )
-    )
-    return Response(
-        body.model_dump_json(),
-        status_code=problem.status,
-        headers=problem.headers,
-        media_type="application/json",
-    )
-
-
-logger = logging.getLogger(__name__)
-
-ErrorT = TypeVar("ErrorT", bound=Exception)
-
 _FULL = (
     "the log store has no space left; nothing of this call was stored, reading goes on; "
     "free space on its volume and send the call again"
@@ -148,69 +112,77 @@ _READ_ONLY = (
 
 _AWAY = "the {} cannot do this at the moment; try again shortly"
 
+ANSWERS: Mapping[type[Exception], tuple[int, str]] = {
+    ConflictError: (409, "conflict"),
+    InvalidExecutionError: (409, "refused"),
+    UnknownSuggestionError: (404, "not_found"),
+    UnknownNameError: (404, "not_found"),
+    NoToolFitsError: (404, "no_tool_fits"),
+    NotPromotedError: (404, "not_promoted"),
+    InvalidChangeError: (422, "invalid_request"),
+    RefusedError: (409, "refused"),
+    NothingBeforeError: (409, "nothing_before"),
+    NothingToCorrectError: (404, "not_found"),
+    InvalidCorrectionError: (409, "refused"),
+    CorrectionConflictError: (409, "conflict"),
+}
+"""Status and code of what operations raise; the message is the exception's. `refused` is what is
+well-formed and makes no sense here and now."""
+
+UNAVAILABLE: Mapping[type[Exception], tuple[str, str, int]] = {
+    StoreFullError: ("store_full", _FULL, 30),
+    StoreReadOnlyError: ("store_read_only", _READ_ONLY, 5),
+    StoreError: ("store_unavailable", _AWAY.format("log store"), 2),
+    VectorIndexError: ("index_unavailable", _AWAY.format("vector index"), 2),
+    EmbeddingError: ("embedder_unavailable", _AWAY.format("embedder"), 2),
+}
+"""Code, message and seconds to wait of a 503. The exception's own words, which name files, are for
+the log."""
+
 
 def install_error_handlers(app: FastAPI) -> None:
     """Answer every exception in the contract's form."""
-    _install(app, ProblemError, lambda _, problem: problem)
-    _install(app, ConflictError, lambda _, error: ProblemError(409, "conflict", str(error)))
-    _install(app, InvalidExecutionError, lambda _, error: InvalidRequestError(str(error)))
-    _install(app, UnknownSuggestionError, lambda _, error: NotFoundError(str(error)))
-    _install(app, UnknownNameError, _unknown_name)
-    _install(app, NoToolFitsError, lambda _, error: ProblemError(404, "no_tool_fits", str(error)))
-    _install(app, NotPromotedError, lambda _, error: ProblemError(404, "not_promoted", str(error)))
-    _install(app, RefusedError, lambda _, error: InvalidRequestError(str(error)))
-    _install(
-        app, NothingBeforeError, lambda _, error: ProblemError(409, "nothing_before", str(error))
-    )
-    _install(app, NothingToCorrectError, lambda _, error: NotFoundError(str(error)))
-    _install(app, InvalidCorrectionError, lambda _, error: InvalidRequestError(str(error)))
-    _install(
-        app, CorrectionConflictError, lambda _, error: ProblemError(409, "conflict", str(error))
-    )
-    _install(app, StoreFullError, _unavailable("store_full", _FULL, retry_after_s=30))
-    _install(app, StoreReadOnlyError, _unavailable("store_read_only", _READ_ONLY, retry_after_s=5))
-    _install(app, StoreError, _unavailable("store_unavailable", _AWAY.format("log store")))
-    _install(app, VectorIndexError, _unavailable("index_unavailable", _AWAY.format("vector index")))
-    _install(app, EmbeddingError, _unavailable("embedder_unavailable", _AWAY.format("embedder")))
-    _install(app, HTTPException, _http)
-    _install(app, RequestValidationError, _invalid_parameters)
+
+    async def handle(request: Request, error: Exception) -> Response:
+        return render(problem_of(request, error), request.scope)
+
+    for kind in (HTTPException, RequestValidationError, *ANSWERS, *UNAVAILABLE):
+        app.add_exception_handler(kind, handle)
 
 
-def _install(
-    app: FastAPI, kind: type[ErrorT], to_problem: Callable[[Request, ErrorT], ProblemError]
-) -> None:
-    async def handler(request: Request, error: Exception) -> Response:
-        if not isinstance(error, kind):  # Starlette looks handlers up by type
-            raise error
-        return render(to_problem(request, error))
+def problem_of(request: Request, error: Exception) -> ProblemError:
+    """What is answered to an exception.
 
-    app.add_exception_handler(kind, handler)
-
-
-def _unavailable(
-    code: str, message: str, *, retry_after_s: int = 2
-) -> Callable[[Request, Exception], ProblemError]:
-    """The log gets the room's own words, which name files; the caller gets `message`."""
-
-    def to_problem(request: Request, error: Exception) -> ProblemError:
-        log_event(logger, code, level="error", reason=str(error), error=error)
-        services = request.app.state.lifecycle.context
-        if services is not None and isinstance(error, StoreError):  # others count where they arise
-            services.metrics.failed("log", error)
-        return UnavailableError(code, message, retry_after_s=retry_after_s)
-
-    return to_problem
-
-
-def _unknown_name(_: Request, error: UnknownNameError) -> ProblemError:
-    return NotFoundError(str(error), details={"nearest": list(error.nearest)})
+    Raises:
+        Exception: the exception itself, when nobody expected it.
+    """
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, HTTPException):
+        return _of_starlette(request, error)
+    if isinstance(error, RequestValidationError):
+        return _invalid(request, error)
+    for kind in type(error).__mro__:
+        if kind in ANSWERS:
+            status, code = ANSWERS[kind]
+            nearest = getattr(error, "nearest", None)
+            details = None if nearest is None else {"nearest": list(nearest)}
+            return ProblemError(status, code, str(error), details=details)
+        if kind in UNAVAILABLE:
+            code, message, wait_s = UNAVAILABLE[kind]
+            log_event(logger, code, level="error", reason=str(error), error=error)
+            context = request.app.state.lifecycle.context
+            if context is not None and isinstance(error, StoreError):  # others count where they are
+                context.metrics.failed("log", error)
+            return UnavailableError(code, message, retry_after_s=wait_s)
+    raise error
 
 
-def _http(request: Request, error: HTTPException) -> ProblemError:
+def _of_starlette(request: Request, error: HTTPException) -> ProblemError:
     if error.status_code == 404:
         return NotFoundError("there is no such path; see /docs for those there are")
     if error.status_code == 405:
-        allowed = ", ".join(sorted(set(_methods_at(request))))
+        allowed = ", ".join(_methods_at(request))
         return ProblemError(
             405,
             "method_not_allowed",
@@ -220,13 +192,56 @@ def _http(request: Request, error: HTTPException) -> ProblemError:
     return ProblemError(error.status_code, "invalid_request", str(error.detail))
 
 
-def _methods_at(request: Request) -> Iterator[str]:
-    """The methods of every route at the request's path; Starlette tells those of the first only."""
+def _methods_at(request: Request) -> list[str]:
+    """The methods of the first path that fits, over all its routes; Starlette has one route's."""
+    path, methods = None, set[str]()
     for context in iter_route_contexts(request.app.routes):
         match, _ = context.original_route.matches(request.scope)
-        if match is not Match.NONE:
-            yield from context.methods or ()
+        if match is not Match.NONE and path in (None, context.path):
+            path = context.path
+            methods |= set(context.methods or ())
+    return sorted(methods)
 
 
-def _invalid_parameters(_: Request, error: RequestValidationError) -> ProblemError:
-    return InvalidRequestError(explain_parameters(error.errors()))
+def _invalid(request: Request, error: RequestValidationError) -> ProblemError:
+    faults = error.errors()
+    if [(fault["type"], fault["loc"]) for fault in faults] == [("missing", ("body",))]:
+        return MalformedJsonError("the body is empty; send a JSON value")
+    field = getattr(request.scope.get("route"), "body_field", None)
+    return InvalidRequestError(explain_request(faults, field and field.field_info.annotation))
+
+
+def safe_message(message: str) -> str:
+    """A message fit to leave the process: valid text, secrets masked, length bounded."""
+    masked = _REDACTOR.text(clean_text(message))
+    return masked if len(masked) <= MAX_MESSAGE else masked[: MAX_MESSAGE - 1] + "…"
+
+
+_RPC_CODES: Final = {403: 7, 404: 5, 405: 12, 408: 4, 413: 8, 429: 8, 500: 13, 503: 14}
+"""`google.rpc.Code` by HTTP status; all others are the sender's mistake, 3."""
+
+
+def render(problem: ProblemError, scope: Scope) -> Response:
+    """The one form of every error; for exporters that speak protobuf, a `google.rpc.Status`.
+
+    Args:
+        problem: what to answer.
+        scope: of the request; OTLP wants its errors in the request's own encoding.
+    """
+    message = safe_message(problem.message)
+    if scope["path"] == TRACES and media_type(Headers(scope=scope)) == PROTOBUF:
+        code = _RPC_CODES.get(problem.status_code, 3)
+        return Response(
+            status_protobuf(code, message), problem.status_code, problem.headers, PROTOBUF
+        )
+    body = ErrorResponse(
+        error=ErrorBody(code=problem.code, message=message, details=problem.details)
+    )
+    return Response(
+        body.model_dump_json(), problem.status_code, problem.headers, "application/json"
+    )
+
+
+def media_type(headers: Headers) -> str:
+    """The media type of a request, without its parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -3,12 +3,11 @@
 The offending value is never repeated: it may be large, and it may be a secret.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 from rapidfuzz import fuzz, process, utils
 
 _ALIKE = 74.0
@@ -66,31 +65,41 @@ def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
     ]
 
 
-def _sorted(error: ValidationError) -> list[ErrorDetails]:
-    faults = error.errors(include_input=False, include_url=False)
+def _sorted(error: ValidationError) -> list[Any]:
+    return _misspelt_first(error.errors(include_input=False, include_url=False))
+
+
+def _misspelt_first(faults: Iterable[Any]) -> list[Any]:
     # A misspelt field also shows as a missing one; its own sentence is the more helpful.
-    return sorted(faults, key=lambda fault: fault["type"] != "extra_forbidden")
+    return sorted(faults, key=lambda fault: bool(fault["type"] != "extra_forbidden"))
 
 
-def explain_parameters(faults: Sequence[Mapping[str, Any]]) -> str:
-    """One line that names every faulty parameter of a path or query and what it must be.
+def explain_request(faults: Sequence[Any], model: type[BaseModel] | None) -> str:
+    """One line that names every faulty parameter and field of a request and what it must be.
 
     Args:
-        faults: as FastAPI tells them; each `loc` begins with the parameter's place.
+        faults: FastAPI's; each `loc` begins with its place: path, query or body.
+        model: of the body; None where there is none.
     """
-    # As above: a misspelt parameter also shows as a missing one.
-    sorted_faults = sorted(faults, key=lambda fault: fault["type"] != "extra_forbidden")
-    return "; ".join(_parameter_sentence(fault) for fault in sorted_faults[:_SHOWN])
+    sentences = [_request_sentence(fault, model) for fault in _misspelt_first(faults)]
+    if len(sentences) > _SHOWN:
+        sentences[_SHOWN:] = [f"and {len(sentences) - _SHOWN} more"]
+    return "; ".join(sentences)
 
 
-def _parameter_sentence(fault: Mapping[str, Any]) -> str:
-    name = ".".join(_names(fault["loc"][1:]))  # one of a repeated parameter has its number behind
+def _request_sentence(fault: Any, model: type[BaseModel] | None) -> str:
+    place, *location = fault["loc"]
+    if place == "body" and fault["type"] == "model_attributes_type" and not location:
+        return "the body must be a JSON object"
+    if place == "body" and model is not None:
+        return _sentence({**fault, "loc": tuple(location)}, model, "")
+    name = ".".join(_names(tuple(location)))  # one of a repeated parameter has its number behind
     if fault["type"] == "extra_forbidden":
         return f"unknown parameter `{name}`; see /docs for those there are"
-    return f"{name}: {_problem(fault)}"
+    return f"{name}: {_problem(fault)}" if name else _problem(fault)
 
 
-def _sentence(fault: ErrorDetails, model: type[BaseModel], at: str) -> str:
+def _sentence(fault: Any, model: type[BaseModel], at: str) -> str:
     path = ".".join(part for part in (at, *_names(fault["loc"])) if part)
     if fault["type"] == "extra_forbidden":
         return _unknown_field(fault["loc"], model, at)
@@ -100,7 +109,7 @@ def _sentence(fault: ErrorDetails, model: type[BaseModel], at: str) -> str:
     return f"{path}: {message}" if path else message
 
 
-def _problem(fault: Mapping[str, Any]) -> str:
+def _problem(fault: Any) -> str:
     if fault["type"] == "missing":
         return "is missing"
     if fault["type"] == "too_long" and fault["ctx"]["field_type"] == "Value":

@@ -5,24 +5,20 @@ All are pure ASGI, because Starlette's `BaseHTTPMiddleware` costs a task and a q
 
 import asyncio
 import ipaddress
-import json
 import logging
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ingest.formats.otlp.answers import status_protobuf
-from service.changes import LINE_BREAKS
 from service.dashboard.prefix import QUIET_TEMPLATES
 from service.errors import (
-    InvalidRequestError,
     ProblemError,
     TooLargeError,
     UnavailableError,
@@ -79,7 +75,7 @@ class HostGuard:
                     "this service does not answer under that host name; "
                     "name it in AFTERCALL_SERVER_ALLOWED_HOSTS",
                 )
-                await render(problem)(scope, receive, send)
+                await render(problem, scope)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -118,10 +114,11 @@ def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
 
 
 class BodyLimits:
-    """Refuses bodies by their Content-Length at once, and by their bytes as they arrive.
+    """Bounds on bodies: size, time to arrive, and memory over all requests.
 
-    What was refused is not buffered. The connection stays open, so that a client which sends its
-    whole body before it reads still gets the answer.
+    Refuses a body by its Content-Length at once, and by its bytes as they arrive. What was refused
+    is not buffered. The connection stays open, so that a client which sends its whole body before
+    it reads still gets the answer.
     """
 
     def __init__(self, app: ASGIApp, limits: LimitSettings) -> None:
@@ -137,29 +134,37 @@ class BodyLimits:
         declared = Headers(scope=scope).get("content-length", "0")
         # A length that is no number never gets here: the HTTP parser refuses it.
         if declared.isdigit() and int(declared) > self._limits.body_bytes:
-            await render(self._too_large())(scope, receive, send)
+            await render(self._too_large(), scope)(scope, receive, send)
             return
-        body = _Body(self, receive)
+        size, is_complete, deadline = 0, False, None
+
+        async def bounded() -> Message:
+            nonlocal size, is_complete, deadline
+            if is_complete:  # what follows is only the news that the client went away
+                return await receive()
+            deadline = deadline or asyncio.get_running_loop().time() + self._limits.body_timeout_s
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise self._too_slow() from None
+            if message["type"] == "http.request":
+                size += (more := len(message.get("body", b"")))
+                self._buffered += more
+                if size > self._limits.body_bytes:
+                    raise self._too_large()
+                if self._buffered > self._limits.buffered_bytes:
+                    raise UnavailableError(
+                        "busy",
+                        "too many large requests at this moment; send this one again shortly",
+                    )
+                is_complete = not message.get("more_body", False)
+            return message
+
         try:
-            await self._app(scope, body.receive, send)
+            await self._app(scope, bounded, send)
         finally:
-            self._buffered -= body.size
-
-    def take(self, body: "_Body", size: int) -> None:
-        """Count `size` bytes more of one body."""
-        if body.size + size > self._limits.body_bytes:
-            raise self._too_large()
-        if self._buffered + size > self._limits.buffered_bytes:
-            raise UnavailableError(
-                "busy", "too many large requests at this moment; send this one again shortly"
-            )
-        body.size += size
-        self._buffered += size
-
-    @property
-    def timeout_s(self) -> float:
-        """Seconds in which a body has to arrive."""
-        return self._limits.body_timeout_s
+            self._buffered -= size
 
     def _too_large(self) -> ProblemError:
         return TooLargeError(
@@ -167,36 +172,13 @@ class BodyLimits:
             "send it in several requests"
         )
 
-
-class _Body:
-    """One request's body on its way in."""
-
-    def __init__(self, limits: BodyLimits, receive: Receive) -> None:
-        self._limits = limits
-        self._receive = receive
-        self._deadline: float | None = None
-        self._complete = False
-        self.size = 0
-
-    async def receive(self) -> Message:
-        if self._complete:  # what follows is only the news that the client went away
-            return await self._receive()
-        if self._deadline is None:
-            self._deadline = asyncio.get_running_loop().time() + self._limits.timeout_s
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                message = await self._receive()
-        except TimeoutError:
-            raise ProblemError(
-                408,
-                "request_timeout",
-                f"the body did not arrive within {self._limits.timeout_s:g} seconds",
-                headers={"connection": "close"},
-            ) from None
-        if message["type"] == "http.request":
-            self._limits.take(self, len(message.get("body", b"")))
-            self._complete = not message.get("more_body", False)
-        return message
+    def _too_slow(self) -> ProblemError:
+        return ProblemError(
+            408,
+            "request_timeout",
+            f"the body did not arrive within {self._limits.body_timeout_s:g} seconds",
+            headers={"connection": "close"},
+        )
 
 
 logger = logging.getLogger(__name__)
@@ -278,7 +260,7 @@ class RequestLog:
             log_event(logger, "request failed", level="error", error=error, request_id=request_id)
             if status:  # half an answer is out; only cutting the connection says so
                 raise
-            await render(_unexpected(request_id))(scope, receive, send_with_id)
+            await render(_unexpected(request_id), scope)(scope, receive, send_with_id)
         finally:
             seconds = time.perf_counter() - started
             self._on_request(scope["method"], route_of(scope), status, seconds)
@@ -307,80 +289,3 @@ def _write(scope: Scope, status: int, request_id: str, duration_ms: float) -> No
     if _TRACE_ID in scope:
         fields["trace_id"] = scope[_TRACE_ID]
     log_event(logger, "request", level="debug" if route in _QUIET else "info", **fields)
-
-
-PATH: Final = "/v1/traces"
-PROTOBUF: Final = "application/x-protobuf"
-
-_INVALID, _DEADLINE, _NOT_FOUND, _DENIED = 3, 4, 5, 7
-_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL, _UNAVAILABLE = 8, 12, 13, 14
-_CODES: Final = {
-    403: _DENIED, 404: _NOT_FOUND, 405: _UNIMPLEMENTED, 408: _DEADLINE, 413: _EXHAUSTED,
-    429: _EXHAUSTED, 500: _INTERNAL, 503: _UNAVAILABLE,
-}  # fmt: skip
-"""`google.rpc.Code` by HTTP status; all others are the sender's mistake."""
-
-
-class OtlpErrors:
-    """Pure ASGI; outside of everything that answers with an error."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        if (
-            scope["type"] != "http"
-            or scope["path"] != PATH
-            or media_type(Headers(scope=scope)) != PROTOBUF
-        ):
-            await self._app(scope, receive, send)
-            return
-        begun: Message | None = None
-        body = b""
-
-        async def send_turned(message: Message) -> None:
-            nonlocal begun, body
-            if message["type"] == "http.response.start" and message["status"] >= 400:
-                begun = message
-            elif begun is None:
-                await send(message)
-            else:
-                body += message.get("body", b"")
-                if not message.get("more_body", False):
-                    status = status_protobuf(_CODES.get(begun["status"], _INVALID), _words(body))
-                    headers = MutableHeaders(raw=begun["headers"])
-                    headers["content-type"] = PROTOBUF
-                    headers["content-length"] = str(len(status))
-                    await send({**begun, "headers": headers.raw})
-                    await send({"type": "http.response.body", "body": status})
-
-        await self._app(scope, receive, send_turned)
-
-
-def media_type(headers: Headers) -> str:
-    """The media type of a request, without its parameters."""
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _words(body: bytes) -> str:
-    """The message of the house's one form of errors."""
-    return str(json.loads(body)["error"]["message"])
-
-
-class PathGuard:
-    """Pure ASGI: 422 for a path with a line break, percent-encoded or not."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        if scope["type"] == "http" and any(each in scope["path"] for each in LINE_BREAKS):
-            problem = InvalidRequestError(
-                "the path holds a line break, which no id and no namespace may; "
-                "send it without (%0A, %0D)"
-            )
-            await render(problem)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)

@@ -1,184 +1,150 @@
-"""What OpenAPI says of each route, and the page at `/docs` that is made from it.
+"""OpenAPI: FastAPI's document, with examples and errors from `routes/openapi.json`; and `/docs`.
 
 FastAPI's own pages load their scripts from a content delivery network and stay empty behind a
 firewall. This one needs no script at all.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.responses import HTMLResponse
 
-from aftercall.models import (
-    Correction,
-    ErrorResponse,
-    EvolutionRequest,
-    Execution,
-    FailureMark,
-    FindRequest,
-    OutcomeReport,
-    Promotion,
-    RecommendationChange,
-    SimilarRequest,
-    SuggestRequest,
-    ToolSpec,
-)
+from aftercall.json_values import MAX_INTEGER
+from aftercall.models import ErrorResponse
 
-_REFERENCE = "#/components/schemas/{model}"
-
-_BODIES: tuple[type[BaseModel], ...] = (
-    Execution,
-    SuggestRequest,
-    OutcomeReport,
-    SimilarRequest,
-    ToolSpec,
-    FindRequest,
-    FailureMark,
-    Promotion,
-    EvolutionRequest,
-    RecommendationChange,
-    Correction,
-)
-
-ErrorExample = tuple[str, str, str]
-"""When it is answered, its code, and a message."""
-
-_ERRORS: Mapping[int, ErrorExample] = {
-    400: (
-        "The body is not JSON.",
-        "malformed_json",
-        "malformed JSON at line 1, column 14: Expecting ':' delimiter",
-    ),
-    403: (
-        "The Host header names another host.",
-        "host_not_allowed",
-        "this service does not answer under that host name; "
-        "name it in AFTERCALL_SERVER_ALLOWED_HOSTS",
-    ),
-    404: ("There is none of that id.", "not_found", "there is no execution of that id"),
-    408: (
-        "The body took too long to arrive.",
-        "request_timeout",
-        "the body did not arrive within 30 seconds",
-    ),
-    409: (
-        "The id is taken by other content.",
-        "conflict",
-        "an execution of that id with other content is stored already; "
-        "give every execution an id of its own",
-    ),
-    413: (
-        "The body is larger than 8 MiB, or the list longer than 1,000.",
-        "too_large",
-        "1,001 records in one request, at most 1,000 are taken; nothing was stored, split it",
-    ),
-    414: (
-        "Path and query are longer than 65,535 bytes.",
-        "uri_too_long",
-        "path and query are longer than 65,535 bytes; a scenario has at most 10,000 characters, "
-        "and one that is long when percent-encoded fits into `POST /tools/find`",
-    ),
-    415: (
-        "The body is not application/json.",
-        "unsupported_media_type",
-        "send the body with Content-Type: application/json",
-    ),
-    422: (
-        "JSON, but not what the contract asks for; the message names the field.",
-        "invalid_request",
-        "unknown field `params` in `execution`; did you mean `parameters`?",
-    ),
-    500: (
-        "Unexpected; the service's log has it under the id.",
-        "internal_error",
-        "something unexpected happened; the service's log has it under 8c1f0e7a",
-    ),
-    503: (
-        "Come back after the seconds in Retry-After.",
-        "not_ready",
-        "the service is opening its stores; try again shortly",
-    ),
-}
-
-_ALWAYS = (403, 500)
-
-
-def answers(
-    status: int,
-    example: object,
-    *,
-    errors: Sequence[int] = (),
-    own: Mapping[int, ErrorExample] | None = None,
-) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route: its success with an example, its errors in their one form.
-
-    Args:
-        status: of the success.
-        example: its body.
-        errors: statuses that are told as everywhere.
-        own: statuses that mean something else here.
-    """
-    success: dict[str, Any] = {"content": {"application/json": {"example": example}}}
-    told = {code: _ERRORS[code] for code in (*errors, *_ALWAYS)} | dict(own or {})
-    return {status: success, **{code: _error(code, *told[code]) for code in sorted(told)}}
-
-
-def json_body(
-    model: type[BaseModel], examples: Mapping[str, object], *, or_list: bool = False
-) -> dict[str, Any]:
-    """The `openapi_extra` of a route that reads its body itself."""
-    schema: dict[str, Any] = {"$ref": _REFERENCE.format(model=model.__name__)}
-    if or_list:
-        schema = {"oneOf": [schema, {"type": "array", "items": schema, "maxItems": 1000}]}
-    return body_of(schema, examples)
-
-
-def body_of(schema: Mapping[str, Any], examples: Mapping[str, object]) -> dict[str, Any]:
-    """As `json_body`, for a body that is no wire model."""
-    content = {
-        "schema": schema,
-        "examples": {name: {"value": value} for name, value in examples.items()},
-    }
-    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+_ALWAYS = {"403", "500"}
+_OF_BODIES = {"400", "408", "413", "415", "422"}
+_WITHOUT_STORES = {"/healthz", "/metrics"}
 
 
 def install_openapi(app: FastAPI) -> None:
-    """Let `app.openapi()` know the models of the bodies that routes read themselves."""
+    """Let `app.openapi()` have examples, and the errors in their one form."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            schema = get_openapi(
+            document = get_openapi(
                 title=app.title,
                 version=app.version,
                 description=app.description,
                 routes=app.routes,
-                tags=app.openapi_tags,
                 separate_input_output_schemas=False,
             )
-            _, bodies = models_json_schema(
-                [(model, "validation") for model in _BODIES], ref_template=_REFERENCE
-            )
-            schema["components"]["schemas"].update(bodies["$defs"])
-            app.openapi_schema = schema
+            app.openapi_schema = _completed(document)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it
 
 
-def _error(status: int, description: str, code: str, message: str) -> dict[str, Any]:
-    example = {"error": {"code": code, "message": message, "details": None}}
+def _completed(document: dict[str, Any]) -> dict[str, Any]:
+    data = json.loads((Path(__file__).parent / "routes" / "openapi.json").read_text("utf-8"))
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            extra = data["operations"][f"{method.upper()} {path}"]
+            operation["responses"].pop("422", None)
+            _add_body(operation, extra)
+            _add_answer(operation, extra)
+            for status in sorted(_errors_of(path, operation, extra)):
+                error = extra.get("errors", {}).get(status) or data["errors"][status]
+                operation["responses"][status] = _error(status, error)
+    schemas = document["components"]["schemas"]
+    for of_fastapi in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(of_fastapi, None)
+    reference = "#/components/schemas/{model}"
+    _, errors = models_json_schema([(ErrorResponse, "validation")], ref_template=reference)
+    schemas.update(errors["$defs"])
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for taken in (operation.get("requestBody"), operation.get("parameters")):
+                _bound(taken, schemas, {"Json"})
+    schemas["Json"] = _JSON
+    return document
+
+
+_NO_NUL = "^[^\\x00]*$"
+_REFERENCE = "#/components/schemas/"
+_ANY = {"$ref": f"{_REFERENCE}Json"}
+_JSON = {
+    "description": "A JSON value, at most 100 levels deep.",
+    "anyOf": [
+        {"type": ["null", "boolean"]},
+        {"type": "number", "minimum": -MAX_INTEGER, "maximum": MAX_INTEGER},
+        {"type": "string", "pattern": _NO_NUL},
+        {"type": "array", "items": _ANY},
+        {"type": "object", "propertyNames": {"pattern": _NO_NUL}, "additionalProperties": _ANY},
+    ],
+}
+_SAYS_MORE = {"$ref", "anyOf", "oneOf", "allOf", "enum", "const", "pattern", "format", "properties"}
+
+
+def _bound(part: Any, schemas: Mapping[str, Any], seen: set[str]) -> None:
+    """Say in the schemas of what is taken what `aftercall.json_values` checks: no NUL, 64 bits."""
+    if isinstance(part, list):
+        for each in part:
+            _bound(each, schemas, seen)
+    if not isinstance(part, dict):
+        return
+    name = part.get("$ref", "").removeprefix(_REFERENCE)
+    if name and name not in seen:
+        seen.add(name)
+        _bound(schemas[name], schemas, seen)
+    for key, each in part.items():
+        if key not in ("examples", "example", "default", "not"):
+            _bound(each, schemas, seen)
+    for each in part.get("properties", {}).values():
+        if not _SAYS_MORE & each.keys():
+            if "type" not in each:
+                each.update(_ANY)
+            elif each["type"] == "object" and each.get("additionalProperties") in (None, True):
+                each["additionalProperties"] = _ANY
+                each["propertyNames"] = {"pattern": _NO_NUL}
+    if part.get("type") == "string" and not _SAYS_MORE & part.keys():
+        part["pattern"] = _NO_NUL
+
+
+def _add_body(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    """Examples; for a route that reads its body itself also the schema."""
+    if "bodyContent" in extra:
+        operation["requestBody"] = {"required": True, "content": extra["bodyContent"]}
+    if "body" in extra:
+        content = operation["requestBody"]["content"]["application/json"]
+        content["examples"] = {name: {"value": value} for name, value in extra["body"].items()}
+
+
+def _add_answer(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    [status] = operation["responses"]
+    answer = operation["responses"][status]
+    answer["description"] = extra.get("description", answer["description"])
+    if status == "204":
+        answer.pop("content", None)
+    elif "content" in extra:
+        answer["content"] = extra["content"]
+    else:
+        answer["content"]["application/json"]["example"] = extra["answer"]
+
+
+def _errors_of(path: str, operation: Mapping[str, Any], extra: Mapping[str, Any]) -> set[str]:
+    statuses = _ALWAYS | set(extra.get("errors", ()))
+    if "requestBody" in operation:
+        statuses |= _OF_BODIES
+    if "parameters" in operation:
+        statuses.add("422")
+    return statuses if path in _WITHOUT_STORES else statuses | {"503"}
+
+
+def _error(status: str, error: Mapping[str, str]) -> dict[str, Any]:
+    example = {"error": {"code": error["code"], "message": error["message"], "details": None}}
+    schema = {"$ref": "#/components/schemas/ErrorResponse"}
     described: dict[str, Any] = {
-        "model": ErrorResponse,
-        "description": description,
-        "content": {"application/json": {"example": example}},
+        "description": error["description"],
+        "content": {"application/json": {"schema": schema, "example": example}},
     }
-    if status == 503:
+    if status == "503":
         described["headers"] = {
             "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}
         }

@@ -8,7 +8,7 @@ from aftercall.versions import parse_version
 from mongo.records import StoredPromotion
 from retrieval.fitness.promotions import Pair
 from retrieval.fitness.registry import Registry, UnknownNamespaceError
-from service.changes import NotPromotedError, RefusedError, check_addressable
+from service.changes import InvalidChangeError, NotPromotedError, RefusedError
 
 MAX_WORDS = 10_000
 """Characters of a reason or a mutation, as many as of a scenario: each stands in every entry of the
@@ -23,12 +23,10 @@ def check_promotion(promotion: Promotion, *, entry: str | None = None) -> None:
         entry: its name in a file, if it is from one; errors begin with it.
 
     Raises:
-        RefusedError: it is not above the original's version, its file is no safe path, its words
-            are too long, or the name in the file has a line break.
+        InvalidChangeError: its file is no safe path, or its words are too long.
+        RefusedError: it is not above the original's version.
     """
     place = _place(entry)
-    if entry is not None:
-        check_addressable(entry, f"entry {entry[:80]!r}")
     evolved, original = promotion.evolved_version, promotion.original_version
     if parse_version(evolved) <= parse_version(original):
         raise RefusedError(
@@ -39,10 +37,10 @@ def check_promotion(promotion: Promotion, *, entry: str | None = None) -> None:
         try:
             check_relative_path(promotion.evolved_file)
         except UnsafePathError as error:
-            raise RefusedError(f"{place}evolvedFile: {error}") from None
+            raise InvalidChangeError(f"{place}evolvedFile: {error}") from None
     for name, words in (("reason", promotion.reason), ("mutation", promotion.mutation)):
         if len(words) > MAX_WORDS:
-            raise RefusedError(
+            raise InvalidChangeError(
                 f"{place}{name}: has {len(words):,} characters, at most {MAX_WORDS:,} are kept; "
                 "say it in fewer words"
             )

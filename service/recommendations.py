@@ -38,7 +38,7 @@ from retrieval.recommendations.queue import (
     queue_of,
     standings_of,
 )
-from service.changes import RefusedError
+from service.changes import InvalidChangeError
 from service.context import Context
 
 MAX_TOOLS = 500
@@ -96,13 +96,13 @@ async def change_recommendation(
     It is kept as it is now, for it stays listed when its evidence has faded.
 
     Raises:
-        RefusedError: it is dismissed without a reason.
+        InvalidChangeError: it is dismissed without a reason.
         UnknownRecommendationError: there is none of that id.
         StoreError: when it cannot be stored.
     """
     reason = (change.reason or "").strip() or None
     if change.state == "dismissed" and reason is None:
-        raise RefusedError(
+        raise InvalidChangeError(
             "say in `reason` why it is dismissed; it stays dismissed, and the next one who "
             "looks wants to know"
         )

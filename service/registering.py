@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 from aftercall.json_values import content_hash
 from aftercall.models import Tool, ToolSpec
 from aftercall.redaction import Redactor
-from aftercall.versions import check_version
 from mongo.protocol import LogStore
 from mongo.records import StoredTool
 from retrieval.fitness.registry import UnknownToolError, find_cycle, offered, original_of
 from retrieval.memory import Memory
-from service.changes import Changes, RefusedError, check_addressable
+from service.changes import Changes, RefusedError
 
 
 class ToolRegister:
@@ -45,15 +44,10 @@ class ToolRegister:
         """Register a tool or replace it; one that is there as it is stays, with its time.
 
         Raises:
-            RefusedError: the version is none, the namespace has a line break, or `evolvedFrom`
-                leads back to the tool.
+            RefusedError: `evolvedFrom` leads back to the tool.
             StoreError: when it cannot be stored.
         """
         spec = self._redactor.tool(spec)
-        if spec.version is not None:
-            _check_version(spec.version)
-        if spec.namespace is not None:
-            check_addressable(spec.namespace, "namespace")
         async with self._changes.one_at_a_time():
             registry = await self._memory.registry(workspace)
             circle = find_cycle(tool_id, spec.evolved_from, registry)
@@ -134,13 +128,6 @@ def _tool(tool_id: str, spec: ToolSpec) -> Tool:
         schema_hash=None if schema is None else content_hash(schema),
         updated_at=datetime.now(UTC),
     )
-
-
-def _check_version(version: str) -> None:
-    try:
-        check_version(version)
-    except ValueError as error:
-        raise RefusedError(f"version: {error}") from None
 
 
 def _chain(circle: list[str]) -> str:

@@ -119,7 +119,7 @@ class DashboardMount(BaseRoute):
                 )
         except ProblemError as problem:
             wants_page = is_page and "text/html" in Headers(scope=scope).get("accept", "")
-            answer = notice(problem) if wants_page else render(problem)
+            answer = notice(problem) if wants_page else render(problem, scope)
             await answer(scope, receive, guarded.send)
             return
         await opened.app(self._inner(scope), receive, guarded.send)

@@ -14,7 +14,7 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:12vh auto;padding
 
 def notice(problem: ProblemError) -> HTMLResponse:
     """What a person sees in the place of a page; it is loaded again when the problem says so."""
-    again = problem.headers.get("retry-after")
+    again = (problem.headers or {}).get("retry-after")
     refresh = f'<meta http-equiv="refresh" content="{escape(again)}">' if again else ""
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{refresh}'
@@ -24,5 +24,5 @@ def notice(problem: ProblemError) -> HTMLResponse:
         f"<h1>Aftercall</h1><p>{escape(safe_message(problem.message)).capitalize()}.</p>"
         "</main></body></html>"
     )
-    headers = {**problem.headers, "cache-control": "no-store"}
-    return HTMLResponse(page, status_code=problem.status, headers=headers)
+    headers = {**(problem.headers or {}), "cache-control": "no-store"}
+    return HTMLResponse(page, status_code=problem.status_code, headers=headers)

@@ -1,20 +1,31 @@
-"""Boundaries of all tools: what the axes are called, which co-occur, which tools mix them."""
+"""Boundaries and health of tools: what they are asked for, how they fare, what to do about it."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
-from aftercall.models import Boundaries, WireModel
-from service.health import boundaries
-from service.openapi import answers
-from service.routes import boundary_examples as examples
-from service.routes.parameters import CurrentContext, CurrentWorkspace, answer
+from aftercall.models import (
+    Boundaries,
+    Correction,
+    CorrectionList,
+    Recommendation,
+    RecommendationChange,
+    RecommendationList,
+    RecordedCorrection,
+    ToolHealth,
+    WireModel,
+)
+from aftercall.models.base import Id
+from service import recommendations as queue
+from service.bodies import JsonRoute
+from service.health import boundaries, tool_health
+from service.routes.parameters import CurrentContext, CurrentWorkspace, NoQuery, ToolFilter, ToolId
 
-router = APIRouter(tags=["boundaries"])
+router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 
 
-class _Asked(WireModel):
+class _BoundariesQuery(WireModel):
     limit: int = Field(
         default=100,
         ge=1,
@@ -23,22 +34,96 @@ class _Asked(WireModel):
     )
 
 
-BoundariesQuery = Annotated[_Asked, Query()]
+class _CorrectionsQuery(ToolFilter):
+    limit: int = Field(default=20, ge=1, le=100)
+
+
+RecommendationId = Annotated[
+    Id, Path(alias="recommendationId", description="A UUID, from `GET /recommendations`.")
+]
 
 
 @router.get(
-    "/boundaries",
-    summary="Boundary axes of all tools, and tools that are asked for several jobs",
-    response_model=Boundaries,
-    responses=answers(200, examples.BOUNDARIES, errors=(422, 503)),
+    "/boundaries", summary="Boundary axes of all tools, and tools that are asked for several jobs"
 )
 async def read_boundaries(
-    query: BoundariesQuery, context: CurrentContext, workspace: CurrentWorkspace
-) -> Response:
+    query: Annotated[_BoundariesQuery, Query()],
+    context: CurrentContext,
+    workspace: CurrentWorkspace,
+) -> Boundaries:
     """Axes are the tools' own words; those that mean one capability are one cluster.
 
     A cluster keeps its id and name as long as there is no need for others. Axes are clustered some
     seconds after they were first named; until then each stands for itself. Of each workspace the
     2,000 weightiest axes are remembered.
     """
-    return answer(await boundaries(context, workspace, query.limit))
+    return await boundaries(context, workspace, query.limit)
+
+
+@router.get("/tools/{toolId:name}/health", summary="The health of a tool")
+async def read_health(
+    tool_id: ToolId, _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
+) -> ToolHealth:
+    """Counts are of all calls that are known, whatever their version; weights halve every 7 days.
+
+    Registering is optional: besides an id, `toolName` or `serverName/toolName` will do. A success
+    that is empty, or that the tool itself calls weak, is told as such and stays a success. The name
+    of a method is told when the tool's schema has it or several sessions used it.
+    """
+    return await tool_health(context, workspace, tool_id)
+
+
+@router.post("/corrections", summary="Tell what a user said of an answer", status_code=202)
+async def correct(
+    correction: Correction, _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
+) -> RecordedCorrection:
+    """It is durable now, and weighs more than the tool's own word.
+
+    It is about one execution, which may be recorded later (`tied` is false until then), or about
+    the latest recorded call of a session. The same `correctionId` twice counts once.
+    """
+    return await context.corrections.correct(workspace, correction)
+
+
+@router.get("/corrections", summary="What users said of answers")
+async def list_corrections(
+    query: Annotated[_CorrectionsQuery, Query()],
+    context: CurrentContext,
+    workspace: CurrentWorkspace,
+) -> CorrectionList:
+    """Newest first. One counts for its tool soon after both are recorded, and is listed so then."""
+    tool = query.tool(workspace)
+    return await context.corrections.latest(workspace, limit=query.limit, tool=tool)
+
+
+@router.get("/recommendations", summary="What the evidence suggests to tool builders")
+async def list_recommendations(
+    query: Annotated[queue.RecommendationQuery, Query()],
+    context: CurrentContext,
+    workspace: CurrentWorkspace,
+) -> RecommendationList:
+    """Greatest priority first. The service reports and changes nothing by itself.
+
+    They are made from the evidence when they are asked for: open ones come and go with it. What
+    tools and users said is quoted as data.
+    """
+    return await queue.recommendations(context, workspace, query)
+
+
+@router.put(
+    "/recommendations/{recommendationId}", summary="Say what is done about a recommendation"
+)
+async def change_recommendation(
+    recommendation_id: RecommendationId,
+    change: RecommendationChange,
+    _query: NoQuery,
+    context: CurrentContext,
+    workspace: CurrentWorkspace,
+) -> Recommendation:
+    """Any state may follow any other; of two changes the later one counts.
+
+    It needs a `reason` to be dismissed, and stays dismissed. One that is done opens again
+    (`reopened`) when evidence later than that speaks for it; one that is opened by hand lives and
+    ends with its evidence, as if nobody had touched it.
+    """
+    return await queue.change_recommendation(context, workspace, recommendation_id, change)

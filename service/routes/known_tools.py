@@ -5,30 +5,17 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from service.known_tools import KnownToolsQuery, known_tools
-from service.openapi import answers
-from service.routes import known_tools_examples as examples
 from service.routes.parameters import CurrentContext, CurrentWorkspace
 
 router = APIRouter(tags=["known tools"])
 
-_MEDIA_TYPES: dict[str, str] = {"prompt": "text/plain", "markdown": "text/markdown"}
-
-
-_RESPONSES = answers(200, None, errors=(414, 422, 503), own={404: examples.UNKNOWN})
-_RESPONSES[200] = {
-    "description": "The block or the page; what did not fit is counted at its end.",
-    "content": {
-        "text/plain": {"schema": {"type": "string"}, "example": examples.PROMPT},
-        "text/markdown": {"schema": {"type": "string"}, "example": examples.MARKDOWN},
-    },
-}
+_MEDIA_TYPES = {"prompt": "text/plain", "markdown": "text/markdown"}
 
 
 @router.get(
     "/known-tools",
     summary="What is known of tools, for a prompt or for documentation",
     response_class=Response,
-    responses=_RESPONSES,
 )
 async def read_known_tools(
     query: Annotated[KnownToolsQuery, Query()], context: CurrentContext, workspace: CurrentWorkspace

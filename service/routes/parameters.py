@@ -1,16 +1,20 @@
-"""What routes share: the context, the caller's workspace, parameters of paths and queries."""
+"""What routes share: the context, the caller's workspace, names in paths, queries.
+
+Dependencies are coroutines although they await nothing: FastAPI sends plain functions to a thread
+pool.
+"""
 
 from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
-from pydantic import AfterValidator, BaseModel, Field
-from starlette.responses import Response
+from pydantic import Field
+from starlette.convertors import Convertor, register_url_convertor
 
-from aftercall.models import RankingMode, UsageWindow, WireModel
+from aftercall.models import UsageWindow, WireModel
 from aftercall.models.base import Id, Name
-from aftercall.models.tools import Scenario
+from mongo.records import ToolKey
 from service.context import Context, Lifecycle
-from service.errors import UnavailableError
+from service.errors import NotFoundError, UnavailableError
 
 DEFAULT_WORKSPACE = "default"
 
@@ -26,11 +30,11 @@ async def current_lifecycle(request: Request) -> Lifecycle:
     return lifecycle
 
 
-async def open_context(request: Request) -> Context:
-    """The open services.
+async def current_context(request: Request) -> Context:
+    """The open context.
 
     Raises:
-        UnavailableError: while they are being opened or closed.
+        UnavailableError: while it is being opened or closed.
     """
     lifecycle = await current_lifecycle(request)
     if lifecycle.context is None:
@@ -40,8 +44,29 @@ async def open_context(request: Request) -> Context:
 
 CurrentWorkspace = Annotated[str, Depends(current_workspace)]
 CurrentLifecycle = Annotated[Lifecycle, Depends(current_lifecycle)]
-CurrentContext = Annotated[Context, Depends(open_context)]
+CurrentContext = Annotated[Context, Depends(current_context)]
 
+
+class _NameInPath(Convertor[str]):
+    """`:name` in a path: any text; a client percent-encodes a slash, and the server decodes it."""
+
+    regex = "(?s:.+)"  # with line breaks, before which `.` would stop
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+class _ToolInPath(_NameInPath):
+    """`:tool` in a path: not what the contract puts behind a tool's id."""
+
+    regex = "(?!(?s:.+)/(?:failures|health)$)(?s:.+)"
+
+
+register_url_convertor("name", _NameInPath())
+register_url_convertor("tool", _ToolInPath())
 
 ExecutionId = Annotated[Id, Path(alias="executionId", description="A UUID.")]
 
@@ -49,69 +74,28 @@ SuggestionId = Annotated[
     Id, Path(alias="suggestionId", description="A UUID, from `POST /suggest`.")
 ]
 
-_RESERVED_ENDS = ("/failures", "/health")
-"""What the contract puts behind a tool's id: an id with such an end would hide these paths."""
-
-
-def _without_reserved_end(tool_id: str) -> str:
-    if tool_id.endswith(_RESERVED_ENDS):
-        raise ValueError(
-            f"must not end in {' or '.join(_RESERVED_ENDS)}, which are paths below a tool; "
-            "choose another id"
-        )
-    return tool_id
-
-
 ToolId = Annotated[
     Name,
-    Path(alias="toolId", description="Chosen by whoever registers the tool; may hold slashes."),
+    Path(
+        alias="toolId",
+        description="Chosen by the one that registers the tool; may hold slashes.",
+        json_schema_extra={"not": {"pattern": "./(failures|health)$"}},
+    ),
 ]
-
-NewToolId = Annotated[ToolId, AfterValidator(_without_reserved_end)]
 
 Namespace = Annotated[
     Name,
     Path(description="A capability that tools serve; may hold slashes."),
 ]
 
-AgentName = Annotated[Name, Path(description="As executions name it; may hold slashes.")]
 
-PatternId = Annotated[Name, Path(alias="patternId", description="From `GET /patterns`.")]
+class Window(WireModel):
+    """Of which time."""
 
-
-class _Best(WireModel):
-    scenario: Scenario = Field(description="What is to be done, in words.")
-    use_rag: bool = Field(
-        default=True,
-        description="Look for semantic matches and past failures too; else the promoted version "
-        "and the original are compared by base and quality.",
-    )
-    mode: RankingMode = Field(default="fitness", description="How candidates are ranked.")
-    limit: int = Field(default=10, ge=1, le=50, description="Candidates shown at most.")
-
-
-class _Failures(WireModel):
-    scenario: Scenario | None = Field(
-        default=None, description="Failures in scenarios like this one come first."
-    )
-    limit: int = Field(default=20, ge=1, le=100)
-
-
-class _History(WireModel):
-    limit: int = Field(default=50, ge=1, le=500)
-
-
-class _Tool(WireModel):
-    use_evolved: bool = Field(
-        default=False, description="The promoted version, where there is one, in its place."
-    )
-
-
-class _Window(WireModel):
     window: UsageWindow = Field(default="24h", description="Up to now.")
 
 
-class _List(_Window):
+class _List(Window):
     limit: int = Field(
         default=100, ge=1, le=500, description="Entries of each list in the answer, at most."
     )
@@ -121,16 +105,31 @@ class _Nothing(WireModel):
     pass
 
 
-BestQuery = Annotated[_Best, Query()]
-FailuresQuery = Annotated[_Failures, Query()]
-HistoryQuery = Annotated[_History, Query()]
-ToolQuery = Annotated[_Tool, Query()]
-WindowQuery = Annotated[_Window, Query()]
-ListQuery = Annotated[_List, Query()]
 NoQuery = Annotated[_Nothing, Query()]
 """Of routes that take no parameters, so that what is meant for another route is not passed over."""
 
+WindowQuery = Annotated[Window, Query()]
+ListQuery = Annotated[_List, Query()]
 
-def answer(model: BaseModel, *, status: int = 200) -> Response:
-    """A wire model as JSON. FastAPI would validate it again; it was valid when it was made."""
-    return Response(model.model_dump_json(), status_code=status, media_type="application/json")
+
+class ToolFilter(WireModel):
+    """A tool as calls name it, in a query."""
+
+    tool_name: Name | None = Field(
+        default=None, description="Only what is about the tool that calls name so."
+    )
+    server_name: Name | None = Field(
+        default=None, description="Its server; left out, the tool without one is meant."
+    )
+
+    def tool(self, workspace: str) -> ToolKey | None:
+        """The tool that is meant; None for all.
+
+        Raises:
+            NotFoundError: a server alone is no tool.
+        """
+        if self.tool_name is not None:
+            return ToolKey(workspace, self.server_name, self.tool_name)
+        if self.server_name is not None:
+            raise NotFoundError("serverName needs toolName; a server alone is no tool")
+        return None

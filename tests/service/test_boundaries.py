@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from aftercall.models import Boundaries
-from service.routes import boundary_examples as examples
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
     RunningService,
@@ -45,11 +44,6 @@ def clustered(service: RunningService) -> dict[str, Any]:
         return found if found["clusteredAt"] and not found["unclustered"] else None
 
     return eventually(done)
-
-
-def test_the_example_is_what_is_answered() -> None:
-    """OpenAPI shows boundaries that the contract takes."""
-    Boundaries.model_validate(examples.BOUNDARIES)
 
 
 def test_axes_are_clustered_and_a_tool_of_two_jobs_is_told(service: RunningService) -> None:

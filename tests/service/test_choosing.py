@@ -248,19 +248,6 @@ def raw_get(service: RunningService, target: str) -> tuple[int, dict[str, Any]]:
     return answer.status, body
 
 
-@pytest.mark.parametrize("size", [60_000, 70_000, 100_000, 1_000_000])
-def test_a_scenario_far_too_long_is_the_contracts_error(fitness: Fitness, size: int) -> None:
-    """Up to 64 KiB the app says so, beyond that the protocol; the service goes on."""
-    name = fresh("translator")
-    fitness.put(name)
-    status, body = raw_get(fitness.service, f"/namespaces/{name}/best?scenario={'x' * size}")
-    assert set(body) == {"error"}
-    expected = (422, "invalid_request") if size < 65_000 else (414, "uri_too_long")
-    assert (status, body["error"]["code"]) == expected
-    assert "10,000 characters" in body["error"]["message"]
-    assert fitness.best(name)["tool"]["toolId"] == name
-
-
 @pytest.mark.parametrize("scenario", ["", "  ", "x" * 10_001, "x" * 100_000, None, 7])
 def test_find_refuses_scenarios_that_are_none(fitness: Fitness, scenario: object) -> None:
     """Empty, blank, of 100 kB, of another type."""

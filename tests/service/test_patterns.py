@@ -7,7 +7,6 @@ import pytest
 from aftercall.models import FailurePatternList
 from mongo.records import PatternRow
 from retrieval.patterns import Pattern, encoded
-from service.routes import nightly_examples as examples
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService, on_loop
 from tests.service.test_bad_input import error_of
@@ -39,11 +38,6 @@ def asked(service: RunningService, **query: Any) -> list[dict[str, Any]]:
     FailurePatternList.model_validate_json(response.content)
     found: list[dict[str, Any]] = response.json()["patterns"]
     return found
-
-
-def test_the_example_is_what_is_answered() -> None:
-    """OpenAPI shows patterns that the contract takes."""
-    FailurePatternList.model_validate(examples.PATTERNS)
 
 
 def test_patterns_come_most_failures_first(service: RunningService) -> None:

@@ -191,9 +191,6 @@ def test_an_unknown_namespace_is_404_everywhere(fitness: Fitness) -> None:
     [
         ({"evolvedVersion": "new"}, "evolvedVersion: 'new' is no version"),
         ({"originalVersion": "1.x"}, "originalVersion: '1.x' is no version"),
-        ({"evolvedVersion": "1.0.0"}, "not above originalVersion 1.0.0"),
-        ({"evolvedVersion": "0.9"}, "not above originalVersion 1.0.0"),
-        ({"evolvedFile": None}, "neither an evolvedFile nor a registered tool"),
         ({"evolvedFile": ""}, "evolvedFile"),
         ({"evolvedFile": "../secret.py"}, "evolvedFile"),
         ({"evolvedFile": "/etc/passwd"}, "evolvedFile"),
@@ -213,6 +210,23 @@ def test_promotions_that_make_no_sense_are_422(
     fitness.put(name)
     assert said in error_of(fitness.promote(name, **fields), 422, "invalid_request")
     error_of(fitness.client.get(f"/namespaces/{name}/promotion"), 404, "not_promoted")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"evolvedVersion": "1.0.0"}, "not above originalVersion 1.0.0"),
+        ({"evolvedVersion": "0.9"}, "not above originalVersion 1.0.0"),
+        ({"evolvedFile": None}, "neither an evolvedFile nor a registered tool"),
+    ],
+)
+def test_promotions_of_nothing_newer_are_refused(
+    fitness: Fitness, fields: dict[str, Any], said: str
+) -> None:
+    """Well-formed, but there is nothing to promote."""
+    name = fresh("translator")
+    fitness.put(name)
+    assert said in error_of(fitness.promote(name, **fields), 409, "refused")
 
 
 def test_export_is_the_file_of_the_seed_exactly(tmp_path: Any) -> None:
@@ -328,7 +342,7 @@ def test_an_entry_that_makes_no_sense_stops_the_import(
     """All or nothing, also for what only the registry knows."""
     before = fitness.client.get("/promotions").text
     answer = put_file(fitness, json.dumps({"good": entry(), "bad": bad}))
-    assert said in error_of(answer, 422, "invalid_request")
+    assert said in error_of(answer, 409, "refused")
     assert fitness.client.get("/promotions").text == before
 
 

@@ -13,7 +13,6 @@ from aftercall.models import (
     CallUsage,
     ConfidenceStatistics,
     Latency,
-    PatternHistory,
     PatternStatistics,
     ReflectionStatistics,
     RepairTimes,
@@ -22,7 +21,6 @@ from aftercall.models import (
     Trend,
     Usage,
 )
-from service.routes import stats_examples as examples
 from tests.service.fitness_client import fresh
 from tests.service.running_service import (
     RunningService,
@@ -55,13 +53,6 @@ def now(days_ago: int = 0) -> str:
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     with running(hashing_settings(tmp_path_factory.mktemp("empty"))) as started:
         yield started
-
-
-@pytest.mark.parametrize("name", [*QUESTIONS, "agent", "pattern"])
-def test_the_examples_are_what_is_answered(name: str) -> None:
-    """OpenAPI shows what the contract takes."""
-    models = {**QUESTIONS, "agent": AgentStatistics, "pattern": PatternHistory}
-    models[name].model_validate(getattr(examples, name.upper()))
 
 
 # Nothing yet
@@ -110,7 +101,7 @@ def test_other_questions_are_refused(service: RunningService, question: str) -> 
 @pytest.mark.parametrize("name", ["trend", "latency"])
 def test_a_server_alone_is_no_tool(service: RunningService, name: str) -> None:
     """The message says what is missing."""
-    message = error_of(service.client.get(f"/stats/{name}?serverName=web"), 422, "invalid_request")
+    message = error_of(service.client.get(f"/stats/{name}?serverName=web"), 404, "not_found")
     assert "serverName needs toolName" in message
 
 

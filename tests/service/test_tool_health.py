@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 
 from aftercall.models import ToolHealth
-from service.routes import health_examples as examples
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import execution, failure
 from tests.service.test_bad_input import error_of
@@ -38,11 +37,6 @@ def a_referral(name: str, *axes: str, **fields: Any) -> dict[str, Any]:
     details = {"boundaryAxes": list(axes), "evidence": f"only JSON is read here, not {KEY}"}
     error = {"type": "wrong_tool_boundary", "message": "not my job", "details": details}
     return failure(toolName=name, error=error, timestamp=now(), **fields)
-
-
-def test_the_example_is_what_is_answered() -> None:
-    """OpenAPI shows a health that the contract takes."""
-    ToolHealth.model_validate(examples.TOOL_HEALTH)
 
 
 def test_a_movie_list_that_is_empty_and_corrected(fitness: Fitness) -> None:

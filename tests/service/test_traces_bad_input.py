@@ -17,7 +17,7 @@ from ingest.formats.otlp.answers import status_protobuf, success_protobuf
 from ingest.formats.otlp.reading import located_json, read_protobuf
 from service.bodies import gunzip
 from service.errors import ProblemError, TooLargeError
-from service.routes.traces import next_batch
+from service.routes.recording import next_batch
 from tests.ingest.otlp_samples import in_protobuf, request, tool_span
 from tests.ingest.otlp_samples import span as sample_span
 from tests.service.running_service import RunningService, hashing_settings, running
@@ -205,10 +205,9 @@ def test_unpacking_never_holds_more_than_the_bound() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 65_536, 200_000])
 def test_unpacking_gives_what_was_packed(size: int) -> None:
-    """Exactly as much as may be is taken, in one member or several; one byte more is not."""
+    """Exactly as much as may be is taken; one byte more is not."""
     data = bytes(number % 251 for number in range(size))
     assert gunzip(gzip.compress(data), size) == data
-    assert gunzip(gzip.compress(data) + gzip.compress(data[::-1]), 2 * size) == data + data[::-1]
     with pytest.raises(TooLargeError):
         gunzip(gzip.compress(data + b"x"), size)
 
@@ -221,14 +220,14 @@ def test_unpacking_gives_what_was_packed(size: int) -> None:
         pytest.param(b"no gzip", id="text"),
         # Named, since gzip writes the time: each process of the tests would have a name of its own.
         pytest.param(gzip.compress(b"x") + b"rest", id="more behind it"),
-        pytest.param(gzip.compress(b"") * 65, id="very many members"),
+        pytest.param(gzip.compress(b"") * 2, id="more than one member"),
     ],
 )
 def test_what_is_no_gzip_is_refused(packed: bytes) -> None:
-    """400, also for what follows a whole member, and for hostile numbers of them."""
+    """400, also for what follows a whole member."""
     with pytest.raises(ProblemError) as caught:
         gunzip(packed, MIB)
-    assert caught.value.status == 400
+    assert caught.value.status_code == 400
 
 
 @pytest.mark.parametrize(

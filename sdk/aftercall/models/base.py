@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     PlainValidator,
+    Strict,
     StringConstraints,
     WithJsonSchema,
 )
@@ -40,14 +41,15 @@ class WireModel(BaseModel):
     )
 
 
-_UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}")
+_UUID_PATTERN = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
+_UUID = re.compile(_UUID_PATTERN)
 _DATE_AND_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d", re.ASCII)
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199  # every store's clock and every epoch in use can hold these
 
 
 def _canonical_uuid(text: str) -> str:
     # UUID() alone also takes braces, URNs, underscores, spaces and digits of any script.
-    if not _UUID.fullmatch(text.lower()):
+    if not _UUID.fullmatch(text):
         raise ValueError("must be a UUID, such as 0b7e1c9a-2a4e-4b0e-9d5c-3f1f6a1b2c3d")
     return str(UUID(text))
 
@@ -67,16 +69,37 @@ def _in_utc(value: datetime) -> datetime:
     return moment
 
 
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+SAYS_SOMETHING = r"[^\s\x1c-\x1f]"
+"""A pattern: not all of it is blank, as `str.strip` has it."""
+
 Text = Annotated[str, AfterValidator(check_text)]
 """Text without NUL characters and lone surrogates."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(check_text)]
 """A name of an agent, a server, a tool, a session, ...: 1 to 256 characters."""
 
-Id = Annotated[str, AfterValidator(_canonical_uuid)]
+Id = Annotated[
+    str,
+    AfterValidator(_canonical_uuid),
+    WithJsonSchema({"type": "string", "pattern": _UUID_PATTERN}),
+]
 """A UUID in its canonical lower-case text form."""
 
-Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_timestamp), AfterValidator(_in_utc)]
+WHOLE = (Strict(), BeforeValidator(_whole))
+"""Of an int: `3.0` is one in JSON, `"3"` and `true` are none."""
+
+Timestamp = Annotated[
+    AwareDatetime,
+    BeforeValidator(_text_timestamp),
+    AfterValidator(_in_utc),
+    WithJsonSchema(
+        {"type": "string", "format": "date-time", "pattern": "^(19[7-9][0-9]|2[01][0-9]{2})-"}
+    ),
+]
 """A moment in UTC, of the years 1970 to 2199; RFC 3339 on the wire, with any zone on input."""
 
 Object = Annotated[

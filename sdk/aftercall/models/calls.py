@@ -8,14 +8,24 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     Strict,
+    WithJsonSchema,
     field_validator,
     model_serializer,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.config import JsonDict
 
-from aftercall.json_values import MAX_INTEGER
-from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
+from aftercall.models.base import (
+    WHOLE,
+    Id,
+    Json,
+    Name,
+    Object,
+    Text,
+    Timestamp,
+    WireModel,
+)
 
 Outcome = Literal["success", "failure"]
 
@@ -32,15 +42,37 @@ class ExecutionError(WireModel):
 
     type: Name = Field(default="Error", examples=["ValidationError"])
     message: Text = Field(examples=["Invalid parameter: topK must be <= 10"])
-    code: Annotated[Text | None, BeforeValidator(_code_as_text)] = Field(
-        default=None, examples=["PARAM_INVALID"]
-    )
+    code: Annotated[
+        Text | None,
+        BeforeValidator(_code_as_text),
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}),
+    ] = Field(default=None, examples=["PARAM_INVALID"])
     stack: Text | None = None
     details: Object = Field(default_factory=dict)
 
 
+_UNKNOWN_PARAMETERS: JsonDict = {
+    "anyOf": [
+        {"properties": {"parametersKnown": {"const": True}}},
+        {"properties": {"parameters": {"maxProperties": 0}}},
+    ]
+}
+
+_ERROR_FITS_OUTCOME: JsonDict = {
+    "anyOf": [
+        {"properties": {"outcome": {"const": "success"}, "error": {"type": "null"}}},
+        {
+            "properties": {"outcome": {"const": "failure"}, "error": {"type": "object"}},
+            "required": ["error"],
+        },
+    ]
+}
+
+
 class Call(WireModel):
     """What every record of a call has, whether it was stored or is being asked about."""
+
+    model_config = ConfigDict(json_schema_extra=_UNKNOWN_PARAMETERS)
 
     agent: Name = Field(examples=["librarian"])
     server_name: Name | None = Field(default=None, examples=["rag-server"])
@@ -65,10 +97,10 @@ class Call(WireModel):
         examples=["success_no_parse"],
     )
     session_id: Name | None = Field(default=None, examples=["s-1"])
-    sequence: int | None = Field(
-        default=None, ge=0, le=MAX_INTEGER, strict=True, description="Order within the session."
+    sequence: Annotated[int, Field(ge=0, le=4 * 10**18), *WHOLE] | None = Field(
+        default=None, description="Order within the session."
     )
-    attempt: int = Field(default=1, ge=1, le=1000, strict=True)
+    attempt: Annotated[int, Field(ge=1, le=1000), *WHOLE] = 1
     repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
     suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
     input_schema: Object | None = Field(default=None, description="The tool's live input schema.")
@@ -82,6 +114,10 @@ class Call(WireModel):
 
 class Execution(Call):
     """One call of one tool, with its outcome. `execution_id` is the idempotency key."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"allOf": [_UNKNOWN_PARAMETERS, _ERROR_FITS_OUTCOME]}
+    )
 
     execution_id: Id
     timestamp: Timestamp
@@ -175,7 +211,7 @@ class SuggestRequest(WireModel):
     """Question of `POST /suggest`."""
 
     execution: FailedCall
-    limit: int = Field(default=3, ge=1, le=20, strict=True)
+    limit: Annotated[int, Field(ge=1, le=20), *WHOLE] = 3
     annotations: ToolAnnotations | None = Field(
         default=None,
         description="Claims about the tool; left out, the registered ones count; {} trusts none.",
@@ -292,9 +328,11 @@ class SimilarRequest(WireModel):
     tool_name: Name
     server_name: Name | None = None
     context: Text | None = None
-    parameters: Object = Field(default_factory=dict)
+    parameters: Annotated[Object, WithJsonSchema({"type": ["object", "null"]})] = Field(
+        default_factory=dict
+    )
     outcome: Outcome = "success"
-    limit: int = Field(default=5, ge=1, le=50, strict=True)
+    limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
 
     @field_validator("parameters", mode="before")
     @classmethod

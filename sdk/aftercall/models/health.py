@@ -8,9 +8,16 @@ nothing by itself.
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
-from aftercall.models.base import Id, Name, Text, Timestamp, WireModel
+from aftercall.models.base import SAYS_SOMETHING, Id, Name, Text, Timestamp, WireModel
 from aftercall.models.calls import ErrorCategory
 from aftercall.models.tools import PromotionStatus
 
@@ -68,6 +75,29 @@ def _not_blank(text: str) -> str:
 class Correction(WireModel):
     """Body of `POST /corrections`; about one execution, or about the latest of a session."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {
+                    "properties": {
+                        "executionId": {"type": "string"},
+                        "sessionId": {"type": "null"},
+                        "serverName": {"type": "null"},
+                        "toolName": {"type": "null"},
+                    },
+                    "required": ["executionId"],
+                },
+                {
+                    "properties": {
+                        "sessionId": {"type": "string"},
+                        "executionId": {"type": "null"},
+                    },
+                    "required": ["sessionId"],
+                },
+            ]
+        }
+    )
+
     correction_id: Id | None = Field(
         default=None, description="Made by the client: sending it twice counts once."
     )
@@ -84,7 +114,10 @@ class Correction(WireModel):
         default=None, description="Narrows the session's calls down to those of a tool."
     )
     text: Annotated[
-        Text, StringConstraints(max_length=MAX_CORRECTION), AfterValidator(_not_blank)
+        Text,
+        StringConstraints(max_length=MAX_CORRECTION),
+        AfterValidator(_not_blank),
+        WithJsonSchema({"type": "string", "maxLength": MAX_CORRECTION, "pattern": SAYS_SOMETHING}),
     ] = Field(description="What the user said.", examples=["that doesn't look like a movie list"])
     kind: ReferralKind = Field(
         default="low_utility",
@@ -415,6 +448,18 @@ class RecommendationList(WireModel):
 
 class RecommendationChange(WireModel):
     """Body of `PUT /recommendations/{recommendationId}`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"properties": {"state": {"enum": ["open", "taken", "done"]}}},
+                {
+                    "properties": {"reason": {"type": "string", "pattern": SAYS_SOMETHING}},
+                    "required": ["reason"],
+                },
+            ]
+        }
+    )
 
     state: RecommendationState
     reason: Text | None = Field(

@@ -2,11 +2,31 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic.config import JsonDict
 
-from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
+from aftercall.models.base import (
+    SAYS_SOMETHING,
+    WHOLE,
+    Id,
+    Json,
+    Name,
+    Object,
+    Text,
+    Timestamp,
+    WireModel,
+)
 from aftercall.models.calls import ToolAnnotations
 from aftercall.versions import check_version
+
+_VERSION = {
+    "type": "string",
+    "maxLength": 256,
+    "pattern": r"^\s*v?[0-9]{1,9}(\.[0-9]{1,9}){0,2}\s*$",
+}
+
+Version = Annotated[Name, AfterValidator(check_version), WithJsonSchema(_VERSION)]
+"""A version such as `1.2.0`: see `aftercall.versions`."""
 
 
 class ToolSpec(WireModel):
@@ -15,7 +35,7 @@ class ToolSpec(WireModel):
     namespace: Name | None = Field(default=None, description="The capability the tool serves.")
     name: Name = Field(examples=["git_log"])
     server_name: Name | None = Field(default=None, examples=["git"])
-    version: Name | None = None
+    version: Version | None = None
     description: Text = ""
     input_schema: Object | None = None
     annotations: ToolAnnotations = Field(default_factory=ToolAnnotations)
@@ -74,11 +94,13 @@ def _not_blank(text: str) -> str:
     return text
 
 
-Scenario = Annotated[Text, Field(max_length=MAX_SCENARIO), AfterValidator(_not_blank)]
+Scenario = Annotated[
+    Text,
+    Field(max_length=MAX_SCENARIO),
+    AfterValidator(_not_blank),
+    WithJsonSchema({"type": "string", "maxLength": MAX_SCENARIO, "pattern": SAYS_SOMETHING}),
+]
 """What is to be done, in words: 1 to 10,000 characters that are not all blank."""
-
-Version = Annotated[Name, AfterValidator(check_version)]
-"""A version such as `1.2.0`: see `aftercall.versions`."""
 
 
 class FailureMark(WireModel):
@@ -190,7 +212,7 @@ class FindRequest(WireModel):
     tags: list[Name] = Field(
         default_factory=list, max_length=100, description="Tools with at least one of them."
     )
-    limit: int = Field(default=5, ge=1, le=50, strict=True)
+    limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
     mode: RankingMode = "fitness"
 
 
@@ -223,16 +245,26 @@ class NamespaceList(WireModel):
     namespaces: list[Namespace]
 
 
+_RELATIVE_PATH: JsonDict = {
+    "pattern": r"^[^/\\\x00-\x1f\x7f-\x9f][^\\\x00-\x1f\x7f-\x9f]*$",
+    "not": {"type": "string", "pattern": r"(^|/)\.\.(/|$)|^[A-Za-z]:|^[./]*$|^\s*$"},
+}
+"""As `aftercall.local_files.check_relative_path`, which the service asks."""
+
+
 class Promotion(WireModel):
     """An evolved version stands in for the original of a namespace (seed 002)."""
 
     evolved_version: Version
     evolved_file: Text | None = Field(
-        default=None, max_length=4096, description="Relative to the folder of the promotions file."
+        default=None,
+        max_length=4096,
+        description="Relative to the folder of the promotions file.",
+        json_schema_extra=_RELATIVE_PATH,
     )
     original_version: Version
-    reason: Text = ""
-    mutation: Text = ""
+    reason: Text = Field(default="", json_schema_extra={"maxLength": 10_000})
+    mutation: Text = Field(default="", json_schema_extra={"maxLength": 10_000})
     promoted_at: Timestamp | None = Field(
         default=None, description="Set by the service when left out."
     )
@@ -302,7 +334,7 @@ class EvolutionRequest(WireModel):
     """Body of `POST /evolutions/find`."""
 
     scenario: Scenario
-    limit: int = Field(default=5, ge=1, le=50, strict=True)
+    limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
 
 
 class EvolutionList(WireModel):

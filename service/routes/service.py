@@ -1,17 +1,16 @@
-"""What the service says of itself."""
+"""What the service says of itself: its status, whether it is up and ready, and its metrics."""
 
 import time
 from datetime import UTC, datetime
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from aftercall.models import CalibrationStatus, Status
 from retrieval.confidence import Scaling
 from service.context import Context
 from service.errors import UnavailableError
-from service.openapi import answers
-from service.routes import examples
-from service.routes.parameters import CurrentContext, CurrentLifecycle, CurrentWorkspace, answer
+from service.metrics_page import MetricsPage
+from service.routes.parameters import CurrentContext, CurrentLifecycle, CurrentWorkspace
 from service.version import VERSION
 
 router = APIRouter(tags=["service"])
@@ -20,35 +19,31 @@ router = APIRouter(tags=["service"])
 @router.get(
     "/status",
     summary="How much there is, and what is still to be learned from",
-    response_model=Status,
-    responses=answers(200, examples.STATUS, errors=(503,)),
 )
-async def status(context: CurrentContext, workspace: CurrentWorkspace) -> Response:
+async def status(context: CurrentContext, workspace: CurrentWorkspace) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     counts = await context.store.counts(workspace)
     agreement = await context.vectors.look()
     calibration = await context.memory.calibration(workspace)
-    return answer(
-        Status(
-            version=VERSION,
-            ready=context.learning.problem is None,
-            executions=counts.executions,
-            tools=counts.tools,
-            pending_indexing=counts.pending,
-            documents=counts.documents,
-            seed_patterns=context.seed_patterns,
-            embedder=context.embedder.name,
-            log_store=context.store.name,
-            vector_index=context.index.name,
-            uptime_s=round(time.monotonic() - context.opened_at, 1),
-            calibration=_calibration(calibration.scaling),
-            vectors=agreement.vectors,
-            consistent=agreement.consistent,
-            problem=context.learning.problem or agreement.problem,
-            generation=await context.store.generation(),
-            indexing="here" if context.indexes_here else "workers",
-            indexing_lag_s=await _lag(context, workspace) if counts.pending else 0.0,
-        )
+    return Status(
+        version=VERSION,
+        ready=context.learning.problem is None,
+        executions=counts.executions,
+        tools=counts.tools,
+        pending_indexing=counts.pending,
+        documents=counts.documents,
+        seed_patterns=context.seed_patterns,
+        embedder=context.embedder.name,
+        log_store=context.store.name,
+        vector_index=context.index.name,
+        uptime_s=round(time.monotonic() - context.opened_at, 1),
+        calibration=_calibration(calibration.scaling),
+        vectors=agreement.vectors,
+        consistent=agreement.consistent,
+        problem=context.learning.problem or agreement.problem,
+        generation=await context.store.generation(),
+        indexing="here" if context.indexes_here else "workers",
+        indexing_lag_s=await _lag(context, workspace) if counts.pending else 0.0,
     )
 
 
@@ -70,7 +65,7 @@ def _calibration(scaling: Scaling) -> CalibrationStatus:
     )
 
 
-@router.get("/healthz", summary="The process is up", responses=answers(200, {"status": "up"}))
+@router.get("/healthz", summary="The process is up")
 async def healthz() -> Response:
     """For a supervisor that restarts what hangs; says nothing about the stores."""
     return Response('{"status":"up"}', media_type="application/json")
@@ -79,7 +74,6 @@ async def healthz() -> Response:
 @router.get(
     "/readyz",
     summary="Calls are served",
-    responses=answers(200, {"status": "ready"}, errors=(503,)),
 )
 async def readyz(lifecycle: CurrentLifecycle) -> Response:
     """503 until everything is open, and while the log store does not answer or nothing is learned.
@@ -102,3 +96,23 @@ async def readyz(lifecycle: CurrentLifecycle) -> Response:
             retry_after_s=5,
         )
     return Response('{"status":"ready"}', media_type="application/json")
+
+
+@router.get(
+    "/metrics",
+    summary="Counters, latencies and gauges for Prometheus",
+    response_class=Response,
+)
+async def metrics(request: Request) -> Response:
+    """Answers also while the service is starting, and without waiting for a store that hangs.
+
+    What a store would have to say is left out when it does not within a second, and
+    `aftercall_store_up` is 0. The label `tool` is `name`, or `server/name`; tools beyond
+    `AFTERCALL_METRICS_TOOLS` are `other`.
+    """
+    page: MetricsPage = request.app.state.metrics_page
+    written = await page.write(
+        ",".join(request.headers.getlist("accept")),
+        ",".join(request.headers.getlist("accept-encoding")),
+    )
+    return Response(written.content, headers=written.headers)

@@ -1,4 +1,4 @@
-"""OTLP in: spans of tool calls, as every OpenTelemetry exporter sends them over HTTP."""
+"""Recording executions, and reading one back; spans of OpenTelemetry are recorded too."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import TypeVar
 from fastapi import APIRouter, Request, Response
 
 from aftercall.json_values import JsonValue
-from aftercall.models import Execution
+from aftercall.models import Execution, RecordReceipt
 from ingest.formats.calls import Unreadable
 from ingest.formats.otlp.answers import success_json, success_protobuf
 from ingest.formats.otlp.reading import (
@@ -21,22 +21,60 @@ from ingest.formats.otlp.reading import (
     located_protobuf,
 )
 from ingest.formats.otlp.span import OtlpError, Place, TooManySpansError, where
-from service.bodies import TooDeep, gunzip, parse_json, read_packed_body
+from service.bodies import RecordsBody, TooDeep, gunzip, parse_json, unsupported, whole_body
 from service.context import Context
 from service.errors import (
+    PROTOBUF,
+    TRACES,
     MalformedJsonError,
+    NotFoundError,
     ProblemError,
     TooLargeError,
+    media_type,
     safe_message,
 )
-from service.middleware import PATH, PROTOBUF, count, media_type
-from service.openapi import answers
-from service.routes import otlp_examples
-from service.routes.parameters import CurrentContext, CurrentWorkspace
-
-ResultT = TypeVar("ResultT")
+from service.middleware import count
+from service.routes.parameters import CurrentContext, CurrentWorkspace, ExecutionId
 
 router = APIRouter(tags=["recording"])
+
+
+@router.post(
+    "/executions", summary="Record one execution, or a list of at most 1,000", status_code=202
+)
+async def record(
+    records: RecordsBody, request: Request, context: CurrentContext, workspace: CurrentWorkspace
+) -> RecordReceipt:
+    """Answers when the executions are durable. `executionId` makes sending them again harmless.
+
+    In a list, one bad record never rejects its neighbours: it is named in `rejected`. A single
+    execution that is malformed is a 422, one whose id is taken by other content a 409.
+    """
+    if isinstance(records, Execution):
+        receipt = await context.intake.accept_one(workspace, records)
+    else:
+        receipt = await context.intake.accept(workspace, records)
+    count(
+        request,
+        accepted=receipt.accepted,
+        duplicates=receipt.duplicates,
+        rejected=len(receipt.rejected),
+    )
+    return receipt
+
+
+@router.get("/executions/{executionId}", summary="One execution, as it is stored")
+async def read_execution(
+    execution_id: ExecutionId, context: CurrentContext, workspace: CurrentWorkspace
+) -> Execution:
+    """Secrets were masked before it was written, and are masked again before it is returned."""
+    execution = await context.store.get_execution(workspace, execution_id)
+    if execution is None:
+        raise NotFoundError("there is no execution of that id")
+    return context.redactor.call(execution)
+
+
+ResultT = TypeVar("ResultT")
 
 _JSON = "application/json"
 
@@ -88,16 +126,9 @@ class _Outcome:
 
 
 @router.post(
-    PATH,
+    TRACES,
     summary="OpenTelemetry spans: every tool call among them is recorded",
     response_class=Response,
-    responses=answers(
-        200,
-        otlp_examples.PARTIAL_SUCCESS,
-        errors=(400, 408, 413, 503),
-        own={415: otlp_examples.UNSUPPORTED},
-    ),
-    openapi_extra=otlp_examples.BODY,
 )
 async def export_traces(
     request: Request, context: CurrentContext, workspace: CurrentWorkspace
@@ -112,10 +143,11 @@ async def export_traces(
     if encoding not in {PROTOBUF, _JSON}:
         # A web page can send neither to another origin without a CORS preflight, which this service
         # never grants; what a page could send (text, forms) is refused here.
-        raise ProblemError(
-            415, "unsupported_media_type", f"send the body with Content-Type: {PROTOBUF} or {_JSON}"
-        )
-    packed, is_packed = await read_packed_body(request)
+        raise unsupported(f"send the body with Content-Type: {PROTOBUF} or {_JSON}")
+    packing = request.headers.get("content-encoding", "identity").strip().lower()
+    if packing not in {"identity", "gzip", ""}:
+        raise unsupported("send the body with Content-Encoding: gzip, or without one")
+    is_packed, packed = packing == "gzip", await whole_body(request)
     most = request.app.state.limits.unpacked_bytes
     begin = partial(_begin, encoding=encoding, is_packed=is_packed, most=most)
     aside = is_packed or len(packed) > _INLINE_BYTES

@@ -1,0 +1,122 @@
+"""Choosing a tool for a scenario: candidates, who serves a namespace best, how tools failed."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import Field
+
+from aftercall.models import (
+    BestTool,
+    EvolutionList,
+    EvolutionRequest,
+    FailureMark,
+    FindRequest,
+    FoundTools,
+    MarkedFailure,
+    NamespaceList,
+    RankingMode,
+    ToolFailures,
+    WireModel,
+)
+from aftercall.models.tools import Scenario
+from service.bodies import JsonRoute
+from service.middleware import count
+from service.routes.parameters import CurrentContext, CurrentWorkspace, Namespace, ToolId
+
+router = APIRouter(tags=["choosing a tool"], route_class=JsonRoute)
+
+_FAILURES = "/tools/{toolId:name}/failures"
+
+
+class _BestQuery(WireModel):
+    scenario: Scenario = Field(description="What is to be done, in words.")
+    use_rag: bool = Field(
+        default=True,
+        description="Look for semantic matches and past failures too; else the promoted version "
+        "and the original are compared by base and quality.",
+    )
+    mode: RankingMode = Field(default="fitness", description="How candidates are ranked.")
+    limit: int = Field(default=10, ge=1, le=50, description="Candidates shown at most.")
+
+
+class _FailuresQuery(WireModel):
+    scenario: Scenario | None = Field(
+        default=None, description="Failures in scenarios like this one come first."
+    )
+    limit: int = Field(default=20, ge=1, le=100)
+
+
+@router.post("/tools/find", summary="Tools for a scenario, best first")
+async def find_tools(
+    question: FindRequest, request: Request, context: CurrentContext, workspace: CurrentWorkspace
+) -> FoundTools:
+    """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
+    found = await context.chooser.find(workspace, question)
+    count(request, candidates=len(found.candidates))
+    return found
+
+
+@router.post("/evolutions/find", summary="How tools were evolved for scenarios like one")
+async def find_evolutions(
+    question: EvolutionRequest, context: CurrentContext, workspace: CurrentWorkspace
+) -> EvolutionList:
+    """Promotions of the past and present, nearest first, by namespace, reason and mutation."""
+    return await context.history.evolutions(workspace, question)
+
+
+@router.get("/namespaces", summary="All namespaces, by name")
+async def list_namespaces(context: CurrentContext, workspace: CurrentWorkspace) -> NamespaceList:
+    """A tool without a namespace serves the one that is called like its id."""
+    return await context.chooser.namespaces(workspace)
+
+
+@router.get(
+    "/namespaces/{namespace:name}/best", summary="The fittest tool of a namespace for a scenario"
+)
+async def best_tool(
+    namespace: Namespace,
+    query: Annotated[_BestQuery, Query()],
+    context: CurrentContext,
+    workspace: CurrentWorkspace,
+) -> BestTool:
+    """With every factor of its score, all candidates, and what was left out and why.
+
+    The score is base x quality x failure demotion; `belowThreshold` marks one that is hardly fit.
+    """
+    return await context.chooser.best(
+        workspace,
+        namespace,
+        query.scenario,
+        use_rag=query.use_rag,
+        mode=query.mode,
+        limit=query.limit,
+    )
+
+
+@router.post(_FAILURES, summary="Mark a failure of a tool", status_code=202)
+async def mark_failure(
+    tool_id: ToolId, mark: FailureMark, context: CurrentContext, workspace: CurrentWorkspace
+) -> MarkedFailure:
+    """It is durable now, and counts against the tool, the more in scenarios like this one.
+
+    The same `markId` twice counts once. Recorded executions count without being marked; with
+    `executionId` the mark says how bad that one was, and of what version it was when `version` is
+    left out; without either it is of the version in force.
+    """
+    return await context.marks.mark(workspace, tool_id, mark)
+
+
+@router.get(_FAILURES, summary="Failures of a tool")
+async def tool_failures(
+    tool_id: ToolId,
+    query: Annotated[_FailuresQuery, Query()],
+    context: CurrentContext,
+    workspace: CurrentWorkspace,
+) -> ToolFailures:
+    """Marked or recorded, of all versions: nearest to the scenario first, without one the latest.
+
+    Without a scenario every `similarity` is 0, and `weight` says how far time has worn it off.
+    """
+    return await context.history.failures(
+        workspace, tool_id, scenario=query.scenario, limit=query.limit
+    )

@@ -1,0 +1,77 @@
+"""Suggestions for failed calls, what became of them, and executions that are like a call."""
+
+from fastapi import APIRouter, Request, Response
+
+from aftercall.models import (
+    OutcomeReport,
+    SimilarRequest,
+    SimilarResponse,
+    SuggestRequest,
+    SuggestResponse,
+)
+from ingest.outcomes import record_outcome
+from retrieval.similar import find_similar
+from service.bodies import JsonRoute
+from service.middleware import count
+from service.routes.parameters import CurrentContext, CurrentWorkspace, SuggestionId
+
+router = APIRouter(tags=["suggesting"], route_class=JsonRoute)
+
+
+@router.post("/suggest", summary="What to do about a failed call")
+async def suggest(
+    question: SuggestRequest, request: Request, context: CurrentContext, workspace: CurrentWorkspace
+) -> SuggestResponse:
+    """Suggestions come best first; `confidence` is the probability of doing what the caller meant.
+
+    An empty list is an honest "I don't know", with its reason.
+    """
+    response = await context.suggester.suggest(workspace, question)
+    context.metrics.answered(response)
+    context.statistics.answered(workspace, response)
+    count(request, suggestions=len(response.suggestions))
+    return response
+
+
+@router.post(
+    "/suggestions/{suggestionId}/outcome",
+    summary="What became of a suggestion",
+    status_code=204,
+    response_class=Response,
+)
+async def report_outcome(
+    suggestion_id: SuggestionId,
+    report: OutcomeReport,
+    context: CurrentContext,
+    workspace: CurrentWorkspace,
+) -> None:
+    """An execution recorded with `suggestionId` says the same; saying it twice changes nothing."""
+    is_new = await record_outcome(
+        workspace,
+        suggestion_id,
+        report,
+        store=context.store,
+        suggester=context.suggester,
+        on_stored=context.indexer.wake,
+    )
+    if is_new:
+        context.metrics.reported(suggestion_id, report)
+        context.statistics.news.tell(workspace)
+
+
+@router.post("/similar", summary="Executions of a tool that are like this call")
+async def similar(
+    question: SimilarRequest, request: Request, context: CurrentContext, workspace: CurrentWorkspace
+) -> SimilarResponse:
+    """Nearest first; `similarity` is a cosine. Secrets are masked."""
+    found = await find_similar(
+        workspace,
+        question,
+        store=context.store,
+        memory=context.memory,
+        index=context.index,
+        embedder=context.embedder,
+        redactor=context.redactor,
+    )
+    count(request, found=len(found.executions))
+    return found

@@ -1,0 +1,34 @@
+"""Requests made from the OpenAPI document get the answers that it promises, by Schemathesis.
+
+What the document allows is accepted (or does not fit what is stored), what it forbids is refused;
+every status, content type and method is one that it declares.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.service.running_service import RunningService
+
+
+def fuzz(service: RunningService, folder: Path, *arguments: str) -> None:
+    command = (
+        sys.executable, "-m", "schemathesis.cli", "run", f"{service.url}/openapi.json",
+        "--continue-on-failure", "--no-color", *arguments,
+    )  # fmt: skip
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-10_000:]
+
+
+def test_the_service_answers_as_its_document_says(service: RunningService, tmp_path: Path) -> None:
+    """Each example, and values at the bounds of each schema."""
+    fuzz(service, tmp_path, "--phases=examples,coverage", "--seed=1")
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("seed", range(3))
+def test_it_does_whatever_is_asked(service: RunningService, tmp_path: Path, seed: int) -> None:
+    """A few thousand requests that Hypothesis draws."""
+    fuzz(service, tmp_path, "--phases=fuzzing", "--max-examples=100", f"--seed={seed}")
