@@ -1,10 +1,21 @@
-"""What is known of tools: the health of one, and the boundaries of all of a workspace."""
+"""What is known of tools: the health of one; boundaries and failure patterns of all."""
 
 import asyncio
 import time
 from collections.abc import Sequence
 
-from aftercall.models import Boundaries, ToolHealth
+from pydantic import Field
+
+from aftercall.models import (
+    Boundaries,
+    ErrorCategory,
+    FailurePattern,
+    FailurePatternList,
+    ToolHealth,
+    WireModel,
+)
+from aftercall.models.base import Name
+from ingest.nightly.patterns import MAX_PATTERNS, patterns_fact
 from mongo.records import HealthRow, StoredTool, ToolKey
 from retrieval.boundaries.cohesion import TroubledTool, boundaries_of, cohesion_of
 from retrieval.fitness.registry import (
@@ -19,8 +30,10 @@ from retrieval.fitness.registry import (
 from retrieval.health.record import KnownHealth
 from retrieval.health.report import health_report
 from retrieval.health.signals import stated_methods
+from retrieval.patterns import Pattern, decoded
 from service.context import Context
 from service.recommendations import recommendations_about
+from service.statistics.patterns import told_pattern
 
 MAX_TOOLS = 500
 """Tools that are looked at for boundaries, the latest troubled first, as for recommendations."""
@@ -127,3 +140,53 @@ def _troubled(rows: Sequence[HealthRow], ids: dict[ToolKey, str]) -> list[Troubl
         read.append(TroubledTool(named(row.tool, ids.get(row.tool)), about))
         time.sleep(0)  # the event loop must get the interpreter between two
     return read
+
+
+class PatternsQuery(WireModel):
+    """Which patterns are asked for."""
+
+    tool_name: Name | None = Field(
+        default=None, description="Only those of the tool that calls name so."
+    )
+    server_name: Name | None = Field(default=None, description="Its server, if it is meant.")
+    category: ErrorCategory | None = Field(default=None, description="Only those of that kind.")
+    limit: int = Field(default=100, ge=1, le=1000)
+
+    def includes(self, pattern: Pattern) -> bool:
+        """Whether a pattern is one of them."""
+        return (
+            self.tool_name in (None, pattern.tool_name)
+            and self.server_name in (None, pattern.server_name)
+            and self.category in (None, pattern.category)
+        )
+
+
+async def failure_patterns(
+    context: Context, workspace: str, query: PatternsQuery
+) -> FailurePatternList:
+    """Those that are asked for, most failures first.
+
+    Raises:
+        StoreError: when the store cannot say.
+    """
+    is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
+    rows = await context.store.list_patterns(
+        workspace, MAX_PATTERNS if is_filtered else query.limit
+    )
+    at = await context.store.get_fact(patterns_fact(workspace))
+    ids = {each.tool_key: each.tool.tool_id for each in await context.memory.tools(workspace)}
+
+    def shown() -> list[FailurePattern]:
+        found = []
+        for row in rows:
+            pattern = decoded(row.data)
+            if query.includes(pattern):
+                tool = ToolKey(workspace, pattern.server_name, pattern.tool_name)
+                found.append(told_pattern(pattern, tool, ids.get(tool), context.redactor))
+            if len(found) == query.limit:
+                break
+        return found
+
+    return FailurePatternList.model_validate(
+        {"patterns": await asyncio.to_thread(shown), "consolidated_at": at}
+    )

@@ -60,7 +60,7 @@ class ExportCommand:
 
 
 async def _export(settings: "Settings", name: str) -> "Exported":
-    from service.cli.progress import Progress
+    from service.cli.options import Progress
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.moving.exporting import export_store
     from service.moving.packing import written

@@ -255,7 +255,7 @@ def _verify_file(name: str) -> None:
 
 
 def _verified(stream: io.BufferedReader, *, say_it: bool) -> int:
-    from service.cli.progress import Progress
+    from service.cli.options import Progress
     from service.moving.reading import ArchiveReader
     from service.moving.report import table
 
@@ -274,7 +274,7 @@ def _verified(stream: io.BufferedReader, *, say_it: bool) -> int:
 
 
 async def _restore(settings: "Settings", stream: io.BufferedReader) -> "tuple[Header, Compared]":
-    from service.cli.progress import Progress
+    from service.cli.options import Progress
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.moving.reading import ArchiveReader
     from service.moving.restoring import restore

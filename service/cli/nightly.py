@@ -84,10 +84,7 @@ class NightlyCommand:
         if args.every is None:
             night = _night(settings, args.only, as_json=args.json, is_quiet=args.background)
             return asyncio.run(_once(night))
-        from service.alive import showing_life
-
-        with showing_life(settings.data.dir, self.name):
-            asyncio.run(_nights(args.every, lambda: _again(settings, args.only, as_json=args.json)))
+        asyncio.run(_nights(args.every, lambda: _again(settings, args.only, as_json=args.json)))
         return DONE
 
 

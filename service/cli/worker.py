@@ -51,12 +51,10 @@ class WorkerCommand:
         started = time.perf_counter()
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
-        from service.alive import showing_life
         from service.lifecycle import one_line
         from service.logs import configure_logging
-        from service.server import loop_factory
+        from service.server import loop_factory, work, work_once
         from service.version import VERSION
-        from service.worker import work, work_once
 
         settings = settings_from(args)
         if settings.mongo.uri is None or settings.qdrant.url is None:
@@ -86,8 +84,7 @@ class WorkerCommand:
                     flush=True,
                 )
             else:
-                with showing_life(settings.data.dir, self.name):
-                    runner.run(work(settings, ready))
+                runner.run(work(settings, ready))
         return 0
 
 

@@ -18,7 +18,7 @@ from aftercall.models import (
     Usage,
 )
 from aftercall.models.base import Name
-from service.patterns import PatternsQuery, failure_patterns
+from service.health import PatternsQuery, failure_patterns
 from service.routes.parameters import (
     CurrentContext,
     CurrentWorkspace,

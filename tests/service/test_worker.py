@@ -13,9 +13,9 @@ import pytest
 from aftercall.redaction import Redactor
 from ingest.intake import Intake
 from service.context import open_context
+from service.server import work_once
 from service.settings import Settings
 from service.stores import open_store
-from service.worker import work_once
 from tests.ingest.shared_history import calls
 from tests.mongo.mongo_server import SharedMongo
 from tests.service.running_service import ROOT, hashing_settings

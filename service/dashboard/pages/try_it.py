@@ -25,7 +25,7 @@ from service.dashboard.shown.asking import (
     from_pasted,
 )
 from service.dashboard.widgets import box, section, text
-from service.patterns import PatternsQuery, failure_patterns
+from service.health import PatternsQuery, failure_patterns
 
 logger = logging.getLogger(__name__)
 
