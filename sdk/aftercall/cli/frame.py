@@ -108,6 +108,12 @@ def _load(name: str, entry_point: EntryPoint) -> Command:
     return command
 
 
+def one_line(text: str, most: int = 200) -> str:
+    """Text of somebody else for a terminal: on one line, without control characters, cut."""
+    line = " ".join(text.split())
+    return "".join(char if char.isprintable() else "\ufffd" for char in line)[:most]
+
+
 class _OneLineEach(argparse.HelpFormatter):
     """Wide enough for a command's help to stay on one line."""
 

@@ -1,18 +1,20 @@
 """`aftercall recommendations`: what the evidence suggests to tool builders, as a queue."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from aftercall.cli.frame import one_line
 from aftercall.cli.status import add_service, service_url
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 
 if TYPE_CHECKING:  # `aftercall --help` loads this module
     from aftercall.client import Client
-    from aftercall.models import Recommendation, RecommendationState
+    from aftercall.models import RecommendationState
 
 _MOST_REASON = 2_000
 """Characters (contract)."""
+
+_MAX_SHOWN = 1_000
 
 _STATES = ("open", "taken", "done", "dismissed", "all")
 
@@ -62,26 +64,34 @@ class RecommendationsCommand:
 
         with Client(service_url(args)) as client:
             if args.action is None:
-                return _list(client, args)
-            return _change(client, args)
+                _list(client, args)
+            else:
+                _change(client, args)
+        return 0
 
 
-def _list(client: "Client", args: argparse.Namespace) -> int:
+def _list(client: "Client", args: argparse.Namespace) -> None:
     from aftercall.models import RecommendationList  # noqa: PLC0415  # as above
 
     found = client.recommendations(state=args.state, tool_id=args.tool)
     if args.json:
         answer = RecommendationList(recommendations=found)
-        sys.stdout.write(answer.model_dump_json(by_alias=True, indent=2) + "\n")
-        return 0
+        print(answer.model_dump_json(by_alias=True, indent=2))
+        return
     if not found:
-        sys.stdout.write("nothing is recommended\n")
+        print("nothing is recommended")
     for each in found:
-        sys.stdout.write("\n".join(_lines(each)) + "\n")
-    return 0
+        state = "open again" if each.reopened else each.state
+        print(
+            f"{each.recommendation_id}  {state}  {each.kind}  "
+            f"priority {each.priority:.1f}, confidence {each.confidence:.2f}"
+        )
+        print(f"    {one_line(each.message, _MAX_SHOWN)}")
+        if each.state_reason:
+            print(f"    reason given: {one_line(each.state_reason, _MAX_SHOWN)}")
 
 
-def _change(client: "Client", args: argparse.Namespace) -> int:
+def _change(client: "Client", args: argparse.Namespace) -> None:
     state, _ = _ACTIONS[args.action]
     if not args.id:
         raise ConfigurationError("ID must not be empty; `aftercall recommendations` shows them")
@@ -93,26 +103,7 @@ def _change(client: "Client", args: argparse.Namespace) -> int:
         raise AftercallError(
             f"{error.message}; `aftercall recommendations --state all` shows their ids"
         ) from error
-    sys.stdout.write(f"{changed.state}: {_shown(changed.message)}\n")
-    return 0
-
-
-def _lines(found: "Recommendation") -> list[str]:
-    state = "open again" if found.reopened else found.state
-    lines = [
-        f"{found.recommendation_id}  {state}  {found.kind}  "
-        f"priority {found.priority:.1f}, confidence {found.confidence:.2f}",
-        f"    {_shown(found.message)}",
-    ]
-    if found.state_reason:
-        lines.append(f"    reason given: {_shown(found.state_reason)}")
-    return lines
-
-
-def _shown(text: str) -> str:
-    """On one line and without control characters: it may quote what a tool or a user said."""
-    line = " ".join(text.split())
-    return "".join(char if char.isprintable() else "\ufffd" for char in line)[:1_000]
+    print(f"{changed.state}: {one_line(changed.message, _MAX_SHOWN)}")
 
 
 command = RecommendationsCommand()
