@@ -18,8 +18,6 @@ from aftercall.outcomes import Outcome
 from aftercall.reflection import ReflectionPolicy
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService
-from tests.gateway.contract_service import answer as wire_answer
-from tests.gateway.contract_service import suggestion as wire_suggestion
 from tests.gateway.results import texts
 from tests.sdk.scripted_advice import AsyncScripted, Records, answer, change, suggestion
 
@@ -208,26 +206,6 @@ async def test_a_shape_that_was_announced_stays_as_announced() -> None:
     assert result.structured_content == {"Titles": ["Heat"]}
 
 
-async def test_a_result_without_text_breaks_what_asks_for_some() -> None:
-    films = Films(poster=MOVIES)
-    result = await films.call("poster")
-
-    assert result.is_error
-    assert [block.type for block in result.content] == ["image", "text"]
-
-
-async def test_a_typed_referral_is_not_checked() -> None:
-    """The tool said itself that it failed; that is what is recorded and shown."""
-    films = Films(refers=MOVIES)
-    result = await films.call("refers")
-
-    assert texts(result)[0] == "low utility"
-    assert len(result.content) == 1
-    (execution,) = films.records.executions
-    assert execution.error is not None
-    assert execution.error.type == "low_utility"
-
-
 _SERVER = """
 from typing import Any
 from fastmcp import FastMCP
@@ -273,22 +251,6 @@ async def test_the_gateway_checks_what_its_configuration_asks_for(
     assert first["error"]["type"] == "contract_violation"
     assert first["error"]["details"]["actual"] == 0
     assert len(service.questions) == 1
-
-
-@pytest.mark.real
-async def test_the_gateway_mends_a_violation_of_a_tool_that_only_reads(
-    open_gateway: OpenGateway, service: ContractService
-) -> None:
-    """The caller sees the corrected call's own result."""
-    page = {"op": "replace", "path": "/page", "from": 0, "value": 1}
-    service.suggest = lambda _: wire_answer(wire_suggestion(page))
-    async with open_gateway({"films": _server(find_movies=MOVIES)}) as client:
-        result = await client.call_tool_mcp("find_movies", {"page": 0})
-
-    assert not result.is_error
-    assert result.structured_content == {"titles": ["Heat"]}
-    assert result.meta is not None
-    assert result.meta["aftercall"]["changes"][0]["value"] == 1
 
 
 @pytest.mark.real

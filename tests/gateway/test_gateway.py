@@ -110,18 +110,6 @@ async def test_a_failure_shows_the_tools_own_error_first_and_then_the_suggestion
     assert told["suggestions"][0]["changes"][0]["value"] == "Europe/Warsaw"
 
 
-async def test_a_failure_without_suggestions_is_the_servers_own_result(
-    open_gateway: OpenGateway,
-) -> None:
-    """An abstaining service adds nothing."""
-    async with open_gateway({"time": TIME_SERVER}) as client:
-        result = await client.call_tool_mcp(NOW, {"timezone": "Warsaw"})
-
-    assert result.is_error
-    assert len(result.content) == 1
-    assert "aftercall" not in (result.meta or {})
-
-
 async def test_a_repaired_call_gives_the_true_result_and_tells_of_the_repair(
     open_gateway: OpenGateway, service: ContractService, recorder: Recorder
 ) -> None:
@@ -147,19 +135,6 @@ async def test_a_repaired_call_gives_the_true_result_and_tells_of_the_repair(
     failed, repaired = service.executions
     assert repaired["repairOf"] == failed["executionId"]
     assert repaired["suggestionId"] == offer["suggestionId"]
-
-
-async def test_the_question_carries_the_live_schema_and_the_tools_claims(
-    open_gateway: OpenGateway, service: ContractService
-) -> None:
-    """The service can check a proposal against the schema, and knows that the tool only reads."""
-    async with open_gateway({"time": TIME_SERVER}) as client:
-        await client.call_tool_mcp(NOW, {"tz": "UTC"})
-
-    (question,) = service.questions
-    assert question["execution"]["inputSchema"]["required"] == ["timezone"]
-    assert question["execution"]["error"]["type"] == "ToolError"
-    assert question["annotations"]["readOnlyHint"] is True
 
 
 async def test_tools_are_registered_with_the_service(
@@ -279,24 +254,3 @@ async def test_calls_go_through_while_the_service_is_away(
         "'No time zone found with key Warsaw'"
     ]
     assert recorder.stats().spooled == 2
-
-
-async def test_a_write_is_not_repeated_however_sure_the_service_is(
-    open_gateway: OpenGateway,
-    service: ContractService,
-    git_server: dict[str, Any],
-    repository: Path,
-) -> None:
-    """`git_create_branch` changes the repository: unsafe stays unsafe at confidence 1."""
-    change = {"op": "replace", "path": "/base_branch", "from": "master", "value": "main"}
-    service.suggest = lambda _: answer(suggestion(change, confidence=1.0), safe=False)
-    arguments = {"repo_path": str(repository), "branch_name": "b", "base_branch": "master"}
-    async with open_gateway({"git": git_server}) as client:
-        result = await client.call_tool_mcp("git_create_branch", arguments)
-        branches = await client.call_tool(
-            "git_branch", {"repo_path": str(repository), "branch_type": "local"}
-        )
-
-    assert result.is_error
-    assert '"master" -> "main"' in texts(result)[-1]
-    assert texts(branches)[0].split() == ["*", "main"]

@@ -123,18 +123,6 @@ async def test_tools_that_seldom_fail_can_be_left_alone(
     assert asked == [1, 0]
 
 
-async def test_an_impossible_failure_rate_is_refused(
-    config: Path, service: ContractService, environment: dict[str, str]
-) -> None:
-    """It is a share, not a percentage; said in one line."""
-    words = command(config, service.url, "--min-failure-rate", "5")
-    async with started(words, environment) as process:
-        _, err = await process.communicate()
-
-    assert process.returncode == 1
-    assert err == b"aftercall: min_failure_rate must be between 0 and 1, not 5.0\n"
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 async def test_a_signal_ends_it_in_order(
     config: Path,

@@ -88,11 +88,3 @@ async def test_a_tool_that_the_service_refuses_does_not_hold_up_the_others(
         await until(lambda: registry.told == ["s.a"])
 
     assert caplog.text.count("tool s.odd is not registered: too odd") == 1
-
-
-async def test_a_description_that_no_store_can_hold_is_mended() -> None:
-    """What a server says of itself never keeps its tools from being known."""
-    registry = Registry()
-    async with running(registry) as registrar:
-        registrar.offer("s", [tool("a", "\x00" * 50_000)])
-        await until(lambda: registry.told == ["s.a"])

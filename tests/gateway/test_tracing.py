@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client, FastMCP
-from opentelemetry import trace
+from fastmcp import Client
 
 from aftercall import AsyncClient, Recorder
-from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import _wants_traces, build_gateway
 from aftercall.reflection import ReflectionPolicy
 from aftercall.tracing import TracingObserver
-from tests.gateway.contract_service import ContractService, answer, suggestion
+from tests.gateway.contract_service import ContractService
 from tests.gateway.test_process import HELLO, answers, command, request, started
-from tests.sdk.scripted_advice import AsyncScripted, Records
 from tests.sdk.tracing_collector import Collector, Spans, id_of, parent_of, trace_of
 
 SERVER = {"command": sys.executable, "args": ["-m", "tests.gateway.meta_server"]}
@@ -32,7 +29,6 @@ META = {
     "tracestate": "vendor=1",
     "baggage": "team=blue",
 }
-LOWER = suggestion({"op": "replace", "path": "/number", "value": 10, "from": 50})
 
 
 @asynccontextmanager
@@ -72,53 +68,6 @@ async def test_context_goes_through_the_gateway(
     assert sent["traceparent"] == f"00-{TRACE}-{id_of(span):016x}-01"
     assert sent["tracestate"] == "vendor=1"
     assert sent["baggage"] == "team=blue"
-
-
-@pytest.mark.real
-async def test_each_attempt_sends_its_own_context(
-    service: ContractService, recorder: Recorder, tmp_path: Path
-) -> None:
-    """A repaired call of a caller without a trace: one trace, with the retry's span sent out."""
-    service.suggest = lambda _: answer(LOWER)
-    async with traced_gateway(service, recorder, tmp_path / "log") as (client, spans):
-        result = await client.call_tool_mcp(TOOL, {"number": 50})
-
-    first, second = spans.named(ATTEMPT)
-    sent = (result.structured_content or {})["meta"]
-    assert sent["traceparent"].split("-")[1:3] == [
-        f"{trace_of(first):032x}",
-        f"{id_of(second):016x}",
-    ]
-    assert len({trace_of(span) for span in spans.ended}) == 1
-    assert "must be" not in spans.text
-    assert (second.attributes or {})["aftercall.suggestion.id"] == LOWER["suggestionId"]
-
-
-async def test_a_server_of_ones_own_takes_observers() -> None:
-    """`ReflectionMiddleware(observers=...)`: what a tool traces is below its attempt."""
-    spans = Spans()
-    mcp: FastMCP[Any] = FastMCP("own")
-    mcp.add_middleware(
-        ReflectionMiddleware(
-            client=AsyncScripted(),
-            recorder=Records(),
-            server_name="own",
-            observers=[TracingObserver(spans.provider)],
-        )
-    )
-
-    @mcp.tool
-    def work() -> str:
-        with spans.tracer.start_as_current_span("inside"):
-            return f"{trace.get_current_span().get_span_context().trace_id:032x}"
-
-    async with Client(mcp) as client:
-        result = await client.call_tool_mcp("work", {}, meta=META)
-
-    attempt, inside = spans.one("execute_tool work"), spans.one("inside")
-    assert parent_of(inside) == id_of(attempt)
-    assert f"{parent_of(attempt):016x}" == PARENT
-    assert (result.structured_content or {})["result"] == TRACE
 
 
 @pytest.fixture

@@ -8,11 +8,8 @@ import pytest
 from fastmcp import Client
 
 from aftercall.adapters.fastmcp import ReflectionMiddleware
-from aftercall.adapters.fastmcp_results import outcome_result
-from aftercall.executors import ToolFailedError
-from aftercall.executors.mcp import McpExecutor
-from aftercall.models import ExecutionError, Referral, Tool
-from aftercall.outcomes import Outcome, referral_of
+from aftercall.models import ExecutionError, Referral
+from aftercall.outcomes import referral_of
 from aftercall.recording import Recorder
 from tests.gateway import typed_tools
 from tests.gateway.conftest import OpenGateway
@@ -112,34 +109,3 @@ async def test_the_middleware_reads_every_form(tool: str) -> None:
     assert referral.boundary_axes == ["transport", "extraction"]
     is_unmarked = tool in {"as_a_mapping", "returned_as_it_is"}
     assert result.is_error is not is_unmarked, "the result is as the tool gave it"
-
-
-async def test_the_executor_reads_them_too() -> None:
-    """A referral is that failure, a weak success a success with its status."""
-    async with McpExecutor({"films": typed_tools.mcp}) as executor:
-
-        def tool(name: str) -> Tool:
-            return Tool(
-                tool_id=name, name=name, server_name="films", updated_at="2026-02-20T14:30:00Z"
-            )
-
-        for name in ("returned", "as_json_text", "as_a_mapping"):
-            with pytest.raises(ToolFailedError) as failed:
-                await executor.execute(tool(name), {})
-            assert failed.value.error.type == "wrong_tool_boundary"
-        found = await executor.execute(tool("weak"), {})
-        assert (found.value, found.status) == (typed_tools.WEAK, "success_no_parse")
-        found = await executor.execute(tool("weak_outcome"), {})
-        assert (found.value, found.status) == ([], "success_no_parse")
-        found = await executor.execute(tool("job"), {})
-        assert found.value == typed_tools.job()
-
-
-def test_values_of_any_kind_are_results() -> None:
-    """None, texts and numbers, too."""
-    for value in (None, "text", 3, {"a": 1}, [1]):
-        result = outcome_result(Outcome.ok(value))
-        assert not result.is_error
-        assert result.meta is None
-        wrapped = value if isinstance(value, dict) else {"result": value}
-        assert result.structured_content == wrapped

@@ -176,13 +176,3 @@ async def test_a_caller_that_leaves_does_not_break_the_connection_for_others(
 
     assert [tool.name for tool in tools] == ["get_current_time", "convert_time"]
     assert started.read_text() == "x"
-
-
-async def test_a_stopped_upstream_says_so(http: _Http) -> None:
-    """After the gateway's end nothing is started again."""
-    upstream = Upstream(HttpServer(name="adder", url=http.url))
-    async with upstream:
-        await upstream.client()
-
-    with pytest.raises(UpstreamUnavailableError, match="has been stopped"):
-        await upstream.client()

@@ -6,12 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aftercall import ConfigurationError, Outcome, ToolAnnotations
+from aftercall import ConfigurationError, ToolAnnotations
 from aftercall.adapters.functions import _CallSignature, recorded, reflecting
 from aftercall.events import CallbackSink, EventObserver
 from aftercall.models import Execution
@@ -141,33 +140,6 @@ def test_a_call_that_does_not_fit_fails_as_python_says() -> None:
     assert "unexpected keyword argument 'topK'" in error.message
 
 
-def test_values_outside_json_are_recorded_as_text_and_not_replayed() -> None:
-    """A path cannot be sent again as JSON, so such a call is not retried."""
-    records, calls = Records(), []
-
-    @reflecting(client=SyncScripted(answer(TOP_K)), recorder=records)
-    def read(path: Path, top_k: int) -> str:
-        calls.append(path)
-        raise ValueError("top_k must be <= 10")
-
-    with pytest.raises(ValueError, match="top_k"):
-        read(Path("notes"), 50)
-    assert calls == [Path("notes")]
-    assert isinstance(records.executions[0].parameters["path"], str)
-
-
-def test_a_typed_error_that_is_returned_is_a_failure() -> None:
-    """An `Outcome` is recorded as what it says, and comes back as it is."""
-    records = Records()
-    tool = reflecting(client=SyncScripted(), recorder=records)(
-        lambda page: Outcome.low_utility(f"nothing on page {page}")
-    )
-    assert tool("x").error is not None
-    error = records.executions[0].error
-    assert error is not None
-    assert error.type == "low_utility"
-
-
 def test_what_has_no_single_end_is_refused() -> None:
     """Generators, classes, staticmethods and an AsyncClient for a plain function: told at once."""
 
@@ -271,13 +243,3 @@ def observed() -> tuple[list[str], EventObserver]:
 
 
 EVENTS = ["ToolCallPlanned search", "ToolCallResult search"]
-
-
-def test_observers_look_on() -> None:
-    """Every attempt is told, of `reflecting` and of `recorded`."""
-    told, observer = observed()
-    service = SyncScripted(answer(TOP_K))
-    reflecting(client=service, recorder=Records(), observers=[observer])(search)("memory", 50)
-    assert told == EVENTS * 2
-    recorded(recorder=Records(), observers=[observer])(search)("memory")
-    assert told == EVENTS * 3

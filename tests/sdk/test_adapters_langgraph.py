@@ -16,7 +16,7 @@ from langgraph.prebuilt import InjectedState, ToolNode
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
-from aftercall import ConfigurationError, Outcome, ReflectionPolicy, ToolAnnotations
+from aftercall import Outcome, ToolAnnotations
 from aftercall.adapters.langgraph import ReflectionMiddleware, latest_request
 from aftercall.events import CallbackSink, EventObserver
 from aftercall.models import Execution
@@ -187,21 +187,6 @@ def test_refused_arguments_are_told_so_that_the_service_knows_nothing_ran(
     assert read_error(first.error, first.parameters).rejected_before_run
 
 
-def test_a_validation_error_of_the_tool_itself_is_not_taken_for_a_refusal() -> None:
-    """What passes the schema did run, so nothing says that it may be sent again."""
-
-    @tool
-    def parse(text: str) -> str:
-        """Fail while running, in the same words."""
-        return str(Bounded.model_validate({"query": text, "top_k": 50}))
-
-    reflection, records, _ = reflecting(answer())
-    run(graph_of([parse], reflection), "parse", {"text": "x"})
-    first = records.executions[0]
-    assert first.error is not None
-    assert not read_error(first.error, first.parameters).rejected_before_run
-
-
 def test_an_interrupt_passes_through_unrecorded() -> None:
     """The person is asked, the answer resumes the tool, and the one outcome is recorded."""
 
@@ -317,27 +302,6 @@ def test_a_typed_error_may_stand_in_the_artifact() -> None:
     assert told[1].error.type == "low_utility"
 
 
-def test_a_service_that_is_away_changes_nothing() -> None:
-    """The tool's error is told as it is."""
-    reflection, records, _ = reflecting(ConnectionError("away"))
-    message = run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50})
-    assert message.content == "ValueError: top_k must be <= 10"
-    assert len(records.executions) == 1
-
-
-def test_policy_and_client_are_the_callers() -> None:
-    """`policy` is passed through; an AsyncClient in a synchronous run is told at once."""
-    policy = ReflectionPolicy(disabled_agents=frozenset({"ada"}))
-    reflection, records, service = reflecting(answer(TOP_K), agent="ada", policy=policy)
-    run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50})
-    assert (len(records.executions), service.asked) == (1, [])
-    reflection, _, _ = reflecting(client=AsyncScripted())
-    with pytest.raises(ConfigurationError, match="give a Client"):
-        graph_of([search], reflection, handle_tool_errors=False).invoke(
-            {"messages": [call_of("search", {"query": "x", "top_k": 5})]}
-        )
-
-
 def observed() -> tuple[list[str], EventObserver]:
     """The kinds of events, as they come, and the observer that tells them."""
     told: list[str] = []
@@ -346,12 +310,3 @@ def observed() -> tuple[list[str], EventObserver]:
 
 
 EVENTS = ["ToolCallPlanned search", "ToolCallResult search"]
-
-
-@pytest.mark.parametrize("way", ["sync", "async"])
-def test_observers_look_on(way: str) -> None:
-    """Every attempt is told, whichever way the graph is run."""
-    told, observer = observed()
-    reflection, *_ = reflecting(answer(TOP_K), observers=[observer])
-    run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50}, way=way)
-    assert told == EVENTS * 2

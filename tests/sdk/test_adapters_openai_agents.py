@@ -160,15 +160,6 @@ async def test_the_failure_function_serves_without_hooks() -> None:
     assert [e.outcome for e in records.executions] == ["failure"]
 
 
-async def test_the_failure_function_and_the_reflecting_tool_go_together() -> None:
-    """A failure is recorded by one of them."""
-    reflection, records, _ = reflection_of(answer(UNSURE))
-    tool = function_tool(search, failure_error_function=reflection.failure)
-    (told,) = await outputs_of([reflection.reflecting(tool)], FAILING, hooks=reflection.run_hooks)
-    assert told.count("Suggestions from Aftercall") == 1
-    assert len(records.executions) == 1
-
-
 async def test_a_failure_that_the_sdk_words_is_no_success() -> None:
     """Hooks alone see the default text; it is recorded as the failure that it tells of."""
     reflection, records, service = reflection_of(answer())
@@ -312,13 +303,3 @@ def observed() -> tuple[list[str], EventObserver]:
 
 
 EVENTS = ["ToolCallPlanned search", "ToolCallResult search"]
-
-
-async def test_observers_look_on() -> None:
-    """Every attempt is told, of a reflecting tool and of one that the hooks record."""
-    told, observer = observed()
-    reflection, *_ = reflection_of(answer(TOP_K), observers=[observer])
-    await outputs_of([reflection.reflecting(function_tool(search))], FAILING)
-    assert told == EVENTS * 2
-    await outputs_of([function_tool(search)], FITTING, hooks=reflection.run_hooks)
-    assert told == EVENTS * 3

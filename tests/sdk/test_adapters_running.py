@@ -22,8 +22,6 @@ from aftercall.adapters.fastmcp import ReflectionMiddleware as FastMcpReflection
 from aftercall.adapters.functions import reflecting
 from aftercall.adapters.langgraph import ReflectionMiddleware as GraphReflection
 from aftercall.adapters.openai_agents import ToolReflection
-from aftercall.models import ExecutionError
-from retrieval.reading.reader import read_error
 from tests.sdk.scripted_advice import AsyncScripted, Records, SyncScripted
 
 
@@ -63,17 +61,6 @@ def no_tracing() -> Iterator[None]:
     set_tracing_disabled(True)
     yield
     set_tracing_disabled(False)
-
-
-def test_words_do_not_make_a_call_that_ran_a_refused_one() -> None:
-    """The same error is a refusal without the adapter's word, and none with it."""
-    with pytest.raises(ValidationError) as raised:
-        write(50)
-    error = ExecutionError(type="ValidationError", message=str(raised.value))
-    ran = error.model_copy(update={"details": {"ran": True}})
-    assert read_error(error, {"limit": 50}).rejected_before_run
-    assert not read_error(ran, {"limit": 50}).rejected_before_run
-    assert read_error(ran, {"limit": 50}).faults == read_error(error, {"limit": 50}).faults
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from aftercall.cli import frame as cli
 from aftercall.cli.status import duration
-from aftercall.errors import AftercallError, ConfigurationError
+from aftercall.errors import ConfigurationError
 from tests.gateway.contract_service import ContractService
 
 AFTERCALL = str(Path(sys.executable).parent / "aftercall")
@@ -125,18 +125,6 @@ def test_our_errors_are_one_line_on_standard_error(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is no error of ours comes with its traceback."""
-
-    def broken(_: argparse.Namespace) -> int:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(greet, "run", broken, raising=False)
-    with pytest.raises(ZeroDivisionError):
-        cli.main(["greet", "--who", "world"])
-
-
-@pytest.mark.usefixtures("installed")
 def test_only_the_command_that_is_meant_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow or broken neighbour does not touch a command that works."""
     loaded: list[str] = []
@@ -150,13 +138,6 @@ def test_only_the_command_that_is_meant_is_imported(monkeypatch: pytest.MonkeyPa
     run("greet", "--who", "world")
 
     assert loaded == ["greet"]
-
-
-def test_of_two_commands_of_one_name_the_first_counts() -> None:
-    """Two distributions may both think of a name."""
-    entries = [EntryPoint("a", "one:command", "g"), EntryPoint("a", "two:command", "g")]
-
-    assert cli.discover(entries)["a"].value == "one:command"
 
 
 def test_status_is_readable(service: ContractService, capsys: pytest.CaptureFixture[str]) -> None:
@@ -235,8 +216,3 @@ def test_a_recommendation_that_is_named_wrongly_is_told_in_one_line(
     error = capsys.readouterr().err
     assert told in error
     assert error.count("\n") == 1
-
-
-def test_command_errors_are_part_of_the_family() -> None:
-    """Whatever a command raises for a person to read derives from one class."""
-    assert issubclass(ConfigurationError, AftercallError)

@@ -38,11 +38,6 @@ def test_a_deliverable_is_read_in_any_style() -> None:
     assert Deliverable.from_dict(snake).to_dict() == snake
 
 
-def test_objects_by_name_are_the_short_form_of_fields() -> None:
-    """As the seeds write it: `{"titles": {"min_items": 1}}`."""
-    assert Deliverable.from_dict({"fields": {"titles": {"min_items": 1}}}) == MOVIES
-
-
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -193,23 +188,6 @@ def test_the_movie_case_is_a_contract_violation() -> None:
     )
     one = {"path": "/titles", "mismatch": "min_items", "expected": 1, "actual": 0}
     assert error.details == {**one, "violations": [one]}
-
-
-def test_a_violation_of_the_whole_result_reads_as_a_sentence() -> None:
-    """No pointer to show: `""` is the result itself."""
-    (violation,) = check("none", Deliverable(type="array"))
-
-    assert str(violation) == (
-        "the result breaks its contract: must be of type array, but it is: string"
-    )
-
-
-def test_prose_and_status_change_nothing() -> None:
-    """`acceptance` is never executed or matched, and a status is the tool's own word."""
-    wanted = Deliverable.from_dict({"type": "array", "acceptance": "must have at least 3 titles"})
-
-    assert check([], wanted) == []
-    assert check({"status": "success_no_parse", "titles": []}, Deliverable()) == []
 
 
 def test_at_most_twenty_violations_are_told() -> None:

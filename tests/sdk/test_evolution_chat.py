@@ -82,12 +82,6 @@ async def test_a_fenced_block_is_the_code_and_the_rest_its_summary(
     assert asked.headers["authorization"] == f"Bearer {KEY}"
 
 
-async def test_without_a_key_there_is_no_authorization(chat: ScriptedChatServer) -> None:
-    chat.says(fenced(CODE))
-    await evolver(chat, api_key=None).evolve(task())
-    assert "authorization" not in chat.asked[0].headers
-
-
 @pytest.mark.parametrize("marked", [True, False])
 async def test_the_json_form_is_read_plain_and_in_a_json_block(
     chat: ScriptedChatServer, marked: bool
@@ -101,12 +95,6 @@ async def test_the_json_form_is_read_plain_and_in_a_json_block(
 async def test_thoughts_before_the_answer_are_not_the_answer(chat: ScriptedChatServer) -> None:
     chat.says(says(f"<think>\n```python\ndraft()\n```\n</think>\n```python\n{CODE}\n```"))
     assert (await evolver(chat).evolve(task())).code == CODE
-
-
-async def test_a_longer_fence_may_hold_shorter_ones(chat: ScriptedChatServer) -> None:
-    code = '"""Doc.\n\n```\nexample\n```\n"""\nprint(1)'
-    chat.says(says(f"````python\n{code}\n````"))
-    assert (await evolver(chat).evolve(task())).code == code
 
 
 @pytest.mark.parametrize(
@@ -165,12 +153,6 @@ async def test_passing_trouble_is_tried_again(chat: ScriptedChatServer, trouble:
     chat.says(trouble, fenced(CODE))
     assert (await evolver(chat).evolve(task())).code == CODE
     assert len(chat.asked) == 2
-
-
-async def test_trouble_that_does_not_pass_ends_after_the_retries(chat: ScriptedChatServer) -> None:
-    error = await refusal(chat, status(429, retry_after="0"), retries=2)
-    assert "429" in str(error)
-    assert len(chat.asked) == 3
 
 
 async def test_a_retry_after_is_waited_for(chat: ScriptedChatServer) -> None:

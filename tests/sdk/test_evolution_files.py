@@ -16,7 +16,6 @@ from aftercall.evolution.files import (
     create_beside,
     read_changelog,
     resolve_script,
-    stem_of,
     version_in,
     versioned_name,
     versions_beside,
@@ -27,9 +26,6 @@ HOSTILE = st.text(
     st.sampled_from(string.ascii_letters + "._-/\\ \n\t\r;$`'\"<>|&*?~:%\u202eü\u0301日"),
     min_size=1,
 ) | st.text(min_size=1)
-FILE_NAMES = HOSTILE.filter(
-    lambda name: "/" not in name and "\0" not in name and name not in {".", ".."}
-)
 VERSIONS = st.builds(
     VersionNumber, st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1), st.integers(0, 99)
 )
@@ -56,18 +52,6 @@ def test_whatever_a_script_is_called_its_versions_stay_in_its_folder(
     assert not set(made) & set("/\\ ;$`'\"<>|&*?~:%")
     assert len(made.encode()) < 200
     assert version_in(made, name) == version
-
-
-@given(one=FILE_NAMES, other=FILE_NAMES)
-@example(one="a b.py", other="a+b.py")
-@example(one="é.py", other="e\u0301.py")
-def test_two_scripts_share_no_names_of_versions(one: str, other: str) -> None:
-    """Unless one is a version of the other, or they differ in the suffix only."""
-    bare = [
-        re.sub(r"(_v\d+_\d+(_\d+)?)$", "", Path(name).stem, flags=re.ASCII) for name in (one, other)
-    ]
-    if bare[0] != bare[1]:
-        assert stem_of(one) != stem_of(other)
 
 
 @pytest.mark.parametrize(
@@ -193,15 +177,6 @@ def test_half_a_line_swallows_no_other(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"at": "2026-02-')
     append_entries(path, [entry(version="1.2.0")])
-    assert [one.version for one in read_changelog(path)] == ["1.1.0", "1.2.0"]
-
-
-def test_what_was_found_stands_once(tmp_path: Path) -> None:
-    """A promotion that is in the changelog already is not told again."""
-    path = tmp_path / "log.jsonl"
-    append_entries(path, [entry()])
-    append_entries(path, [entry(source="found"), entry(version="1.2.0", source="found")])
-    append_entries(path, [entry(version="1.2.0", source="found")])
     assert [one.version for one in read_changelog(path)] == ["1.1.0", "1.2.0"]
 
 

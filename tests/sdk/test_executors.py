@@ -5,7 +5,6 @@ Every command line here is a real process.
 
 import asyncio
 import os
-import signal
 import sys
 import threading
 import time
@@ -15,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
 from aftercall.executors import (
@@ -27,7 +24,6 @@ from aftercall.executors import (
     ToolFailedError,
     ToolRefusedError,
 )
-from aftercall.executors.command import _Filling
 from aftercall.json_values import JsonValue
 from aftercall.models import Tool
 
@@ -104,15 +100,6 @@ async def test_an_input_is_exactly_one_argument(
     wide = CommandExecutor(folder, tool_dir=folder / "tools", commands={"python": sys.executable})
     assert (await wide.execute(echo, text)).value == ["first", text, "last"]
     assert sorted(os.listdir(folder)) == ["outside.py", "tools"]  # noqa: PTH208  # names alone
-
-
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=50))
-def test_every_item_of_a_template_becomes_one_argument(text: str) -> None:
-    """For any input, as a whole and as a part."""
-    filling = _Filling({"a": f"x{text}"}, Path("/tools"), None)
-    template = ["{a}!", "--text={a}", "--", "{a}"]
-    assert filling.arguments(template) == [f"x{text}!", f"--text=x{text}", "--", f"x{text}"]
-    assert filling.stdin(template) == b""
 
 
 @pytest.mark.parametrize("text", ["--help", "-x", "-", "--", "-rf"])
@@ -236,14 +223,6 @@ async def test_an_input_cannot_name_a_file_outside(
         commands, python_tool("{tool_dir}/echo.py", "{tool_dir}/{name}"), {"name": name}
     )
     assert (failure.ran, "not allowed" in str(failure)) == (False, True)
-
-
-async def test_a_program_that_runs_no_scripts_may_be_given_anything(folder: Path) -> None:
-    """Where the local configuration says so; its own arguments come first."""
-    echo = Command(sys.executable, ["-c", "import sys; print(sys.argv[1:])"], runs_scripts=False)
-    executor = CommandExecutor(folder, commands={"echo": echo})
-    made = tool({"command": "echo", "args_template": ["-n", "{input}"]})
-    assert (await executor.execute(made, "x")).value == "['-n', 'x']"
 
 
 def test_settings_that_cannot_work_are_refused(folder: Path) -> None:
@@ -447,13 +426,6 @@ async def test_a_program_that_is_not_there_is_refused(folder: Path) -> None:
     assert "cannot be started" in str(refusal)
 
 
-async def test_many_command_lines_run_side_by_side(commands: CommandExecutor) -> None:
-    """And none gets another's output."""
-    echo = python_tool("{tool_dir}/echo.py", "{input}")
-    results = await asyncio.gather(*(commands.execute(echo, str(n)) for n in range(12)))
-    assert [each.value for each in results] == [[str(n)] for n in range(12)]
-
-
 # Python callables
 
 
@@ -496,22 +468,6 @@ async def test_what_does_not_fit_a_signature_is_rejected(data: JsonValue) -> Non
     assert (failure.ran, failure.error.type) == (False, "InvalidInput")
     own = await fails(PythonExecutor({"t": lambda name: name + 1}), tool(), {"name": "a"})
     assert (own.ran, own.error.type) == (True, "TypeError")
-
-
-async def test_exceptions_are_failures() -> None:
-    """With their type and text; a SystemExit ends nothing, a TimeoutError of its own is its own."""
-
-    def leave() -> None:
-        sys.exit("enough")
-
-    def late() -> None:
-        raise TimeoutError("upstream was too slow")
-
-    failure = await fails(PythonExecutor({"t": fail}), tool(), {"a": 1})
-    assert (failure.error.type, failure.error.message) == ("LookupError", "nothing there")
-    assert (await fails(PythonExecutor({"t": leave}), tool())).error.type == "SystemExit"
-    own = await fails(PythonExecutor({"t": late}), tool())
-    assert own.error.message == "upstream was too slow"
 
 
 async def test_a_callable_cannot_end_the_event_loop() -> None:
@@ -584,17 +540,6 @@ async def test_an_object_can_be_passed_as_one_argument() -> None:
     assert (await executor.execute(tool(), {"b": 1, "a": 2})).value == ["a", "b"]
 
 
-@settings(max_examples=25, deadline=None)  # each starts a loop and a thread
-@given(st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=8), max_size=4))
-def test_any_object_is_passed_or_rejected(data: dict[str, Any]) -> None:
-    """No other exception gets out."""
-    executor = PythonExecutor({"t": greet})
-    try:
-        asyncio.run(executor.execute(tool(), data))
-    except ToolFailedError as failure:
-        assert failure.ran is False or failure.error.type  # noqa: PT017  # a property
-
-
 # MCP, and choosing
 
 
@@ -663,10 +608,3 @@ async def test_the_first_executor_that_fits_runs_a_tool(commands: CommandExecuto
     assert not alone.fits(tool())
     refusal = await fails(alone, tool())
     assert "register a callable" in str(refusal)
-
-
-def test_signals_are_told_by_name() -> None:
-    """Also one that this Python has no name for."""
-    from aftercall.executors.command import _signal_name
-
-    assert (_signal_name(signal.SIGKILL), _signal_name(250)) == ("SIGKILL", "signal 250")

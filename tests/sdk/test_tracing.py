@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 from opentelemetry.baggage import set_baggage
-from opentelemetry.context import attach, detach, set_value
+from opentelemetry.context import attach, detach
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind, StatusCode
@@ -30,10 +30,9 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.reflection.observers import CallFacts, Observers, PlannedAttempt
+from aftercall.reflection.observers import CallFacts, PlannedAttempt
 from aftercall.reflection.results import OutcomeReader
 from aftercall.span_export import exporting
-from aftercall.stages import measured_by, stage
 from aftercall.tracing import TracingObserver
 from tests.sdk.loopback import Loopback
 from tests.sdk.scripted_advice import (
@@ -148,19 +147,6 @@ async def test_a_call_is_in_one_trace(run: Run, spans: Spans, has_caller: bool) 
         assert parent_of(second) == id_of(first)
 
 
-async def test_a_repair_keeps_the_trace_of_a_remote_caller(run: Run, spans: Spans) -> None:
-    """A parent that came over the wire, which is no span of this process, is one, too."""
-    remote = trace.SpanContext(0xA1, 0xB2, is_remote=True, trace_flags=trace.TraceFlags(1))
-    token = attach(trace.set_span_in_context(trace.NonRecordingSpan(remote)))
-    try:
-        await run(PickyTool(GOOD), answer(LIMIT))
-    finally:
-        detach(token)
-
-    assert {trace_of(span) for span in spans.ended} == {0xA1}
-    assert {parent_of(span) for span in spans.named(ATTEMPT)} == {0xB2}
-
-
 async def test_what_the_tool_traces_is_below_its_attempt(run: Run, spans: Spans) -> None:
     """The span is current while the tool runs, and no longer."""
 
@@ -224,21 +210,6 @@ async def test_a_call_that_is_given_up_ends_its_span(spans: Spans) -> None:
     assert (span.attributes or {})["error.type"] == "CancelledError"
 
 
-async def test_a_call_made_while_one_is_given_up_is_a_call_like_others(spans: Spans) -> None:
-    """What is cleaned up after a cancellation may call tools; their failures are failures."""
-    given_up = asyncio.get_running_loop().create_future()
-    given_up.cancel()
-    try:
-        await given_up
-    except asyncio.CancelledError:
-        await call_with_reflection(
-            PickyTool().run_async, tool_name="rag_query", parameters={}, agent="a",
-            client=AsyncScripted(), recorder=Records(),
-            observers=[TracingObserver(spans.provider)],
-        )  # fmt: skip
-    assert spans.one(ATTEMPT).status.status_code is StatusCode.ERROR
-
-
 async def test_a_question_to_the_user_ends_its_attempts_span(spans: Spans) -> None:
     """Nobody says that it ended, for it has no outcome yet; the span is sent all the same."""
 
@@ -278,20 +249,6 @@ def _planned(**facts: Any) -> PlannedAttempt:
     return PlannedAttempt(facts=CallFacts(**known), execution_id="e", parameters=BAD, number=1)
 
 
-async def test_the_end_may_be_told_in_a_task_begun_meanwhile(
-    spans: Spans, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It has the context of the call, and may not undo it; the next call is no part of that one."""
-    observer = TracingObserver(spans.provider)
-    observed = observer.planned(_planned())
-    await asyncio.to_thread(_end, observed)
-    _end(observer.planned(_planned(tool_name="next")))
-
-    assert spans.one("execute_tool next").parent is None
-    assert not caplog.records
-    assert not trace.get_current_span().get_span_context().is_valid
-
-
 def test_calls_may_end_in_the_order_in_which_they_began(spans: Spans) -> None:
     """Two calls at once in one thread, by hooks: after both, nothing is current."""
     observer = TracingObserver(spans.provider)
@@ -312,15 +269,6 @@ def test_a_call_whose_end_is_never_told_is_forgotten(spans: Spans) -> None:
     _end(observer.planned(_planned(tool_name="next")))
 
     assert spans.one("execute_tool next").parent is None
-    assert not trace.get_current_span().get_span_context().is_valid
-
-
-def test_what_a_tool_leaves_behind_does_not_keep_its_attempt_current(spans: Spans) -> None:
-    """A context that it attached and never detached: the next call is no part of this one."""
-    observer = TracingObserver(spans.provider)
-    observed = observer.planned(_planned())
-    attach(set_value("left", "behind"))
-    _end(observed)
     assert not trace.get_current_span().get_span_context().is_valid
 
 
@@ -361,22 +309,6 @@ def test_names_are_bounded_and_clean(spans: Spans) -> None:
     str(attributes["gen_ai.agent.name"]).encode()
 
 
-def test_first_attempts_are_forgotten_in_time(spans: Spans) -> None:
-    """Of failures that nothing follows, no more than a bounded number is remembered."""
-    observer = TracingObserver(spans.provider)
-    from aftercall.models import ExecutionError
-
-    for number in range(1_100):
-        planned = PlannedAttempt(
-            facts=CallFacts(tool_name="t", agent="a"), execution_id=str(number), parameters={},
-            number=1,
-        )  # fmt: skip
-        observed = Observers([observer]).planned(planned)
-        observed.stopped()
-        observed.ended(duration_ms=1, error=ExecutionError(message="no"))
-    assert len(observer._first) == 1_000
-
-
 TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-0[13]")
 """Sampled; a trace id may be said to be random, too."""
 
@@ -398,12 +330,6 @@ async def test_every_request_carries_the_callers_place(
     assert int(found[1], 16) == span.get_span_context().trace_id
     assert int(found[2], 16) == span.get_span_context().span_id
     assert "baggage" not in headers
-
-
-async def test_without_a_current_span_there_is_no_header(call: Any, service: Loopback) -> None:
-    """OpenTelemetry is imported here, and nothing is traced at this moment."""
-    await call("status")
-    assert "traceparent" not in service.requests[-1].headers
 
 
 @pytest.mark.parametrize("kind", ["async", "sync"])
@@ -553,12 +479,3 @@ def test_a_variable_that_cannot_be_is_told(monkeypatch: pytest.MonkeyPatch) -> N
         exporting({"service.name": "mine"}, url=None, sampled_share=None, close_within_s=1),
     ):
         pass
-
-
-def test_a_stage_that_nobody_measures_does_nothing() -> None:
-    """The same object each time, which takes notes and lets errors through."""
-    with stage("a") as one, stage("b") as other:
-        one.note(hits=1)
-    assert one is other
-    with pytest.raises(ValueError, match="through"), measured_by(None), stage("a"):
-        raise ValueError("through")
