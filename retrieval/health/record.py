@@ -1,12 +1,12 @@
 """What is counted of a tool's health: bounded, exactly once, rebuilt from the log. Made by ingest.
 
-Latest events are kept one by one, as far as questions about them look back; all are in the tallies.
-Each list keeps its latest events by time and id, so that it ends the same in any order of arrival.
-The latest few keep their words; of the others there stays what questions count by.
+All events are in tallies. The latest are kept one by one besides, as far as questions about them
+look back: each list keeps its latest by time and id, so that it ends the same in any order of
+arrival. The latest few keep their words; of the others there stays what questions count by.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import combinations
 from math import ceil
@@ -18,40 +18,6 @@ from aftercall.models import Count, ErrorCategory, ReferralKind
 
 HALF_LIFE = timedelta(days=7)
 """In which an event's weight halves (4-rules.md)."""
-
-_HALF_LIFE_SECONDS = HALF_LIFE.total_seconds()
-
-
-class Tally(BaseModel):
-    """How often something happened, and the weight of that at the latest time."""
-
-    count: int = 0
-    weight: float = 0.0
-    """As of `at`: an event of then counts 1 and one of a half-life earlier 1/2."""
-    at: datetime | None = None
-
-    def add(self, at: datetime, times: int = 1) -> None:
-        """Count an event, in place; a late arrival counts as its own time says."""
-        if self.at is None or at >= self.at:
-            self.weight = self.weight_at(at) + times
-            self.at = at
-        else:
-            self.weight += times * decay(self.at, at)
-        self.count += times
-
-    def weight_at(self, now: datetime) -> float:
-        """The weight now; events of a later time count whole."""
-        return 0.0 if self.at is None else self.weight * decay(now, self.at)
-
-    def shown(self, now: datetime) -> Count:
-        """As it is told."""
-        return Count(count=self.count, weight=round(self.weight_at(now), 4), last_seen=self.at)
-
-
-def decay(now: datetime, then: datetime) -> float:
-    """What an event of then still weighs now, in (0, 1]."""
-    return float(0.5 ** (max(0.0, (now - then).total_seconds()) / _HALF_LIFE_SECONDS))
-
 
 MAX_REFERRALS = 64
 """Latest boundary referrals remembered one by one: cohesion and recommendations read them."""
@@ -69,15 +35,86 @@ MAX_METHODS = 32
 MAX_METHOD_SESSIONS = 2
 """Sessions remembered of a method: from two on its name is common knowledge."""
 
+MAX_BOOK_AXES = 2_000
+"""Distinct axes remembered of a workspace; of more, the least heavy make room."""
+
+MAX_BOOK_PAIRS = 4_000
+
+MAX_WORDED = 16
+"""Latest events of a list that keep their words: as many as anybody reads."""
+
+MAX_WORDS = 300
+"""Characters kept of what a tool or a user said."""
+
+MAX_ROW = 40_000
+"""Bytes of a tool's row. What a hostile tool says may be longer than all lists have room for."""
+
+_FADED_EVIDENCE = 40
+"""Characters that stay of the evidence of older referrals: that there was any still counts."""
+
+_SHED = 4
+"""Of a row that is too large the oldest quarter of every list goes, until it fits."""
+
+_MAX_PAIRED = 8
+"""Axes of one referral that are paired: 28 pairs. A referral of more names a list, no boundary."""
+
+_OVERFLOW = 2
+"""A book may grow to twice its bound before it is pruned, so that pruning is rare."""
+
 OWN_FAILURES: frozenset[ErrorCategory] = frozenset({"execution", "contract_violation", "timeout"})
 """Failures that only the tool's maker can mend; they speak for a repair."""
 
 
-class Referred(BaseModel):
-    """One referral."""
+class Tally(BaseModel):
+    """How often something happened, and the weight of that at the latest time.
+
+    Mergeable, whatever the order of events.
+    """
+
+    count: int = 0
+    weight: float = 0.0
+    """As of `at`: an event of then counts 1 and one of a half-life earlier 1/2."""
+    at: datetime | None = None
+
+    def add(self, at: datetime) -> None:
+        """Count an event, in place; a late arrival counts as its own time says."""
+        if self.at is None or at >= self.at:
+            self.weight = self.weight_at(at) + 1
+            self.at = at
+        else:
+            self.weight += decay(self.at, at)
+        self.count += 1
+
+    def weight_at(self, now: datetime) -> float:
+        """The weight now; events of a later time count whole."""
+        return 0.0 if self.at is None else self.weight * decay(now, self.at)
+
+    def shown(self, now: datetime) -> Count:
+        """For an answer."""
+        return Count(count=self.count, weight=round(self.weight_at(now), 4), last_seen=self.at)
+
+
+def decay(now: datetime, then: datetime) -> float:
+    """What an event of then still weighs now, in (0, 1]."""
+    return float(0.5 ** (max(0.0, (now - then).total_seconds()) / HALF_LIFE.total_seconds()))
+
+
+class _Event(BaseModel):
+    """One event that is remembered."""
 
     at: datetime
     execution_id: str
+
+    def order(self) -> tuple[datetime, str]:
+        return self.at, self.execution_id
+
+    def fade(self) -> None:
+        """Forget the words, in place."""
+
+
+class Referred(_Event):
+    """One referral."""
+
     kind: ReferralKind
     session: str
     axes: list[str] = Field(default_factory=list)
@@ -89,34 +126,45 @@ class Referred(BaseModel):
     evidence: str | None = None
     message: str = ""
 
+    def fade(self) -> None:
+        """What cohesion counts by stays: axes, and that there was evidence."""
+        self.shape, self.split, self.message = None, [], ""
+        self.evidence = self.evidence and self.evidence[:_FADED_EVIDENCE]
 
-class Weak(BaseModel):
+
+class Weak(_Event):
     """One weak success."""
 
-    at: datetime
-    execution_id: str
     why: str
 
 
-class Corrected(BaseModel):
+class Corrected(_Event):
     """One correction by a user."""
 
-    at: datetime
     correction_id: str
-    execution_id: str
     kind: ReferralKind
     text: str
     axes: list[str] = Field(default_factory=list)
     """Normalised, as in `Referred`."""
 
+    def order(self) -> tuple[datetime, str]:
+        """A call may be corrected several times."""
+        return self.at, self.correction_id
 
-class OwnFailure(BaseModel):
+    def fade(self) -> None:
+        """The axes stay."""
+        self.text = ""
+
+
+class OwnFailure(_Event):
     """One failure of the implementation."""
 
-    at: datetime
-    execution_id: str
     category: ErrorCategory
     message: str
+
+    def fade(self) -> None:
+        """The category stays."""
+        self.message = ""
 
 
 class Violation(BaseModel):
@@ -129,13 +177,18 @@ class Violation(BaseModel):
 
 
 class MethodTallies(BaseModel):
-    """How one method fared."""
+    """What is counted of one method."""
 
     successes: Tally = Field(default_factory=Tally)
     failures: Tally = Field(default_factory=Tally)
     categories: dict[ErrorCategory, Tally] = Field(default_factory=dict)
     sessions: list[str] = Field(default_factory=list)
     """Short marks of distinct sessions, a few."""
+
+    @property
+    def calls(self) -> int:
+        """All calls."""
+        return self.successes.count + self.failures.count
 
 
 class KnownHealth(BaseModel):
@@ -162,6 +215,76 @@ class KnownHealth(BaseModel):
     troubled_at: datetime | None = None
 
 
+EventT = TypeVar("EventT", bound=_Event)
+
+
+def remember_referral(known: KnownHealth, new: Referred) -> None:
+    """Add a referral, in place of the oldest of its kind."""
+    like = [each for each in known.referrals if each.kind == new.kind]
+    others = [each for each in known.referrals if each.kind != new.kind]
+    _insert(like, new, MAX_REFERRALS if new.kind == "wrong_tool_boundary" else MAX_LOW_UTILITY)
+    known.referrals = sorted([*others, *like], key=Referred.order)
+
+
+def remember_weak(known: KnownHealth, new: Weak) -> None:
+    """Add a weak success, in place of the oldest."""
+    _insert(known.recent_weak, new, MAX_WEAK)
+
+
+def remember_own_failure(known: KnownHealth, new: OwnFailure) -> None:
+    """Add a failure of the implementation, in place of the oldest."""
+    _insert(known.own_failures, new, MAX_OWN_FAILURES)
+
+
+def remember_correction(known: KnownHealth, new: Corrected) -> None:
+    """Add a correction, in place of the oldest."""
+    _insert(known.recent_corrections, new, MAX_CORRECTIONS)
+
+
+def _insert(events: list[EventT], new: EventT, limit: int) -> None:
+    """Put an event into its place; those that are no longer among the latest few fade."""
+    events.insert(bisect_right(events, new.order(), key=_Event.order), new)
+    del events[:-limit]
+    faded = events[-MAX_WORDED - 1 : -MAX_WORDED]
+    for each in [*faded, *([new] if faded and new.order() < faded[0].order() else [])]:
+        each.fade()
+
+
+def method_to_update(known: KnownHealth, method: str) -> MethodTallies:
+    """A method's tallies, made when they are new in the place of the least called."""
+    tallies = known.methods.setdefault(method, MethodTallies())
+    while len(known.methods) > MAX_METHODS:
+        del known.methods[next(each for each in _least_called(known) if each != method)]
+    return tallies
+
+
+def encoded(known: KnownHealth) -> bytes:
+    """A tool's row, of at most `MAX_ROW` bytes; one of which little is known is short.
+
+    Of one that is too large, what is remembered one by one is shed from `known` itself, the oldest
+    first, and the least called methods; what counts all events of the tool stays.
+    """
+    while len(data := known.model_dump_json(exclude_defaults=True).encode()) > MAX_ROW:
+        lists: tuple[list[Any], ...] = (
+            known.referrals, known.own_failures, known.recent_corrections, known.recent_weak,
+            known.violations,
+        )  # fmt: skip
+        for events in lists:
+            del events[: ceil(len(events) / _SHED)]
+        for method in _least_called(known)[: ceil(len(known.methods) / _SHED)]:
+            del known.methods[method]
+    return data
+
+
+def _least_called(known: KnownHealth) -> list[str]:
+    return sorted(known.methods, key=lambda each: (known.methods[each].calls, each))
+
+
+def short(text: str, limit: int = MAX_WORDS) -> str:
+    """Text on one line, of at most so many characters."""
+    return " ".join(text[: 4 * limit].split())[:limit]
+
+
 class AxisSeen(BaseModel):
     """One axis of a workspace."""
 
@@ -171,14 +294,8 @@ class AxisSeen(BaseModel):
     first_seen: datetime | None = None
 
 
-MAX_BOOK_AXES = 2_000
-"""Distinct axes remembered of a workspace; of more, the least heavy make room."""
-
-MAX_BOOK_PAIRS = 4_000
-
-
 class AxisBook(BaseModel):
-    """All axes of a workspace, and which were named together. The row of `workspace_wide`."""
+    """What tools and users of a workspace named as boundaries, and which of it together."""
 
     axes: dict[str, AxisSeen] = Field(default_factory=dict)
     """By their normalised form."""
@@ -195,127 +312,6 @@ def axes_of_pair(key: str) -> tuple[str, str]:
     """The reverse of `pair_key`."""
     one, _, other = key.partition("\x1f")
     return one, other
-
-
-MAX_WORDED = 16
-"""Latest events of a list that keep their words: as many as anybody reads."""
-
-MAX_WORDS = 300
-"""Characters kept of what a tool or a user said."""
-
-MAX_ROW = 40_000
-"""Bytes of a tool's row. What a hostile tool says may be longer than all lists have room for."""
-
-_FADED_EVIDENCE = 40
-"""Characters that stay of the evidence of older referrals: that there was any still counts."""
-
-_SHED = 4
-"""Of a row that is too large the oldest quarter of every list goes, until it fits."""
-
-EventT = TypeVar("EventT", bound=BaseModel)
-
-
-def short(text: str, limit: int = MAX_WORDS) -> str:
-    """Text on one line, of at most so many characters."""
-    return " ".join(text[: 4 * limit].split())[:limit]
-
-
-def remember_referral(known: KnownHealth, new: Referred) -> None:
-    """Add a referral, in place of the oldest of its kind."""
-    like = [each for each in known.referrals if each.kind == new.kind]
-    others = [each for each in known.referrals if each.kind != new.kind]
-    most = MAX_REFERRALS if new.kind == "wrong_tool_boundary" else MAX_LOW_UTILITY
-    faded = _insert(like, new, most, _by_execution)
-    known.referrals = sorted([*others, *like], key=_by_execution)
-    for each in faded:
-        each.shape, each.split, each.message = None, [], ""
-        if each.evidence is not None:
-            each.evidence = each.evidence[:_FADED_EVIDENCE]
-
-
-def remember_weak(known: KnownHealth, new: Weak) -> None:
-    """Add a weak success, in place of the oldest."""
-    _insert(known.recent_weak, new, MAX_WEAK, _by_execution)
-
-
-def remember_own_failure(known: KnownHealth, new: OwnFailure) -> None:
-    """Add a failure of the implementation, in place of the oldest."""
-    for each in _insert(known.own_failures, new, MAX_OWN_FAILURES, _by_execution):
-        each.message = ""
-
-
-def remember_correction(known: KnownHealth, new: Corrected) -> None:
-    """Add a correction, in place of the oldest."""
-    for each in _insert(known.recent_corrections, new, MAX_CORRECTIONS, _by_correction):
-        each.text = ""
-
-
-def method_to_update(known: KnownHealth, method: str) -> MethodTallies:
-    """A method's tallies, made when they are new in the place of the least called."""
-    tallies = known.methods.setdefault(method, MethodTallies())
-    while len(known.methods) > MAX_METHODS:
-        others = (each for each in known.methods if each != method)
-        del known.methods[min(others, key=lambda each: _importance(known.methods[each], each))]
-    return tallies
-
-
-def encoded(known: KnownHealth) -> bytes:
-    """A tool's row, of at most `MAX_ROW` bytes; one of which little is known is short.
-
-    Of one that is too large, what is remembered one by one is shed from `known` itself, the oldest
-    first, and the least called methods; what counts all events of the tool stays.
-    """
-    data = _dumped(known)
-    while len(data) > MAX_ROW:
-        _shed(known)
-        data = _dumped(known)
-    return data
-
-
-def _dumped(known: KnownHealth) -> bytes:
-    return known.model_dump_json(exclude_defaults=True).encode()
-
-
-def _shed(known: KnownHealth) -> None:
-    lists: tuple[list[Any], ...] = (
-        known.referrals, known.own_failures, known.recent_corrections, known.recent_weak,
-        known.violations,
-    )  # fmt: skip
-    for events in lists:
-        del events[: ceil(len(events) / _SHED)]
-    least = sorted(known.methods, key=lambda each: _importance(known.methods[each], each))
-    for method in least[: ceil(len(least) / _SHED)]:
-        del known.methods[method]
-
-
-def _insert(
-    events: list[EventT], new: EventT, limit: int, key: Callable[[EventT], tuple[datetime, str]]
-) -> list[EventT]:
-    """Put an event into its place; returns those that keep their words no longer."""
-    events.insert(bisect_right(events, key(new), key=key), new)
-    del events[:-limit]
-    faded = events[-MAX_WORDED - 1 : -MAX_WORDED]
-    is_older = bool(faded) and key(new) < key(faded[0])
-    return [*faded, new] if is_older else faded
-
-
-def _by_execution(event: Referred | Weak | OwnFailure) -> tuple[datetime, str]:
-    return event.at, event.execution_id
-
-
-def _by_correction(event: Corrected) -> tuple[datetime, str]:
-    return event.at, event.correction_id
-
-
-def _importance(tallies: MethodTallies, method: str) -> tuple[int, str]:
-    return tallies.successes.count + tallies.failures.count, method
-
-
-_MAX_PAIRED = 8
-"""Axes of one referral that are paired: 28 pairs. A referral of more names a list, no boundary."""
-
-_OVERFLOW = 2
-"""A book may grow to twice its bound before it is pruned, so that pruning is rare."""
 
 
 def count_axes(book: AxisBook, axes: Mapping[str, str], at: datetime) -> None:

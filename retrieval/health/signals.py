@@ -1,4 +1,14 @@
-"""What one call says of a tool's health: its method, broken contracts, a weak success. Pure."""
+"""What one call says of a tool's health: its method, broken contracts, a weak success. Pure.
+
+Broken contracts are read from `error.details`, one violation at its top or several under
+`violations`: `path`, `mismatch` and `expected`. What was delivered instead (`actual`) is the
+caller's data and is left.
+
+A weak success is an answer that is empty, or that the tool itself calls weak; it stays a success.
+An answer is empty when there is nothing in it: an empty array, object or text, or an object whose
+payload is empty, whatever envelope is around it (`{"items": [], "total": 0}`). Null is not: a call
+whose result was not recorded has it, and so has one of a tool that returns nothing.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,6 +35,39 @@ _IDENTIFIER = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
 """What a method's name looks like; a whole command line is none, nor is a sentence."""
 
 _MAX_ENUM = 200
+
+
+_MAX_PART = 120
+"""Characters of a path, a mismatch or an expectation."""
+
+_MAX_SEGMENTS = 20
+_INDEX = re.compile(r"(?<=/)\d+(?=/|$)|(?<=\[)\d+(?=\])")
+"""A place in an array: the third item breaks a contract as the fourth does."""
+
+_DECLARED = frozenset({
+    "degraded", "empty", "fallback", "incomplete", "low_confidence", "low_quality", "low_utility",
+    "no_data", "no_match", "no_matches", "no_parse", "no_result", "no_results", "partial",
+    "partial_result", "partial_results", "partial_success", "partially_succeeded", "weak",
+})  # fmt: skip
+"""A tool's own words for a weak success, without a `success_` before (seed 000 and the issue)."""
+
+_SUCCESS = ("success_", "succeeded_", "ok_", "completed_", "done_")
+_MAX_WORD = 64
+_MAX_NAME = 60
+
+_ENVELOPE = frozenset({
+    "_meta", "code", "count", "cursor", "duration", "duration_ms", "elapsed_ms", "error", "errors",
+    "has_more", "hasmore", "is_error", "iserror", "limit", "message", "meta", "metadata", "next",
+    "next_cursor", "next_page", "nextcursor", "offset", "ok", "page", "page_size", "pagesize",
+    "pagination", "query", "status", "success", "took", "took_ms", "total", "total_count",
+    "total_results", "totalcount", "truncated", "type", "warnings",
+})  # fmt: skip
+"""Members that say how an answer came about, whatever it holds; matched in lower case."""
+
+_EMPTY_JSON = frozenset({"[]", "{}", '""'})
+"""What a tool that answers in text says for an empty answer."""
+
+_MAX_DEPTH = 4
 
 
 def method_of(parameters: JsonObject) -> tuple[str, str] | None:
@@ -61,24 +104,12 @@ def common_methods(known: KnownHealth, stated: frozenset[str]) -> dict[str, Meth
     A name is common knowledge when the tool's schema states it or several sessions used it;
     what one session alone sent may be its own data.
     """
-    told = {
-        name: tallies
+    told = [
+        (name, tallies)
         for name, tallies in known.methods.items()
         if name in stated or len(tallies.sessions) >= MAX_METHOD_SESSIONS
-    }
-    return dict(sorted(told.items(), key=lambda item: (-_calls(item[1]), item[0])))
-
-
-def _calls(tallies: MethodTallies) -> int:
-    return tallies.successes.count + tallies.failures.count
-
-
-_MAX_PART = 120
-"""Characters of a path, a mismatch or an expectation."""
-
-_MAX_SEGMENTS = 20
-_INDEX = re.compile(r"(?<=/)\d+(?=/|$)|(?<=\[)\d+(?=\])")
-"""A place in an array: the third item breaks a contract as the fourth does."""
+    ]
+    return dict(sorted(told, key=lambda item: (-item[1].calls, item[0])))
 
 
 class Breach(NamedTuple):
@@ -93,7 +124,14 @@ def breaches_of(details: JsonObject) -> list[Breach]:
     """What the details of a `contract_violation` say, each once; empty where they say nothing."""
     several = details.get("violations")
     listed = several if isinstance(several, list) else []
-    found = dict.fromkeys(_breaches([details, *listed[:MAX_VIOLATIONS]]))
+    found: dict[Breach, None] = {}
+    for each in [details, *listed[:MAX_VIOLATIONS]]:
+        if isinstance(each, Mapping):
+            mismatch = _words(each.get("mismatch"))
+            path = _INDEX.sub("*", _path(each.get("path")))
+            if mismatch or path:
+                breach = Breach(path[:_MAX_PART], mismatch, _words(each.get("expected")))
+                found[breach] = None
     return list(found)
 
 
@@ -113,15 +151,6 @@ def count_breach(known: list[Violation], breach: Breach, at: datetime) -> None:
     known.append(new)
 
 
-def _breaches(said: list[JsonValue]) -> Iterator[Breach]:
-    for each in said:
-        if isinstance(each, Mapping):
-            mismatch = _words(each.get("mismatch"))
-            path = _INDEX.sub("*", _path(each.get("path")))
-            if mismatch or path:
-                yield Breach(path[:_MAX_PART], mismatch, _words(each.get("expected")))
-
-
 def _path(value: JsonValue) -> str:
     """A JSON Pointer as it is; the parts of a path that came as an array, joined like one."""
     if isinstance(value, list):
@@ -136,32 +165,6 @@ def _words(value: JsonValue) -> str:
     bounded = bounded_json(value, max_chars=2 * _MAX_PART)
     text = bounded if isinstance(bounded, str) else canonical_json(bounded)
     return " ".join(text[: 2 * _MAX_PART].split())[:_MAX_PART]
-
-
-_DECLARED = frozenset({
-    "degraded", "empty", "fallback", "incomplete", "low_confidence", "low_quality", "low_utility",
-    "no_data", "no_match", "no_matches", "no_parse", "no_result", "no_results", "partial",
-    "partial_result", "partial_results", "partial_success", "partially_succeeded", "weak",
-})  # fmt: skip
-"""A tool's own words for a weak success, without a `success_` before (seed 000 and the issue)."""
-
-_SUCCESS = ("success_", "succeeded_", "ok_", "completed_", "done_")
-_MAX_WORD = 64
-_MAX_NAME = 60
-
-_ENVELOPE = frozenset({
-    "_meta", "code", "count", "cursor", "duration", "duration_ms", "elapsed_ms", "error", "errors",
-    "has_more", "hasmore", "is_error", "iserror", "limit", "message", "meta", "metadata", "next",
-    "next_cursor", "next_page", "nextcursor", "offset", "ok", "page", "page_size", "pagesize",
-    "pagination", "query", "status", "success", "took", "took_ms", "total", "total_count",
-    "total_results", "totalcount", "truncated", "type", "warnings",
-})  # fmt: skip
-"""Members that say how an answer came about, whatever it holds; matched in lower case."""
-
-_EMPTY_JSON = frozenset({"[]", "{}", '""'})
-"""What a tool that answers in text says for an empty answer."""
-
-_MAX_DEPTH = 4
 
 
 def weakness_of(execution: Execution) -> str | None:
@@ -181,18 +184,13 @@ def _declared(execution: Execution) -> str | None:
     if isinstance(execution.result, dict):
         words.append(execution.result.get("status"))
     for word in words:
-        if isinstance(word, str) and _is_declared(word):
-            return f"the tool calls it '{word}'"
+        if isinstance(word, str) and len(word) <= _MAX_WORD:
+            plain = word.strip().casefold().replace("-", "_").replace(" ", "_")
+            for prefix in _SUCCESS:
+                plain = plain.removeprefix(prefix)
+            if plain in _DECLARED:
+                return f"the tool calls it '{word}'"
     return None
-
-
-def _is_declared(status: str) -> bool:
-    if len(status) > _MAX_WORD:
-        return False
-    word = status.strip().casefold().replace("-", "_").replace(" ", "_")
-    for prefix in _SUCCESS:
-        word = word.removeprefix(prefix)
-    return word in _DECLARED
 
 
 def _emptiness(result: JsonValue) -> str | None:

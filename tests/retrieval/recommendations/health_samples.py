@@ -41,7 +41,8 @@ class Story:
     now: datetime = NOW
 
     def successes(self, count: int, days_ago: float = 0.0) -> "Story":
-        self.known.successes.add(self._at(days_ago), count)
+        for _ in range(count):
+            self.known.successes.add(self._at(days_ago))
         return self
 
     def own_failure(
