@@ -112,7 +112,7 @@ def take_all(url: str, into: Path, only: Sequence[str]) -> None:
                         reduced_motion="reduce",
                     )
                     page = context.new_page()
-                    page.goto(f"{url}/dashboard{path}?window=30d", wait_until="networkidle")
+                    page.goto(f"{url}/dashboard{path}?window=30d", wait_until="load")
                     file = into / f"{name}-{width}-{theme}.png"
                     take(page, file)
                     print(f"{file.name}: {file.stat().st_size / 1024:.0f} kB", flush=True)

@@ -1,13 +1,9 @@
 """The FastAPI app: routes, errors, limits, OpenAPI."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse
 
 from service.context import Lifecycle
-from service.dashboard.mount import DashboardMount
 from service.errors import install_error_handlers
 from service.mcp import install_mcp
 from service.metrics import RequestMetrics
@@ -30,6 +26,7 @@ from service.routes import (
     suggesting,
     tools,
 )
+from service.routes.dashboard import install_dashboard
 from service.settings import Settings
 from service.version import VERSION
 
@@ -78,8 +75,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
         app.include_router(topic.router)
     install_mcp(app, settings)
     if settings.server.dashboard:
-        app.state.dashboard = DashboardMount(settings, lifecycle)
-        app.router.routes.append(app.state.dashboard)
+        install_dashboard(app, settings, lifecycle)
     install_openapi(app)
 
     @app.get("/docs", include_in_schema=False)
@@ -92,14 +88,3 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     app.add_middleware(HostGuard, hosts=hosts)
     app.add_middleware(RequestLog, on_request=requests.observe)
     return app
-
-
-@asynccontextmanager
-async def dashboard_of(app: FastAPI) -> AsyncIterator[None]:
-    """Close what the app's dashboard has open when the block ends, before services close."""
-    mount: DashboardMount | None = getattr(app.state, "dashboard", None)
-    try:
-        yield
-    finally:
-        if mount is not None:
-            await mount.close()

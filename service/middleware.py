@@ -17,7 +17,6 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.dashboard.prefix import QUIET_TEMPLATES
 from service.errors import (
     ProblemError,
     TooLargeError,
@@ -54,7 +53,7 @@ def hosts_to_answer(host: str, configured: Sequence[str]) -> frozenset[str]:
 
 
 class HostGuard:
-    """Pure ASGI: 403 for a request, or a socket, whose Host header names another host."""
+    """Pure ASGI: 403 for a request whose Host header names another host."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
         self._app = app
@@ -62,12 +61,8 @@ class HostGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] in ("http", "websocket") and ANY_HOST not in self._hosts:
+        if scope["type"] == "http" and ANY_HOST not in self._hosts:
             name = _without_port(Headers(scope=scope).get("host", ""))
-            if name not in self._hosts and scope["type"] == "websocket":
-                await receive()  # the opening; closing before it is accepted is answered with 403
-                await send({"type": "websocket.close", "code": 1008})
-                return
             if name not in self._hosts:
                 problem = ProblemError(
                     403,
@@ -185,9 +180,9 @@ logger = logging.getLogger(__name__)
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-_QUIET = frozenset({"/healthz", "/readyz", "/metrics", *QUIET_TEMPLATES})
-"""Asked every few seconds by machines, or many times by one page; their lines are for debugging
-only."""
+_QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Asked every few seconds by machines; their lines are for debugging only, as those of the
+dashboard, whose open pages ask every second."""
 
 OnRequest = Callable[[str, str | None, int, float], None]
 """Told the method, the route's template, the status (0 for none) and the seconds of a request."""
@@ -288,4 +283,5 @@ def _write(scope: Scope, status: int, request_id: str, duration_ms: float) -> No
     }
     if _TRACE_ID in scope:
         fields["trace_id"] = scope[_TRACE_ID]
-    log_event(logger, "request", level="debug" if route in _QUIET else "info", **fields)
+    is_quiet = route in _QUIET or route.startswith("/dashboard")
+    log_event(logger, "request", level="debug" if is_quiet else "info", **fields)

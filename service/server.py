@@ -11,12 +11,11 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from aftercall.errors import AftercallError
 from aftercall.serving import http_server
-from service.app import create_app, dashboard_of
+from service.app import create_app
 from service.context import Context, Lifecycle, open_context
 from service.learning import open_learning
 from service.lifecycle import (
@@ -33,9 +32,6 @@ from service.settings import Settings
 from service.tracing import traced
 
 logger = logging.getLogger(__name__)
-
-_MAX_FRAME_BYTES = 1024 * 1024
-"""Of a page of the dashboard to us: clicks and short texts."""
 
 _KEEP_ALIVE_S = 65
 """Idle connections are kept a little longer than the minute that clients and proxies commonly keep
@@ -58,7 +54,7 @@ async def serve(
     lifecycle = Lifecycle()
     with traced(settings) as with_spans:
         app = create_app(settings, lifecycle)
-        await _serve(settings, listener, on_ready, lifecycle, app, with_spans(app))
+        await _serve(settings, listener, on_ready, lifecycle, with_spans(app))
     log_event(logger, "stopped")
 
 
@@ -67,14 +63,11 @@ async def _serve(
     listener: socket.socket,
     on_ready: Callable[[Context], None],
     lifecycle: Lifecycle,
-    app: FastAPI,
     served: ASGIApp,
 ) -> None:
     server = http_server(
         served,
-        ws="websockets-sansio",
-        ws_max_size=_MAX_FRAME_BYTES,
-        ws_per_message_deflate=False,  # it costs memory by connection
+        ws="none",
         lifespan="off",
         access_log=False,
         log_config=None,
@@ -85,7 +78,7 @@ async def _serve(
     with stopped_by_signals() as stopping:
         serving = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")
         try:
-            async with _opened(settings, lifecycle, stopping), dashboard_of(app):
+            async with _opened(settings, lifecycle, stopping):
                 settle_memory()
                 if lifecycle.context is not None:
                     on_ready(lifecycle.context)

@@ -1,5 +1,6 @@
-"""The dashboard at `/dashboard`: pages over the services, for people who look before they read.
+"""The dashboard at `/dashboard`: a file a page, for people who look before they read.
 
-`mount` and what it imports know nothing of NiceGUI, which is imported when somebody first asks for
-a page; everything else here may.
+A page is a function from a `Look` to what is shown. It reads the service's own answers, keeps
+nothing, and is asked for again every second while somebody looks; `service.http.routes.dashboard`
+answers the requests, `static/dashboard.js` puts into the page what has changed.
 """

@@ -1,273 +1,241 @@
-"""Charts, each with a table that says the same.
+"""Charts as SVG, each with a table that says the same.
 
-ECharts draws them as SVG, so that the colours are the page's own variables and follow its theme.
-NiceGUI evaluates options whose name begins with a colon: so what tools said is only ever a value
-here, never the name of an option, and nothing is formatted by a function made from data.
+What a chart is as wide as is the page's to say: so all that lies along x is in per cent, and sizes
+of marks and letters are in pixels. Colours are the page's own variables and follow its theme.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final
 
-from nicegui import ui
-
-from service.dashboard.tables import Column, DataTable
-from service.dashboard.widgets import box, text
+from service.dashboard.html import Content, Html, details, markup, tag
+from service.dashboard.table import Column, Table
+from service.dashboard.words import score
 
 Point = tuple[float, float]
 
-FONT: Final = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif'
-"""That of the page, by name: ECharts measures texts on a canvas, which inherits nothing."""
+Series = Mapping[str, Sequence[float | None]]
+"""Values by name over the same x; None leaves a gap."""
 
-_TEXT: Final = {"color": "var(--muted)", "fontFamily": FONT, "fontSize": 12}
+_MARKS: Final = (
+    tag("circle", r="2.5"),
+    tag("rect", x="-2.5", y="-2.5", width=5, height=5),
+    tag("path", d="M0-3.5 3.2 2.5H-3.2Z"),
+    tag("path", d="M0-3.5 3.5 0 0 3.5-3.5 0Z"),
+)
+"""Series are told apart by marks and dashes as well as by colour."""
 
-_LINE: Final = {"lineStyle": {"color": "var(--line)"}}
+_DASHES: Final = (None, "6 4", "2 3")
 
-_COLOURS: Final = [f"var(--series-{number})" for number in range(1, 7)]
-
-_GRID: Final = {"left": 8, "right": 28, "top": 36, "bottom": 8, "containLabel": True}
-
-_DASHES: Final = ("solid", "dashed", "dotted")
-
-_SYMBOLS: Final = ("circle", "rect", "triangle", "diamond")
-
-_STEPS: Final = (2.0, 5.0, 10.0, 20.0)
+_MOST_LABELS: Final = 8
 
 _MOST_STEPS: Final = 6
-"""From the lowest tick of an axis of percentages to the highest."""
+"""From the lowest tick of an axis to the highest."""
 
 
-class _Chart:
-    """What all kinds share."""
+def line_chart(
+    title: str, labels: Sequence[str], series: Series, unit: str = "", height: int = 260
+) -> Html:
+    """Lines over time; those of percentages begin near the lowest one.
 
-    def __init__(self, title: str, unit: str, *, height: str = "") -> None:
-        self._title, self._unit = title, unit
-        self._names: list[str] | None = None
-        self._drawn: dict[str, Any] | None = None
-        self._table: DataTable | None = None
-        with box("figure", "chart"):
-            self._chart = ui.echart({"series": []}, renderer="svg")
-            self._chart.props["role"] = "img"
-            self._chart.props["aria-label"] = title
-            if height:
-                self._chart.style(f"height: {height}")
-            with box("details"):
-                text("Show as table", "summary")
-                self._below = box()
-
-    def _draw(self, options: dict[str, Any]) -> None:
-        if options != self._drawn:
-            self._drawn = options
-            self._chart.props["options"] = {
-                "animation": False,
-                "color": _COLOURS,
-                "textStyle": {"fontFamily": FONT},
-                "grid": _GRID,
-                **options,
-            }
-
-    def _tell(self, columns: Sequence[Column], rows: Sequence[Mapping[str, object]]) -> None:
-        names = [each.label for each in columns]
-        if self._table is None or names != self._names:
-            self._names = names
-            self._below.clear()
-            with self._below:
-                self._table = DataTable(self._title, columns, columns[0].key, plain=True)
-        self._table.set(rows)
-
-
-class _SeriesChart(_Chart):
-    _type = ""
-
-    def __init__(
-        self,
-        title: str,
-        unit: str = "",
-        *,
-        height: str = "",
-        stacked: bool = False,
-        x: str = "Time (UTC)",
-    ) -> None:
-        """Make an empty one.
-
-        Args:
-            title: what is shown.
-            unit: `%`, `ms`, or nothing for a count.
-            height: in CSS, where it is not the usual one.
-            stacked: series stand on one another.
-            x: what the x axis is, for the table.
-        """
-        super().__init__(title, unit, height=height)
-        self._stacked, self._x = stacked, x
-        # An axis of shares begins near the lowest one; that of bars at 0, or they would lie.
-        self._scaled = unit == "%" and self._type == "line"
-
-    def set(self, x: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> None:
-        """Draw series by name over the same x; None leaves a gap."""
-        unit = f" {self._unit}" if self._unit else ""
-        self._draw(
-            {
-                "tooltip": _tooltip("axis"),
-                **({"grid": _GRID | {"top": 14}} if len(series) == 1 else {}),
-                "legend": {"show": len(series) > 1, "top": 0, "left": 0, "textStyle": _TEXT},
-                "xAxis": {
-                    "type": "category",
-                    "data": list(x),
-                    "axisLabel": {**_TEXT, "hideOverlap": True},
-                    "axisLine": _LINE,
-                    "axisTick": {"show": False},
-                },
-                "yAxis": {
-                    "type": "value",
-                    **self._range(series.values()),
-                    "axisLabel": {**_TEXT, "formatter": f"{{value}}{unit}"},
-                    "splitLine": _LINE,
-                },
-                "series": [
-                    self._one(place, name, values)
-                    for place, (name, values) in enumerate(series.items())
-                ],
-            }
-        )
-        columns = [
-            Column("x", self._x),
-            *(Column(f"s{place}", f"{name}{unit}", "number") for place, name in enumerate(series)),
+    Args:
+        title: what is shown.
+        labels: of the points in time.
+        series: the values.
+        unit: `%` or `ms`.
+        height: in pixels.
+    """
+    low, step, high = shares_axis(series) if unit == "%" else counts_axis(_highest(series))
+    drawn: list[Content] = []
+    for place, values in enumerate(series.values()):
+        points = [
+            None if value is None else (_middle(at, len(labels)), _height(value, low, high))
+            for at, value in enumerate(values)
         ]
-        rows = [
-            {
-                "x": label,
-                **{f"s{place}": values[at] for place, values in enumerate(series.values())},
-            }
-            for at, label in enumerate(x)
-        ]
-        self._tell(columns, rows)
-
-    def _range(self, series: Iterable[Sequence[float | None]]) -> dict[str, float]:
-        if self._scaled:
-            return shares_axis(series)
-        return {"min": 0} if self._unit else {"min": 0, "minInterval": 1}  # no half a call
-
-    def _one(self, place: int, name: str, values: Sequence[float | None]) -> dict[str, Any]:
-        return {
-            "type": self._type,
-            "itemStyle": {"color": _COLOURS[place % len(_COLOURS)]},
-            "name": name,
-            "data": [None if each is None else round(each, 2) for each in values],
-            "emphasis": {"disabled": True},
-            **({"stack": "all"} if self._stacked else {}),
-        }
+        style = {"style": f"--c:var(--series-{place + 1})"}
+        dash = _DASHES[place % len(_DASHES)]
+        drawn += [
+            tag("line", x1=_pc(one[0]), y1=_pc(one[1]), x2=_pc(other[0]), y2=_pc(other[1]),
+                class_="line", stroke_dasharray=dash, **style)
+            for one, other in pairwise(points)
+            if one is not None and other is not None
+        ]  # fmt: skip
+        drawn += [_mark(place, *each) for each in points if each is not None]
+    return _over_time(title, labels, series, (low, step, high), drawn, unit, height)
 
 
-def shares_axis(series: Iterable[Sequence[float | None]]) -> dict[str, float]:
-    """An axis of percentages up to 100, from below the lowest one, with round steps."""
-    low = min((each for values in series for each in values if each is not None), default=0.0)
+def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 260) -> Html:
+    """Bars of counts; several series stand on one another."""
+    totals = [sum(each or 0 for each in column) for column in zip(*series.values(), strict=True)]
+    low, step, high = counts_axis(max(totals, default=0.0))
+    width, drawn = 70 / max(1, len(labels)), list[Content]()
+    for at in range(len(labels)):
+        top = 100.0
+        for place, values in enumerate(series.values()):
+            size = 100 * (values[at] or 0) / high
+            top -= size
+            if size:
+                drawn.append(
+                    tag("rect", x=_pc(_middle(at, len(labels)) - width / 2), y=_pc(top),
+                        width=_pc(width), height=_pc(size), class_="column",
+                        style=f"--c:var(--series-{place + 1})")
+                )  # fmt: skip
+    return _over_time(title, labels, series, (low, step, high), drawn, "", height)
+
+
+def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Point]]) -> Html:
+    """Points of the unit square by series, with the diagonal on which x is y."""
+    drawn: list[Content] = [
+        tag("line", x1="0%", y1="100%", x2="100%", y2="0%", class_="diagonal"),
+        _y_axis((0.0, 0.2, 1.0), ""),
+        [_x_label(100 * each / 5, f"{each / 5:g}") for each in range(6)],
+        [
+            tag("g", tag("title", f"{name}: {score(at)}, {score(value)}"),
+                _mark(place, 100 * at, 100 * (1 - value)), class_="large")
+            for place, (name, each) in enumerate(points.items())
+            for at, value in each
+        ],
+    ]  # fmt: skip
+    table = Table(
+        title,
+        [Column("k", "Series"), Column("x", x, "number"), Column("y", y, "number")],
+        [{"k": name, "x": at, "y": value} for name, each in points.items() for at, value in each],
+        plain=True,
+    )
+    axes = tag("p", f"Across: {x}. Upward: {y}.", class_="note")
+    return _figure(title, drawn, list(points), table, 380, axes)
+
+
+def shares_axis(series: Series) -> tuple[float, float, float]:
+    """Lowest tick, step and highest tick of percentages: up to 100, from below the lowest one."""
+    low = min((each for values in series.values() for each in values if each is not None),
+              default=0.0)  # fmt: skip
     below = max(0.0, low - 1)
-    step = next(step for step in _STEPS if 100 - _MOST_STEPS * step <= below)
-    return {"min": min(below // step * step, 90.0), "max": 100.0, "interval": step}
+    step = next(step for step in (2.0, 5.0, 10.0, 20.0) if 100 - _MOST_STEPS * step <= below)
+    return min(below // step * step, 90.0), step, 100.0
 
 
-class LineChart(_SeriesChart):
-    """Lines over time, told apart by dashes and marks as well as by colour."""
-
-    _type = "line"
-
-    def _one(self, place: int, name: str, values: Sequence[float | None]) -> dict[str, Any]:
-        return {
-            **super()._one(place, name, values),
-            "symbol": _SYMBOLS[place % len(_SYMBOLS)],
-            "symbolSize": 5,
-            "lineStyle": {"width": 2, "type": _DASHES[place % len(_DASHES)]},
-        }
+def counts_axis(highest: float) -> tuple[float, float, float]:
+    """The same from 0, with steps of 1, 2 or 5 and their tens; bars from elsewhere would lie."""
+    size = 10.0 ** math.floor(math.log10(max(highest, 1.0) / _MOST_STEPS))
+    step = next(each * size for each in (1, 2, 5, 10) if each * size * _MOST_STEPS >= highest)
+    step = max(1.0, step)  # no half a call
+    return 0.0, step, max(step, math.ceil(highest / step) * step)
 
 
-class BarChart(_SeriesChart):
-    """Bars beside one another, or on one another when `stacked`."""
+def _over_time(
+    title: str,
+    labels: Sequence[str],
+    series: Series,
+    scale: tuple[float, float, float],
+    drawn: Content,
+    unit: str,
+    height: int,
+) -> Html:
+    every = math.ceil(len(labels) / _MOST_LABELS) or 1
+    words = f" {unit}" if unit else ""
+    axes: list[Content] = [
+        _y_axis(scale, words),
+        [
+            _x_label(_middle(at, len(labels)), label, is_spare=at // every % 2 == 1)
+            for at, label in enumerate(labels)
+            if at % every == 0
+        ],
+    ]
+    width = 100 / max(1, len(labels))
+    hints = [
+        tag("rect", tag("title", _hint(label, at, series, words)),
+            x=_pc(width * at), y="0%", width=_pc(width), height="100%", class_="hint")
+        for at, label in enumerate(labels)
+    ]  # fmt: skip
+    columns = [
+        Column("x", "Time (UTC)"),
+        *(Column(name, f"{name}{words}", "number") for name in series),
+    ]
+    rows = [
+        {"x": label, **{name: values[at] for name, values in series.items()}}
+        for at, label in enumerate(labels)
+    ]
+    table = Table(title, columns, rows, plain=True)
+    return _figure(title, [axes, drawn, hints], list(series), table, height)
 
-    _type = "bar"
 
-    def _one(self, place: int, name: str, values: Sequence[float | None]) -> dict[str, Any]:
-        return {**super()._one(place, name, values), "barMaxWidth": 28}
-
-
-class ScatterChart(_Chart):
-    """Points in the unit square or beyond it."""
-
-    def __init__(self, title: str, x: str, y: str, *, height: str = "") -> None:
-        """`x` and `y` name the axes."""
-        super().__init__(title, "", height=height)
-        self._x, self._y = x, y
-
-    def set(
-        self,
-        points: Mapping[str, Sequence[Point]],
-        *,
-        diagonal: bool = False,
-        limits: Point | None = (0.0, 1.0),
-    ) -> None:
-        """Draw points by series.
-
-        Args:
-            points: x and y of each, by the name of their series.
-            diagonal: also draw the line on which x is y.
-            limits: of both axes; None lets the points decide.
-        """
-        bounds = {} if limits is None else {"min": limits[0], "max": limits[1]}
-        axis = {"type": "value", **bounds, "axisLabel": _TEXT, "splitLine": _LINE}
-        name = {"nameLocation": "middle", "nameTextStyle": _TEXT}
-        lines = [] if not diagonal or limits is None else [_diagonal(limits)]
-        self._draw(
-            {
-                "tooltip": _tooltip("item"),
-                "legend": {"show": len(points) > 1, "top": 0, "left": 0, "textStyle": _TEXT},
-                "xAxis": {**axis, **name, "name": self._x, "nameGap": 28},
-                "yAxis": {**axis, **name, "name": self._y, "nameGap": 36},
-                "grid": {"left": 24, "right": 16, "top": 36, "bottom": 24, "containLabel": True},
-                "series": [
-                    *(
-                        {
-                            "type": "scatter",
-                            "name": name_,
-                            "symbol": _SYMBOLS[place % len(_SYMBOLS)],
-                            "symbolSize": 11,
-                            "emphasis": {"disabled": True},
-                            "data": [[round(x, 4), round(y, 4)] for x, y in each],
-                        }
-                        for place, (name_, each) in enumerate(points.items())
-                    ),
-                    *lines,
-                ],
-            }
+def _figure(
+    title: str,
+    drawn: Content,
+    names: Sequence[str],
+    table: Table,
+    height: int,
+    below: Content = None,
+) -> Html:
+    legend = [
+        tag(
+            "span",
+            tag("svg", _mark(place, 50, 50), aria_hidden="true", class_="key"),
+            name,
         )
-        columns = [
-            Column("k", "Series"),
-            Column("x", self._x, "number"),
-            Column("y", self._y, "number"),
-        ]
-        self._tell(
-            columns,
-            [{"k": name_, "x": x, "y": y} for name_, each in points.items() for x, y in each],
-        )
+        for place, name in enumerate(names)
+    ]
+    plot = tag("div", tag("svg", drawn), class_="plot", role="img", aria_label=title,
+               style=f"height:{height}px")  # fmt: skip
+    return tag(
+        "figure",
+        tag("p", legend, class_="legend") if len(names) > 1 else None,
+        plot,
+        below,
+        details("Show as table", table.html()),
+        class_="chart",
+    )
 
 
-def _diagonal(limits: Point) -> dict[str, Any]:
-    low, high = limits
-    return {
-        "type": "line",
-        "name": "as promised",
-        "data": [[low, low], [high, high]],
-        "symbol": "none",
-        "silent": True,
-        "lineStyle": {"type": "dashed", "width": 1, "color": "var(--muted)"},
-        "tooltip": {"show": False},
-    }
+def _y_axis(scale: tuple[float, float, float], unit: str) -> list[Html]:
+    low, step, high = scale
+    ticks = [low + step * each for each in range(round((high - low) / step) + 1)]
+    return [
+        markup([
+            tag("line", x1="0%", x2="100%", y1=_pc(at), y2=_pc(at), class_="rule"),
+            tag("text", f"{tick:,.10g}{unit}", x=-8, y=_pc(at), dy=4, text_anchor="end"),
+        ])
+        for tick in ticks
+        for at in (_height(tick, low, high),)
+    ]  # fmt: skip
 
 
-def _tooltip(trigger: str) -> dict[str, Any]:
-    return {
-        "trigger": trigger,
-        "renderMode": "richText",  # never HTML
-        "confine": True,
-        "backgroundColor": "var(--card)",
-        "borderColor": "var(--line)",
-        "textStyle": {"color": "var(--text)", "fontSize": 12},
-        "axisPointer": {"type": "line", **_LINE},
-    }
+def _x_label(at: float, label: str, *, is_spare: bool = False) -> Html:
+    spare = "spare" if is_spare else None
+    return tag("text", label, x=_pc(at), y="100%", dy=18, text_anchor="middle", class_=spare)
+
+
+def _hint(label: str, at: int, series: Series, unit: str) -> str:
+    told = (f"{name}: {score(values[at], 1)}{unit}" if unit else f"{name}: {values[at]:,.0f}"
+            for name, values in series.items() if values[at] is not None)  # fmt: skip
+    return "\n".join([label, *told])
+
+
+def _mark(place: int, x: float, y: float) -> Html:
+    return tag(
+        "svg",
+        _MARKS[place % len(_MARKS)],
+        x=_pc(x),
+        y=_pc(y),
+        class_="mark",
+        style=f"--c:var(--series-{place + 1})",
+    )
+
+
+def _highest(series: Series) -> float:
+    return max((each or 0.0 for values in series.values() for each in values), default=0.0)
+
+
+def _middle(at: int, count: int) -> float:
+    return 100 * (at + 0.5) / max(1, count)
+
+
+def _height(value: float, low: float, high: float) -> float:
+    """From the top, in per cent."""
+    return 100 * (1 - (value - low) / (high - low))
+
+
+def _pc(value: float) -> str:
+    return f"{value:.2f}%"

@@ -1,65 +1,113 @@
-"""One look at the dashboard: whose services, which workspace and window, and what the address says.
+"""One look at the dashboard: whose figures, which window, and what the address says.
 
 "Path" is everywhere one below `/dashboard`, as in `/tools`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, TypeVar, get_args
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
-from nicegui import Client
-
-from aftercall.models import UsageWindow
+from aftercall.errors import AftercallError
+from aftercall.models import ToolName, UsageWindow
 from service.context import Context
-from service.dashboard.live import Viewer
-from service.dashboard.prefix import PREFIX
-from service.dashboard.viewing import Viewing
+from service.dashboard.html import Html
+from service.dashboard.table import Column, Table
 from service.routes.parameters import DEFAULT_WORKSPACE
 
-Read = TypeVar("Read")
-
-WINDOWS: Final[tuple[UsageWindow, ...]] = get_args(UsageWindow)
+PREFIX: Final = "/dashboard"
 
 DEFAULT_WINDOW: Final[UsageWindow] = "24h"
 
 MOVED: Final = "at"
 """Query parameter with what cannot stand in a path: browsers resolve `..` before they ask."""
 
+Read = TypeVar("Read")
+
+
+class NothingHereError(AftercallError):
+    """404: what the address names is not there."""
+
+    def __init__(self, what: str, cure: str) -> None:
+        """Both are sentences, and shown as text: what is missing, and what to do."""
+        super().__init__(what)
+        self.what = what
+        self.cure = cure
+
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """From when the figures of a page are."""
+class Shown:
+    """What a page shows."""
 
-    at: datetime
+    title: str
+    """Its heading, and the first part of what the browser calls it."""
+    content: Html
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """From when its figures are."""
     is_complete: bool = True
     """False while what came in lately is still being counted."""
-    is_stale: bool = False
-    """Whether the latest attempt to bring the page up to date failed."""
+    status: int = 200
+    is_live: bool = True
+    """Whether it is asked for again while somebody looks."""
 
 
-@dataclass(eq=False, slots=True)
+class Shared:
+    """What several ask for at about the same time is read once. For one event loop."""
+
+    def __init__(self, seconds: float) -> None:
+        """A result is given out until it was asked for `seconds` ago."""
+        self._seconds = seconds
+        self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def get(self, key: Hashable, read: Callable[[], Awaitable[Read]]) -> Read:
+        """What `read` returns or raises, or did so for somebody else a moment ago.
+
+        Args:
+            key: names what is read, with all that it depends on.
+            read: reads it; what it returns is shown to several, so nobody may change it.
+        """
+        task = self._tasks.get(key)
+        if task is None:
+            task = self._tasks[key] = asyncio.create_task(_awaited(read))
+            task.add_done_callback(lambda done: self._drop(key, done, is_old=False))
+            asyncio.get_running_loop().call_later(
+                self._seconds, lambda: self._drop(key, task, is_old=True)
+            )
+        # One who leaves must not stop what others wait for.
+        result: Read = await asyncio.shield(task)
+        return result
+
+    def _drop(self, key: Hashable, task: asyncio.Task[Any], *, is_old: bool) -> None:
+        # What failed is not kept; who waits for it hears of it.
+        has_failed = task.done() and (task.cancelled() or task.exception() is not None)
+        if (is_old or has_failed) and self._tasks.get(key) is task:
+            del self._tasks[key]
+
+
+async def _awaited(read: Callable[[], Awaitable[Read]]) -> Read:
+    return await read()
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
-    """What a page gets to build itself with."""
+    """What a page is given."""
 
-    services: Context
+    context: Context
     workspace: str
     window: UsageWindow
-    params: Mapping[str, str]
-    """Parameters of path and query, as text."""
-    viewing: Viewing
-    client: Client
     path: str
     """This page's own, as it was asked for."""
-    workspaces: Sequence[str] = ()
+    query: Mapping[str, str]
+    """All parameters of the address, as text."""
+    named: Mapping[str, str]
+    """What the path names, such as the id of a tool."""
+    workspaces: Sequence[str]
     """All there are, in order."""
-    on_title: Callable[[str], None] = lambda _: None
-    on_state: Callable[[State], None] = lambda _: None
-    """What shows a state; the frame sets it."""
-    _seen: int = 0
-    _begun_after: float = 0.0
-    _state: State = field(default_factory=lambda: State(datetime.now(UTC)))
+    slow: Shared
+    tables: dict[str, Table] = field(default_factory=dict)
+    """Tables of the page that can be taken along, by name."""
 
     def link(self, path: str, **query: str) -> str:
         """An address that keeps window and workspace, percent-encoded.
@@ -70,8 +118,7 @@ class Look:
             query: further parameters; `window` and `workspace` replace those of this page.
         """
         path, moved = _in_path(path)
-        kept = {"window": self.window, "workspace": self.workspace}
-        asked = {**moved, **kept, **query}
+        asked = {**moved, "window": self.window, "workspace": self.workspace, **query}
         if asked["window"] == DEFAULT_WINDOW:
             del asked["window"]
         if asked["workspace"] == DEFAULT_WORKSPACE:
@@ -81,75 +128,51 @@ class Look:
 
     def again(self, **query: str) -> str:
         """This page with other parameters, such as another window."""
-        own = {
-            name: value
-            for name, value in self.client.request.query_params.items()
-            if name not in ("window", "workspace")
-        }
-        return self.link(self.path, **(own | query))
+        own = {k: v for k, v in self.query.items() if k not in ("window", "workspace")}
+        return self.link(self.path, **own | query)
 
-    async def shared(self, key: str, read: Callable[[], Awaitable[Read]]) -> Read:
-        """What `read` returns, or returned for another viewer within the last second.
+    def tool(self, tool: ToolName) -> str:
+        """The page of a tool: by its registered id, else by its server and its name."""
+        if tool.tool_id is not None:
+            return self.link(f"/tools/{tool.tool_id}")
+        server = {} if tool.server_name is None else {"server": tool.server_name}
+        return self.link("/tool", name=tool.tool_name, **server)
+
+    def pattern(self, pattern_id: str) -> str:
+        """The page of a failure pattern."""
+        return self.link(f"/patterns/{pattern_id}")
+
+    def agent(self, agent: str) -> str:
+        """The page of an agent."""
+        return self.link(f"/agents/{agent}")
+
+    def table(
+        self,
+        name: str,
+        columns: Sequence[Column],
+        rows: Sequence[object],
+        *,
+        missing: str = "Nothing here yet.",
+        page_size: int = 25,
+        look: str = "",
+    ) -> Html:
+        """A table that can be sorted, filtered and taken along, as `Table` describes it."""
+        table = Table(name, columns, rows, missing=missing, page_size=page_size, look=look)
+        self.tables[name] = table
+        return table.html(self.again(table=name))
+
+    async def rarely(self, key: str, read: Callable[[], Awaitable[Read]]) -> Read:
+        """What `read` returns, or returned some seconds ago: for what is too slow to be live.
 
         Args:
-            key: names what is read, its arguments included; workspace and window need not be in it.
-            read: reads it; what it returns is shown to several, so nobody may change it.
+            key: names what is read; workspace and window need not be in it.
+            read: reads it.
         """
-        news = self.services.statistics.news
-        result, version = await self.viewing.reads.get(
-            (self.workspace, self.window, key),
-            read,
-            version=news.version(self.workspace),
-            begun_after=self._begun_after,
-        )
-        self._seen = min(self._seen, version)
-        return result
-
-    def title(self, title: str) -> None:
-        """Call this page by what it is about: its heading, and the browser's name for it."""
-        self.on_title(title)
-
-    def as_of(self, at: datetime, *, is_complete: bool = True) -> None:
-        """Say from when the figures are, and whether what came lately is still being counted."""
-        self._state = State(at, is_complete)
-        self.on_state(self._state)
-
-    def live(self, update: Callable[[], Awaitable[None]]) -> None:
-        """Run `update` in this page's context whenever news came, at most about once a second.
-
-        Call it once, when the page is built. An update that raises is logged, and the page says
-        that it is out of date until one succeeds.
-        """
-
-        async def refresh(begun: float) -> None:
-            self._begun_after = begun
-            former, self._state = self._state, State(datetime.now(UTC))
-            try:
-                with self.client:
-                    await update()
-                    self.on_state(self._state)
-            except Exception:
-                self._state = former
-                if not self.client.is_deleted:
-                    self.on_state(replace(former, is_stale=True))
-                raise
-
-        viewer = Viewer(refresh=refresh, is_gone=lambda: self.client.is_deleted)
-        watchers = self.viewing.watchers
-        watchers.watch(self.workspace, self.services.statistics.news, viewer, self._seen)
-        self.client.on_delete(lambda: watchers.leave(self.workspace, viewer))
-
-    def show_state(self) -> None:
-        """Say from when the figures are, as far as it is known."""
-        self.on_state(self._state)
-
-    def begin(self) -> None:
-        """Remember from when on news is news; before anything is read."""
-        self._seen = self.services.statistics.news.version(self.workspace)
+        return await self.slow.get((self.workspace, self.window, key), read)
 
 
 def _in_path(path: str) -> tuple[str, dict[str, str]]:
-    """A path that browsers and the path guard leave as it is, and what had to leave it."""
+    """A path that browsers and routes leave as it is, and what had to leave it."""
     parts = path.split("/")
     if not any(part in (".", "..") for part in parts) and path.isprintable():
         return path, {}

@@ -190,3 +190,76 @@ def _checked(answer: httpx2.Response) -> httpx2.Response:
     if not answer.is_success:
         raise RuntimeError(f"{answer.request.url}: {answer.status_code} {answer.text}")
     return answer
+
+
+AXES = (
+    ("page_reader", ["transport", "extraction"], 6),
+    ("page_reader", ["HTTP transport", "extraction"], 3),
+    ("mail_sender", ["delivery", "formatting"], 4),
+    ("report_maker", ["formatting", "charting"], 2),
+    ("report_maker", ["charting", "extraction"], 1),
+    (HOSTILE_TOOL, [f"axis {SCRIPT}", f"other {IMAGE}"], 4),
+)
+
+
+def tell_referrals(url: str) -> None:
+    """Record them, and wait until they are learned."""
+    with httpx2.Client(base_url=url, timeout=30) as client:
+        teller = Teller(client)
+        for tool, axes, times in AXES:
+            for number in range(times):
+                teller.call(
+                    tool,
+                    hours_ago=1 + 5 * number,
+                    serverName="web",
+                    parameters={"url": f"https://example.org/{number}"},
+                    error={
+                        "type": "wrong_tool_boundary",
+                        "message": f"that is more than {tool} does",
+                        "details": {
+                            "boundaryAxes": axes,
+                            "observedTaskShape": " + ".join(axes),
+                            "suggestedSplit": axes,
+                            "evidence": f"asked for {axes[0]} and {axes[1]} at once",
+                        },
+                    },
+                )
+        teller.send()
+
+
+TWIN = "twin_tool"
+
+NEVER_CALLED = "library/never_called"
+
+
+def tell_mending(url: str) -> None:
+    """Record them, and wait until they are learned."""
+    with httpx2.Client(base_url=url, timeout=30) as client:
+        client.put(
+            f"/tools/{NEVER_CALLED.replace('/', '%2F')}",
+            json={"serverName": "library", "name": "never_called", "version": "1.2.0"},
+        ).raise_for_status()
+        teller = Teller(client)
+        for number in range(4):
+            session = f"mended-{number}"
+            asked = {"query": f"topic {number}"}
+            teller.call(
+                "search",
+                hours_ago=2.0 + number,
+                agent=("librarian", "mailer")[number % 2],
+                sessionId=session,
+                context="find what there is on reflection",
+                parameters={**asked, "topK": 90},
+                error=too_many(),
+            )
+            teller.call(
+                "search",
+                hours_ago=1.99 + number,
+                agent=("librarian", "mailer")[number % 2],
+                sessionId=session,
+                parameters={**asked, "topK": 10},
+                attempt=2,
+            )
+        for server in ("east", "west"):
+            teller.call(TWIN, serverName=server)
+        teller.send()

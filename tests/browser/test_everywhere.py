@@ -11,10 +11,8 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from service.dashboard.pages import PAGES
-from tests.browser.accessible import grave_findings
-from tests.browser.mending import tell_mending
-from tests.browser.referrals import tell_referrals
+from service.routes.dashboard import PAGES
+from tests.browser.reading import Faults, grave_findings
 from tests.browser.story import (
     HOSTILE_AGENT,
     HOSTILE_FAILURE,
@@ -23,8 +21,9 @@ from tests.browser.story import (
     IMAGE,
     SCRIPT,
     Teller,
+    tell_mending,
+    tell_referrals,
 )
-from tests.browser.watched import Faults
 from tests.service.running_service import ServeProcess
 
 pytestmark = pytest.mark.real

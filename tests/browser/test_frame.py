@@ -1,8 +1,7 @@
-"""The frame around every page: landmarks, keyboard, theme, pickers, guards."""
+"""The frame around every page: landmarks, keyboard, theme, pickers, and staying up to date."""
 
 import asyncio
 import re
-import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,12 +10,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
 
 from mongo.sqlite import open_sqlite_store
-from tests.browser.story import IMAGE
-from tests.browser.watched import Faults
+from tests.browser.reading import Faults
+from tests.browser.story import IMAGE, Teller
 from tests.mongo.log_store_samples import make_execution
 from tests.service.running_service import ServeProcess, serving
 
@@ -37,16 +34,6 @@ def test_every_page_of_the_navigation_renders(page: Page, name: str) -> None:
     for landmark in ("banner", "main", "contentinfo"):
         expect(page.get_by_role(landmark)).to_have_count(1)
     assert page.locator("html").get_attribute("lang") == "en-GB"
-
-
-@pytest.mark.parametrize("width", [390, 768, 1280])
-@pytest.mark.parametrize("path", ["/", "/tools?window=30d"])
-def test_nothing_is_wider_than_the_window(page: Page, width: int, path: str) -> None:
-    """Nobody scrolls sideways to read; only a table may within its own frame."""
-    page.set_viewport_size({"width": width, "height": 800})
-    page.goto(f"/dashboard{path}")
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_the_first_stop_of_the_keyboard_leads_to_the_content(page: Page) -> None:
@@ -86,21 +73,8 @@ def test_a_theme_is_chosen_and_remembered(page: Page, context: BrowserContext) -
     assert (cookie["name"], cookie["value"]) == ("aftercall_theme", "dark")
     answer = page.goto("/dashboard/tools")
     assert answer is not None
-    assert 'dataset.theme = "dark"' in answer.text()
+    assert 'data-theme="dark"' in answer.text()
     expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
-
-
-def test_a_lost_connection_is_said_aloud(page: Page) -> None:
-    page.goto("/dashboard/")
-    expect(page.locator("#popup")).to_have_attribute("role", "alert")
-
-
-def test_a_theme_that_is_none_is_the_systems(page: Page) -> None:
-    """A cookie is what anybody made it."""
-    page.goto("/dashboard/")
-    page.evaluate("document.cookie = 'aftercall_theme=\"<script>; path=/dashboard'")
-    page.reload()
-    expect(page.get_by_role("button", name="Auto")).to_have_attribute("aria-pressed", "true")
 
 
 def test_the_system_decides_unless_somebody_chose(page: Page) -> None:
@@ -187,55 +161,32 @@ def test_a_workspace_is_picked_from_those_there_are(
     context.close()
 
 
-def test_a_foreign_page_opens_no_socket(story: ServeProcess) -> None:
-    """Neither way; the service's own page does."""
-    netloc = urlsplit(story.url).netloc
-    path = "/dashboard/_nicegui_ws/socket.io/?EIO=4&transport="
-    with pytest.raises(InvalidStatus) as refused:
-        connect(f"ws://{netloc}{path}websocket", origin="https://evil.example").close()  # type: ignore[arg-type]
-    assert refused.value.response.status_code == 403
-    with connect(f"ws://{netloc}{path}websocket", origin=story.url) as own:  # type: ignore[arg-type]
-        assert own.recv().startswith("0{")  # type: ignore[arg-type]
-    polling = httpx2.get(f"{story.url}{path}polling", headers={"origin": "https://evil.example"})
-    assert polling.status_code == 403
-    polling = httpx2.get(f"{story.url}{path}polling", headers={"origin": story.url})
-    assert polling.status_code == 200
-    assert "access-control-allow-origin" not in polling.headers
+def test_a_service_that_is_away_is_said_aloud_until_it_is_back(page: Page, faults: Faults) -> None:
+    """What is shown stays, with the warning that it may be old."""
+    faults.allow("ERR_FAILED")
+    page.goto("/dashboard/")
+    stale = page.get_by_role("alert")
+    expect(stale).to_be_hidden()
+    page.route("**/dashboard/", lambda route: route.abort())
+    expect(stale).to_contain_text("could not be brought up to date")
+    expect(page.get_by_role("region", name="Last 24 hours")).to_be_visible()
+    page.unroute("**/dashboard/")
+    expect(stale).to_be_hidden()
 
 
-def _ask(url: str, request: str) -> str:
-    parts = urlsplit(url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as raw:
-        raw.sendall(request.encode())
-        answer = b""
-        while b"\r\n\r\n" not in answer and (piece := raw.recv(65_536)):
-            answer += piece
-    return answer.decode("latin-1")
-
-
-_UPGRADE = (
-    "Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-)
-
-
-def test_an_upgrade_meets_the_guard_of_every_request(story: ServeProcess) -> None:
-    path = "/dashboard/_nicegui_ws/socket.io/"
-    foreign = _UPGRADE.replace("localhost", "evil.example")
-    assert _ask(story.url, f"GET {path} HTTP/1.1\r\n{foreign}").startswith("HTTP/1.1 403")
-
-
-def test_a_message_of_a_page_is_bounded(story: ServeProcess) -> None:
-    """The socket is closed on whoever sends more than a page ever would."""
-    netloc = urlsplit(story.url).netloc
-    path = "/dashboard/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
-    with connect(f"ws://{netloc}{path}", origin=story.url) as own:  # type: ignore[arg-type]
-        own.recv()
-        own.send("x" * (1024 * 1024 + 1))
-        closed = ""
-        try:
-            while True:
-                own.recv(timeout=10)
-        except Exception as error:  # noqa: BLE001  # whichever way it is closed
-            closed = type(error).__name__
-    assert closed.startswith("ConnectionClosed")
+def test_what_its_reader_does_stays_when_a_page_changes(page: Page, story: ServeProcess) -> None:
+    """What is opened stays open, a filter stays typed and in focus, an order stays."""
+    page.goto("/dashboard/tools?window=7d")
+    page.get_by_role("button", name="Calls", exact=True).click()
+    field = page.get_by_role("searchbox", name="Filter Tools")
+    field.press_sequentially("fetch")
+    calls = page.get_by_role("row", name="fetch_page").get_by_role("cell").nth(1)
+    before = int(calls.inner_text().replace(",", ""))
+    with httpx2.Client(base_url=story.url, timeout=30) as client:
+        teller = Teller(client)
+        teller.call("fetch_page", serverName="web")
+        teller.send()
+    expect(calls).to_have_text(f"{before + 1:,}")
+    expect(field).to_have_value("fetch")
+    expect(field).to_be_focused()
+    expect(page.locator("th[aria-sort=descending]")).to_contain_text("Calls")

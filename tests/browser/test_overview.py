@@ -9,9 +9,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.accessible import grave_findings
-from tests.browser.story import HOSTILE_TOOL, IMAGE, SCRIPT
-from tests.browser.watched import Faults
+from tests.browser.reading import Faults, grave_findings, rows
 from tests.service.running_service import ServeProcess, execution, serving
 
 pytestmark = pytest.mark.real
@@ -25,11 +23,6 @@ def stat(page: Page, title: str, label: str) -> Locator:
     """The value of one number of a card."""
     block = card(page, title).locator(".stat", has=page.get_by_text(label, exact=True))
     return block.locator(".value")
-
-
-def rows(page: Page, title: str) -> list[list[str]]:
-    lines = card(page, title).locator("tbody tr").all()
-    return [[cell.inner_text() for cell in line.locator("th, td").all()] for line in lines]
 
 
 def record(service: ServeProcess, **fields: Any) -> None:
@@ -107,21 +100,6 @@ def test_a_new_call_is_shown_without_loading_again(page: Page, story: ServeProce
     assert page.evaluate("window.stayed") is True
 
 
-def test_what_tools_said_stays_text(page: Page) -> None:
-    """In tables, in sentences, in addresses; `page` fails when any of it is run."""
-    page.goto("/dashboard/?window=7d")
-    tools = card(page, "Tools in trouble")
-    expect(tools.get_by_text(HOSTILE_TOOL)).to_be_visible()
-    failures = card(page, "Most frequent failures")
-    expect(failures.get_by_text(IMAGE).first).to_be_visible()
-    content = page.locator("main")
-    expect(content.locator("img")).to_have_count(0)
-    expect(content.locator("script")).to_have_count(0)
-    assert "49" not in failures.inner_text()
-    tools.get_by_text(HOSTILE_TOOL).click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text(SCRIPT)
-
-
 def test_links_lead_to_tools_and_patterns_in_the_same_window(page: Page) -> None:
     page.goto("/dashboard/?window=7d")
     for title in ("Most frequent failures", "Tools in trouble"):
@@ -129,19 +107,6 @@ def test_links_lead_to_tools_and_patterns_in_the_same_window(page: Page) -> None
             assert "window=7d" in (each.get_attribute("href") or "")
     card(page, "Tools in trouble").get_by_role("link", name="library/search").click()
     expect(page).to_have_url(re.compile(r"/dashboard/tools/library/search\?window=7d$"))
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_axe_finds_nothing_grave(page: Page, theme: Literal["light", "dark"], width: int) -> None:
-    """Names, roles, contrast; with its charts' tables open."""
-    page.emulate_media(color_scheme=theme)
-    page.set_viewport_size({"width": width, "height": 900})
-    page.goto("/dashboard/?window=7d")
-    expect(page.get_by_role("img", name="Calls over time").locator("svg")).to_be_visible()
-    for each in page.get_by_text("Show as table").all():
-        each.click()
-    assert grave_findings(page) == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -4,7 +4,6 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.accessible import grave_findings
 from tests.service.running_service import ServeProcess
 
 pytestmark = pytest.mark.real
@@ -61,12 +60,3 @@ def test_without_calls_it_says_what_to_do(empty_page: Page) -> None:
     expect(empty_page.get_by_text("aftercall demo --history")).to_be_visible()
     expect(empty_page.get_by_text("Nothing was asked in this window.")).to_be_visible()
     expect(empty_page.get_by_text("POST /suggestions/{suggestionId}/outcome")).to_be_visible()
-
-
-def test_it_is_accessible(page: Page) -> None:
-    """In both themes."""
-    for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)
-        page.goto("/dashboard/suggestions?window=7d")
-        expect(page.get_by_role("table").first).to_be_visible()
-        assert grave_findings(page) == []

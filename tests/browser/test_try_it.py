@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.accessible import grave_findings
+from tests.browser.reading import grave_findings
 from tests.browser.story import HOSTILE_TOOL, IMAGE, SCRIPT
 from tests.service.running_service import ServeProcess
 
@@ -160,7 +160,7 @@ def test_an_abstention_is_told_with_its_reason(page: Page) -> None:
 def test_an_example_fills_a_failure_of_the_workspace_in(page: Page) -> None:
     """It only fills in; asking is the reader's."""
     page.goto("/dashboard/try")
-    page.get_by_role("button", name="library/search: Invalid parameter").click()
+    page.get_by_role("link", name="library/search: Invalid parameter").click()
     expect(page.get_by_label("Tool", exact=True)).to_have_value("search")
     expect(page.get_by_label("Error message")).to_have_value(TOO_MANY)
     expect(page.get_by_role("region", name="How the error is read")).to_have_count(0)
@@ -180,23 +180,13 @@ def test_a_link_fills_fields_in_and_asks_nothing(page: Page) -> None:
     expect(page.get_by_role("region", name="How the error is read")).to_have_count(0)
 
 
-def test_hostile_text_stays_text_in_an_answer(page: Page) -> None:
-    """The call's own words, and those that were learned; the page fixture sees what was run."""
-    page.goto("/dashboard/try")
-    hostile = json.dumps({IMAGE: SCRIPT, "__proto__": {"x": "{{7*7}}"}})
-    fill(page, tool=HOSTILE_TOOL, server="", message=f"{IMAGE} {SCRIPT}", parameters=hostile)
-    ask(page)
-    expect(page.get_by_role("region", name="How the error is read")).to_contain_text("<img")
-    card = page.get_by_role("region", name="The same question to the service")
-    expect(card).to_contain_text(SCRIPT)
-
-
-def test_it_is_accessible(page: Page) -> None:
-    """In both themes, with an answer."""
+def test_an_answer_is_accessible_and_hostile_text_in_it_is_text(page: Page) -> None:
+    """In both themes; the page fixture sees what was run."""
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         page.goto("/dashboard/try")
-        fill(page)
+        hostile = json.dumps({"query": SCRIPT, "topK": 50, "__proto__": {"x": "{{7*7}}"}})
+        fill(page, parameters=hostile)
         ask(page)
-        expect(page.get_by_role("region", name="Suggestion 1")).to_be_visible()
+        expect(page.get_by_role("region", name="Suggestion 1")).to_contain_text(SCRIPT)
         assert grave_findings(page) == []

@@ -1,0 +1,238 @@
+"""HTML from plain functions. A `str` is always text; only what is made here is markup.
+
+So nothing that a tool, an agent or an address said can become an element, an attribute or a script,
+and characters that cannot be seen are written as escapes.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from html import escape
+from typing import Final, Literal, TypeAlias
+
+from service.dashboard.words import visible
+
+Tone = Literal["good", "bad", "warn", "plain"]
+
+_SIGNS: Final[dict[Tone, str]] = {"good": "✓ ", "bad": "✗ ", "warn": "! ", "plain": ""}
+"""What stands before a word, for nothing is said by colour alone."""
+
+_VOID: Final = frozenset({"input", "link", "meta"})
+
+
+class Html(str):
+    """Markup."""
+
+    __slots__ = ()
+
+
+Content: TypeAlias = "str | Html | Iterable[Content] | None"
+"""Text, markup, nothing, or several of these."""
+
+Value: TypeAlias = "str | Html"
+"""Text or a link."""
+
+
+def markup(content: Content) -> Html:
+    """Content as markup: text is escaped."""
+    if content is None:
+        return Html()
+    if isinstance(content, Html):
+        return content
+    if isinstance(content, str):
+        return Html(escape(visible(content)))
+    return Html("".join(map(markup, content)))
+
+
+def tag(name: str, /, *content: Content, **attributes: str | int | bool | None) -> Html:
+    """An element.
+
+    Args:
+        name: of the element.
+        content: what is in it.
+        attributes: by name; `_` stands for `-`, one at the end for nothing (`class_`). None and
+            False leave an attribute out, True writes it without a value.
+    """
+    written = "".join(
+        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{_quoted(value)}"')
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    end = "" if name in _VOID else f"{markup(content)}</{name}>"
+    return Html(f"<{name}{written}>{end}")
+
+
+def p(*content: Content, class_: str | None = None) -> Html:
+    """A paragraph."""
+    return tag("p", *content, class_=class_)
+
+
+def box(class_: str, *content: Content) -> Html:
+    """A `div` of a class."""
+    return tag("div", *content, class_=class_)
+
+
+def note(*content: Content) -> Html | None:
+    """A remark in small letters; nothing without content."""
+    return p(*content, class_="note") if any(content) else None
+
+
+def link(text: str, href: str | None, class_: str | None = None) -> Html:
+    """A link within the service; plain text when `href` is None or leads elsewhere."""
+    if href is None or not is_local(href):
+        return tag("span", text, class_=class_)
+    return tag("a", text, class_=class_, href=href)
+
+
+def is_local(href: str) -> bool:
+    """Whether an address is a path of this service, or a place on this page."""
+    if not href.isprintable():  # browsers leave out what is not: `/` and a tab before `/` are `//`
+        return False
+    return href.startswith("#") or (href.startswith("/") and not href.startswith(("//", "/\\")))
+
+
+def badge(word: str, tone: Tone = "plain") -> Html:
+    """A short word about a state."""
+    return tag("span", _SIGNS[tone] + word, class_=f"badge {tone}")
+
+
+def toned(words: str, tone: Tone) -> str:
+    """A sentence with the sign of its tone."""
+    return _SIGNS[tone] + words
+
+
+def section(title: str, *content: Content, remark: str = "") -> Html:
+    """A card with a heading and, below it, what it is about."""
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60]
+    heading = tag("h2", title)
+    return tag(
+        "section", heading, note(remark), *content, class_="card", id=f"s-{slug}", aria_label=title
+    )
+
+
+def grid(*content: Content, class_: str = "grid") -> Html:
+    """Cards beside one another, as many as the window has room for."""
+    return box(class_, *content)
+
+
+def stat(label: str, value: str, remark: str = "") -> Html:
+    """One number with what it is and a remark."""
+    return box("stat", p(label, class_="label"), p(value, class_="value"), p(remark, class_="note"))
+
+
+def stats(*content: Content, class_: str = "stats") -> Html:
+    """Numbers beside one another."""
+    return box(class_, *content)
+
+
+def facts(*pairs: tuple[str, Value]) -> Html:
+    """Names with values."""
+    return tag("dl", [[tag("dt", name), tag("dd", value)] for name, value in pairs], class_="facts")
+
+
+def lines(items: Iterable[Content], name: str = "ul", class_: str = "lines") -> Html:
+    """A list."""
+    return tag(name, [tag("li", each) for each in items], class_=class_)
+
+
+def code(text: str, **attributes: str) -> Html:
+    """Preformatted text, which can be scrolled when it is long, with the keyboard too."""
+    # A line end at its very beginning would be swallowed.
+    return tag("pre", "\n" + text, class_="code", tabindex=0, **attributes)
+
+
+def copyable(text: str, name: str) -> Html:
+    """Preformatted text with a button that copies it; `name` is its id on the page."""
+    button = tag("button", "Copy", type="button", data_copy=name)
+    return markup([p(button, tag("span", role="status", class_="note"), class_="copy"),
+                   code(text, id=name)])  # fmt: skip
+
+
+def details(summary: str, *content: Content, class_: str | None = None) -> Html:
+    """What is folded up until its reader opens it."""
+    return tag("details", tag("summary", summary), *content, class_=class_)
+
+
+def empty(what: str, cure: str, command: str | None = None) -> Html:
+    """An empty state: what is missing, and what to do about it."""
+    return box("empty", p(what, class_="what"), p(cure), None if command is None else code(command))
+
+
+def nothing(what: str, cure: str, command: str | None = None, *, is_complete: bool) -> Html:
+    """An empty state, unless it is not known yet whether it is one."""
+    if is_complete:
+        return empty(what, cure, command)
+    return empty(
+        "Still counting what was recorded.",
+        "Nothing has to be done: this page fills by itself in a moment.",
+    )
+
+
+def bars(title: str, items: Iterable[tuple[Value, str, float]]) -> Html:
+    """Lying bars that are words too: no picture needs to be seen to read them.
+
+    Args:
+        title: what is counted, for who does not see it.
+        items: name, number in words, and length in [0, 1].
+    """
+    return tag(
+        "ul",
+        [
+            tag(
+                "li",
+                tag("span", name, class_="bar-label"),
+                tag("span", words, class_="bar-count"),
+                tag(
+                    "span",
+                    tag("span", class_="bar", style=f"width:{100 * length:.1f}%"),
+                    class_="bar-track",
+                    aria_hidden="true",
+                ),
+            )
+            for name, words, length in items
+        ],
+        class_="bars",
+        aria_label=title,
+    )
+
+
+def form(
+    action: str,
+    *fields: Content,
+    hidden: Iterable[tuple[str, str]] = (),
+    class_: str = "filter-form",
+) -> Html:
+    """A form of the browser's own: it works with the keyboard, and gives an address to share."""
+    kept = [tag("input", type="hidden", name=name, value=value) for name, value in hidden]
+    submit = tag("button", "Show", type="submit")
+    return tag("form", kept, *fields, submit, class_=class_, method="get", action=action)
+
+
+def search_field(label: str, name: str, value: str) -> Html:
+    """A field of such a form."""
+    field = tag("input", type="search", name=name, value=value, maxlength=MAX_QUERY)
+    return tag("label", tag("span", label), field)
+
+
+def choice(label: str, name: str, options: Iterable[tuple[str, str]], chosen: str) -> Html:
+    """A choice of such a form, from values with their words."""
+    offered = [
+        tag("option", words, value=value, selected=value == chosen) for value, words in options
+    ]
+    return tag("label", tag("span", label), tag("select", offered, name=name))
+
+
+MAX_QUERY: Final = 256
+"""Characters that a field of a form takes."""
+
+
+def data_element(name: str, data: object) -> Html:
+    """An element of our script's own, which draws itself from `data`."""
+    # Between apostrophes JSON's many quotes may stay as they are.
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    written = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "\\u003c")
+    return Html(f"<{name} data='{written}'></{name}>")
+
+
+def _quoted(value: str | int) -> str:
+    return escape(str(value).encode("utf-8", "replace").decode())

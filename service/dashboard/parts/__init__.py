@@ -1,1 +1,0 @@
-"""Parts of single pages that are too large to stand in them."""

@@ -1,0 +1,207 @@
+"""The parameters of a tool, as its schema and its calls show them: what is common knowledge.
+
+Names that one caller alone used, and values that only one session sent, are some caller's own: they
+are counted here and not shown (4-rules.md, Suggesting), as in `retrieval.known_tools`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aftercall.json_values import JsonValue, canonical_json
+from aftercall.redaction import Redactor
+from retrieval.knowledge.parameter import ParameterProfile, Shape
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.known_tools.common import ToolRecord, is_common_name
+from retrieval.known_tools.text import number, plain
+from retrieval.parameters import ParameterView, ToolView
+from service.dashboard.html import Html, note, p, section
+from service.dashboard.look import Look
+from service.dashboard.table import Column, Row
+from service.dashboard.words import count, counted, percent
+
+MAX_PARAMETERS: Final = 40
+"""Rows of a profile; required parameters come first, then the most used."""
+
+MAX_VALUES: Final = 5
+"""Common values of one parameter."""
+
+_MOST: Final = 0.9
+"""From such a share on, a form of texts is said to be theirs."""
+
+_NO_FORM: Final = frozenset({"empty", "word", "words"})
+"""Forms that say no more than that it is a text."""
+
+_COLUMNS: Final = (
+    Column("name", "Parameter"),
+    Column("required", "Required", remark="By its schema; or probably, as far as is seen."),
+    Column("stated", "By its schema"),
+    Column("presence", "In successes", "percent"),
+    Column("worked", "Types that worked"),
+    Column("failed", "Types that failed"),
+    Column("range", "Numbers"),
+    Column("values", "Common values"),
+    Column("refused", "Refused values", "number", "How many; they are not shown."),
+)
+
+Written = Callable[[JsonValue], str]
+"""A value of one parameter as its row writes it: plain, bounded, without secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolParameters:
+    """What is known of a tool's parameters under its live schema."""
+
+    rows: Sequence[Row]
+    notes: Sequence[str]
+    """From how many calls it is known, and what is not shown."""
+
+
+def parameters_html(look: Look, found: ToolParameters | None) -> Html:
+    """The parameters as a card."""
+    shown = p("Nothing is known of its parameters yet.")
+    if found is not None and not found.rows:
+        shown = p("None of its parameters is common knowledge yet.")
+    if found is not None and found.rows:
+        # What no parameter has takes no room, so that the rest is seen without scrolling.
+        columns = [each for each in _COLUMNS if any(row[each.key] for row in found.rows)]
+        shown = look.table("Parameters of this tool", columns, found.rows, look="close")
+    return section(
+        "Parameters",
+        shown,
+        [note(each) for each in found.notes] if found is not None else None,
+        remark="From the registered schema and the calls. Values are shown where two sessions (of "
+        "two agents, where several use it) had success with them; others are their callers' own.",
+    )
+
+
+def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | None:
+    """The parameters of a tool; None where neither a schema nor a call says anything of them.
+
+    Args:
+        record: what is known of the tool.
+        redactor: masks secrets by their form, and by the name of their parameter.
+    """
+    view, profile = record.schema_view(), record.profile
+    if view is None and profile is None:
+        return None
+    profile = profile or ToolProfile()
+    seen, usual = profile.parameters, profile.view().parameters
+    stated = view.parameters if view is not None else {}
+    common = [
+        name for name, each in seen.items() if name in stated or is_common_name(each, profile)
+    ]
+    required = stated if view is not None else usual
+
+    def order(name: str) -> tuple[bool, int, str]:
+        is_required = name in required and required[name].required
+        return not is_required, -(seen[name].successes if name in seen else 0), name
+
+    def written(name: str) -> Written:
+        def one(value: JsonValue) -> str:
+            [masked] = redactor.parameters(record.key.tool_name, {name: value}).values()
+            return plain(canonical_json(masked), 60, redactor.text)
+
+        return one
+
+    names = sorted({*stated, *common}, key=order)
+    rows = [
+        {"name": plain(name, 100, redactor.text)} | _row(name, view, usual, profile, written(name))
+        for name in names[:MAX_PARAMETERS]
+    ]
+    schemas = len(record.knowledge.profiles) if record.knowledge else 0
+    private = len(seen.keys() - set(names))
+    return ToolParameters(rows, list(_notes(profile, schemas, private, len(names) - len(rows))))
+
+
+def _notes(profile: ToolProfile, schemas: int, private: int, left_out: int) -> Iterator[str]:
+    made = counted(profile.successes + profile.failures, "call")
+    yield f"From {made} under this schema, of which {count(profile.failures)} failed."
+    if schemas > 1:
+        yield f"Calls under {count(schemas)} schemas are remembered; this is the live one."
+    if private:
+        yield f"Names that one caller alone used are not shown: {count(private)}."
+    if left_out:
+        yield f"{count(left_out)} more parameters."
+
+
+def _row(
+    name: str,
+    view: ToolView | None,
+    usual: dict[str, ParameterView],
+    profile: ToolProfile,
+    written: Written,
+) -> dict[str, object]:
+    stated = view.parameters.get(name) if view is not None else None
+    seen = profile.parameters.get(name) or ParameterProfile()
+    values = seen.common_values()[:MAX_VALUES] if seen.successes else []
+    return {
+        "required": _required(stated, usual.get(name)),
+        "stated": "" if stated is None else ", ".join(_stated(stated, written)) or "any",
+        "presence": min(1.0, seen.successes / profile.successes) if profile.successes else None,
+        "worked": _types(seen),
+        "failed": _types(seen.failed),
+        "range": _range(seen, written),
+        "values": "; ".join(
+            f"{written(each.value)} ({percent(min(1.0, each.share))})" for each in values
+        ),
+        "refused": len(seen.refused),
+    }
+
+
+def _required(stated: ParameterView | None, usual: ParameterView | None) -> str:
+    if stated is not None:
+        return "yes" if stated.required else ""
+    return "probably" if usual is not None and usual.required else ""
+
+
+def _stated(stated: ParameterView, written: Written) -> Iterator[str]:
+    """Types and bounds that the registered schema states."""
+    if stated.types:
+        yield " or ".join(stated.types)
+    if stated.minimum is not None:
+        yield f"from {number(stated.minimum)}"
+    if stated.maximum is not None:
+        yield f"up to {number(stated.maximum)}"
+    if stated.allowed:
+        shown = [written(each) for each in stated.allowed[:MAX_VALUES]]
+        left = len(stated.allowed) - len(shown)
+        yield f"one of {' | '.join([*shown, *([f'{left} more'] if left else [])])}"
+    if stated.has_default:
+        yield f"default {written(stated.default)}"
+
+
+def _types(shape: Shape) -> str:
+    """`integer`, or `integer 90 %, string 10 %`; the form of texts where most have one."""
+    total = sum(shape.types.values())
+    if not total:
+        return ""
+    usual = list(shape.usual_types())
+    words = ", ".join(f"{each} {round(100 * shape.types[each] / total)} %" for each in usual)
+    if len(usual) == 1:
+        words = str(usual[0])
+    form = shape.usual_format()
+    if form is None or form[1] < _MOST or form[0] in _NO_FORM:
+        return words
+    return f"{words} ({form[0]})"
+
+
+def _range(seen: ParameterProfile, written: Written) -> str:
+    """The numbers that worked, where these are common knowledge, and what was beyond them."""
+    bound = seen.boundary()
+    if bound is None:
+        return ""
+    ends = {bound.smallest, bound.largest}
+    if any(written(end) != canonical_json(end) for end in ends):
+        return ""
+    common = {
+        each.value for each in seen.common_values() if not isinstance(each.value, list | dict)
+    }
+    if not (seen.is_shared or ends <= common):
+        return ""
+    worked = " to ".join(dict.fromkeys((number(bound.smallest), number(bound.largest))))
+    beyond = [
+        *(["less"] if bound.fails_below is not None else []),
+        *(["more"] if bound.fails_above is not None else []),
+    ]
+    return f"{worked} worked" + (f"; {' and '.join(beyond)} was refused" if beyond else "")

@@ -1,1 +1,0 @@
-"""What pages show, made from what the services answer. Pure: no NiceGUI, no I/O."""

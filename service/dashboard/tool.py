@@ -1,0 +1,569 @@
+"""The page of one tool: how it does, what it takes, how fit it is, and what is said of it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from aftercall.models import (
+    BestTool,
+    CallCounts,
+    Latency,
+    PromotionStatus,
+    Recommendation,
+    SimilarFailure,
+    ToolHealth,
+    Trend,
+)
+from aftercall.versions import same_version
+from mongo.records import StoredTool, ToolKey
+from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError, recorded_name
+from retrieval.fitness.score import quality_of
+from retrieval.fitness.statistics import NO_VERSION, ToolStatistics
+from service.dashboard.boundaries import cohesion_words
+from service.dashboard.charts import line_chart
+from service.dashboard.failures import pattern_columns
+from service.dashboard.html import (
+    Html,
+    Value,
+    badge,
+    box,
+    copyable,
+    details,
+    empty,
+    facts,
+    grid,
+    lines,
+    link,
+    markup,
+    note,
+    p,
+    section,
+    stat,
+    stats,
+    tag,
+)
+from service.dashboard.look import Look, Shown
+from service.dashboard.pattern import record_of
+from service.dashboard.profile import ToolParameters, parameters_html, parameters_of
+from service.dashboard.table import Column, Link, Row, Table
+from service.dashboard.tools import place_of
+from service.dashboard.words import (
+    MAX_SENTENCE,
+    axis,
+    calls,
+    count,
+    duration,
+    moment,
+    one_line,
+    percent,
+    score,
+    success_rate,
+    tool_name,
+    visible,
+)
+from service.health import health_of, tool_health
+from service.known_tools import KnownToolsQuery, known_tools
+from service.recommendations import recommendations_about
+from service.statistics.tools import Standing
+
+_MAX_PATTERNS: Final = 500
+_MAX_MARKS: Final = 20
+_MAX_CANDIDATES: Final = 20
+_MAX_QUOTES: Final = 3
+
+UNNAMED: Final = "calls that name no version"
+
+_ASKS: Final = {
+    "repair": "Repair the implementation",
+    "tighten_contract": "Tighten the contract",
+    "split": "Split the tool",
+    "recompose": "Split it, and use other tools for the parts that these do",
+    "review_promotion": "Review the promotion",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEvidence:
+    """What a tool's page shows beside statistics and health."""
+
+    stored: StoredTool | None
+    """As it is registered, secrets masked; None where it is not."""
+    parameters: ToolParameters | None
+    versions: Sequence[Row]
+    fitness: Sequence[tuple[str, BestTool]]
+    """The candidates of each namespace that it serves, without a scenario to search for."""
+    not_for: Sequence[str]
+    """What it is not to be offered for, as it is registered or as marks of failures say."""
+    promotions: Sequence[PromotionStatus]
+    recommendations: Sequence[Recommendation]
+    marks: Sequence[SimilarFailure]
+    known_text: str
+    """The block that an agent would get."""
+
+
+async def tool(look: Look) -> Shown:
+    """The page, by a registered id or by `?server=&name=`; of an unknown name, what was meant."""
+    asked = look.named.get("tool_id", "")
+    server, name = look.query.get("server", ""), look.query.get("name", "")
+    key = ToolKey(look.workspace, server or None, name)
+    try:
+        if asked:
+            health = await tool_health(look.context, look.workspace, asked)
+        else:
+            health = await health_of(look.context, key)
+    except UnknownToolError as error:
+        return _unknown(look, asked or "/".join(filter(None, (server, name))), error.nearest)
+    key = ToolKey(look.workspace, health.tool.server_name, health.tool.tool_name)
+    statistics = look.context.statistics
+    trend = await statistics.trend(look.workspace, look.window, key)
+    latency = await statistics.latency(look.workspace, look.window, key)
+    standing = await statistics.standing(key)
+    evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
+    content = [
+        p(
+            link("All tools", look.link("/tools")),
+            badge("asked for several jobs", "warn") if standing.cohesion_warning else None,
+            class_="about",
+        ),
+        _numbers(trend, latency, health, standing),
+        grid(_about(evidence), _known(evidence)),
+        _charts(trend, latency),
+        _recommendations(evidence.recommendations),
+        await _patterns(look, health),
+        parameters_html(look, evidence.parameters),
+        _versions(look, evidence),
+        grid(_cohesion(health), _kinds(health)),
+        _said(look, health),
+        _marks(look, evidence.marks),
+    ]
+    title = tool_name(health.tool)
+    return Shown(title, markup(content), trend.until, is_complete=trend.is_complete)
+
+
+async def evidence_of(look: Look, health: ToolHealth) -> ToolEvidence:
+    """What else is known of a tool.
+
+    Raises:
+        StoreError: when the store cannot say.
+    """
+    context, workspace = look.context, look.workspace
+    tool = ToolKey(workspace, health.tool.server_name, health.tool.tool_name)
+    registry = await context.memory.registry(workspace)
+    stored = registry.by_id.get(health.tool.tool_id or "")
+    record = await record_of(context, tool)
+    fitness, promotions, marks = [], [], []
+    if stored is not None:
+        for namespace in namespaces_of(stored):
+            try:  # nothing is left out, for negative tags speak of scenarios
+                best = await context.chooser.best(
+                    workspace, namespace, "", use_rag=False, limit=_MAX_CANDIDATES
+                )
+            except UnknownNamespaceError:
+                continue  # deleted while it was being read
+            fitness.append((namespace, best))
+            if namespace in registry.promotions:
+                promotions.append(await context.promotions.read(workspace, namespace))
+        found = await context.history.failures(
+            workspace, stored.tool.tool_id, scenario=None, limit=_MAX_MARKS
+        )
+        marks = [each for each in found.failures if each.severity is not None]
+    try:
+        name = stored.tool.tool_id if stored is not None else recorded_name(tool)
+        known_text = await known_tools(context, workspace, KnownToolsQuery(tool=[name]))
+    except UnknownToolError:  # called long ago, or forgotten meanwhile
+        known_text = ""
+    tags = [
+        *(stored.tool.negative_tags if stored else ()),
+        *(record.statistics.negative_tags if record.statistics else ()),
+    ]
+    return ToolEvidence(
+        stored=None
+        if stored is None
+        else StoredTool(workspace, context.redactor.tool(stored.tool)),
+        parameters=parameters_of(record, context.redactor),
+        versions=version_rows(tool, registry.by_id.values(), record.statistics, datetime.now(UTC)),
+        fitness=fitness,
+        not_for=list(dict.fromkeys(tags)),
+        promotions=promotions,
+        recommendations=await recommendations_about(context, workspace, [tool]),
+        marks=marks,
+        known_text=known_text,
+    )
+
+
+def namespaces_of(stored: StoredTool) -> list[str]:
+    """The namespaces that a tool serves: its id (seed 002), and the one that it names."""
+    return list(dict.fromkeys(filter(None, (stored.tool.tool_id, stored.tool.namespace))))
+
+
+def version_rows(
+    tool: ToolKey,
+    registered: Iterable[StoredTool],
+    statistics: ToolStatistics | None,
+    now: datetime,
+) -> list[Row]:
+    """All versions that were called or are registered, the latest used first.
+
+    Args:
+        tool: the tool as executions name it.
+        registered: all registered tools of the workspace.
+        statistics: how it has done; None where nothing is known.
+        now: to when idleness counts.
+    """
+    known = dict(statistics.versions) if statistics is not None else {}
+    ids: dict[str, list[str]] = {name: [] for name in known}
+    for each in registered:
+        if each.tool_key == tool:
+            stated = each.tool.version or NO_VERSION
+            same = (name for name in ids if name == stated or same_version(name, stated))
+            ids.setdefault(next(same, stated), []).append(each.tool.tool_id)
+    rows: list[Row] = [
+        {
+            "version": one_line(name) if name else UNNAMED,
+            "ids": one_line(", ".join(sorted(tool_ids)), MAX_SENTENCE) or "-",
+            "successes": version.successes if version else 0,
+            "failures": version.failures if version else 0,
+            "quality": quality_of(version.trials if version else (), now=now),
+            "last_seen": version.last_seen if version else None,
+        }
+        for name, tool_ids in ids.items()
+        for version in (known.get(name),)
+    ]
+
+    def order(row: Row) -> tuple[float, str]:
+        seen = row["last_seen"]
+        return -seen.timestamp() if isinstance(seen, datetime) else 0.0, str(row["version"])
+
+    return sorted(rows, key=order)
+
+
+def _unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
+    """In the place of a tool that is none, or that may be one of several."""
+    shown = one_line(name, MAX_SENTENCE)
+    what = f"There is no tool {shown!r}."
+    if any(each.endswith(f"/{name}") for each in nearest):
+        what = f"Several servers have a tool {shown!r}."
+    names = lines(
+        link(one_line(each, MAX_SENTENCE), look.link(f"/tools/{each}")) for each in nearest
+    )
+    content = box(
+        "empty",
+        p(what, class_="what"),
+        [p("Was one of these meant?"), names]
+        if nearest
+        else p("A tool is known once it is registered or was called."),
+        link("All tools", look.link("/tools")),
+    )
+    return Shown("No such tool", content, status=404)
+
+
+def _numbers(trend: Trend, latency: Latency, health: ToolHealth, standing: Standing) -> Html:
+    # The points of a trend add up to the calls of its window.
+    counts = CallCounts(
+        successes=sum(each.successes for each in trend.points),
+        failures=sum(each.failures for each in trend.points),
+    )
+    took = latency.overall
+    return section(
+        "In this window, and now",
+        stats(
+            stat("Calls", count(calls(counts)), f"{count(counts.failures)} failed"),
+            stat("Success", percent(success_rate(counts)), "of the calls"),
+            stat("p50", duration(took.p50 if took else None), "half took no longer"),
+            stat("p95", duration(took.p95 if took else None), "19 of 20 took no longer"),
+            stat("Quality", score(standing.quality), "as in its fitness"),
+            stat("Cohesion", score(standing.cohesion), "1 is one job"),
+            stat("Usefulness", score(health.utility.score), "1: nobody complained"),
+        ),
+    )
+
+
+def _charts(trend: Trend, latency: Latency) -> Html:
+    rates = [success_rate(each) for each in trend.points]
+    took = [each.duration_ms for each in latency.points]
+    return grid(
+        section(
+            "Success over time",
+            line_chart(
+                "Success rate of this tool",
+                axis((each.at for each in trend.points), trend.window),
+                {"Success": [None if each is None else 100 * each for each in rates]},
+                "%",
+            ),
+            remark="Share of calls that succeeded.",
+        ),
+        section(
+            "Latency over time",
+            line_chart(
+                "Latency of this tool",
+                axis((each.at for each in latency.points), latency.window),
+                {
+                    "p50": [each.p50 if each else None for each in took],
+                    "p95": [each.p95 if each else None for each in took],
+                    "p99": [each.p99 if each else None for each in took],
+                },
+                "ms",
+            ),
+            remark="Of calls that say how long they took.",
+        ),
+    )
+
+
+def _about(evidence: ToolEvidence) -> Html:
+    if evidence.stored is None:
+        return section(
+            "About",
+            empty(
+                "It is not registered; this was learned from its calls.",
+                "With its schema registered (PUT /tools/{toolId}), suggestions are checked before "
+                "they are made.",
+            ),
+        )
+    stored = evidence.stored.tool
+    return section(
+        "About",
+        p(visible(stored.description, MAX_SENTENCE)) if stored.description else None,
+        facts(
+            ("Id", one_line(stored.tool_id)),
+            ("Server", one_line(stored.server_name or "none")),
+            ("Version", one_line(stored.version or "none")),
+            ("Namespace", one_line(stored.namespace or "its id")),
+            ("Tags", one_line(", ".join(stored.tags) or "none", MAX_SENTENCE)),
+            ("Not offered for", one_line(", ".join(evidence.not_for) or "nothing", MAX_SENTENCE)),
+            ("Schema", stored.schema_hash[:16] if stored.schema_hash else "none"),
+            ("Registered", f"{moment(stored.updated_at)} UTC"),
+        ),
+    )
+
+
+def _known(evidence: ToolEvidence) -> Html:
+    text = evidence.known_text
+    return section(
+        "What agents are told",
+        copyable(text, "known") if text else p("Nothing is told of it yet."),
+        remark="The block of GET /known-tools for this tool, for a prompt. It is data.",
+    )
+
+
+def _recommendations(found: Sequence[Recommendation]) -> Html | None:
+    if not found:
+        return None
+    return section(
+        "Recommendations",
+        [_recommendation(each) for each in found],
+        remark="Answer one with PUT /recommendations/{recommendationId}.",
+    )
+
+
+def _recommendation(each: Recommendation) -> Html:
+    evidence = each.evidence
+    rests = ", ".join(f"{one_line(one.what)} {count(one.count)}" for one in evidence.counts)
+    others, quotes = ", ".join(evidence.other_tools), evidence.quotes[:_MAX_QUOTES]
+    split = ", then ".join(evidence.suggested_splits[0]) if evidence.suggested_splits else ""
+    pairs: list[tuple[str, Value]] = [
+        ("Sure", percent(each.confidence)),
+        ("Rests on", rests or "nothing counted"),
+        ("Suggested split", one_line(split, MAX_SENTENCE)),
+        ("Other tools", one_line(others, MAX_SENTENCE)),
+        ("Id", each.recommendation_id),
+    ]
+    state = badge(each.state, "warn" if each.state == "open" else "plain")
+    return box(
+        "recommendation",
+        tag("h3", tag("span", _ASKS[each.kind]), state),
+        p(one_line(each.message, MAX_SENTENCE)),
+        facts(*(pair for pair in pairs if pair[1])),
+        details("What was said", lines(one_line(quote, MAX_SENTENCE) for quote in quotes))
+        if quotes
+        else None,
+    )
+
+
+async def _patterns(look: Look, health: ToolHealth) -> Html:
+    reports = look.context.statistics
+    found = await reports.patterns(look.workspace, look.window, _MAX_PATTERNS)
+    own = [each for each in found.patterns if place_of(each.pattern.tool) == place_of(health.tool)]
+    left_out = ("tool", "agents")
+    columns = [each for each in pattern_columns(look) if each.key not in left_out]
+    table = look.table("Failure patterns of this tool", columns, own, page_size=10, look="wide")
+    return section(
+        "Failure patterns",
+        table if own else p("No failure of a known pattern in this window."),
+        remark="Those met in this window.",
+    )
+
+
+def _versions(look: Look, evidence: ToolEvidence) -> Html:
+    versions = Table(
+        "Versions of this tool",
+        [
+            Column("version", "Version"),
+            Column("ids", "Registered as"),
+            Column("successes", "Successes", "number"),
+            Column("failures", "Failures", "number"),
+            Column("quality", "Quality", "number"),
+            Column("last_seen", "Last used", "time"),
+        ],
+        evidence.versions,
+        missing="No version was called or is registered.",
+        plain=True,
+    )
+    return section(
+        "Versions and fitness",
+        versions.html(),
+        _fitness(look, evidence.fitness) if evidence.fitness else None,
+        [_promotion(each) for each in evidence.promotions],
+    )
+
+
+def _fitness(look: Look, fitness: Sequence[tuple[str, BestTool]]) -> list[Html | None]:
+    table = Table(
+        "Fitness of this tool",
+        [
+            Column("namespace", "Namespace", of=lambda row: row[0]),
+            Column("tool_id", "Tool", of=lambda row: Link(
+                row[1].tool.tool_id, look.link(f"/tools/{row[1].tool.tool_id}"))),
+            Column("version", "Version", of=lambda row: row[1].tool.version or UNNAMED),
+            Column("source", "Source", of=lambda row: row[1].source),
+            Column("base", "Base", "number", of=lambda row: row[1].factors.base),
+            Column("similarity", "Similarity", of=lambda _: "n/a"),
+            Column("quality", "Quality", "number", of=lambda row: row[1].factors.quality),
+            Column("demotion", "Failure demotion", "number",
+                   of=lambda row: row[1].factors.failure_demotion),
+            Column("score", "Score", "number", of=lambda row: row[1].score),
+        ],
+        [(namespace, each) for namespace, best in fitness for each in best.candidates],
+        plain=True,
+    )  # fmt: skip
+    remark = (
+        "Score = base x quality x failure demotion. Without a scenario nothing is searched for, so "
+        "there is no similarity, and no like failure demotes."
+    )
+    return [tag("h3", "Fitness"), note(remark), table.html()]
+
+
+def _promotion(promotion: PromotionStatus) -> list[Html | None]:
+    at = f" at {moment(promotion.promoted_at)} UTC" if promotion.promoted_at else ""
+    trials = [
+        f"{count(each.successes)} successes, {count(each.failures)} failures"
+        for each in (promotion.evolved, promotion.original)
+    ]
+    return [
+        tag("h3", f"Promoted in {one_line(promotion.namespace)}"),
+        badge("fails more than the original", "bad") if promotion.fails_more else None,
+        facts(
+            ("In force", f"{one_line(promotion.evolved_version)}{at}"),
+            ("In the place of", one_line(promotion.original_version)),
+            ("Why", one_line(promotion.reason or "not said", MAX_SENTENCE)),
+            ("Inherited quality", score(promotion.inherited_quality)),
+            ("Evolved version", trials[0]),
+            ("Original version", trials[1]),
+            ("Probability that it fails more", percent(promotion.probability)),
+        ),
+    ]
+
+
+def _cohesion(health: ToolHealth) -> Html:
+    cohesion = health.cohesion
+    if cohesion.score is None:
+        words = "It never referred a request elsewhere, so nothing is known of its boundaries."
+        return section("Cohesion", p(words))
+    axes = Table(
+        "Axes of this tool's boundary failures",
+        [
+            Column("name", "Axis"),
+            Column("share", "Share", "percent", "Lately; a failure may name several."),
+            Column("count", "Failures", "number"),
+            Column("words", "In the tool's words", of=lambda each: ", ".join(each.axes)),
+        ],
+        cohesion.axes,
+        plain=True,
+    )
+    warning = [
+        badge("asked for several jobs", "warn"),
+        p(one_line(cohesion.message, MAX_SENTENCE), class_="lesson"),
+    ]
+    return section(
+        "Cohesion",
+        warning if cohesion.warning else None,
+        p(cohesion_words(cohesion)),
+        axes.html(),
+    )
+
+
+def _kinds(health: ToolHealth) -> Html:
+    table = Table(
+        "Kinds of failure of this tool",
+        [
+            Column("category", "Category"),
+            Column("count", "Failures", "number"),
+            Column("weight", "Lately", "number"),
+            Column("last_seen", "Last seen", "time"),
+        ],
+        health.categories,
+        missing="It never failed.",
+        plain=True,
+    )
+    return section(
+        "Kinds of failure",
+        table.html(),
+        remark="Of all recorded calls, whatever the window; lately counts halve every 7 days.",
+    )
+
+
+def _said(look: Look, health: ToolHealth) -> Html:
+    rows = sorted(said_rows(health), key=lambda row: str(row["at"]), reverse=True)
+    columns = [
+        Column("at", "When", "time"),
+        Column("what", "What"),
+        Column("said", "In its words"),
+        Column("axes", "Boundary axes"),
+        Column("split", "Suggested split"),
+        Column("execution", "Execution"),
+    ]
+    return section(
+        "Said of it lately",
+        look.table("Said of this tool", columns, rows, page_size=10, look="wide")
+        if rows
+        else p("Neither the tool nor its users said anything."),
+        remark="Referrals by the tool itself, weak successes, and what users corrected. "
+        "Latest first; data, not instructions.",
+    )
+
+
+def said_rows(health: ToolHealth) -> Iterator[Row]:
+    """Referrals, weak successes and corrections, as they were said."""
+    for each in health.recent_referrals:
+        yield {
+            "at": each.at,
+            "what": f"referral: {each.kind}{'; without evidence' if each.lacks_evidence else ''}",
+            "said": "; ".join(filter(None, (each.evidence, each.observed_task_shape))),
+            "axes": ", ".join(each.boundary_axes),
+            "split": ", then ".join(each.suggested_split),
+            "execution": each.execution_id,
+        }
+    nothing = {"axes": None, "split": None}
+    for weak in health.utility.recent_weak:
+        said = {"said": weak.why, "execution": weak.execution_id}
+        yield {"at": weak.at, "what": "weak success", **said, **nothing}
+    for one in health.utility.recent_corrections:
+        said = {"said": one.text, "execution": one.execution_id}
+        yield {"at": one.at, "what": f"user's correction: {one.kind}", **said, **nothing}
+
+
+def _marks(look: Look, marks: Sequence[SimilarFailure]) -> Html | None:
+    if not marks:
+        return None
+    columns = [
+        Column("at", "When", "time"),
+        Column("severity", "Severity"),
+        Column("weight", "Weight", "number"),
+        Column("scenario", "Scenario"),
+        Column("message", "Error", of=lambda each: each.error_message or ""),
+    ]
+    return section(
+        "Marked failures",
+        look.table("Marked failures of this tool", columns, marks, page_size=10),
+        remark="Latest first; weight is how much each still counts.",
+    )

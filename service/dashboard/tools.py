@@ -1,0 +1,129 @@
+"""*Tools*: all that were called or are registered, and how they do."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from aftercall.models import ToolName, ToolStatistics, ToolStatisticsList
+from mongo.records import StoredTool
+from service.dashboard.html import Html, markup, note, nothing, section, stat, stats
+from service.dashboard.look import Look, Shown
+from service.dashboard.table import Column, Link
+from service.dashboard.words import calls, count, counted, percent, success_rate
+from service.recommendations import RecommendationQuery, recommendations
+
+MAX_TOOLS: Final = 500
+"""Called tools in the table, the most called; as many as `GET /stats/tools` gives."""
+
+_MAX_RECOMMENDATIONS: Final = 1_000
+
+ToolId = tuple[str | None, str]
+"""Server and name: a tool as calls name it."""
+
+
+async def tools(look: Look) -> Shown:
+    """The page."""
+    context = look.context
+    found = await context.statistics.tools(look.workspace, look.window, MAX_TOOLS)
+    registered = await context.memory.tools(look.workspace)
+    # Each reading weighs all the evidence anew.
+    open_ones = await look.rarely("open recommendations", lambda: _open(look))
+    all_tools = with_never_called(found.tools, registered)
+    content = [
+        None
+        if all_tools
+        else nothing(
+            "No tool was called or registered yet.",
+            "Record calls with the SDK or the gateway, register tools with PUT /tools/{toolId}, or "
+            "look at made-up ones:",
+            "aftercall demo --history",
+            is_complete=found.is_complete,
+        ),
+        _numbers(found, open_ones.total()),
+        section(
+            "All tools",
+            note(_summary(found, all_tools)),
+            look.table("Tools", _columns(look, open_ones), all_tools, look="roomy"),
+        )
+        if all_tools
+        else None,
+    ]
+    return Shown("Tools", markup(content), found.until, is_complete=found.is_complete)
+
+
+def place_of(tool: ToolName) -> ToolId:
+    """The tool as calls name it."""
+    return tool.server_name, tool.tool_name
+
+
+def with_never_called(
+    called: Sequence[ToolStatistics], registered: Sequence[StoredTool]
+) -> list[ToolStatistics]:
+    """The called tools in their order, then those that are registered only, by id.
+
+    Of several ids with one name of calls the latest put is meant.
+    """
+    latest = {
+        (each.tool.server_name, each.tool.name): each.tool
+        for each in sorted(registered, key=lambda one: (one.tool.updated_at, one.tool.tool_id))
+    }
+    for each in called:
+        latest.pop(place_of(each.tool), None)
+    never = (
+        ToolName(tool_id=each.tool_id, server_name=each.server_name, tool_name=each.name)
+        for each in sorted(latest.values(), key=lambda one: one.tool_id)
+    )
+    return [*called, *(ToolStatistics(tool=each) for each in never)]
+
+
+async def _open(look: Look) -> Counter[ToolId]:
+    """How many recommendations are open about each tool."""
+    asked = RecommendationQuery(state="open", limit=_MAX_RECOMMENDATIONS)
+    found = await recommendations(look.context, look.workspace, asked)
+    return Counter(place_of(each.tool) for each in found.recommendations if each.tool is not None)
+
+
+def _columns(look: Look, open_ones: Mapping[ToolId, int]) -> list[Column]:
+    return [
+        Column("tool", "Tool", of=lambda each: Link(each.tool.tool_name, look.tool(each.tool))),
+        Column("server", "Server", of=lambda each: each.tool.server_name or ""),
+        Column("calls", "Calls", "number", of=calls),
+        Column("success", "Success", "percent", of=success_rate),
+        Column("p50", "p50", "duration", "Half of the calls took no longer.",
+               lambda each: each.duration_ms and each.duration_ms.p50),
+        Column("p95", "p95", "duration", "19 of 20 calls took no longer.",
+               lambda each: each.duration_ms and each.duration_ms.p95),
+        Column("quality", "Quality", "number", "As in its fitness: 1 is best."),
+        Column("cohesion", "Cohesion", "number", "1: all boundary failures on one axis."),
+        Column("warning", "Warning", "text", "Its failures point to several jobs.",
+               lambda each: "several jobs" if each.cohesion_warning else ""),
+        Column("recommendations", "Recommendations", "number", "Open ones.",
+               lambda each: open_ones.get(place_of(each.tool), 0)),
+        Column("registered", "Registered", of=lambda each: "yes" if each.tool.tool_id else "no"),
+    ]  # fmt: skip
+
+
+def _numbers(found: ToolStatisticsList, open_ones: int) -> Html:
+    called = sum(bool(calls(each)) for each in found.tools)
+    made = sum(map(calls, found.tools)) + calls(found.other_tools)
+    worked = sum(each.successes for each in (*found.tools, found.other_tools))
+    share = percent(worked / made if made else None)
+    warned = sum(each.cohesion_warning for each in found.tools)
+    return section(
+        "In this window",
+        stats(
+            stat("Tools called", count(called), f"{count(made)} calls"),
+            stat("Calls that succeeded", share, f"{count(worked)} of {count(made)}"),
+            stat("Asked for several jobs", count(warned), "by their cohesion"),
+            stat("Recommendations open", count(open_ones), "of the last half minute"),
+        ),
+    )
+
+
+def _summary(found: ToolStatisticsList, tools: Sequence[ToolStatistics]) -> str:
+    """How many tools there are, in a sentence or two."""
+    never = sum(not calls(each) for each in tools)
+    without = f", of which {count(never)} without a call in this window" if never else ""
+    left = calls(found.other_tools)
+    more = f" {count(left)} more calls were of further tools." if left else ""
+    return f"{counted(len(tools), 'tool')}{without}.{more}"

@@ -1,0 +1,523 @@
+"""*Try it*: ask about a failed call, see the suggestion and its evidence; nothing is recorded."""
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Final
+
+from pydantic import ValidationError
+
+from aftercall.json_values import JsonValue
+from aftercall.models import (
+    Evidence,
+    Execution,
+    FailedCall,
+    FailurePattern,
+    Suggestion,
+    SuggestRequest,
+    SuggestResponse,
+)
+from embeddings.protocol import EmbeddingError
+from mongo.errors import StoreError
+from mongo.records import ToolKey
+from retrieval.index.protocol import VectorIndexError
+from service.bodies import TooDeep, parse_json
+from service.dashboard.html import (
+    Content,
+    Html,
+    Value,
+    badge,
+    box,
+    code,
+    facts,
+    lines,
+    link,
+    markup,
+    p,
+    section,
+    tag,
+)
+from service.dashboard.look import PREFIX, Look, Shown
+from service.dashboard.table import Column, Table
+from service.dashboard.words import (
+    as_json,
+    count,
+    counted,
+    duration,
+    one_line,
+    percent,
+    tool_name,
+)
+from service.errors import ProblemError, safe_message
+from service.explain import faults_of
+from service.health import PatternsQuery, failure_patterns
+
+logger = logging.getLogger(__name__)
+
+MAX_CHARS: Final = 50_000
+"""Characters of one field: enough for a whole call."""
+
+ASKER: Final = "dashboard"
+"""The agent of a question that names none."""
+
+SURE: Final = 0.80
+"""Above it a gateway retries by itself, where that is safe (`sdk/aftercall`, 4-rules.md)."""
+
+_PASTED: Final = "pasted"
+"""The one field of a call that is pasted whole."""
+
+_FIELDS: Final = {
+    "tool": "toolName",
+    "server": "serverName",
+    "agent": "agent",
+    "error": "error.message",
+    "type": "error.type",
+    "code": "error.code",
+    "parameters": "parameters",
+    "context": "context",
+}
+"""The fields of the form, which are also the parameters of a link that fills them in; and where
+what they hold stands in a call."""
+
+_SOURCES: Final = {
+    "schema": "the tool's schema",
+    "error": "the error's own words",
+    "context": "the context",
+    "repairs": "repairs seen here",
+    "profile": "the tool's parameters in past calls",
+    "similar": "similar calls that succeeded",
+    "parameters": "the call's own parameters",
+    "seed": "the shipped corpus",
+}
+
+_MAX_TOOLS: Final = 500
+_MAX_PATTERNS: Final = 1_000
+_MAX_EXAMPLES: Final = 3
+_MAX_VALUE: Final = 300
+
+Texts = Mapping[str, str]
+"""What fields hold, by name."""
+
+
+class FaultyFormError(Exception):
+    """What is wrong with the form, by field, in words that name the cure."""
+
+    def __init__(self, faults: Texts) -> None:
+        super().__init__()
+        self.faults = faults
+
+
+async def try_it(look: Look, typed: Texts | None = None) -> Shown:
+    """The page; with an answer, when the form was sent with `typed` in its fields."""
+    known = await look.context.store.tools_with_health(look.workspace, _MAX_TOOLS)
+    texts, answer = typed or await _filled_in(look), Html()
+    faults: Texts = {}
+    if typed is not None:
+        try:
+            answer = await _answer(look, request_of(typed))
+        except FaultyFormError as error:
+            faults = error.faults
+            answer = _said("Nothing was asked: the form says what is wrong.")
+    pasted = _form(
+        look,
+        [
+            _area(
+                _PASTED,
+                "A recorded execution, a failed call, or a body of POST /suggest, as JSON",
+                8,
+                texts,
+                faults,
+            )
+        ],
+        "Ask about what is pasted",
+    )
+    content = [
+        p("Ask about a failed call as a gateway would. Nothing is recorded: neither the call nor "
+          "the answer counts or teaches."),
+        section(
+            "A failed call",
+            await _examples(look),
+            _form(look, _fields(list(known), texts, faults), "Ask"),
+            tag("details", tag("summary", "Or paste a whole call"), pasted,
+                open=_PASTED in (typed or ())),
+            remark="Ctrl+Enter asks from any field.",
+        ),
+        tag("div", answer, id="answer", class_="page"),
+    ]  # fmt: skip
+    return Shown("Try it", markup(content), is_live=False)
+
+
+async def _answer(look: Look, request: SuggestRequest) -> Html:
+    try:
+        response = await look.context.suggester.rehearse(look.workspace, request)
+        patterns = await _patterns(look, request.execution)
+    except (StoreError, EmbeddingError, VectorIndexError) as error:
+        logger.warning("nothing could be tried out: %s", error)
+        return _said("The service cannot answer at this moment; its log says why.")
+    by_example = {example: each for each in patterns for example in each.examples}
+    return markup([
+        _said(answer_words(response)),
+        _reading(look, response, patterns),
+        [
+            _suggestion(look, place, each, by_example)
+            for place, each in enumerate(response.suggestions, 1)
+        ],
+        section(
+            "The same question to the service",
+            code(_body_of(look, request)),
+            remark="Body of POST /suggest, secrets masked.",
+        ),
+    ])  # fmt: skip
+
+
+async def _patterns(look: Look, call: FailedCall | None) -> Sequence[FailurePattern]:
+    """Those of a call's tool, or of all; most failures first."""
+    query = PatternsQuery(
+        tool_name=None if call is None else call.tool_name,
+        server_name=None if call is None else call.server_name,
+        limit=_MAX_PATTERNS,
+    )
+    found = await failure_patterns(look.context, look.workspace, query)
+    return found.patterns
+
+
+# The form
+
+
+def request_of(typed: Texts) -> SuggestRequest:
+    """The question that a form asks.
+
+    Raises:
+        FaultyFormError: it asks none.
+    """
+    too_long = {name: each for name, each in typed.items() if len(each) > MAX_CHARS}
+    if too_long:
+        words = (
+            f"is longer than {count(MAX_CHARS)} characters, more than a page takes; send it to "
+            "POST /suggest instead"
+        )
+        raise FaultyFormError(dict.fromkeys(too_long, words))
+    return _from_pasted(typed[_PASTED]) if _PASTED in typed else _from_fields(typed)
+
+
+def _from_fields(typed: Texts) -> SuggestRequest:
+    stripped = {name: typed.get(name, "").strip() for name in _FIELDS}
+    faults = {}
+    if not stripped["tool"]:
+        faults["tool"] = "is empty; name the tool that was called"
+    if not stripped["error"]:
+        faults["error"] = "is empty; write what the tool said when it failed"
+    if faults:
+        raise FaultyFormError(faults)
+    parameters: object = {}
+    if stripped["parameters"]:
+        parameters = _parsed("parameters", stripped["parameters"])
+    if not isinstance(parameters, dict):
+        words = 'must be a JSON object, such as {"topK": 50}'
+        raise FaultyFormError({"parameters": words})
+    call: dict[str, object] = {"agent": ASKER, "parameters": parameters}
+    error: dict[str, object] = {}
+    for name, path in _FIELDS.items():
+        if stripped[name] and name != "parameters":
+            place = error if path.startswith("error.") else call
+            place[path.removeprefix("error.")] = stripped[name]
+    call["error"] = error | {"message": typed["error"]}
+    try:
+        return SuggestRequest(execution=FailedCall.model_validate(call))
+    except ValidationError as problem:
+        names = {path: name for name, path in _FIELDS.items()}
+        told: dict[str, list[str]] = {}
+        for each in faults_of(problem, FailedCall):
+            name = names.get(each.path) or names.get(each.path.split(".")[0]) or "error"
+            told.setdefault(name, []).append(safe_message(each.problem))
+        faulty = {name: "; ".join(each) for name, each in told.items()}
+        raise FaultyFormError(faulty) from problem
+
+
+def _from_pasted(text: str) -> SuggestRequest:
+    """A body of `/suggest`, or a failed call by itself."""
+    if not text.strip():
+        raise FaultyFormError({_PASTED: "is empty; paste a failed call as JSON"})
+    value = _parsed(_PASTED, text)
+    if not isinstance(value, dict):
+        words = "must be one JSON object: a failed call, or a body of `/suggest`"
+        raise FaultyFormError({_PASTED: words})
+    if "execution" not in value and value.get("outcome") == "success":
+        raise FaultyFormError({_PASTED: "is a call that succeeded; paste one that failed"})
+    model = SuggestRequest if "execution" in value else FailedCall
+    try:
+        read = model.model_validate(value)
+    except ValidationError as error:
+        sentences = [safe_message(each.sentence) for each in faults_of(error, model)]
+        raise FaultyFormError({_PASTED: "; ".join(sentences)}) from error
+    return read if isinstance(read, SuggestRequest) else SuggestRequest(execution=read)
+
+
+def _parsed(name: str, text: str) -> object:
+    try:
+        value = parse_json(text.encode("utf-8", "surrogatepass"))
+    except ProblemError as error:
+        raise FaultyFormError({name: safe_message(error.message)}) from error
+    if isinstance(value, TooDeep):
+        raise FaultyFormError({name: value.message})
+    return value
+
+
+async def _filled_in(look: Look) -> Texts:
+    """What a link fills in: a failed call by its id, or fields one by one. It never asks."""
+    if example := look.query.get("example"):
+        for each in await look.context.store.get_executions(look.workspace, [example]):
+            return texts_of(look.context.redactor.call(each.execution))
+    return {name: look.query[name] for name in _FIELDS if look.query.get(name)}
+
+
+def texts_of(call: Execution | FailedCall) -> Texts:
+    """A failed call in the form's fields."""
+    error = call.error
+    return {
+        "tool": call.tool_name,
+        "server": call.server_name or "",
+        "agent": call.agent,
+        "error": error.message if error else "",
+        "type": error.type if error else "",
+        "code": (error.code if error else None) or "",
+        "parameters": json.dumps(call.parameters, indent=2, ensure_ascii=False),
+        "context": call.context or "",
+    }
+
+
+async def _examples(look: Look) -> list[Html]:
+    """Links that fill in the latest stored failure of the most frequent patterns."""
+    patterns = (await _patterns(look, None))[: 2 * _MAX_EXAMPLES]  # some have expired altogether
+    ids = [each for pattern in patterns for each in pattern.examples]
+    found = await look.context.store.get_executions(look.workspace, ids)
+    stored = {
+        each.execution.execution_id
+        for each in found
+        if each.execution.error is not None and each.execution.parameters_known
+    }
+    links = []
+    for pattern in patterns:
+        latest = next((each for each in reversed(pattern.examples) if each in stored), None)
+        if latest is not None:
+            label = one_line(f"{tool_name(pattern.tool)}: {pattern.signature}", 60)
+            links.append(link(label, look.link("/try", example=latest)))
+    if not links:
+        return []
+    return [
+        tag("p", "Fill in the latest failure of a frequent pattern:", class_="note", id="examples"),
+        lines(links[:_MAX_EXAMPLES], class_="examples"),
+    ]
+
+
+def _form(look: Look, fields: Sequence[Html], action: str) -> Html:
+    address = look.link("/try").removeprefix(PREFIX)
+    button = tag("button", action, type="submit", class_="main")
+    return tag("form", box("fields", fields), button, class_="text-form", method="post",
+               novalidate=True, action=f"{PREFIX}{address}", data_into="answer")  # fmt: skip
+
+
+def _fields(known: Sequence[ToolKey], texts: Texts, faults: Texts) -> list[Html]:
+    servers: dict[str, set[str | None]] = {}
+    for each in known:
+        servers.setdefault(each.tool_name, set()).add(each.server_name)
+    # A tool that one server alone has fills that server in.
+    tools = [
+        tag("option", value=name, data_fills=next(iter(found)) if len(found) == 1 else None)
+        for name, found in sorted(servers.items())
+    ]
+    names = sorted({each.server_name for each in known if each.server_name})
+    options = [tag("option", value=each) for each in names]
+    return [
+        _line("tool", "Tool", texts, faults, tools, fills="server"),
+        _line("server", "Server (optional)", texts, faults, options),
+        _line("agent", f"Agent ({ASKER} when left out)", texts, faults),
+        _area("error", "Error message", 2, texts, faults),
+        _line("type", "Error type (optional)", texts, faults),
+        _line("code", "Error code (optional)", texts, faults),
+        _area("parameters", "Parameters, a JSON object", 5, texts, faults),
+        _area("context", "What the agent was trying to do (optional)", 2, texts, faults),
+    ]
+
+
+def _line(
+    name: str,
+    label: str,
+    texts: Texts,
+    faults: Texts,
+    options: Sequence[Html] = (),
+    fills: str | None = None,
+) -> Html:
+    listed = f"f-{name}-list" if options else None
+    value = texts.get(name, "")
+    field = tag("input", type="text", value=value, list=listed, data_fills=fills,
+                maxlength=300, **_attributes(name, faults))  # fmt: skip
+    return _labelled(name, label, [field, tag("datalist", options, id=listed)], faults, "field")
+
+
+def _area(name: str, label: str, rows: int, texts: Texts, faults: Texts) -> Html:
+    # As it was typed, with what cannot be seen; one character more than is taken, so that what a
+    # browser cuts off is not taken for the whole.
+    typed = Html(escape("\n" + texts.get(name, "").encode("utf-8", "replace").decode()))
+    field = tag("textarea", typed, rows=rows, maxlength=MAX_CHARS + 1, **_attributes(name, faults))
+    return _labelled(name, label, field, faults, "field wide")
+
+
+def _attributes(name: str, faults: Texts) -> dict[str, str | None]:
+    is_faulty = name in faults
+    return {
+        "id": f"f-{name}",
+        "name": name,
+        "spellcheck": "false",
+        "autocomplete": "off",
+        "aria_invalid": "true" if is_faulty else None,
+        "aria_describedby": f"f-{name}-fault" if is_faulty else None,
+    }
+
+
+def _labelled(name: str, label: str, field: Content, faults: Texts, class_: str) -> Html:
+    fault = faults.get(name)
+    said = tag("p", fault, id=f"f-{name}-fault", class_="fault") if fault else None
+    return box(class_, tag("label", label, for_=f"f-{name}"), field, said)
+
+
+# The answer
+
+
+def answer_words(response: SuggestResponse) -> str:
+    """The answer in one sentence, for who listens instead of looking."""
+    took = f"answered in {duration(response.took_ms)}"
+    if response.abstained:
+        reason = one_line(response.reason or "nothing is known of this failure", 2_000)
+        return f"No suggestion: {reason} ({took})."
+    best, many = response.suggestions[0], len(response.suggestions)
+    others = f", and {count(many - 1)} more" if many > 1 else ""
+    return f"{headline(best)}, confidence {percent(best.confidence)}{others} ({took})."
+
+
+def headline(suggestion: Suggestion) -> str:
+    """What is to be done, in one line."""
+    if suggestion.action == "change_parameters":
+        return f"Change the parameters: {counted(len(suggestion.changes), 'change')}"
+    if suggestion.action == "retry_unchanged":
+        after = suggestion.retry_after_ms
+        return f"Call again unchanged{f' after {duration(after)}' if after else ''}"
+    if suggestion.action == "switch_tool":
+        return f"Call another tool: {one_line(suggestion.tool or 'none is named', _MAX_VALUE)}"
+    return "Hand it over to somebody who can decide"
+
+
+def confidence_words(suggestion: Suggestion) -> str:
+    """The confidence with its interval, and what it means for a gateway."""
+    words = percent(suggestion.confidence)
+    if suggestion.confidence_interval is not None:
+        low, high = suggestion.confidence_interval
+        words += f", 90 % interval {percent(low)} to {percent(high)}"
+    if suggestion.confidence > SURE:
+        return f"{words}; above {percent(SURE)}, where a gateway retries by itself if that is safe"
+    return f"{words}; not above {percent(SURE)}, so that a gateway leaves the decision to the agent"
+
+
+def _said(words: str) -> Html:
+    return tag("p", words, class_="said-first", role="status")
+
+
+def _reading(
+    look: Look, response: SuggestResponse, patterns: Iterable[FailurePattern]
+) -> list[Html]:
+    found = response.pattern
+    signature = found.signature
+    known = next((each for each in patterns
+                  if signature == each.signature or signature in each.wordings), None)  # fmt: skip
+    pattern: Value = "none that the nightly run has made"
+    if known is not None:
+        often = f"failed so {count(known.count)} times, mended {count(known.mended)} times"
+        pattern = link(often, look.pattern(known.pattern_id))
+    reading = section(
+        "How the error is read",
+        facts(
+            ("Kind of error", f"{found.category}, {percent(found.confidence)} sure"),
+            ("Signature", one_line(signature, 2_000)),
+            ("Pattern", pattern),
+            ("Retry", f"{'safe' if response.retry.safe else 'not safe'}: {response.retry.reason}"),
+            ("Took", duration(response.took_ms)),
+        ),
+    )
+    if not response.abstained:
+        return [reading]
+    abstained = section(
+        "No suggestion",
+        badge("abstained", "warn"),
+        p(one_line(response.reason or "Nothing is known of this failure.", 2_000)),
+        p(
+            "It learns from calls that are recorded: above all from the success that follows such "
+            "a failure in the same session."
+        ),
+    )
+    return [reading, abstained]
+
+
+def _suggestion(
+    look: Look, place: int, each: Suggestion, by_example: Mapping[str, FailurePattern]
+) -> Html:
+    split = [("Split into", ", ".join(map(one_line, each.split)))] if each.split else []
+    corrected = each.corrected_parameters
+    return section(
+        f"Suggestion {place}: {headline(each)}",
+        badge(
+            f"confidence {percent(each.confidence)}", "good" if each.confidence > SURE else "plain"
+        ),
+        p(confidence_words(each), class_="note"),
+        p(each.lesson),
+        _changes(each) if each.changes else None,
+        facts(*split) if split else None,
+        None
+        if corrected is None
+        else [tag("h3", "Corrected parameters"), code(as_json(corrected))],
+        tag("h3", "What it rests on"),
+        facts(*evidence_pairs(look, each.evidence, by_example)),
+    )
+
+
+def _changes(suggestion: Suggestion) -> Html:
+    columns = [
+        Column("op", "Operation"),
+        Column("path", "Parameter", of=lambda each: each.path or "(everything)"),
+        Column("from", "From",
+               of=lambda each: "(absent)" if each.op == "add" else _value(each.from_)),
+        Column("value", "To",
+               of=lambda each: "(absent)" if each.op == "remove" else _value(each.value)),
+        Column("reason", "Why"),
+    ]  # fmt: skip
+    return Table("Changes", columns, suggestion.changes, plain=True).html()
+
+
+def _value(value: JsonValue) -> str:
+    return one_line(json.dumps(value, ensure_ascii=False), _MAX_VALUE)
+
+
+def evidence_pairs(
+    look: Look, evidence: Evidence, by_example: Mapping[str, FailurePattern]
+) -> list[tuple[str, Value]]:
+    """What a suggestion rests on. An execution leads to the pattern that it is an example of."""
+    sources = ", ".join(_SOURCES[each] for each in evidence.sources)
+    executions: list[tuple[str, Value]] = [
+        ("Execution", link(each, look.pattern(by_example[each].pattern_id)
+                           if each in by_example else None))
+        for each in evidence.execution_ids
+    ]  # fmt: skip
+    return [
+        ("Repairs with the same edit", count(evidence.repairs)),
+        ("Successes that agree", count(evidence.successes)),
+        ("Failures after the same edit", count(evidence.failures)),
+        ("Drawn from", sources or "nothing that was recorded"),
+        *executions,
+    ]
+
+
+def _body_of(look: Look, request: SuggestRequest) -> str:
+    """The body of `POST /suggest` that asks the same, secrets masked, as JSON text."""
+    masked = look.context.redactor.call(request.execution)
+    shown = request.model_copy(update={"execution": masked})
+    return as_json(shown.model_dump(mode="json", by_alias=True, exclude_defaults=True))

@@ -1,0 +1,121 @@
+"""Numbers, times, names and foreign texts as pages write them. Pure.
+
+Whatever a tool or a caller said is bounded by `visible` or `one_line`. Nothing here masks secrets,
+and nothing makes markup.
+"""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from aftercall.json_values import JsonValue
+from aftercall.models import CallCounts, ToolName, UsageWindow
+
+WINDOWS: Final[dict[UsageWindow, str]] = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
+
+MAX_NAME: Final = 256
+"""Characters of a tool's, an agent's or an axis' name; the wire takes no more."""
+
+MAX_SENTENCE: Final = 1_000
+"""Characters of what somebody said, where a page quotes it."""
+
+MAX_TEXT: Final = 20_000
+"""Characters of any text on a page, such as corrected parameters."""
+
+MAX_SIGNATURE: Final = 300
+"""Characters of an error's wording in a table or a heading; its own page shows it whole."""
+
+_LAYOUT: Final = frozenset("\n\t")
+
+_READ: Final = 20
+"""Times the limit that is looked at: what is beyond can hardly become visible within it."""
+
+
+def count(value: int) -> str:
+    """`12,345`."""
+    return f"{value:,}"
+
+
+def counted(value: int, noun: str) -> str:
+    """`1 call`, `12,345 calls`."""
+    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def percent(share: float | None) -> str:
+    """A share in [0, 1] as `94.0 %`; `-` for None."""
+    return "-" if share is None else f"{share * 100:.1f} %"
+
+
+def score(value: float | None, digits: int = 2) -> str:
+    """`0.83`; `-` for None."""
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def duration(milliseconds: float | None) -> str:
+    """`8.0 ms`, `2.3 s`, `4.0 min`, `1.5 h`; `-` for None."""
+    if milliseconds is None:
+        return "-"
+    if milliseconds < 1_000:
+        return f"{milliseconds:.{1 if milliseconds < 10 else 0}f} ms"
+    seconds = milliseconds / 1_000
+    for unit in ("s", "min"):
+        if seconds < 120:
+            return f"{seconds:.1f} {unit}"
+        seconds /= 60
+    return f"{seconds:.1f} h"
+
+
+def moment(at: datetime | None) -> str:
+    """`2026-11-22 14:05`, in UTC; `-` for None."""
+    return "-" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def axis(moments: Iterable[datetime], window: UsageWindow) -> list[str]:
+    """Labels of points in time, in UTC: `22 14:00` for the hours of a day, else `11-22`."""
+    form = "%d %H:%M" if window == "24h" else "%m-%d"
+    return [each.astimezone(UTC).strftime(form) for each in moments]
+
+
+def calls(counts: CallCounts) -> int:
+    """All calls, however they went."""
+    return counts.successes + counts.failures
+
+
+def success_rate(counts: CallCounts) -> float | None:
+    """The share of calls that succeeded, in [0, 1]; None without calls."""
+    return counts.successes / calls(counts) if calls(counts) else None
+
+
+def tool_name(tool: ToolName) -> str:
+    """The name under which the calls of a tool are recorded: `server/tool`, or `tool`."""
+    name = tool.tool_name if tool.server_name is None else f"{tool.server_name}/{tool.tool_name}"
+    return one_line(name, 2 * MAX_NAME)
+
+
+def visible(text: str, limit: int = MAX_TEXT) -> str:
+    r"""A text of at most `limit` characters, in which whatever cannot be seen is an escape.
+
+    Changes of direction and zero-width characters can make a text read as another one, so they are
+    written (`\u202e`) instead of being drawn. Line ends and tabs stay.
+    """
+    text = text[: _READ * limit].replace("\r\n", "\n")
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(map(_visible_character, text))
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def one_line(text: str, limit: int = MAX_NAME) -> str:
+    """The same, with every run of white space as one blank."""
+    return visible(" ".join(text[: _READ * limit].split()), limit)
+
+
+def as_json(value: JsonValue, limit: int = MAX_TEXT) -> str:
+    """A value as indented JSON of at most `limit` characters, as `visible`."""
+    return visible(json.dumps(value, indent=2, ensure_ascii=False), limit)
+
+
+def _visible_character(char: str) -> str:
+    if char.isprintable() or char in _LAYOUT:
+        return char
+    return char.encode("unicode_escape").decode()

@@ -1,0 +1,338 @@
+"""`/dashboard`: addresses, guards, and the frame around every page.
+
+A page is made once for all who ask for it within half a second. Who looks asks again every second
+with the ETag of what is shown, so that what has not changed is not sent.
+"""
+
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from fastapi import APIRouter, FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from mongo.errors import StoreError
+from service import dashboard
+from service.context import Lifecycle
+from service.dashboard.agents import agent, agents
+from service.dashboard.boundaries import boundaries
+from service.dashboard.failures import failures
+from service.dashboard.html import Html, box, choice, form, link, p, tag
+from service.dashboard.look import (
+    DEFAULT_WINDOW,
+    MOVED,
+    PREFIX,
+    Look,
+    NothingHereError,
+    Shared,
+    Shown,
+)
+from service.dashboard.overview import overview
+from service.dashboard.pattern import pattern
+from service.dashboard.suggestions import suggestions
+from service.dashboard.table import Table
+from service.dashboard.tool import tool
+from service.dashboard.tools import tools
+from service.dashboard.try_it import try_it
+from service.dashboard.words import WINDOWS, moment
+from service.errors import NotFoundError, UnavailableError, safe_message
+from service.logs import log_event
+from service.middleware import hosts_to_answer, refuse_foreign_origin
+from service.routes.parameters import DEFAULT_WORKSPACE
+from service.settings import Settings
+from service.version import VERSION
+
+logger = logging.getLogger(__name__)
+
+
+class Page(NamedTuple):
+    """One kind of page."""
+
+    path: str
+    """Below `/dashboard`, with parameters in FastAPI's form."""
+    show: Callable[[Look], Awaitable[Shown]]
+    nav: str | None = None
+    """What the navigation calls it; None: it is not in there."""
+
+
+PAGES: Final = (
+    Page("/", overview, "Overview"),
+    Page("/failures", failures, "Failures"),
+    Page("/patterns/{pattern_id}", pattern),
+    Page("/tools", tools, "Tools"),
+    Page("/tools/{tool_id:path}", tool),
+    Page("/tool", tool),
+    Page("/agents", agents, "Agents"),
+    Page("/agents/{agent:path}", agent),
+    Page("/boundaries", boundaries, "Boundaries"),
+    Page("/suggestions", suggestions, "Suggestions"),
+    Page("/try", try_it, "Try it"),
+)
+
+THEMES: Final = {"auto": "Auto", "light": "Light", "dark": "Dark"}
+
+THEME_COOKIE: Final = "aftercall_theme"
+
+HEADERS: Final = {
+    "content-security-policy": (
+        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+        "object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+}
+"""Of every answer: nothing is loaded from elsewhere, no script stands in a page, and nobody may
+frame one. Lengths of bars are styles that stand in the page."""
+
+_LIVE_S: Final = 0.5
+_RARELY_S: Final = 15.0
+_MAX_NAME: Final = 120
+"""Characters of an unknown workspace or window that a page repeats."""
+
+_ICON: Final = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect "
+    "width='32' height='32' rx='7' fill='%231f5f8b'/%3E%3Cpath d='M7 22 13 14 18 18 25 9' "
+    "fill='none' stroke='%23fff' stroke-width='3.4'/%3E%3C/svg%3E"
+)
+
+
+class Dashboard:
+    """Answers everything below `/dashboard`; one for each app."""
+
+    def __init__(self, settings: Settings, lifecycle: Lifecycle) -> None:
+        self._server = settings.server
+        self._lifecycle = lifecycle
+        self._pages, self._rarely = Shared(_LIVE_S), Shared(_RARELY_S)
+
+    async def get(self, page: Page, request: Request) -> Response:
+        """A page, one of its tables as a file, or the news that nothing has changed."""
+        key = page.path, request.url.path, request.url.query
+        look, shown = await self._pages.get(key, lambda: self._made(page, request))
+        table = look.tables.get(request.query_params.get("table", "")) if look else None
+        if table is not None:
+            return _file(table, request.query_params.get("as", ""))
+        return _framed(request, page, look, shown)
+
+    async def post(self, request: Request) -> Response:
+        """*Try it*, asked.
+
+        Raises:
+            ProblemError: 403 for a page of another site.
+        """
+        own = hosts_to_answer(self._server.host, self._server.allowed_hosts)
+        public = urlsplit(self._server.public_url or "").hostname
+        hosts = {*own, request.url.hostname or "", *([public] if public else [])}
+        refuse_foreign_origin(request.headers.get("origin"), hosts)
+        body = (await request.body()).decode("utf-8", "replace")
+        typed = dict(parse_qsl(body, keep_blank_values=True, errors="replace"))
+        [page] = (each for each in PAGES if each.show is try_it)
+        asking = page._replace(show=lambda look: try_it(look, typed))
+        look, shown = await self._made(asking, request)
+        return _framed(request, page, look, shown)
+
+    async def _made(self, page: Page, request: Request) -> tuple[Look | None, Shown]:
+        look: Look | None = None
+        try:
+            look = await self._look(request)
+            _refuse_unknown(look)
+            return look, await page.show(look)
+        except NothingHereError as error:
+            return look, _missing("Not found", error.what, error.cure, 404)
+        except UnavailableError as error:
+            what = f"{safe_message(error.message).capitalize()}."
+            return look, _missing(
+                "Aftercall", what, "This page loads itself again.", error.status_code
+            )
+        except Exception as error:  # noqa: BLE001  # whatever it is, its reader gets a page
+            log_event(logger, "page not shown", level="error", error=error, page=page.path)
+            return look, _missing(
+                "Not shown",
+                "This page cannot be shown at the moment.",
+                "It loads itself again; the service's log says why.",
+                503 if isinstance(error, StoreError) else 500,
+            )
+
+    async def _look(self, request: Request) -> Look:
+        context = self._lifecycle.context
+        if context is None:
+            raise UnavailableError("not_ready", f"the service is {self._lifecycle.phase}")
+        query, named = dict(request.query_params), dict(request.path_params)
+        if MOVED in query:
+            named = {name: query[MOVED] if each == "-" else each for name, each in named.items()}
+        known = await self._pages.get("workspaces", context.store.workspaces)
+        asked = query.get("window")
+        return Look(
+            context=context,
+            workspace=query.get("workspace", DEFAULT_WORKSPACE),
+            window=next((each for each in WINDOWS if each == asked), DEFAULT_WINDOW),
+            path=request.url.path.removeprefix(PREFIX) or "/",
+            query=query,
+            named=named,
+            workspaces=sorted({DEFAULT_WORKSPACE, *known}),
+            slow=self._rarely,
+        )
+
+
+def install_dashboard(app: FastAPI, settings: Settings, lifecycle: Lifecycle) -> None:
+    """Add all routes below `/dashboard`; none of them is in the OpenAPI document."""
+    inside = Dashboard(settings, lifecycle)
+    router = APIRouter(prefix=PREFIX, include_in_schema=False)
+
+    def add(page: Page) -> None:
+        async def get(request: Request) -> Response:
+            return await inside.get(page, request)
+
+        for path in (page.path, "") if page.path == "/" else (page.path,):
+            router.add_api_route(path, get, methods=["GET"])
+
+    router.add_api_route("/static/{name}", _static, methods=["GET"])
+    router.add_api_route("/try", inside.post, methods=["POST"])
+    for each in (*PAGES, Page("/{rest:path}", _no_page)):
+        add(each)
+    app.include_router(router)
+
+
+async def _no_page(_: Look) -> Shown:
+    raise NothingHereError("There is no such page.", "See the navigation for those there are.")
+
+
+def _refuse_unknown(look: Look) -> None:
+    # Shown as another one, it would be believed: a link says what it is a link to.
+    if look.workspace not in look.workspaces:
+        raise NothingHereError(
+            f"There is no workspace {look.workspace[:_MAX_NAME]!r}.",
+            "Choose one of those there are.",
+        )
+    asked = look.query.get("window", look.window)
+    if asked != look.window:
+        raise NothingHereError(
+            f"There is no time range {asked[:_MAX_NAME]!r}.", f"Choose one of {', '.join(WINDOWS)}."
+        )
+
+
+def _missing(title: str, what: str, cure: str, status: int) -> Shown:
+    overview = link("To the overview", f"{PREFIX}/")
+    content = box("empty", p(what, class_="what"), p(cure), overview)
+    return Shown(title, content, status=status)
+
+
+def _file(table: Table, kind: str) -> Response:
+    content, media_type = (
+        (table.json(), "application/json") if kind == "json" else (table.csv(), "text/csv")
+    )
+    name = table.file_name("json" if kind == "json" else "csv")
+    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
+    return Response(content, media_type=media_type, headers=HEADERS | headers)
+
+
+@cache
+def _assets() -> dict[str, tuple[str, bytes]]:
+    """Names, which change with the content, so that browsers may keep a file for good."""
+    folder, found = Path(dashboard.__file__).parent / "static", {}
+    for path, kind in ((folder / "dashboard.css", "text/css"),
+                       (folder / "dashboard.js", "text/javascript")):  # fmt: skip
+        content = path.read_bytes()
+        name = f"dashboard.{hashlib.sha256(content).hexdigest()[:12]}{path.suffix}"
+        found[name] = kind, content
+    return found
+
+
+async def _static(request: Request) -> Response:
+    asset = _assets().get(request.path_params["name"])
+    if asset is None:
+        raise NotFoundError("there is no such file")
+    kind, content = asset
+    kept = {"cache-control": "public, max-age=31536000, immutable"}
+    return Response(content, media_type=kind, headers=HEADERS | kept)
+
+
+def _framed(request: Request, page: Page, look: Look | None, shown: Shown) -> Response:
+    """The whole document, or 304 where the asker has it already."""
+    chosen = request.cookies.get(THEME_COOKIE, "auto")
+    theme = chosen if chosen in THEMES else "auto"
+    style, script = (f"{PREFIX}/static/{name}" for name in _assets())
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width,initial-scale=1"),
+        tag("title", f"{shown.title} - Aftercall"),
+        tag("link", rel="icon", href=_ICON),
+        tag("link", rel="stylesheet", href=style),
+        tag("script", src=script, defer=True),
+    )
+    stale = "This page could not be brought up to date just now; it is tried again."
+    main = tag("main", tag("p", stale, class_="stale", role="alert", hidden=True),
+               tag("h1", shown.title), box("page", shown.content), id="main", tabindex=-1,
+               data_live=shown.is_live)  # fmt: skip
+    body = tag("body", _header(page, look, theme), main, _footer(shown))
+    html = "<!doctype html>" + tag("html", head, body, lang="en-GB", data_theme=theme)
+    etag = f'"{hashlib.sha256(html.encode()).hexdigest()[:24]}"'
+    headers = {**HEADERS, "etag": etag, "cache-control": "no-cache, private"}
+    if shown.status == 200 and request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    if shown.status == 503:
+        headers["retry-after"] = "1"
+    return HTMLResponse(html, status_code=shown.status, headers=headers)
+
+
+def _header(page: Page, look: Look | None, theme: str) -> Html:
+    """The way to the other pages, and what they are shown for."""
+    to = look.link if look is not None else lambda path: PREFIX + path
+    way = [
+        tag("a", each.nav, href=to(each.path),
+            aria_current="page" if each.path == page.path else None)
+        for each in PAGES if each.nav is not None
+    ]  # fmt: skip
+    pickers = [] if look is None else _pickers(page, look)
+    themes = [
+        tag("button", name, type="button", data_theme_choice=each,
+            aria_pressed="true" if each == theme else "false")
+        for each, name in THEMES.items()
+    ]  # fmt: skip
+    colours = tag("div", themes, class_="themes", role="group", aria_label="Colours")
+    no_script = tag("noscript", p("The dashboard needs JavaScript; the same figures are at ",
+                                  link("the API", "/docs"), "."))  # fmt: skip
+    return tag(
+        "header",
+        link("Skip to the content", "#main", "skip"),
+        no_script,
+        link("Aftercall", to("/"), "product"),
+        tag("nav", way, class_="way", aria_label="Pages"),
+        box("pickers", pickers, colours),
+        class_="top",
+    )
+
+
+def _pickers(page: Page, look: Look) -> list[Html]:
+    windows = [
+        tag("a", each, href=look.again(window=each), aria_label=f"Last {words}",
+            aria_current="true" if each == look.window else None)
+        for each, words in WINDOWS.items()
+    ]  # fmt: skip
+    picked = tag("nav", windows, class_="windows", aria_label="Time range")
+    if len(look.workspaces) < 2:
+        return [picked]
+    # What a page of its own is about is not in another workspace; the lists are.
+    path = page.path if page.nav is not None else "/"
+    options = [(each, each) for each in look.workspaces]
+    workspaces = form(
+        f"{PREFIX}{path}",
+        choice("Workspace", "workspace", options, look.workspace),
+        hidden=[("window", look.window)],
+        class_="workspaces",
+    )
+    return [workspaces, picked]
+
+
+def _footer(shown: Shown) -> Html:
+    counting = "" if shown.is_complete else " - still counting what came in lately"
+    as_of = tag("p", f"As of {moment(shown.at)} UTC{counting}", role="status")
+    return tag("footer", as_of, p(f"Aftercall {VERSION}", class_="version"), class_="bottom")

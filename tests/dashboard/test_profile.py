@@ -1,0 +1,148 @@
+"""The profile of parameters: what is common knowledge is told, what is some caller's own is not."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given
+
+from aftercall.redaction import Redactor
+from retrieval.knowledge.profile import ToolProfile
+from retrieval.known_tools.common import ToolRecord
+from retrieval.reading.faults import Fault
+from service.dashboard.profile import MAX_PARAMETERS, ToolParameters, parameters_of
+from tests.retrieval.known_tools.hostile import records
+from tests.retrieval.known_tools.made_records import knowledge, record, tool
+from tests.retrieval.profiles import at
+
+
+def learned(
+    calls: Sequence[tuple[str, dict[str, Any]]], failed: Sequence[dict[str, Any]] = ()
+) -> ToolProfile:
+    """The profile of successes, each of an agent in a session of its own, and of failures."""
+    profile = ToolProfile()
+    for number, (agent, parameters) in enumerate(calls):
+        profile.observe_success(parameters, f"s{number}", agent, at(number))
+    for parameters in failed:
+        fault = Fault(path=("top_k",), kind="out_of_range")
+        profile.observe_failure(parameters, [fault], at(99), blame_parameters=True)
+    return profile
+
+
+def shown(profile: ToolProfile, schema: dict[str, Any] | None = None) -> ToolParameters:
+    """What a page shows of it."""
+    registered = tool(schema=schema) if schema is not None else None
+    schema_hash = (registered.schema_hash or "") if registered is not None else ""
+    known = record(registered, knowledge=knowledge(profile, schema_hash))
+    found = parameters_of(known, Redactor())
+    assert found is not None
+    return found
+
+
+def row(found: ToolParameters, name: str) -> dict[str, Any]:
+    """The row of one parameter."""
+    return dict(next(each for each in found.rows if each["name"] == name))
+
+
+BOTH = [("ada", {"q": "x", "top_k": 5}), ("bob", {"q": "x", "top_k": 10})] * 3
+
+
+def test_presence_types_and_common_values_are_told() -> None:
+    """Of successes, with their shares."""
+    found = shown(learned([*BOTH, ("ada", {"q": "x"}), ("bob", {"q": "x"})]))
+    assert row(found, "q")["presence"] == 1.0
+    assert row(found, "q")["values"] == '"x" (100.0 %)'
+    assert row(found, "top_k")["presence"] == 0.75
+    assert row(found, "top_k")["worked"] == "integer"
+    assert row(found, "q")["required"] == "probably"
+    assert row(found, "top_k")["required"] == ""
+
+
+def test_values_of_one_session_are_not_told() -> None:
+    """They are some caller's own."""
+    found = shown(learned([*BOTH, ("ada", {"q": "my secret plan", "top_k": 7})]))
+    assert "secret plan" not in repr(found)
+    assert "7" not in row(found, "top_k")["values"]
+
+
+def test_a_name_of_one_caller_is_counted_and_not_told() -> None:
+    """A key that somebody made up may say anything."""
+    found = shown(learned([*BOTH, ("ada", {"q": "x", "my_own_name": 1})]))
+    assert "my_own_name" not in repr(found)
+    assert "Names that one caller alone used are not shown: 1." in found.notes
+
+
+def test_a_schema_names_all_its_parameters() -> None:
+    """Also those that no call had; required ones first, with what it states."""
+    schema = {
+        "properties": {
+            "mode": {"enum": ["a", "b"], "default": "a"},
+            "top_k": {"type": "integer", "minimum": 1, "maximum": 20},
+        },
+        "required": ["top_k"],
+    }
+    found = shown(learned([("ada", {"top_k": 5})]), schema)
+    assert [each["name"] for each in found.rows] == ["top_k", "mode"]
+    assert row(found, "top_k")["stated"] == "integer, from 1, up to 20"
+    assert row(found, "top_k")["required"] == "yes"
+    assert row(found, "mode")["stated"] == 'one of "a" | "b", default "a"'
+    assert row(found, "mode")["presence"] == 0.0
+
+
+def test_failures_are_told_by_type_and_number_never_by_value() -> None:
+    """What was refused is its caller's own."""
+    found = shown(learned(BOTH, [{"q": "x", "top_k": 98_765}, {"q": "x", "top_k": "4321"}]))
+    assert row(found, "top_k")["failed"] == "integer 50 %, string 50 % (integer-text)"
+    assert row(found, "top_k")["refused"] == 2
+    assert "98765" not in repr(found)
+    assert "4321" not in repr(found)
+
+
+def test_where_a_number_works_is_told_with_what_was_beyond() -> None:
+    """As far as two agents have come."""
+    found = shown(learned([*BOTH, ("ada", {"top_k": 10}), ("bob", {"top_k": 5})], [{"top_k": 98}]))
+    assert row(found, "top_k")["range"] == "5 to 10 worked; more was refused"
+
+
+def test_the_range_of_one_session_alone_is_not_told() -> None:
+    """Its ends are that caller's own numbers."""
+    found = shown(learned([("ada", {"top_k": number}) for number in range(10, 20)]))
+    assert row(found, "top_k")["range"] == ""
+
+
+def test_of_many_parameters_the_most_used_are_shown() -> None:
+    """And the others are counted."""
+    calls = [(agent, {f"p{n:02}": 1 for n in range(60)}) for agent in ("ada", "bob")] * 3
+    found = shown(learned(calls))
+    assert len(found.rows) == MAX_PARAMETERS
+    assert "20 more parameters." in found.notes
+
+
+def test_values_are_masked_by_a_name_that_became_secret_after_they_were_learned() -> None:
+    """Those of calls and those that the schema states, numbers and keys inside too."""
+    redactor = Redactor.create(extra_names=["door_word", "pin"])
+    called = {"door_word": "zebra", "pin": 4711, "inside": {"doorWord": "zebra"}, "q": "plain"}
+    stated = {"type": "string", "default": "zebra", "enum": ["zebra", "zebu"]}
+    properties = {"door_word": stated, "pin": {}, "inside": {}, "q": {"default": "plain"}}
+    schema = {"type": "object", "properties": properties}
+    registered = tool(schema=schema)
+    learned_of = knowledge(
+        learned([("ada", called), ("bob", called)] * 3), registered.schema_hash or ""
+    )
+    found = parameters_of(record(registered, knowledge=learned_of), redactor)
+    assert found is not None
+    assert not any(word in str(found) for word in ("zebra", "zebu", "4711"))
+    assert row(found, "q")["values"] == '"plain" (100.0 %)'
+
+
+def test_nothing_is_shown_of_a_tool_that_nobody_knows() -> None:
+    """Neither a schema nor a call."""
+    assert parameters_of(record(), Redactor()) is None
+
+
+@given(records())
+def test_hostile_names_and_values_are_plain_bounded_text(hostile: ToolRecord) -> None:
+    """One line of visible characters each."""
+    found = parameters_of(hostile, Redactor())
+    for each in found.rows if found is not None else ():
+        assert all(str(value).isprintable() for value in each.values())
+        assert len(str(each["name"])) <= 100
