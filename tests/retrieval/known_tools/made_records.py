@@ -50,7 +50,8 @@ def record(registered: Tool | None = None, name: str = "git_log", **known: Any) 
 def tally(count: int, days_ago: float = 0.0) -> Tally:
     """So many events at one moment."""
     made = Tally()
-    made.add(NOW - timedelta(days=days_ago), count)
+    for _ in range(count):
+        made.add(NOW - timedelta(days=days_ago))
     return made
 
 
