@@ -189,8 +189,8 @@ def _stated(allowed: tuple[JsonValue, ...], description: str) -> tuple[str, ...]
     return tuple(dict.fromkeys(quoted))
 
 
-MAX_DEPTH = 12
-_MAX_ALTERNATIVES_subschema = 20
+_MAX_DEPTH = 12
+_MAX_FORMS = 20
 _DEFINITIONS = ("$defs", "definitions")
 
 
@@ -217,12 +217,10 @@ def element_view(schema: JsonObject, path: Path) -> ToolView | None:
 
 def _forms_at(schema: JsonObject, path: Path) -> Iterator[JsonObject]:
     forms = [schema]
-    for step in path[: MAX_DEPTH + 1]:
+    for step in path[: _MAX_DEPTH + 1]:
         inner = (part for form in forms for part in _members(form, step))
-        forms = [each for part in inner for each in _forms(part, schema)][
-            :_MAX_ALTERNATIVES_subschema
-        ]
-    yield from forms if len(path) <= MAX_DEPTH else ()
+        forms = [each for part in inner for each in _forms(part, schema)][:_MAX_FORMS]
+    yield from forms if len(path) <= _MAX_DEPTH else ()
 
 
 def _members(form: JsonObject, step: str | int) -> Iterator[JsonValue]:
@@ -239,29 +237,8 @@ def _members(form: JsonObject, step: str | int) -> Iterator[JsonValue]:
 
 def _forms(part: JsonValue, root: JsonObject) -> Iterator[JsonObject]:
     """The schema itself and its alternatives, references followed."""
-    schema = _resolved(part, root)
-    if schema is None:
-        return
-    yield schema
-    for key in ("anyOf", "oneOf", "allOf"):
-        options = schema.get(key)
-        for option in options[:_MAX_ALTERNATIVES_subschema] if isinstance(options, list) else ():
-            if (form := _resolved(option, root)) is not None:
-                yield form
-
-
-def _resolved(part: JsonValue, root: JsonObject) -> JsonObject | None:
-    for _ in range(_MAX_REFS):
-        if not isinstance(part, dict):
-            return None
-        ref = part.get("$ref")
-        if not isinstance(ref, str):
-            return part
-        target: JsonValue = root
-        for step in ref.removeprefix("#").strip("/").split("/"):
-            target = target.get(step) if isinstance(target, dict) else None
-        part = target
-    return None
+    schema = _resolve(part, root)
+    yield from (form for form in (schema, *_alternatives(schema, root)) if form)
 
 
 def _properties(form: JsonObject) -> JsonObject:

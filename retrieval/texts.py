@@ -16,7 +16,8 @@ from retrieval.names import words_of
 from retrieval.values import CastError, cast
 
 _CLOCK = re.compile(
-    r"(?P<h>\d{1,2})(?::(?P<m>\d{2}))?(?::(?P<s>\d{2})(?:\.\d+)?)?\s*(?P<half>[ap]\.?m\.?)?(?:\s*h)?",
+    r"(?P<h>\d{1,2})(?::(?P<m>\d{2}))?(?::(?P<s>\d{2})(?:\.\d+)?)?\s*"
+    r"(?P<half>[ap]\.?m\.?)?(?:\s*h)?",
     re.IGNORECASE,
 )
 _NAMED = {

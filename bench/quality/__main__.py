@@ -1,6 +1,6 @@
 """How good repairs are, on real tools and schemas, into `docs/figures/repair.md`.
 
-    python -m bench.quality [--only NAME ...]
+    python -m bench.quality [--only NAME ...] [--ablation [PATTERN]]
 
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from bench.quality import boundaries_report, choosing, classifier, datasets, regret_report
+from bench.quality import ablation, boundaries_report, choosing, classifier, datasets, regret_report
 from bench.quality.brain import Recording
 from bench.quality.learning import learning_curve
 from bench.quality.plots import plot_learning, plot_reliability
@@ -120,11 +120,24 @@ OF_THEIR_OWN = {"choosing", "regret", "boundaries"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 
 
+async def _ablation(pattern: str) -> list[ablation.Row]:
+    embedder = await open_embedder()
+    try:
+        return await ablation.measure(embedder, pattern)
+    finally:
+        await embedder.close()
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", choices=STEPS, help="these only; writes no repair.md")
+    parser.add_argument("--ablation", nargs="?", const="", metavar="PATTERN",
+                        help="switch off one part after the other; writes ablation.md")  # fmt: skip
     options = parser.parse_args()
+    if options.ablation is not None:
+        ablation.write(asyncio.run(_ablation(options.ablation)), FOLDER)
+        return
     figures = asyncio.run(measure(options.only or [name for name in STEPS if name != "final"]))
     page = markdown(figures)
     if not options.only or set(options.only) - OF_THEIR_OWN:

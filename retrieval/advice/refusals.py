@@ -35,11 +35,26 @@ class Refusal:
     words: str
 
 
-_MEANS = r"(?:payment (?:method|means|option|id)|(?:credit|debit|gift|bank) card|card|certificate|voucher|coupon|promo(?:tion)? code|bank account)"  # noqa: E501 - one list
+_MEANS = (
+    r"(?:payment (?:method|means|option|id)|(?:credit|debit|gift|bank) card|card|certificate"
+    r"|voucher|coupon|promo(?:tion)? code|bank account)"
+)
 _LOGGED_IN = r"(?:logged|signed) ?in|authenticated"
-_DONE = r"(?:started|running|turned on|switched on|open(?:ed)?|closed|locked|unlocked|pressed|released|connected|initiali[sz]ed|activated|enabled|selected|created|loaded|configured|set up|verified|confirmed|registered|activated|mounted|paused|stopped)"  # noqa: E501 - one list
-_OVER = r"(?:closed|resolved|cancell?ed|expired|completed|finished|locked|archived|deactivated|disabled|suspended|blocked|frozen|paid|refunded|shipped|delivered|submitted|approved|rejected|redeemed|used|booked|reserved|captured|answered|claimed|running|started|checked (?:in|out)|merged|deleted|sold)"  # noqa: E501 - one list
-_STATING = r"(?:specify|set|provide|select|pass|include|choose|give|name|supply|use|add|define|declare|enter|state|call)\b"  # noqa: E501 - one list
+_DONE = (
+    r"(?:started|running|turned on|switched on|open(?:ed)?|closed|locked|unlocked|pressed|released"
+    r"|connected|initiali[sz]ed|activated|enabled|selected|created|loaded|configured|set up"
+    r"|verified|confirmed|registered|activated|mounted|paused|stopped)"
+)
+_OVER = (
+    r"(?:closed|resolved|cancell?ed|expired|completed|finished|locked|archived|deactivated"
+    r"|disabled|suspended|blocked|frozen|paid|refunded|shipped|delivered|submitted|approved"
+    r"|rejected|redeemed|used|booked|reserved|captured|answered|claimed|running|started|checked "
+    r"(?:in|out)|merged|deleted|sold)"
+)
+_STATING = (
+    r"(?:specify|set|provide|select|pass|include|choose|give|name|supply|use|add|define|declare"
+    r"|enter|state|call)\b"
+)
 
 # The first that matches decides. `[^\n.;:]{0,60}` bridges a few words of the same clause.
 _FORMS: list[tuple[str, RefusalKind]] = [
@@ -105,7 +120,8 @@ _FORMS: list[tuple[str, RefusalKind]] = [
      "payment"),
     # A rule of the business
     (r"\b(?:can ?not|can't|can no longer|may not|must not) be (?:used|applied|redeemed|changed|"
-     r"modified|cancell?ed|refunded|exchanged|transferred|returned|upgraded|downgraded|booked|edited|"
+     r"modified|cancell?ed|refunded|exchanged|transferred|returned|upgraded|downgraded|booked"
+     r"|edited|"
      r"updated|reopened|undone|shipped|withdrawn)\b(?! (?:with|together|both|in combination|as)\b)",
      "rule"),
     (r"(?:is |are )?(?:not eligible|ineligible|non-?refundable|not refundable|not transferable|"
@@ -174,7 +190,8 @@ _LACKS = [
          rf"\b(?:scopes?)\b[\s:=]{{1,3}}(?:one of )?(?:\[)?{_NAMES}", "scope"),
         (rf"(?:missing|lacks?|requires?|needs?|without)[^\n.;:]{{0,30}}\broles?\b[\s:=]{{1,3}}"
          rf"(?:one of )?{_NAMES}", "role"),
-        (rf"(?:missing|lacks?|requires?|needs?|without)[^\n.;:]{{0,30}}\b(?:permissions?|privileges?)\b"
+        (rf"(?:missing|lacks?|requires?|needs?|without)[^\n.;:]{{0,30}}\b(?:permissions?"
+         rf"|privileges?)\b"
          rf"[\s:=]{{1,3}}(?:one of )?{_NAMES}", "permission"),
         (r"(?:requires?|needs?|missing|lacks?) (?:the |an? )?[\"'`](?P<what>[\w.:/*-]{1,60})[\"'`] "
          r"(?:oauth )?(?:scope|role|permission|privilege)", "permission"),

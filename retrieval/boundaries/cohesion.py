@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import NamedTuple
 
+from scipy.special import betaincc
+
 from aftercall.models import (
     AxisCluster,
     AxisMember,
@@ -22,7 +24,6 @@ from aftercall.models import (
 )
 from aftercall.redaction import Redactor
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
-from retrieval.credibility import beta_below
 from retrieval.health.record import HALF_LIFE, AxisBook, AxisSeen, KnownHealth, Tally, axes_of_pair
 
 _JEFFREYS = 0.5
@@ -187,7 +188,7 @@ def _confidence(weights: list[float], total: float, min_share: float) -> float:
         return 0.0
     mine = weights[1] + _JEFFREYS
     others = max(0.0, total - weights[1]) + _JEFFREYS * (len(weights) - 1)
-    return 1 - beta_below(min_share, mine, others)
+    return float(betaincc(mine, others, min_share))
 
 
 def _message(axes: list[AxisShare], failures: int, rules: CohesionRules) -> str:

@@ -201,9 +201,10 @@ def _unfit(known: ParameterView, value: JsonValue) -> Fault | None:
         return Fault("wrong_type", path, expected_types=known.types, from_schema=True)
     if known.allowed and value not in known.allowed:
         return Fault("not_allowed", path, allowed=known.allowed, from_schema=True)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
     low, high = known.minimum, known.maximum
-    if number and ((low is not None and value < low) or (high is not None and value > high)):  # type: ignore[operator]  # `number` says so
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if (low is not None and value < low) or (high is not None and value > high):
         return Fault("out_of_range", path, minimum=low, maximum=high, from_schema=True)
     return None
 

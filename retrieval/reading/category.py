@@ -46,7 +46,8 @@ _SQL: tuple[tuple[tuple[str, ...], ErrorCategory], ...] = (
 )
 _SQL_FORM = re.compile(r"[0-9A-Z]{5}|1\d{3}|20\d\d", re.IGNORECASE)
 _SQL_SIGN = re.compile(
-    r"sql|psycopg|postgres|asyncpg|maria|sqlstate|database|relation|transaction|deadlock|constraint|"
+    r"sql|psycopg|postgres|asyncpg|maria|sqlstate|database|relation|transaction|deadlock"
+    r"|constraint|"
     r"serializ|\btable\b|\bcolumn\b|\block\b|\brole\b",
     re.IGNORECASE,
 )
@@ -130,23 +131,27 @@ _TYPED: dict[str, ErrorCategory] = {
 _TYPE_WORDS: list[tuple[str, ErrorCategory]] = [
         (r"timeout|timedout|deadlineexceeded", "timeout"),
         (r"rate_?limit|toomanyrequests|throttl|quotaexceeded", "rate_limited"),
-        (r"permission|forbidden|unauthorized|unauthenticated|accessdenied|autherror", "permission_denied"),
+        (r"permission|forbidden|unauthorized|unauthenticated|accessdenied|autherror", "permission_"
+         "denied"),
         (r"notfound|nosuch|filenotfound|doesnotexist|zoneinfonotfound", "not_found"),
         (r"conflict|alreadyexists|fileexists|integrityerror|duplicate", "conflict"),
-        (r"overload|\bserver_error\b|connection|unavailable|brokenpipe|networkerror|gaierror|econnrefused", "unavailable"),
+        (r"overload|\bserver_error\b|connection|unavailable|brokenpipe|networkerror|gaierror"
+         r"|econnrefused", "unavailable"),
         (r"validation|invalid_?(?:param|arg|request|input)|badrequest|jsonschema|zoderror",
          "invalid_parameters"),
 ]  # fmt: skip
 _TYPES = [(re.compile(words, re.IGNORECASE), category) for words, category in _TYPE_WORDS]
 
 _STATED_STATUS = re.compile(
-    r"(?:^|\bHTTP(?:/[\d.]+)?[ :]|\bstatus(?:[ _]?code)?[\"']?\]?[ :=]{1,3}|\bcode[\"']?[ :=]{1,3}\"?|\bhttp status |"
+    r"(?:^|\bHTTP(?:/[\d.]+)?[ :]|\bstatus(?:[ _]?code)?[\"']?\]?[ :=]{1,3}"
+    r"|\bcode[\"']?[ :=]{1,3}\"?|\bhttp status |"
     r"\berror:? |: )\(?(?P<code>-32[0-9]{3}|[45][0-9]{2})\b(?![.,\d]| \d\.\d)",
     re.IGNORECASE,
 )
 """A JSON-RPC code or an HTTP status where messages and bodies state one."""
 _CLEAR_STATUS = frozenset(
-    {"-32601", "-32001", "401", "403", "404", "408", "409", "410", "412", "423", "429", "502", "503", "504",
+    {"-32601", "-32001", "401", "403", "404", "408", "409", "410", "412", "423", "429", "502",
+    "503", "504",
      "524"}
 )  # fmt: skip
 """Codes that say more than the words beside them; 400 and 500 stand for all there is."""
@@ -161,16 +166,24 @@ _VALIDATED = re.compile(
 )
 # The same words about what the tool gave back: nothing is wrong with the call.
 _GIVEN_BACK = (
-    r"(?:outputs?|response|responses|result|results|answer|payload|structured content|deliverable|delivered|"
-    r"return(?:ed)? (?:value|type|payload|object|data)|structured output|completion|generated object)"
+    r"(?:outputs?|response|responses|result|results|answer|payload|structured content|deliverable"
+    r"|delivered|"
+    r"return(?:ed)? (?:value|type|payload|object|data)|structured output|completion"
+    r"|generated object)"
 )
-_HELD_AGAINST = r"(?:validat|schema|conform|contract|promise|declared|coerce|grammar|not json|not among|mismatch|pars(?:e|ing) )"
+_HELD_AGAINST = (
+    r"(?:validat|schema|conform|contract|promise|declared|coerce|grammar|not json|not among"
+    r"|mismatch|pars(?:e|ing) )"
+)
 _RESULT_CHECK = re.compile(
     rf" {_GIVEN_BACK} (?:\w+ ){{0,5}}?{_HELD_AGAINST}|"
-    rf" (?:validat\w+|conform\w*|pars(?:e|ing)|against|promised|parser) (?:\w+ ){{0,2}}?(?:the )?{_GIVEN_BACK} |"
+    rf" (?:validat\w+|conform\w*|pars(?:e|ing)|against|promised|parser) (?:\w+ ){{0,2}}?"
+    rf"(?:the )?{_GIVEN_BACK} |"
     r" contract (?:violat|breach|broken)|post ?condition |output (?:parser|schema|type) |"
-    r" (?:return|response|output) (?:\w+ )?(?:type|schema|declared)|response (?:body|status|headers?|content) |"
-    r" validation errors? for \w+ (?:response|result|output|reply) |cannot return null for non nullable"
+    r" (?:return|response|output) (?:\w+ )?(?:type|schema|declared)|response (?:body|status"
+    r"|headers?|content) |"
+    r" validation errors? for \w+ (?:response|result|output|reply) "
+    r"|cannot return null for non nullable"
 )
 
 

@@ -68,7 +68,8 @@ _TYPE_NAMES: dict[str, JsonType] = {
     "u64": "integer", "usize": "integer", "f32": "number", "f64": "number",
     "int32": "integer", "long": "integer", "float": "number",
     "number": "number", "numbers": "number", "whole number": "integer",
-    "whole numbers": "integer", "integers": "integer", "ints": "integer", "double": "number", "float64": "number", "numeric": "number",
+    "whole numbers": "integer", "integers": "integer", "ints": "integer",
+    "double": "number", "float64": "number", "numeric": "number",
     "decimal": "number", "bool": "boolean", "boolean": "boolean", "list": "array",
     "array": "array", "tuple": "array", "set": "array", "sequence": "array", "slice": "array",
     "dict": "object", "dictionary": "object", "object": "object", "mapping": "object",
@@ -84,7 +85,7 @@ _NEXT_TO_EACH_OTHER = re.compile(r"[\w\"'] {1,3}[\"']|[\"'] {1,3}\w")
 
 _OPENING = re.compile(r"[\[{]")
 _MAX_OPENINGS = 20
-"""Brackets tried as the start of JSON: a text of nothing but brackets must not be read anew each."""
+"""Brackets tried as the start of JSON: a text of nothing but brackets is read in vain."""
 
 _QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""")
 

@@ -342,7 +342,7 @@ def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[_Path
 
 
 def _joined(faults: list[Fault]) -> list[Fault]:
-    """What is wrong, and what would be right, are often said in two sentences; they are one fault."""
+    """What is wrong, and what would be right, may be said in two sentences; they are one fault."""
     for what in ("allowed", "suggested"):
         right = [
             fault

@@ -9,7 +9,8 @@ from aftercall.json_patch import JsonPatchError, parse_pointer
 from aftercall.json_values import JsonObject, JsonValue
 from retrieval.paths import Path
 from retrieval.reading.faults import Fault, JsonType, json_type, number, value_list
-from retrieval.reading.phrases import FORMATS, path_of, read_text
+from retrieval.reading.grammar import FORMATS, path_of
+from retrieval.reading.phrases import read_text
 
 # One error: its location on a line of its own, then the message, indented, with the type in
 # brackets (pydantic 2) or parentheses (pydantic 1).
@@ -100,7 +101,7 @@ _MAX_ISSUES = 20
 
 
 def read_structured(value: JsonValue) -> Iterator[Fault]:
-    """The faults in a JSON value that a validator or an API made; none when it is something else."""
+    """The faults in a JSON value of a validator or an API; none when it is something else."""
     yield from _read(value, depth=0)
 
 
@@ -147,7 +148,8 @@ def _inside(body: JsonObject, depth: int) -> Iterator[Fault]:
 
 
 _LISTS = (
-    "issues", "errors", "detail", "details", "error", "invalid-params", "invalid_params", "fieldViolations",
+    "issues", "errors", "detail", "details", "error", "invalid-params", "invalid_params",
+    "fieldViolations",
     "violations", "causes", "validationErrors", "fields", "field_errors",
 )  # fmt: skip
 _WRAPPERS = frozenset({"error", "details", "detail"})
@@ -308,8 +310,8 @@ def _ajv(issue: JsonObject) -> Iterator[Fault]:
 
 
 _BOUNDS = frozenset(
-    ("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "maxLength", "minLength", "maxItems",
-     "minItems", "maxProperties", "minProperties")
+    ("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "maxLength", "minLength",
+     "maxItems",  "minItems", "maxProperties", "minProperties")
 )  # fmt: skip
 
 

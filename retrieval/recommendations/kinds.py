@@ -5,6 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from scipy.special import betaincc
+
 from aftercall.models import (
     AxisShare,
     EvidenceCount,
@@ -14,7 +16,6 @@ from aftercall.models import (
     VersionTrials,
 )
 from mongo.records import StoredTool, ToolKey
-from retrieval.credibility import probability_above
 from retrieval.fitness.promotions import SURE, Counts, compare
 from retrieval.fitness.registry import Registry
 from retrieval.health.record import (
@@ -477,3 +478,12 @@ def has_returned(now: Recommendation, then: Recommendation) -> bool:
 
 def _rate(trials: VersionTrials) -> str:
     return f"{trials.failures} of {trials.successes + trials.failures} calls"
+
+
+def probability_above(rate: float, *, bad: float, good: float, prior_trials: float) -> float:
+    """The probability, in [0, 1], that the true rate of bad trials is above `rate`, in (0, 1).
+
+    The prior is a Beta of mean `rate` that is worth `prior_trials` trials. Counts may be weighted.
+    """
+    tail = betaincc(bad + rate * prior_trials, good + (1 - rate) * prior_trials, rate)
+    return float(tail)

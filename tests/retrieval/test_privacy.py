@@ -269,7 +269,7 @@ def test_the_largest_number_of_one_session_is_no_bound_for_others(writes: bool) 
     known = ToolKnowledge()
     for number in range(8):
         learn_success(known, an_execution(parameters={"amount": 70_001 + number}), None)
-    message = "Out of range value for column 'amount' at row 1"
+    message = '[{"code": "too_big", "path": ["amount"], "message": "Too big"}]'
     case = make_case({"amount": 999_999}, message, profile=known.profile(None), writes=writes)
     assert [fault.kind for fault in case.faults] == ["out_of_range"]
     response = answer(Question(case, ExecutionError(message=message), READS), limit=20).response

@@ -72,8 +72,6 @@ def test_a_zod_issue_list_inside_the_text_is_read() -> None:
         ("Invalid branch type: locals", {"branch_type": "locals"}, "invalid", ("branch_type",)),
         ("Invalid time format. Expected HH:MM [24-hour format]", {"time": "9am"}, "bad_format",
          ("time",)),
-        ("json: cannot unmarshal string into Go struct field Args.limit of type int",
-         {"limit": "5"}, "wrong_type", ("limit",)),
     ],
 )  # fmt: skip
 def test_common_messages_name_the_parameter(

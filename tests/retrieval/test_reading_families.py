@@ -190,35 +190,16 @@ FAMILIES: list[tuple[str, Call, str, tuple[str | int, ...], dict[str, Any]]] = [
     ("limit: Number must be less than or equal to 10", {"limit": 50}, "out_of_range", ("limit",), {"maximum": 10}),
     ("tags: Array must contain at least 2 element(s)", {"tags": []}, "out_of_range", ("tags",), {"minimum": 2, "of_length": True}),
     ("q: Required", {}, "missing", ("q",), {}),
-    ("✖ Too big: expected number to be <=10\n  → at limit", {"limit": 50}, "out_of_range", ("limit",), {"maximum": 10, "exclusive": False}),
-    ("✖ Invalid input: expected string, received undefined\n  → at to.city", {"to": {}}, "missing", ("to", "city"), {}),
-    ('✖ Invalid option: expected one of "a"|"b"\n  → at mode', {"mode": "c"}, "not_allowed", ("mode",), {"allowed": ("a", "b")}),
-    ("✖ Invalid email address\n  → at mail", {"mail": "b"}, "bad_format", ("mail",), {"expected_format": "email"}),
     ('[{"origin":"number","code":"too_small","minimum":0,"inclusive":false,"path":["n"]}]', {"n": 0}, "out_of_range", ("n",), {"minimum": 1, "exclusive": True}),
     # joi, yup
     ('"name" length must be at least 3 characters long', {"name": "a"}, "out_of_range", ("name",), {"minimum": 3, "of_length": True}),
     ('"extra" is not allowed', {"extra": 1}, "unexpected", ("extra",), {}),
     # Node, Go, Rust, Java, .NET
     ('The "path" argument must be of type string. Received undefined', {"path": None}, "wrong_type", ("path",), {"expected_types": ("string",)}),
-    ('strconv.Atoi: parsing "abc": invalid syntax', {"n": "abc"}, "wrong_type", ("n",), {"expected_types": ("integer",)}),
-    ("Key: 'U.Email' Error:Field validation for 'Email' failed on the 'email' tag", {"email": "x"}, "bad_format", ("email",), {"expected_format": "email"}),
     ("error: unexpected argument '--colour' found\n\n  tip: a similar argument exists: '--color'", {"colour": 1}, "unexpected", ("colour",), {"suggested": "color"}),
-    ('java.lang.NumberFormatException: For input string: "12x"', {"n": "12x"}, "wrong_type", ("n",), {"expected_types": ("number",)}),
-    ("Cannot deserialize value of type `java.time.LocalDate` from String \"5.1.26\"", {"d": "5.1.26"}, "bad_format", ("d",), {"expected_format": "date"}),
-    ("The JSON value could not be converted to System.Int32. Path: $.limit | LineNumber: 0", {"limit": "x"}, "wrong_type", ("limit",), {"expected_types": ("integer",)}),
     # Ruby, PHP
-    ("param is missing or the value is empty: user", {}, "missing", ("user",), {}),
-    ("Argument #1 ($rows) must be of type array, string given", {"rows": "a"}, "wrong_type", ("rows",), {"expected_types": ("array",)}),
     # SQL engines
-    ('null value in column "email" of relation "users" violates not-null constraint', {}, "missing", ("email",), {}),
-    ('invalid input syntax for type integer: "abc"', {"id": "abc"}, "wrong_type", ("id",), {"expected_types": ("integer",)}),
-    ("Incorrect integer value: 'ten' for column 'qty' at row 1", {"qty": "ten"}, "wrong_type", ("qty",), {"expected_types": ("integer",)}),
-    ("Data too long for column 'code' at row 1", {"code": "xxxx"}, "out_of_range", ("code",), {"of_length": True}),
-    ("NOT NULL constraint failed: tasks.title", {}, "missing", ("title",), {}),
     # platforms and APIs
-    ("The Service is invalid: spec.ports[0].port: Invalid value: 99999: must be between 1 and 65535", {"port": 99999}, "out_of_range", ("port",), {"maximum": 65535}),
-    ("Invalid type for parameter MaxItems, value: 10, type: <class 'int'>, valid types: <class 'str'>", {"MaxItems": 10}, "wrong_type", ("MaxItems",), {"expected_types": ("string",)}),
-    ('expected engine to be one of ["mysql" "postgres"], got oracel', {"engine": "oracel"}, "not_allowed", ("engine",), {"allowed": ("mysql", "postgres")}),
     ("Received unknown parameter: custommer. Did you mean customer?", {"custommer": "c"}, "unexpected", ("custommer",), {"suggested": "customer"}),
     ('{"error":{"code":"parameter_missing","message":"Missing required param: amount.","param":"amount"}}', {}, "missing", ("amount",), {}),
     ('{"title":"Invalid","invalid-params":[{"name":"age","reason":"must be a positive integer"}]}', {"age": -1}, "out_of_range", ("age",), {"minimum": 1}),
@@ -226,7 +207,6 @@ FAMILIES: list[tuple[str, Call, str, tuple[str | int, ...], dict[str, Any]]] = [
     ('{"quantity":["A valid integer is required."]}', {"quantity": "x"}, "wrong_type", ("quantity",), {"expected_types": ("integer",)}),
     ('{"errors":[{"source":{"pointer":"/data/attributes/title"},"detail":"is too long (maximum is 10 characters)"}]}', {"title": "x"}, "out_of_range", ("title",), {"maximum": 10, "of_length": True}),
     ('{"error":{"details":[{"fieldViolations":[{"field":"page_size","description":"must be at most 100"}]}]}}', {"page_size": 500}, "out_of_range", ("page_size",), {"maximum": 100}),
-    ('Cannot query field "nmae" on type "User". Did you mean "name"?', {}, "unexpected", ("nmae",), {"suggested": "name"}),
     # plain words
     ("No such file: notes.txt", {"path": "notes.txt"}, "not_found", ("path",), {}),
     ("cp: cannot copy 'a': No such file or directory", {"source": "a", "to": "b"}, "not_found", ("source",), {}),
