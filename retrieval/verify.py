@@ -7,18 +7,18 @@ is not checked, steps are counted, and regular expressions run on an engine that
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Annotated, Any
 
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
-from jsonschema.validators import Draft202012Validator, validator_for
+from jsonschema.validators import Draft202012Validator, extend, validator_for
 from pydantic import StringConstraints, TypeAdapter
 from pydantic import ValidationError as PydanticError
 from pydantic_core import SchemaError as PydanticSchemaError
 from referencing import Registry
 
-from aftercall.counted_schema import Keyword, counted_class, counting
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import is_redacted
@@ -26,6 +26,17 @@ from retrieval.parameters import MAX_SCHEMA
 from retrieval.proposals.case import Case
 from retrieval.proposals.compose import Proposal
 from retrieval.reading.faults import Fault
+
+Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
+"""How jsonschema checks one keyword: validator, what the schema says, instance, schema."""
+
+_steps: ContextVar[list[int]] = ContextVar("steps")
+"""How many keywords may still be applied in this thread or task: a list of one."""
+
+
+class StepsUsedUpError(Exception):
+    """A schema asks for more work than it was given steps."""
+
 
 MAX_STEPS = 5_000
 """Keywords applied per answer, up to 10 microseconds each; a usual proposal takes about 50."""
@@ -58,12 +69,14 @@ class Verifier:
         return self._validator is None or self._fits_schema(self._validator, parameters)
 
     def _fits_schema(self, validator: Validator, parameters: JsonObject) -> bool:
+        token = _steps.set(self._steps)
         try:
-            with counting(self._steps):
-                errors = validator.iter_errors(parameters)
-                return all(self._is_hidden(error, parameters) for error in errors)
+            errors = validator.iter_errors(parameters)
+            return all(self._is_hidden(error, parameters) for error in errors)
         except Exception:  # noqa: BLE001 - a schema may be broken in any way; see `accepts`
             return True
+        finally:
+            _steps.reset(token)
 
     def _is_hidden(self, error: ValidationError, parameters: JsonObject) -> bool:
         """Whether an error is only about a masked value that the caller has in full."""
@@ -120,8 +133,24 @@ def _validator(canonical: str) -> Validator | None:
 @lru_cache(maxsize=16)
 def _bounded(kind: type[Validator]) -> Callable[..., Validator]:
     """The same validator class with counted steps and safe regular expressions."""
-    unique = _unique(kind.VALIDATORS)
-    return counted_class(kind, {"pattern": _pattern, "uniqueItems": unique})
+    replaced = {"pattern": _pattern, "uniqueItems": _unique(kind.VALIDATORS)}
+    keywords: dict[str, Keyword] = {**kind.VALIDATORS, **replaced}
+    counted = {name: _counted(keyword) for name, keyword in keywords.items()}
+    made: Callable[..., Validator] = extend(kind, counted)  # type: ignore[no-untyped-call]  # jsonschema has no types here
+    return made
+
+
+def _counted(keyword: Keyword) -> Keyword:
+    def counted(
+        validator: Any, value: Any, instance: Any, schema: Any
+    ) -> Iterator[ValidationError] | None:
+        left = _steps.get()
+        left[0] -= 1
+        if left[0] < 0:
+            raise StepsUsedUpError
+        return keyword(validator, value, instance, schema)
+
+    return counted
 
 
 def _pattern(

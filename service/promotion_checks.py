@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from aftercall.local_files import UnsafePathError, check_relative_path
 from aftercall.models import Promotion
-from aftercall.versions import parse_version
+from aftercall.models.tools import parse_version
+from aftercall.promotions_file import UnsafePathError, check_relative_path
 from mongo.records import StoredPromotion
 from retrieval.fitness.promotions import Pair
 from retrieval.fitness.registry import Registry, UnknownNamespaceError

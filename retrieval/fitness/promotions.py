@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from aftercall.models import Promotion, PromotionStatus, VersionTrials
-from aftercall.versions import same_version
+from aftercall.models.tools import same_version
 from mongo.records import PromotionEvent, StoredPromotion, ToolKey
 from retrieval.fitness.registry import (
     Candidate,

@@ -17,8 +17,8 @@ from functools import cached_property, lru_cache
 from rapidfuzz import fuzz, process, utils
 
 from aftercall.models import Namespace, Promotion, Tool, ToolName, ToolSource
+from aftercall.models.tools import same_version
 from aftercall.promotions_file import promoted_tool
-from aftercall.versions import same_version
 from mongo.records import StoredPromotion, StoredTool, ToolKey
 from retrieval.fitness.statistics import NO_VERSION
 from retrieval.knowledge.documents import document_id

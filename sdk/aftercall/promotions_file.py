@@ -4,29 +4,27 @@ It holds an object: under the name of each namespace an object of six keys, `evo
 `evolved_file`, `original_version`, `reason`, `mutation`, `promoted_at`, all of them required.
 `evolved_file` is relative to the folder of the file; it is null only for a promoted version that is
 a registered tool of its own.
+
+A path in such a file, or in a registry that others may write, is data. It may name a file below a
+folder that the caller chose, and nothing else, also when a symbolic link leads somewhere else.
 """
 
 import json
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, NoReturn
 from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
 from aftercall.errors import ConfigurationError
-from aftercall.local_files import (
-    MissingFileError,
-    UnsafePathError,
-    check_relative_path,
-    resolve_file,
-)
 from aftercall.models.base import Name
 from aftercall.models.tools import Promotion, Tool
 
@@ -347,3 +345,67 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+class UnsafePathError(ValueError):
+    """The path is not one below the folder; the message says why, and what to write."""
+
+
+class MissingFileError(ValueError):
+    """There is no such file below the folder."""
+
+
+def check_relative_path(text: str) -> str:
+    """`text` itself, when it can only name something below the folder it is read in.
+
+    Forward slashes separate its parts on every system.
+
+    Raises:
+        UnsafePathError: it is empty or absolute, leaves the folder by `..`, or holds a backslash,
+            a drive or a control character.
+    """
+    shown = repr(text[:200])
+    if not text.strip() or text.strip("./") == "":
+        raise UnsafePathError(f"{shown} names no file; write it like tools/translator_v1_1.py")
+    if any(unicodedata.category(char) in {"Cc", "Cs"} for char in text):
+        raise UnsafePathError(f"the path {shown} holds a control character")
+    if text.startswith("/") or PureWindowsPath(text).drive:
+        raise UnsafePathError(f"the path {shown} is absolute; write it relative to its folder")
+    if "\\" in text:
+        raise UnsafePathError(f"the path {shown} holds a backslash; separate its parts by /")
+    if ".." in text.split("/"):
+        raise UnsafePathError(f"the path {shown} holds `..`; it must stay below the folder")
+    return text
+
+
+def resolve_path(root: Path, path: Path) -> Path:
+    """`path` with every symbolic link followed, when it lies below `root`; it need not exist.
+
+    Raises:
+        UnsafePathError: it lies outside `root`, or cannot be followed.
+    """
+    try:
+        folder, target = root.resolve(), path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a loop of links
+        raise UnsafePathError(f"{str(path)[:300]!r} cannot be followed: {error}") from error
+    if not target.is_relative_to(folder):
+        raise UnsafePathError(f"{str(path)[:300]!r} lies outside {str(root)!r}")
+    return target
+
+
+def resolve_file(root: Path, relative: str) -> Path:
+    """The regular file that `relative` names below `root`, with every symbolic link followed.
+
+    Raises:
+        UnsafePathError: as `check_relative_path`, or when links lead out of `root`.
+        MissingFileError: there is no such file, or it is no regular file.
+    """
+    path = root / check_relative_path(relative)
+    file = resolve_path(root, path)
+    try:
+        is_file = file.is_file()
+    except OSError as error:
+        raise MissingFileError(f"{str(path)[:300]!r} cannot be looked at: {error}") from error
+    if not is_file:
+        raise MissingFileError(f"there is no file {str(path)[:300]!r}")
+    return file

@@ -15,7 +15,7 @@ from aftercall.models import (
     ToolHealth,
     Trend,
 )
-from aftercall.versions import same_version
+from aftercall.models.tools import same_version
 from mongo.records import StoredTool, ToolKey
 from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError, recorded_name
 from retrieval.fitness.score import quality_of

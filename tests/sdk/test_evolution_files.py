@@ -20,7 +20,7 @@ from aftercall.evolution.files import (
     versioned_name,
     versions_beside,
 )
-from aftercall.versions import VersionNumber
+from aftercall.models.tools import VersionNumber
 
 HOSTILE = st.text(
     st.sampled_from(string.ascii_letters + "._-/\\ \n\t\r;$`'\"<>|&*?~:%\u202eü\u0301日"),

@@ -47,7 +47,6 @@ from aftercall.evolution.tasks import (
     UnusableAnswerError,
 )
 from aftercall.json_values import JsonObject, clean_text
-from aftercall.local_files import MissingFileError, UnsafePathError, resolve_file
 from aftercall.models import (
     MAX_SCENARIO,
     Evolution,
@@ -58,9 +57,14 @@ from aftercall.models import (
     ToolSpec,
 )
 from aftercall.models.base import Name
-from aftercall.promotions_file import read_promotions
+from aftercall.models.tools import VersionNumber, parse_version
+from aftercall.promotions_file import (
+    MissingFileError,
+    UnsafePathError,
+    read_promotions,
+    resolve_file,
+)
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.versions import VersionNumber, parse_version
 
 T = TypeVar("T")
 

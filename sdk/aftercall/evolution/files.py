@@ -27,11 +27,16 @@ from pydantic import ValidationError
 
 from aftercall.errors import ConfigurationError
 from aftercall.evolution.source import MAX_SOURCE_BYTES
-from aftercall.local_files import MissingFileError, UnsafePathError, resolve_file
 from aftercall.models import Promotion
 from aftercall.models.base import Name, Text, Timestamp, WireModel
-from aftercall.promotions_file import read_promotions, update_promotions
-from aftercall.versions import VersionNumber, parse_version, same_version
+from aftercall.models.tools import VersionNumber, parse_version, same_version
+from aftercall.promotions_file import (
+    MissingFileError,
+    UnsafePathError,
+    read_promotions,
+    resolve_file,
+    update_promotions,
+)
 
 if sys.platform != "win32":
     import fcntl
@@ -44,7 +49,7 @@ _MAX_STEM_BYTES = 120
 """Longest stem; names may have 255 bytes on most file systems, 143 on an encrypted one."""
 
 _MAX_NUMBER = 999_999_999
-"""Largest number in a version, as `aftercall.versions` reads it."""
+"""Largest number in a version, as `aftercall.models.tools` reads it."""
 
 _MAX_TRIES = 100
 """Names that may be taken by others between looking and writing."""

@@ -49,16 +49,16 @@ from aftercall.executors.protocol import (
     titled,
 )
 from aftercall.json_values import JsonObject, JsonValue, clean_text
-from aftercall.local_files import (
+from aftercall.models.calls import ExecutionError
+from aftercall.models.tools import Tool
+from aftercall.outcomes import typed_error_in_text
+from aftercall.promotions_file import (
     MissingFileError,
     UnsafePathError,
     check_relative_path,
     resolve_file,
     resolve_path,
 )
-from aftercall.models.calls import ExecutionError
-from aftercall.models.tools import Tool
-from aftercall.outcomes import typed_error_in_text
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """Of standard output; a tool that writes more fails, for a part of a result is none."""

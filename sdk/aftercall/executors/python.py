@@ -24,9 +24,8 @@ from aftercall.executors.protocol import (
     titled,
 )
 from aftercall.json_values import JsonValue
-from aftercall.models.tools import Tool
+from aftercall.models.tools import Tool, same_version
 from aftercall.reflection.results import read_exception
-from aftercall.versions import same_version
 
 ToolFunction = Callable[..., Any]
 """Returns its result, or an awaitable of it."""

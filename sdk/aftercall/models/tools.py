@@ -1,6 +1,7 @@
 """Tools as they are registered, and their fitness: which one to take, and what replaces it."""
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic.config import JsonDict
@@ -17,7 +18,56 @@ from aftercall.models.base import (
     WireModel,
 )
 from aftercall.models.calls import ToolAnnotations
-from aftercall.versions import check_version
+
+_NUMBERS = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?", re.ASCII)
+
+
+class VersionNumber(NamedTuple):
+    """A version; compares number by number, so that 1.10.0 comes after 1.9.0."""
+
+    major: int
+    minor: int = 0
+    patch: int = 0
+
+    def __str__(self) -> str:
+        """Such as `1.2.0`."""
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+    @property
+    def next_minor(self) -> "VersionNumber":
+        """The version that an evolved tool gets (seed 002)."""
+        return VersionNumber(self.major, self.minor + 1, 0)
+
+
+def parse_version(text: str) -> VersionNumber:
+    """The numbers of a version.
+
+    Raises:
+        ValueError: the text is no version; the message shows one.
+    """
+    found = _NUMBERS.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text[:40]!r} is no version; write it like 1.2.0")
+    return VersionNumber(*(int(number or 0) for number in found.groups()))
+
+
+def check_version(text: str) -> str:
+    """The text itself, when it is a version.
+
+    Raises:
+        ValueError: as `parse_version`.
+    """
+    parse_version(text)
+    return text
+
+
+def same_version(one: str, other: str) -> bool:
+    """Whether two texts name one version: `1.2` and `1.2.0` do; others must be equal as text."""
+    try:
+        return parse_version(one) == parse_version(other)
+    except ValueError:
+        return one == other
+
 
 _VERSION = {
     "type": "string",
@@ -26,7 +76,7 @@ _VERSION = {
 }
 
 Version = Annotated[Name, AfterValidator(check_version), WithJsonSchema(_VERSION)]
-"""A version such as `1.2.0`: see `aftercall.versions`."""
+"""A version such as `1.2.0`: see `VersionNumber`."""
 
 
 class ToolSpec(WireModel):
@@ -249,7 +299,7 @@ _RELATIVE_PATH: JsonDict = {
     "pattern": r"^[^/\\\x00-\x1f\x7f-\x9f][^\\\x00-\x1f\x7f-\x9f]*$",
     "not": {"type": "string", "pattern": r"(^|/)\.\.(/|$)|^[A-Za-z]:|^[./]*$|^\s*$"},
 }
-"""As `aftercall.local_files.check_relative_path`, which the service asks."""
+"""As `aftercall.promotions_file.check_relative_path`, which the service asks."""
 
 
 class Promotion(WireModel):

@@ -34,9 +34,9 @@ from aftercall.models import (
     Tool,
     ToolSpec,
 )
+from aftercall.models.tools import same_version
 from aftercall.promotions_file import promoted_tool, read_promotions
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.versions import same_version
 
 T = TypeVar("T")
 

@@ -33,8 +33,8 @@ from aftercall.evolution import EvolutionResult
 from aftercall.executors.failures import ToolFailedError, ToolRefusedError
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ExecutionError, Severity, Tool, ToolAnnotations
+from aftercall.models.tools import same_version
 from aftercall.outcomes import is_referral
-from aftercall.versions import same_version
 
 AttemptOutcome = Literal["success", "failed", "rejected", "refused"]
 """How an attempt ended.
