@@ -31,7 +31,7 @@ import uvicorn
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
 
-from aftercall.serving import bind, url_of  # noqa: E402  # as above
+from aftercall.process import bind, url_of  # noqa: E402  # as above
 from bench.service import say  # noqa: E402  # needs the line above
 from service.app import create_app  # noqa: E402  # as above
 from service.context import (  # noqa: E402  # as above

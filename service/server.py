@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp
 
 from aftercall.errors import AftercallError
-from aftercall.serving import http_server
+from aftercall.process import http_server
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
 from service.learning import open_learning

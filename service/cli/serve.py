@@ -29,7 +29,7 @@ class ServeCommand:
         started = time.perf_counter()
         import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
-        from aftercall.serving import bind, url_of
+        from aftercall.process import bind, url_of
         from service.context import Context
         from service.environment import check_serving, harmful
         from service.lifecycle import few_arenas, one_line

@@ -7,7 +7,7 @@ from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.tools.base import ToolResult
 
-from aftercall.adapters.fastmcp_results import outcome_result
+from aftercall.adapters.fastmcp import outcome_result
 from aftercall.outcomes import Outcome, ToolFailedError
 
 mcp: FastMCP[Any] = FastMCP("films")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from aftercall import ConfigurationError, Outcome, ToolAnnotations
-from aftercall.adapters.asking import KnownTool
 from aftercall.adapters.hooks import CallHooks, HookStats
+from aftercall.adapters.questions import KnownTool
 from aftercall.events import CallbackSink, EventObserver
 from aftercall.reflection import ReflectionPolicy
 from tests.sdk.scripted_advice import (

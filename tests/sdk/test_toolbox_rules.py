@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.executors.failures import (
+from aftercall.executors.protocol import (
     ToolFailedError,
     ToolRefusedError,
     rejected,

@@ -18,7 +18,7 @@ from uuid import uuid4
 import httpx2
 import uvicorn
 
-from aftercall.serving import bind, url_of
+from aftercall.process import bind, url_of
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
 from service.server import loop_factory

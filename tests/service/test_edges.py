@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aftercall.errors import ConfigurationError
-from aftercall.serving import bind, url_of
+from aftercall.process import bind, url_of
 from service.logs import JsonFormatter, TextFormatter, configure_logging, log_event
 from service.middleware import hosts_to_answer, is_loopback
 from service.settings import LogSettings

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 import uvicorn
 
-from aftercall.serving import bind, url_of
+from aftercall.process import bind, url_of
 from mongo.sqlite import faults
 from service.app import create_app
 from service.context import Lifecycle

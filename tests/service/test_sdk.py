@@ -18,7 +18,7 @@ from aftercall import (
     TooLargeError,
     ToolSpec,
 )
-from aftercall.serving import bind
+from aftercall.process import bind
 from tests.service.running_service import (
     RunningService,
     eventually,

@@ -29,8 +29,8 @@ from aftercall import (
 from aftercall.errors import ConfigurationError
 from aftercall.evolution import EvolutionTask, EvolvedCode
 from aftercall.models import Promotion, ToolAnnotations
+from aftercall.process import bind
 from aftercall.promotions_file import PromotionsFileError, read_promotions, render_promotions
-from aftercall.serving import bind
 from tests.service.running_service import RunningService, eventually
 
 PROMOTIONS = """{

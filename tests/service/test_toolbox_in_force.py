@@ -10,8 +10,8 @@ import pytest
 from aftercall import AsyncClient, AsyncToolbox, CommandExecutor, PythonExecutor, ToolSpec
 from aftercall.evolution import EvolutionTask, EvolvedCode
 from aftercall.models import Promotion
+from aftercall.process import bind
 from aftercall.promotions_file import read_promotions, write_promotions
-from aftercall.serving import bind
 from tests.service.running_service import RunningService
 
 READS_STDIN = "import json, sys\nprint({word!r}, json.load(sys.stdin)['text'])\n"

@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints
 
 from pydantic import TypeAdapter
 
-from aftercall.adapters.asking import (
+from aftercall.adapters.questions import (
     AnySuggester,
     Asking,
     AsyncAsking,

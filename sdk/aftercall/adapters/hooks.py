@@ -21,7 +21,7 @@ from typing import Any
 from uuid import uuid4
 
 from aftercall._generated.reflection_driver import ask_sync
-from aftercall.adapters.asking import AnySuggester, Asking, AsyncAsking, KnownTool
+from aftercall.adapters.questions import AnySuggester, Asking, AsyncAsking, KnownTool
 from aftercall.adapters.results import McpResultReader
 from aftercall.bounded import bounded_text
 from aftercall.errors import ConfigurationError

@@ -38,8 +38,15 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from aftercall.adapters import asking
-from aftercall.adapters.asking import AnySuggester, Asking, AsyncAsking, KnownTool, claims_in
+from aftercall.adapters.questions import (
+    AnySuggester,
+    Asking,
+    AsyncAsking,
+    KnownTool,
+    claims_in,
+    failure_text,
+    with_advice,
+)
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models.calls import ExecutionError
@@ -224,7 +231,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
             raise error
         _logger.info("%s raised %s; the model is told", call.name, reflected.error.type)
         return ToolMessage(
-            content=asking.failure_text(reflected.error, reflected.advice),
+            content=failure_text(reflected.error, reflected.advice),
             name=call.name,
             tool_call_id=call.request.tool_call["id"],
             status="error",
@@ -380,7 +387,7 @@ class _Call:
         elif reflected.succeeded:
             return result
         elif isinstance(message.content, str):
-            update = {"content": asking.with_advice(message.content, reflected.advice)}
+            update = {"content": with_advice(message.content, reflected.advice)}
         else:
             update = {"content": [*message.content, {"type": "text", "text": reflected.advice}]}
         noted: GraphResult = _replaced(result, message, message.model_copy(update=update))

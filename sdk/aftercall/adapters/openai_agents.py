@@ -57,7 +57,8 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from aftercall.adapters.asking import (
+from aftercall.adapters.hooks import CallHooks
+from aftercall.adapters.questions import (
     AnySuggester,
     AsyncAsking,
     KnownTool,
@@ -65,7 +66,6 @@ from aftercall.adapters.asking import (
     failure_text,
     with_advice,
 )
-from aftercall.adapters.hooks import CallHooks
 from aftercall.adapters.results import McpResultReader
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject

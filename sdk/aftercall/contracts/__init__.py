@@ -7,16 +7,21 @@ A result that breaks its deliverable is a failed call of type `contract_violatio
 deliverable a success stays a success, whatever it says of itself.
 """
 
-from aftercall.contracts.checking import (
+from aftercall.contracts.deliverables import Deliverable
+from aftercall.contracts.enforcement import (
+    DeliverableReader,
+    canonical,
+    checked,
+    deliverable,
+    enforce,
+)
+from aftercall.contracts.violations import (
     CONTRACT_VIOLATION,
     ContractViolationError,
     Violation,
     check,
     violation_error,
 )
-from aftercall.contracts.deliverables import Deliverable
-from aftercall.contracts.enforcing import DeliverableReader, checked, deliverable, enforce
-from aftercall.contracts.shape import canonical
 
 __all__ = [
     "CONTRACT_VIOLATION",

@@ -6,7 +6,7 @@
 
 from aftercall.evolution.chat import ChatEvolver
 from aftercall.evolution.checks import Checks, checks_beside
-from aftercall.evolution.evolving import EvolutionService, EvolvingTool, evolve
+from aftercall.evolution.evolution import EvolutionService, EvolvingTool, evolve
 from aftercall.evolution.files import CHANGELOG_FILE, ChangelogEntry, read_changelog
 from aftercall.evolution.tasks import (
     Attempt,

@@ -84,7 +84,7 @@ class ChangelogEntry(WireModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class AcceptedCode:
     """Accepted code and why it was made. Texts are redacted already."""
 
     tool_id: str
@@ -107,7 +107,7 @@ class Committed:
 
 
 def commit(
-    candidate: Candidate,
+    candidate: AcceptedCode,
     *,
     script: Path,
     promotions_file: Path,
@@ -198,7 +198,7 @@ def _remove(committed: Committed, namespace: str, promotions_file: Path) -> None
 
 
 def _entry(
-    candidate: Candidate, promotion: Promotion, root: Path, *, found: bool
+    candidate: AcceptedCode, promotion: Promotion, root: Path, *, found: bool
 ) -> ChangelogEntry:
     try:
         file = resolve_file(root, promotion.evolved_file or "")

@@ -4,9 +4,14 @@
 """
 
 from aftercall.executors.command import Command, CommandExecutor
-from aftercall.executors.failures import ToolFailedError, ToolRefusedError
-from aftercall.executors.protocol import Executor, ExecutorResult, Executors
+from aftercall.executors.protocol import (
+    Executor,
+    ExecutorResult,
+    Executors,
+    ToolRefusedError,
+)
 from aftercall.executors.python import PythonExecutor
+from aftercall.outcomes import ToolFailedError
 
 __all__ = [
     "Command",

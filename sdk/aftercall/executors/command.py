@@ -32,26 +32,23 @@ from pathlib import Path
 
 from aftercall.background import Finished, OutputTooLargeError, in_thread, run_program
 from aftercall.errors import ConfigurationError
-from aftercall.executors.failures import (
-    ToolFailedError,
-    ToolRefusedError,
-    last_chars,
-    rejected,
-    timed_out,
-    tool_error,
-)
 from aftercall.executors.protocol import (
     DEFAULT_TIMEOUT_S,
     ExecutorResult,
+    ToolRefusedError,
     evolved_file_of,
     implementation_of,
+    last_chars,
+    rejected,
     result_of,
+    timed_out,
     titled,
+    tool_error,
 )
 from aftercall.json_values import JsonObject, JsonValue, clean_text
 from aftercall.models.calls import ExecutionError
 from aftercall.models.tools import Tool
-from aftercall.outcomes import typed_error_in_text
+from aftercall.outcomes import ToolFailedError, typed_error_in_text
 from aftercall.promotions_file import (
     MissingFileError,
     UnsafePathError,

@@ -12,23 +12,20 @@ from fastmcp.client.client import CallToolResult
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
 
-from aftercall.executors.failures import (
-    ToolFailedError,
-    ToolRefusedError,
-    rejected,
-    timed_out,
-    tool_error,
-)
 from aftercall.executors.protocol import (
     DEFAULT_TIMEOUT_S,
     ExecutorResult,
+    ToolRefusedError,
     evolved_file_of,
     implementation_of,
+    rejected,
+    timed_out,
     titled,
+    tool_error,
 )
 from aftercall.json_values import JsonValue, make_json_value
 from aftercall.models.tools import Tool
-from aftercall.outcomes import error_in_result, status_in_result, unwrapped
+from aftercall.outcomes import ToolFailedError, error_in_result, status_in_result, unwrapped
 from aftercall.reflection.results import read_exception
 
 # The server looked at the call and did not run it.

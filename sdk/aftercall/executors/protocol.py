@@ -1,16 +1,24 @@
-"""What an executor is, and several of them as one."""
+"""What an executor is, several of them as one, and how a run ends that does not succeed.
+
+ToolFailedError            the tool failed; `ran` is False when it was rejected before it ran
+├── ToolRefusedError           this machine did not run it: not allowed, not there, no way to run it
+└── ContractViolationError     (contracts) it returned, but not what its deliverable asks for
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from aftercall.executors.failures import ToolRefusedError
-from aftercall.json_values import JsonObject, JsonValue, make_json_value
+from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
+from aftercall.models.calls import ExecutionError
 from aftercall.models.tools import Tool
-from aftercall.outcomes import Outcome
+from aftercall.outcomes import Outcome, ToolFailedError
 
 DEFAULT_TIMEOUT_S = 60.0
 """Seconds that a tool may take when nobody says otherwise."""
+
+MAX_MESSAGE_CHARS = 8_000
+"""Of an error's message that is kept; its end, where command lines say what went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +135,38 @@ def evolved_file_of(tool: Tool) -> str | None:
 def titled(tool: Tool) -> str:
     """Tool and version for messages: `'translator' 1.1.0`."""
     return f"{tool.tool_id!r} {tool.version}" if tool.version else repr(tool.tool_id)
+
+
+class ToolRefusedError(ToolFailedError):
+    """This machine did not run the tool, which says nothing about the tool; see the message."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(tool_error("ToolRefused", message), ran=False)
+
+
+def tool_error(
+    kind: str, message: str, *, code: str | int | None = None, details: JsonObject | None = None
+) -> ExecutionError:
+    """An error in the words of the wire, cut to its bounds and clean."""
+    cleaned = make_json_value(details or {})
+    return ExecutionError(
+        type=clean_text(kind)[:256] or "Error",
+        message=clean_text(last_chars(message, MAX_MESSAGE_CHARS)),
+        code=None if code is None else clean_text(str(code))[:256],
+        details=cleaned if isinstance(cleaned, dict) else {},
+    )
+
+
+def last_chars(text: str, most: int) -> str:
+    """The last `most` characters; the first of them is an ellipsis when something was cut off."""
+    return text if len(text) <= most else "…" + text[-(most - 1) :]
+
+
+def rejected(message: str, *, kind: str = "InvalidInput") -> ToolFailedError:
+    """The input does not fit the tool; it was not run."""
+    return ToolFailedError(tool_error(kind, message), ran=False)
+
+
+def timed_out(timeout_s: float, what: str) -> ToolFailedError:
+    """No result in time; whatever it did until then is done."""
+    return ToolFailedError(tool_error("Timeout", f"no result within {timeout_s:g} s; {what}"))

@@ -9,22 +9,20 @@ from functools import partial
 from typing import Any
 
 from aftercall.background import in_thread
-from aftercall.executors.failures import (
-    ToolFailedError,
-    ToolRefusedError,
-    rejected,
-    timed_out,
-    tool_error,
-)
 from aftercall.executors.protocol import (
     DEFAULT_TIMEOUT_S,
     ExecutorResult,
+    ToolRefusedError,
     evolved_file_of,
+    rejected,
     result_of,
+    timed_out,
     titled,
+    tool_error,
 )
 from aftercall.json_values import JsonValue
 from aftercall.models.tools import Tool, same_version
+from aftercall.outcomes import ToolFailedError
 from aftercall.reflection.results import read_exception
 
 ToolFunction = Callable[..., Any]

@@ -26,8 +26,7 @@ from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.upstreams import Upstream, UpstreamProvider, UpstreamUnavailableError
 from aftercall.json_values import make_json_value
 from aftercall.models import Tool, ToolAnnotations, ToolSpec
-from aftercall.reflection import AsyncSuggester, CallObserver, ExecutionSink, ReflectionPolicy
-from aftercall.serving import (
+from aftercall.process import (
     bind,
     ended_by_signals,
     exit_code,
@@ -36,6 +35,7 @@ from aftercall.serving import (
     log_to_stderr,
     url_of,
 )
+from aftercall.reflection import AsyncSuggester, CallObserver, ExecutionSink, ReflectionPolicy
 
 PATH = "/mcp"
 

@@ -12,8 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from aftercall.background import in_thread
 from aftercall.bounded import bounded_json, bounded_text
-from aftercall.executors.failures import rejected, timed_out, tool_error
-from aftercall.executors.protocol import DEFAULT_TIMEOUT_S
+from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, rejected, timed_out, tool_error
 from aftercall.harmony.markup import MAX_NAME_CHARS
 from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
 from aftercall.outcomes import Outcome, ToolFailedError

@@ -31,7 +31,7 @@ from aftercall.errors import (
 )
 from aftercall.json_values import JsonObject
 from aftercall.mcp_server.tools import INSTRUCTIONS, TOOLS, ToolDefinition
-from aftercall.serving import ended_by_signals, exit_code, gated_stdin, log_to_stderr
+from aftercall.process import ended_by_signals, exit_code, gated_stdin, log_to_stderr
 
 _logger = logging.getLogger(__name__)
 

@@ -33,8 +33,13 @@ from aftercall.evolution import (
     checks_beside,
     evolve,
 )
-from aftercall.executors.failures import ToolFailedError, ToolRefusedError
-from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, Executor, Scripted, titled
+from aftercall.executors.protocol import (
+    DEFAULT_TIMEOUT_S,
+    Executor,
+    Scripted,
+    ToolRefusedError,
+    titled,
+)
 from aftercall.json_values import JsonObject, JsonValue, make_json_value
 from aftercall.models import (
     BestTool,
@@ -47,6 +52,7 @@ from aftercall.models import (
     ToolSpec,
 )
 from aftercall.models.tools import Scenario
+from aftercall.outcomes import ToolFailedError
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.reflection.results import read_exception
 from aftercall.toolbox.resolver import (

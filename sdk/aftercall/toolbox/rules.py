@@ -30,11 +30,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aftercall.evolution import EvolutionResult
-from aftercall.executors.failures import ToolFailedError, ToolRefusedError
+from aftercall.executors.protocol import ToolRefusedError
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ExecutionError, Severity, Tool, ToolAnnotations
 from aftercall.models.tools import same_version
-from aftercall.outcomes import is_referral
+from aftercall.outcomes import ToolFailedError, is_referral
 
 AttemptOutcome = Literal["success", "failed", "rejected", "refused"]
 """How an attempt ended.

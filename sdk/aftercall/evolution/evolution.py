@@ -19,7 +19,7 @@ from aftercall.errors import AftercallError, NotFoundError
 from aftercall.evolution.chat import MAX_FAILURES, MAX_PAST_EVOLUTIONS
 from aftercall.evolution.checks import CheckReport, Checks, run_checks
 from aftercall.evolution.files import (
-    Candidate,
+    AcceptedCode,
     ScriptError,
     commit,
     read_source,
@@ -212,7 +212,7 @@ async def _evolve(
     changes: dict[str, object] = {"attempts": rounds.attempts, "notes": _clean(notes)}
     if rounds.accepted is None:
         return changes | rounds.refusal()
-    candidate = Candidate(
+    candidate = AcceptedCode(
         tool_id=tool.tool_id,
         namespace=tool.namespace,
         code=rounds.accepted.code,

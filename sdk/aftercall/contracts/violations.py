@@ -20,9 +20,10 @@ from aftercall.contracts.values import (
     schema_errors,
     type_of,
 )
-from aftercall.executors.failures import ToolFailedError, tool_error
+from aftercall.executors.protocol import tool_error
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models.calls import ExecutionError
+from aftercall.outcomes import ToolFailedError
 
 MAX_VIOLATIONS = 20
 """Reported of one result; of more, the first."""
@@ -104,8 +105,8 @@ def violation_error(violations: Sequence[Violation]) -> ExecutionError:
 def check(value: object, deliverable: Deliverable) -> list[Violation]:
     """What `value` does not meet, outer places first, in the order of the deliverable; at most 20.
 
-    The value is taken as it is: see `aftercall.contracts.shape.canonical` for what differs in key
-    style or container only.
+    The value is taken as it is: see `aftercall.contracts.canonical` for what differs in key style
+    or container only.
 
     Raises:
         ConfigurationError: the deliverable's JSON Schema cannot be applied to the value.
