@@ -12,6 +12,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from cachetools import TTLCache
 
@@ -36,7 +37,7 @@ from service.correcting import Corrections
 from service.learning import Learning, open_learning
 from service.lifecycle import OnPhase
 from service.marking import FailureMarks
-from service.metrics import CountedIndex, ServiceMetrics
+from service.metrics import ServiceMetrics
 from service.nightly import nightly
 from service.promoting import Promotions
 from service.readiness import StoreWatch, VectorCheck
@@ -118,7 +119,8 @@ async def open_context(
         rooms = await stack.enter_async_context(open_rooms(settings, on_phase))
         store, memory, embedder = rooms.store, rooms.memory, rooms.embedder
         metrics = ServiceMetrics(settings.metrics.tools)
-        index = CountedIndex(rooms.index, lambda error: metrics.failed("vectors", error))
+        index = rooms.index
+        index.on_error = partial(metrics.failed, "vectors")
         redactor = Redactor.create(
             extra_names=settings.privacy.secret_names, allowlists=settings.privacy.allowlists
         )
@@ -154,7 +156,7 @@ async def open_context(
             settings=settings,
             store=store,
             embedder=embedder,
-            index=rooms.index,
+            index=index,
             indexer=indexer,
             intake=Intake(
                 store,

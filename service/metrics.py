@@ -1,73 +1,50 @@
 """What an open service counts: requests, tool calls, answers, repairs, errors of its stores."""
 
 import platform
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Literal, get_args
 
+from cachetools import LRUCache
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
 
 from aftercall.metrics import ToolCallMetrics
 from aftercall.models import Execution, Outcome, OutcomeReport, RecordReceipt, SuggestResponse
 from aftercall.models.calls import Action, ErrorCategory
-from mongo.errors import (
-    StoreDamagedError,
-    StoreError,
-    StoreFencedError,
-    StoreFullError,
-    StoreInUseError,
-    StoreReadOnlyError,
-    StoreTooNewError,
-    StoreUnavailableError,
-)
-from retrieval.index.protocol import (
-    Hit,
-    IndexInUseError,
-    IndexModelMismatchError,
-    IndexPoint,
-    IndexQuery,
-    VectorIndex,
-    VectorIndexError,
-    VectorIndexUnavailableError,
-)
+from mongo.errors import StoreError
+from retrieval.index.protocol import VectorIndexError
 from service.version import VERSION
 
 Store = Literal["log", "vectors"]
 
-_OTHER = "other"
+_ERRORS: Mapping[Store, type[Exception]] = {"log": StoreError, "vectors": VectorIndexError}
 
-LOG_KINDS: Mapping[type[Exception], str] = {
-    StoreReadOnlyError: "read_only",  # before what it is a kind of
-    StoreUnavailableError: "unavailable",
-    StoreFullError: "full",
-    StoreFencedError: "fenced",
-    StoreInUseError: "in_use",
-    StoreDamagedError: "damaged",
-    StoreTooNewError: "too_new",
-    StoreError: _OTHER,
-}
-
-INDEX_KINDS: Mapping[type[Exception], str] = {
-    VectorIndexUnavailableError: "unavailable",
-    IndexInUseError: "in_use",
-    IndexModelMismatchError: "model_mismatch",
-    VectorIndexError: _OTHER,
-}
+_NAME_OF_ERROR = re.compile(r"(?:Store|Vector|Index)*([A-Za-z]+)Error")
 
 
-def kind_of(error: Exception) -> str:
-    """The kind of a store's error; `other` for one without a kind of its own."""
-    kinds = (*LOG_KINDS.items(), *INDEX_KINDS.items())
-    return next((kind for each, kind in kinds if isinstance(error, each)), _OTHER)
+def kind_of(error: type[Exception]) -> str:
+    """What went wrong with a store, in words for a label: `StoreReadOnlyError` is `read_only`.
+
+    `other` for one without a kind of its own.
+    """
+    name = _NAME_OF_ERROR.fullmatch(error.__name__)
+    has_kind = name and error.__base__ is not Exception and issubclass(error, (*_ERRORS.values(),))
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name[1]).lower() if name and has_kind else "other"
+
+
+def _kinds(error: type[Exception]) -> Iterator[str]:
+    yield kind_of(error)
+    for each in error.__subclasses__():
+        yield from _kinds(each)
 
 
 _SUGGEST_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
-_TOLD = 10_000
-"""Outcomes of suggestions that are known to be told, the latest; they take some 1 MiB."""
+_REPORTED = 10_000
+"""Outcomes of suggestions that are known to be reported, the latest; they take some 3 MiB."""
 
 
 class ServiceMetrics:
@@ -83,18 +60,16 @@ class ServiceMetrics:
     def __init__(self, max_tools: int) -> None:
         self.registry = CollectorRegistry()
         self.tools = ToolCallMetrics(max_tools)
-        labels = Gauge(
+        Gauge(
             "aftercall_tool_labels",
             "Tools with a label of their own in tool_calls_total; all others are `other`.",
             registry=self.registry,
-        )
-        labels.set_function(lambda: self.tools.labels)
-        limit = Gauge(
+        ).set_function(lambda: self.tools.labels)
+        Gauge(
             "aftercall_tool_labels_limit",
             "Tools that may have a label of their own.",
             registry=self.registry,
-        )
-        limit.set(max_tools)
+        ).set(max_tools)
         self._executions = self._counter(
             "aftercall_executions",
             "Executions that came in, by what became of them.",
@@ -133,17 +108,14 @@ class ServiceMetrics:
             ["store", "kind"],
             registry=self.registry,
         )
-        for store, kinds in (("log", LOG_KINDS), ("vectors", INDEX_KINDS)):
-            for kind in dict.fromkeys(kinds.values()):
+        for store, error in _ERRORS.items():
+            for kind in _kinds(error):
                 self._store_errors.labels(store, kind)
-        self._told: OrderedDict[int, None] = OrderedDict()
+        self._reported: LRUCache[tuple[str, str], None] = LRUCache(_REPORTED)
 
     def _counter(self, name: str, told: str, **labels: Sequence[str]) -> Counter:
         counter = Counter(name, told, list(labels), registry=self.registry)
-        series: list[tuple[str, ...]] = [()]
-        for values in labels.values():
-            series = [(*each, value) for each in series for value in values]
-        for each in series:
+        for each in product(*labels.values()):
             counter.labels(*each)
         return counter
 
@@ -193,67 +165,14 @@ class ServiceMetrics:
 
     def failed(self, store: Store, error: Exception) -> None:
         """Count what a store could not do."""
-        self._store_errors.labels(store, kind_of(error)).inc()
+        self._store_errors.labels(store, kind_of(type(error))).inc()
 
     def _is_first_word(self, suggestion_id: str, execution_id: str) -> bool:
-        """Whether this outcome was not told before, by a report or by its execution."""
-        told = hash((suggestion_id, execution_id))
-        if told in self._told:
-            return False
-        self._told[told] = None
-        if len(self._told) > _TOLD:
-            self._told.popitem(last=False)
-        return True
-
-
-class CountedIndex:
-    """`VectorIndex` that tells of errors.
-
-    Args:
-        index: who does it; closed by who opened it.
-        on_error: told each error.
-    """
-
-    def __init__(self, index: VectorIndex, on_error: Callable[[VectorIndexError], None]) -> None:
-        self._index = index
-        self._on_error = on_error
-
-    @property
-    def name(self) -> str:
-        """The index's."""
-        return self._index.name
-
-    async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        """See `VectorIndex.upsert`."""
-        with self._told():
-            await self._index.upsert(points)
-
-    async def delete(self, document_ids: Sequence[str]) -> None:
-        """See `VectorIndex.delete`."""
-        with self._told():
-            await self._index.delete(document_ids)
-
-    async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
-        """See `VectorIndex.search`."""
-        with self._told():
-            return await self._index.search(queries)
-
-    async def count(self) -> int:
-        """See `VectorIndex.count`."""
-        with self._told():
-            return await self._index.count()
-
-    async def close(self) -> None:
-        """See `VectorIndex.close`."""
-        await self._index.close()
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except VectorIndexError as error:
-            self._on_error(error)
-            raise
+        """Whether this outcome was not reported before, by itself or by its execution."""
+        outcome = suggestion_id, execution_id
+        is_first = outcome not in self._reported
+        self._reported[outcome] = None
+        return is_first
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})

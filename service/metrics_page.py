@@ -9,15 +9,15 @@ import asyncio
 import gzip
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from starlette.responses import Response
 
 from mongo.errors import StoreError
 from mongo.protocol import LogStore
@@ -25,7 +25,7 @@ from mongo.records import StoreCounts
 from retrieval.index.protocol import VectorIndexError
 from service.context import Context, Lifecycle
 from service.logs import log_event
-from service.metrics import RequestMetrics, ServiceMetrics
+from service.metrics import RequestMetrics
 
 T = TypeVar("T")
 
@@ -38,24 +38,18 @@ WORKSPACES = 8
 """Whose oldest execution is asked for at a scrape, of those with work."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
-    counts: StoreCounts
-    lag_s: float
-
-
 class Question(Generic[T]):
-    """Asked by many, one at a time: who does not answer is not asked again meanwhile.
+    """Asked by many, one at a time: what does not answer is not asked again meanwhile.
 
     Args:
         within_s: seconds that anybody waits for the answer.
     """
 
-    def __init__(self, within_s: float) -> None:
+    def __init__(self, within_s: float = WITHIN_S) -> None:
         self._within_s = within_s
         self._asking: asyncio.Task[T | None] | None = None
 
-    async def answer(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+    async def answer(self, ask: Callable[[], Awaitable[T]]) -> T | None:
         """What was answered; None when it was not, or not in time."""
         task = self._asking
         if task is None or task.done():
@@ -64,41 +58,38 @@ class Question(Generic[T]):
         return task.result() if task.done() and not task.cancelled() else None
 
 
-async def _asked(ask: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+async def _asked(ask: Callable[[], Awaitable[T]]) -> T | None:
     try:
         return await ask()
     except (StoreError, VectorIndexError):
-        return None  # who is asked all the time logs nothing of it; `aftercall_store_up` tells
+        return None  # a page is asked for all the time: `aftercall_store_up` says it, not the log
     except Exception as error:  # noqa: BLE001  # the page is read when something is wrong
         log_event(logger, "metrics could not be asked for", level="error", error=error)
         return None
 
 
 class StateOfStores:
-    """Looks at the stores of an open service, both at the same time.
+    """Looks at the stores of an open context, both at the same time."""
 
-    Args:
-        within_s: seconds that each of them has.
-    """
-
-    def __init__(self, within_s: float = WITHIN_S) -> None:
-        self._log = Question[_Log](within_s)
-        self._vectors = Question[int](within_s)
+    def __init__(self) -> None:
+        self._log = Question[tuple[StoreCounts, float]]()
+        self._vectors = Question[int]()
         self._lag = Lag()
 
     async def look(self, context: Context | None) -> list[Metric]:
         """What is known within the time; what is not is left out. None while it is starting."""
         if context is None:
             return [_gauge("ready", "Whether calls are served.", 0.0)]
-        store, index = context.store, context.index
+        store = context.store
+
+        async def counted() -> tuple[StoreCounts, float]:
+            counts = await store.counts()
+            return counts, await self._lag.seconds(store) if counts.pending else 0.0
+
         log, vectors = await asyncio.gather(
-            self._log.answer(lambda: self._look_at(store)), self._vectors.answer(index.count)
+            self._log.answer(counted), self._vectors.answer(context.index.count)
         )
         return list(_families(context, log, vectors))
-
-    async def _look_at(self, store: LogStore) -> _Log:
-        counts = await store.counts()
-        return _Log(counts, await self._lag.seconds(store) if counts.pending else 0.0)
 
 
 class Lag:
@@ -133,7 +124,9 @@ class Lag:
         return max(0.0, waited.total_seconds())
 
 
-def _families(context: Context, log: _Log | None, vectors: int | None) -> Iterator[Metric]:
+def _families(
+    context: Context, log: tuple[StoreCounts, float] | None, vectors: int | None
+) -> Iterator[Metric]:
     learns = context.learning.problem is None
     # As `/readyz`: who waits for a restart with another model answers meanwhile.
     is_ready = log is not None and context.indexer.problem is None
@@ -146,13 +139,13 @@ def _families(context: Context, log: _Log | None, vectors: int | None) -> Iterat
     up.add_metric(["vectors"], float(vectors is not None))
     yield up
     if log is not None:
-        counts = log.counts
+        counts, lag_s = log
         yield _gauge(
             "pending_indexing",
             "Durable and not yet usable in answers, over all workspaces.",
             counts.pending,
         )
-        yield _gauge("indexing_lag_seconds", "Age of the oldest waiting execution.", log.lag_s)
+        yield _gauge("indexing_lag_seconds", "Age of the oldest waiting execution.", lag_s)
         yield _gauge("stored_executions", "Executions in the log store.", counts.executions)
         yield _gauge("registered_tools", "Registered tools.", counts.tools)
         yield _gauge("documents", "Documents that were learned.", counts.documents)
@@ -164,78 +157,27 @@ def _gauge(name: str, told: str, value: float) -> Metric:
     return GaugeMetricFamily(f"aftercall_{name}", told, value)
 
 
-_OPEN_METRICS = "application/openmetrics-text"
-_TEXT = "text/plain"
-_MOST_OFFERS = 20
-_VERSION = "1.0.0"
-_UTF8 = "allow-utf-8"
-_PLAIN = "underscores"
-
-
-@dataclass(frozen=True, slots=True)
-class PageFormat:
-    """How the page is written."""
-
-    encode: Callable[[Collector], bytes]
-    content_type: str
-
-    @property
-    def is_open_metrics(self) -> bool:
-        """Whether it is OpenMetrics, which names the families of counters otherwise."""
-        return self.content_type.startswith(_OPEN_METRICS)
-
-
-def format_for(accept: str) -> PageFormat:
-    """The first form that is accepted and known; Prometheus' text 0.0.4 where there is none.
-
-    Args:
-        accept: the header, any text; only its first 20 offers are looked at.
-    """
-    return PageFormat(*choose_encoder(",".join(_known(accept))))
-
-
-def _known(accept: str) -> Iterator[str]:
-    for offer in accept.split(",", _MOST_OFFERS)[:_MOST_OFFERS]:
-        media_type, *rest = (part.strip() for part in offer.split(";"))
-        given = dict(part.partition("=")[::2] for part in rest)
-        version = given.get("version", _VERSION if media_type == _OPEN_METRICS else "")
-        if media_type in {_OPEN_METRICS, _TEXT} and version == _VERSION and given.get("q") != "0":
-            escaping = _UTF8 if given.get("escaping") == _UTF8 else _PLAIN
-            yield f"{media_type}; version={_VERSION}; escaping={escaping}"
-
-
 _GZIP_LEVEL = 1
 """A page is mostly repetition: the highest level takes ten times as long for a fifth less."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The bytes, and what an answer's head says of them."""
-
-    content: bytes
-    headers: dict[str, str]
-
-
 class MetricsPage:
-    """Writes the page of one app, whatever the state of its services; it never fails.
+    """Writes the page of one app, whatever the state of its context; it never fails.
 
     Args:
         requests: counted from the start of the app on.
-        lifecycle: where the services are, once they are open.
-        within_s: seconds that a store has to say how it is.
+        lifecycle: where the context is, once it is open.
     """
 
-    def __init__(
-        self, requests: RequestMetrics, lifecycle: Lifecycle, *, within_s: float = WITHIN_S
-    ) -> None:
+    def __init__(self, requests: RequestMetrics, lifecycle: Lifecycle) -> None:
         self._requests = requests
         self._lifecycle = lifecycle
-        self._state = StateOfStores(within_s)
+        self._state = StateOfStores()
         # Of its own: it must not wait behind a batch that is learned. One page at a time.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="aftercall-metrics")
 
-    async def write(self, accept: str, accept_encoding: str) -> Page:
-        """The page as it is now.
+    async def answer(self, accept: str, accept_encoding: str) -> Response:
+        """The page as it is now, in the form that was asked for.
 
         Args:
             accept: the `Accept` of the request; any text.
@@ -244,27 +186,37 @@ class MetricsPage:
         context = self._lifecycle.context
         now = await self._state.look(context)
         counted = None if context is None else context.metrics
-        form = format_for(accept)
-        packed = gzip_accepted(accept_encoding)
-        content = await asyncio.get_running_loop().run_in_executor(
-            self._writer, self._written, counted, now, form, packed
-        )
-        headers = {"content-type": form.content_type, "vary": "accept, accept-encoding"}
-        if packed:
+        encode, content_type = choose_encoder(",".join(_known(accept)))
+        headers = {"content-type": content_type, "vary": "accept, accept-encoding"}
+        if packed := gzip_accepted(accept_encoding):
             headers["content-encoding"] = "gzip"
-        return Page(content, headers)
 
-    def _written(
-        self,
-        counted: ServiceMetrics | None,
-        now: list[Metric],
-        form: PageFormat,
-        packed: bool,  # noqa: FBT001  # run_in_executor passes no names
-    ) -> bytes:
-        tools = b"" if counted is None else counted.tools.page(open_metrics=form.is_open_metrics)
-        registries = [self._requests.registry, *([] if counted is None else [counted.registry])]
-        content = tools + form.encode(_Together(registries, now))
-        return gzip.compress(content, _GZIP_LEVEL) if packed else content
+        def written() -> bytes:
+            is_open = content_type.startswith(_OPEN_METRICS)
+            tools = b"" if counted is None else counted.tools.page(open_metrics=is_open)
+            registries = [self._requests.registry, *([counted.registry] if counted else [])]
+            content = tools + encode(_Together(registries, now))
+            return gzip.compress(content, _GZIP_LEVEL) if packed else content
+
+        content = await asyncio.get_running_loop().run_in_executor(self._writer, written)
+        return Response(content, headers=headers)
+
+
+_OPEN_METRICS = "application/openmetrics-text"
+_MOST_OFFERS = 20
+_VERSION = "1.0.0"
+
+
+def _known(accept: str) -> Iterator[str]:
+    """What is accepted, known, and written well by the library."""
+    for offer in accept.split(",", _MOST_OFFERS)[:_MOST_OFFERS]:
+        media_type, *rest = (part.strip() for part in offer.split(";"))
+        given = dict(part.partition("=")[::2] for part in rest)
+        version = given.get("version", _VERSION if media_type == _OPEN_METRICS else "")
+        is_known = media_type in {_OPEN_METRICS, "text/plain"} and version == _VERSION
+        if is_known and given.get("q") != "0":
+            escaping = "allow-utf-8" if given.get("escaping") == "allow-utf-8" else "underscores"
+            yield f"{media_type}; version={_VERSION}; escaping={escaping}"
 
 
 class _Together(Collector):

@@ -97,14 +97,14 @@ def _bound(part: Any, schemas: Mapping[str, Any], seen: set[str]) -> None:
         if key not in ("examples", "example", "default", "not"):
             _bound(each, schemas, seen)
     for each in part.get("properties", {}).values():
-        if not _SAYS_MORE & each.keys():
-            if "type" not in each:
-                each.update(_ANY)
-            elif each["type"] == "object" and each.get("additionalProperties") in (None, True):
-                each["additionalProperties"] = _ANY
-                each["propertyNames"] = {"pattern": _NO_NUL}
-    if part.get("type") == "string" and not _SAYS_MORE & part.keys():
+        if "type" not in each and not _SAYS_MORE & each.keys():
+            each.update(_ANY)
+    kind = part.get("type")
+    if kind == "string" and not _SAYS_MORE & part.keys():
         part["pattern"] = _NO_NUL
+    is_free = part.get("additionalProperties", True) is True and "properties" not in part
+    if is_free and (kind == "object" or (isinstance(kind, list) and "object" in kind)):
+        part |= {"additionalProperties": _ANY, "propertyNames": {"pattern": _NO_NUL}}
 
 
 def _add_body(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:

@@ -1,52 +1,66 @@
-"""Whether the stores answer, and agree with each other."""
+"""Whether the stores answer, and agree: a document without a vector is found by nobody."""
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from cachetools import TTLCache
 
 from mongo.errors import StoreError
 from mongo.protocol import LogStore
 from mongo.records import StoreCounts
 from retrieval.index.protocol import VectorIndex, VectorIndexError
 
-_KEPT_S = 1.0
-"""Supervisors and load balancers ask often, several at a time."""
+T = TypeVar("T")
 
-_WITHIN_S = 2.0
-"""A store that takes longer for one number serves nobody; who asks `/readyz` waits as long."""
+_LOOKS = 3
+_BETWEEN_LOOKS_S = 0.2
+"""What disagrees this many times in a row, while nothing moved, disagrees for good."""
+
+_CURE = "run `aftercall rebuild`, which makes the vectors anew from the log"
+
+
+class _Lately(Generic[T]):
+    """Keeps an answer for a while; one asks at a time, and the others wait for it."""
+
+    def __init__(self, kept_s: float, clock: Callable[[], float]) -> None:
+        self._kept: TTLCache[Hashable, T] = TTLCache(1, kept_s, timer=clock)
+        self._lock = asyncio.Lock()
+
+    async def answer(self, ask: Callable[[], Awaitable[T]], about: Hashable = None) -> T:
+        async with self._lock:
+            if about not in self._kept:
+                self._kept[about] = await ask()
+            return self._kept[about]
 
 
 class StoreWatch:
     """Asks the store when it is asked itself, so that it is right again as soon as the store is.
 
+    Supervisors and load balancers ask often, several at a time: an answer is kept for a second.
+
     Args:
         store: what is watched.
-        within_s: seconds in which it has to answer.
-        clock: tells the time, in seconds that only grow.
+        within_s: seconds in which it has to answer; a slower one serves nobody.
+        clock: seconds that only grow.
     """
 
     def __init__(
         self,
         store: LogStore,
         *,
-        within_s: float = _WITHIN_S,
+        within_s: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._within_s = within_s
-        self._clock = clock
-        self._asked_at: float | None = None
-        self._answered = False
-        self._one_at_a_time = asyncio.Lock()
+        self._lately = _Lately[bool](1.0, clock)
 
     async def answers(self) -> bool:
         """Whether it answered a moment ago, or does now."""
-        async with self._one_at_a_time:
-            if self._asked_at is None or self._clock() - self._asked_at >= _KEPT_S:
-                self._answered = await self._asked()
-                self._asked_at = self._clock()
-            return self._answered
+        return await self._lately.answer(self._asked)
 
     async def _asked(self) -> bool:
         try:
@@ -55,16 +69,6 @@ class StoreWatch:
         except (StoreError, TimeoutError):
             return False
         return True
-
-
-_KEPT_S_consistency = 5.0
-"""A count of all vectors takes milliseconds on a large index, and status pages ask often."""
-
-_LOOKS = 3
-_BETWEEN_LOOKS_S = 0.2
-"""What disagrees this many times in a row, while nothing moved, disagrees for good."""
-
-_CURE = "run `aftercall rebuild`, which makes the vectors anew from the log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,8 @@ class Agreement:
 class VectorCheck:
     """Compares how many vectors there are with how many there should be.
 
-    What it found is kept some seconds, as long as the log store counts the same.
+    A count of all vectors takes milliseconds on a large index, and status pages ask often: what it
+    found is kept for five seconds, as long as the log store counts the same.
 
     Args:
         store: counts documents, over all workspaces.
@@ -101,10 +106,8 @@ class VectorCheck:
         self._store = store
         self._index = index
         self._seeds = seeds
-        self._clock = clock
         self._between_looks_s = between_looks_s
-        self._kept: tuple[float, StoreCounts, Agreement] | None = None
-        self._one_at_a_time = asyncio.Lock()
+        self._lately = _Lately[Agreement](5.0, clock)
 
     async def look(self) -> Agreement:
         """How it is, at most some seconds ago.
@@ -112,15 +115,7 @@ class VectorCheck:
         Raises:
             StoreError: when the log store does not answer.
         """
-        async with self._one_at_a_time:
-            counts = await self._store.counts()
-            if self._kept is not None:
-                at, of, agreement = self._kept
-                if of == counts and self._clock() - at < _KEPT_S_consistency:
-                    return agreement
-            agreement = await self._compared()
-            self._kept = (self._clock(), counts, agreement)
-            return agreement
+        return await self._lately.answer(self._compared, await self._store.counts())
 
     async def _compared(self) -> Agreement:
         for left in reversed(range(_LOOKS)):
@@ -133,19 +128,17 @@ class VectorCheck:
                 )
             problem = disagreement(before, vectors, self._seeds)
             if problem is None or await self._store.counts() != before:
-                break
+                return Agreement(vectors)
             if left:
                 await asyncio.sleep(self._between_looks_s)
-        else:
-            return Agreement(vectors, consistent=False, problem=problem)
-        return Agreement(vectors)
+        return Agreement(vectors, consistent=False, problem=problem)
 
 
 def disagreement(counts: StoreCounts, vectors: int, seeds: int) -> str | None:
     """What is wrong with a number of vectors, with the cure; None when it can be explained.
 
-    Whatever is queued may be there already, or not yet. Entries of an earlier version's corpus may
-    be left in the index; nobody is answered from them.
+    What is queued may be there already, or not yet. Entries of an earlier version's corpus may be
+    left in the index; nobody is answered from them.
 
     Args:
         counts: of the log store over all workspaces.

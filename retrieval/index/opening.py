@@ -223,7 +223,12 @@ class CurrentIndex:
         index: The present one.
         opened: The name that it was opened by.
         patience: With searches and counts, where the index is a server that may hang.
+
+    `on_error` is called with each error of a search: answers do without the index when it fails,
+    so that nothing else shows it.
     """
+
+    on_error: Callable[[VectorIndexError], None] = staticmethod(lambda _: None)
 
     def __init__(
         self, index: VectorIndex, opened: str = FIRST_INDEX, *, patience: Patience | None = None
@@ -256,7 +261,11 @@ class CurrentIndex:
     async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
         """See `VectorIndex.search`."""
         with self._present() as index:
-            return await self._in_time(lambda: index.search(queries))
+            try:
+                return await self._in_time(lambda: index.search(queries))
+            except VectorIndexError as error:
+                self.on_error(error)
+                raise
 
     async def count(self) -> int:
         """See `VectorIndex.count`."""

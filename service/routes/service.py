@@ -111,8 +111,7 @@ async def metrics(request: Request) -> Response:
     `AFTERCALL_METRICS_TOOLS` are `other`.
     """
     page: MetricsPage = request.app.state.metrics_page
-    written = await page.write(
+    return await page.answer(
         ",".join(request.headers.getlist("accept")),
         ",".join(request.headers.getlist("accept-encoding")),
     )
-    return Response(written.content, headers=written.headers)

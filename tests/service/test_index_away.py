@@ -72,7 +72,6 @@ def test_suggestions_come_from_rules_while_the_index_is_away(
     tmp_path: Path, silent_port: int, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twenty at once do not wait for it, `/status` says it, and it is used when it is back."""
-    monkeypatch.setattr("service.readiness._KEPT_S", 0.0)  # no page of a moment ago
     settings = hashing_settings(tmp_path, qdrant={"url": f"local:{tmp_path / 'qdrant'}"})
     port = silent_port if fault == "hangs" else free_port()
     with running(settings) as service:

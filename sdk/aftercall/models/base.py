@@ -73,8 +73,8 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-SAYS_SOMETHING = r"[^\s\x1c-\x1f]"
-"""A pattern: not all of it is blank, as `str.strip` has it."""
+SAYS_SOMETHING = r"^[^\x00]*[^\s\x00\x1c-\x1f][^\x00]*$"
+"""A pattern: not all of it is blank, as `str.strip` has it, and nothing is NUL."""
 
 Text = Annotated[str, AfterValidator(check_text)]
 """Text without NUL characters and lone surrogates."""
