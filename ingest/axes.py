@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 import numpy as np
 
 from embeddings.protocol import Embedder, Vectors
-from mongo.protocol import LogStore
+from mongo.protocol import Knowledge
+from mongo.records import Commit, Row, encoded
 from retrieval.boundaries.clusters import (
     AxisClusters,
-    axes_fact,
     cluster,
     named,
     neutral_sentences,
@@ -25,6 +25,7 @@ from retrieval.boundaries.clusters import (
 )
 from retrieval.health.record import MAX_BOOK_AXES, AxisBook, axes_of_pair, prune
 from retrieval.memory import Memory
+from retrieval.rows import AXIS_CLUSTERS
 
 _CHUNK = 16
 """Axes embedded at a time, so that a question that comes meanwhile waits for few."""
@@ -43,8 +44,8 @@ class AxisClusterer:
     """Clusters the axes of workspaces; one workspace at a time.
 
     Args:
-        store: where the axes are, and where the clusters are kept.
-        memory: told what has changed.
+        knowledge: gives the generation whose axes are clustered, and that keeps the clusters.
+        memory: reads it, and is told what has changed.
         embedder: makes the vectors. One without a cache will do: they are remembered here.
         clock: tells the time.
     """
@@ -52,12 +53,12 @@ class AxisClusterer:
     def __init__(
         self,
         *,
-        store: LogStore,
+        knowledge: Callable[[], Knowledge],
         memory: Memory,
         embedder: Embedder,
         clock: Callable[[], datetime] = _now,
     ) -> None:
-        self._store = store
+        self._knowledge = knowledge
         self._memory = memory
         self._embedder = embedder
         self._clock = clock
@@ -85,8 +86,9 @@ class AxisClusterer:
             found = await asyncio.to_thread(
                 _clustered, axes, vectors, neutral, book, previous, self._clock()
             )
-            await self._store.put_fact(axes_fact(workspace), found.model_dump_json())
-            self._memory.forget_axis_clusters(workspace)
+            row = Row(AXIS_CLUSTERS, "", encoded(found))
+            serial = await self._knowledge().commit(Commit(workspace, put=[row]))
+            self._memory.forget_rows(workspace, [row], serial)
         if len(found.clusters) != len(previous.clusters):
             log.info(
                 "the %d boundary axes of workspace %s are %d clusters",
@@ -100,7 +102,7 @@ class AxisClusterer:
         Raises:
             StoreError, EmbeddingError: as `cluster`; the workspaces before it are done.
         """
-        workspaces = await self._store.workspaces_with_health()
+        workspaces = await self._knowledge().cursors()
         return [each for each in workspaces if (await self.cluster(each)).clusters]
 
     async def is_due(self, workspace: str, since: datetime | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""How tools fare: trials from executions and marks, each call once, however it is told. Pure.
+"""How tools fare: trials from executions, marks and corrections, each call once. Pure.
 
 A mark that names an execution of the tool is about that call: the two are one trial, of the graver
 kind, under the mark's version. Without one, a mark is a call of its own.
@@ -6,33 +6,48 @@ kind, under the mark's version. Without one, a mark is a call of its own.
 A user's correction counts as a low mark of the call that it is about, in that call's own version
 and scenario: an answer that a user had to correct heals nothing, whatever the tool said of it. A
 call that the tool refused as not its job is a trial of the kind "referral".
+
+What the versions of a tool were used for is one document for each distinct wording. Wordings are
+told apart by their letters: case, white space and digits make no difference, so that "Translate  3
+pages" and "translate 12 pages" meet.
 """
 
-import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import NamedTuple
 
 from aftercall.models import Outcome
-from ingest.health import TiedCorrection
-from ingest.scenarios import DocumentKey, ScenarioDocuments, Use
-from mongo.records import DocumentRow, FailureRecord, StatisticsRow, StoredExecution, ToolKey
+from embeddings.text import MAX_TEXT
+from ingest.workspace import WorkspaceCache
+from mongo.contents import Called, CorrectionRecord, FailureRecord, StoredExecution
+from mongo.records import ToolKey
 from retrieval.fitness.statistics import (
     MAX_NEGATIVE_TAGS,
+    MAX_SCENARIO_TRIALS,
+    MAX_SCENARIOS,
     NO_VERSION,
     ToolStatistics,
+    Trial,
     TrialKind,
+    merged,
     moment_of,
     trial_of,
+    trial_of_call,
+    with_trial,
 )
-from retrieval.knowledge.documents import Document
+from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id
+from retrieval.knowledge.rules import remember
 from retrieval.reading.reader import ErrorReading
+from retrieval.rows import CALL, DOCUMENT, STATISTICS, tool_row
 
-Call: TypeAlias = tuple[ToolKey, str]
-"""A call of a tool by its execution id."""
+_MAX_MESSAGE = 500
+"""Characters kept of an error message: it is shown, not searched."""
 
-log = logging.getLogger("aftercall.indexer")
+_DIGITS = re.compile(r"\d+")
+_KNOWN_WORDINGS = 2_048
+"""Whose ids are kept: a batch asks for each twice, and calls of a tool repeat their contexts."""
 
 
 class Counted(NamedTuple):
@@ -42,160 +57,112 @@ class Counted(NamedTuple):
     outcome: Outcome
 
 
-@dataclass(slots=True)
-class FitnessMaterial:
-    """All that learning how tools fare needs; learned into in place."""
-
-    executions: list[StoredExecution]
-    marks: list[FailureRecord]
-    statistics: dict[ToolKey, ToolStatistics]
-    documents: dict[DocumentKey, Document]
-    """Scenario documents that the store has, of those that the batch is about."""
-    counted: dict[Call, Counted] = field(default_factory=dict)
-    """Calls that marks and corrections are about and that were counted before, by any of them."""
-    corrections: list[TiedCorrection] = field(default_factory=list)
-    readings: Mapping[int, ErrorReading] = field(default_factory=dict)
-    """Of the batch's failures, by position."""
-
-
-@dataclass(frozen=True, slots=True)
-class LearnedFitness:
-    """How tools fare now, ready to be stored."""
-
-    statistics: list[StatisticsRow]
-    documents: list[DocumentRow]
-    removed: list[DocumentKey]
-
-
-def learn_fitness(material: FitnessMaterial) -> LearnedFitness:
-    """Learn from every execution, mark and correction of a batch. Pure, but for the log.
-
-    A record that cannot be learned from is logged and passed over, as in `ingest.batch`.
-    """
-    scenarios = ScenarioDocuments(material.documents)
-    for stored in material.executions:
-        try:
-            _learn_execution(material, scenarios, stored)
-        except Exception:
-            log.exception("no trial was learned from execution %s", stored.execution.execution_id)
-    for mark in material.marks:
-        try:
-            _learn_mark(material, scenarios, mark)
-        except Exception:
-            log.exception("nothing was learned from mark %s", mark.mark_id)
-    for tied in material.corrections:
-        try:
-            _learn_correction(material, scenarios, tied)
-        except Exception:
-            log.exception("no trial was learned from correction %s", tied.correction.correction_id)
-    return LearnedFitness(
-        statistics=[
-            StatisticsRow(tool, known.model_dump_json().encode())
-            for tool, known in material.statistics.items()
-        ],
-        documents=list(scenarios.rows()),
-        removed=scenarios.removed(),
-    )
-
-
-def remember_tags(
-    known: dict[str, datetime], tags: tuple[str, ...], at: datetime, limit: int = MAX_NEGATIVE_TAGS
+def learn_trial(
+    cache: WorkspaceCache, stored: StoredExecution, reading: ErrorReading | None
 ) -> None:
-    """Add tags to a bounded table, in place of those that were given longest ago."""
-    for tag in tags:
-        known[tag] = max(at, known.get(tag, at))
-    while len(known) > limit:
-        del known[min(known, key=lambda tag: (known[tag], tag))]
-
-
-def _learn_execution(
-    material: FitnessMaterial, scenarios: ScenarioDocuments, stored: StoredExecution
-) -> None:
+    """Count an execution, in place; `reading` is of its error."""
     execution, tool, at = stored.execution, stored.tool_key, stored.execution.timestamp
-    known = material.statistics[tool]
+    known = cache.made(STATISTICS, tool_row(tool))
     version = execution.tool_version or NO_VERSION
-    trial = trial_of(at, execution.execution_id, _kind_of(material, stored))
-    call = (tool, execution.execution_id)
-    marked = material.counted.get(call)
+    is_referral = reading is not None and reading.category == "wrong_tool_boundary"
+    kind: TrialKind = "referral" if is_referral else execution.outcome
+    trial = trial_of(at, execution.execution_id, kind)
+    marked = _counted(cache, tool, execution.execution_id)
     if marked is None:
         known.version_to_update(version).add(trial, at)
-        material.counted[call] = Counted(version, execution.outcome)
     else:
         known.version_to_update(marked.version).add(trial, at, marked.outcome)
-    if execution.context and not execution.context.isspace():
-        use = Use(
-            tool=tool,
-            version=version,
-            scenario=execution.context,
-            trial=trial,
-            at=at,
-            message=execution.error.message if execution.error else None,
-            agent=execution.agent,
-            execution_id=execution.execution_id,
-        )
-        scenarios.learn(use, known.scenarios)
+    use = _Use(
+        tool=tool,
+        version=version,
+        scenario=execution.context or "",
+        trial=trial,
+        at=at,
+        message=execution.error.message if execution.error else None,
+        agent=execution.agent,
+        execution_id=execution.execution_id,
+    )
+    _learn_scenario(cache, use, known.scenarios, stored.position)
+    cache.put(STATISTICS, tool_row(tool), tool=tool)
 
 
-def _learn_mark(
-    material: FitnessMaterial, scenarios: ScenarioDocuments, mark: FailureRecord
+def learn_mark(
+    cache: WorkspaceCache, mark: FailureRecord, called: Called | None, position: int
 ) -> None:
-    known, at = material.statistics[mark.tool], mark.marked_at
+    """Count a marked failure, in place; `called` is the call of its tool that it names."""
+    known, at = cache.made(STATISTICS, tool_row(mark.tool)), mark.marked_at
     version = mark.version or NO_VERSION
     trial = trial_of(at, mark.execution_id or mark.mark_id, mark.severity)
     before = None
     if mark.execution_id is not None:
-        call = (mark.tool, mark.execution_id)
-        before = material.counted.get(call)
-        material.counted[call] = Counted(version, "failure")
+        before = _counted(cache, mark.tool, mark.execution_id)
+        if before is None and called is not None and called.tool == mark.tool:
+            before = Counted(called.version or NO_VERSION, called.outcome)
+        _count(cache, mark.tool, mark.execution_id, Counted(version, "failure"))
     if before is not None and before.version != version:
         _move(known, trial.key, before, version)
         before = None
     outcome = None if before is None else before.outcome
     known.version_to_update(version).add(trial, at, outcome)
-    remember_tags(known.negative_tags, mark.negative_tags, at)
-    if mark.scenario and not mark.scenario.isspace():
-        use = Use(
-            tool=mark.tool,
-            version=version,
-            scenario=mark.scenario,
-            trial=trial,
-            at=at,
-            message=mark.error_message,
-            execution_id=mark.execution_id,
-        )
-        scenarios.learn(use, known.scenarios)
+    _remember_tags(known.negative_tags, mark.negative_tags, at)
+    use = _Use(
+        tool=mark.tool,
+        version=version,
+        scenario=mark.scenario,
+        trial=trial,
+        at=at,
+        message=mark.error_message,
+        execution_id=mark.execution_id,
+    )
+    _learn_scenario(cache, use, known.scenarios, position)
+    cache.put(STATISTICS, tool_row(mark.tool), tool=mark.tool)
 
 
-def _learn_correction(
-    material: FitnessMaterial, scenarios: ScenarioDocuments, tied: TiedCorrection
+def learn_corrected(
+    cache: WorkspaceCache, correction: CorrectionRecord, called: Called, position: int
 ) -> None:
-    execution, tool, at = tied.stored.execution, tied.stored.tool_key, tied.correction.corrected_at
-    known = material.statistics[tool]
-    own_version = execution.tool_version or NO_VERSION
-    trial = trial_of(at, execution.execution_id, "low")
-    call = (tool, execution.execution_id)
-    before = material.counted.get(call)
-    version = own_version if before is None else before.version
-    known.version_to_update(version).add(trial, at, None if before is None else before.outcome)
-    material.counted[call] = Counted(version, "failure")
-    if execution.context and not execution.context.isspace():
-        use = Use(
-            tool=tool,
-            version=own_version,  # that of the document which the call itself is in
-            scenario=execution.context,
-            trial=trial,
-            at=at,
-            message=tied.correction.text,
-            execution_id=execution.execution_id,
-        )
-        scenarios.learn(use, known.scenarios)
+    """Count a user's correction of a call, in place."""
+    tool, at = called.tool, correction.corrected_at
+    known = cache.made(STATISTICS, tool_row(tool))
+    own_version = called.version or NO_VERSION
+    trial = trial_of(at, correction.execution_id, "low")
+    before = _counted(cache, tool, correction.execution_id) or Counted(own_version, called.outcome)
+    known.version_to_update(before.version).add(trial, at, before.outcome)
+    _count(cache, tool, correction.execution_id, Counted(before.version, "failure"))
+    use = _Use(
+        tool=tool,
+        version=own_version,  # that of the document which the call itself is in
+        scenario=called.context or "",
+        trial=trial,
+        at=at,
+        message=correction.text,
+        execution_id=correction.execution_id,
+    )
+    _learn_scenario(cache, use, known.scenarios, position)
+    cache.put(STATISTICS, tool_row(tool), tool=tool)
 
 
-def _kind_of(material: FitnessMaterial, stored: StoredExecution) -> TrialKind:
-    reading = material.readings.get(stored.position)
-    if reading is not None and reading.category == "wrong_tool_boundary":
-        return "referral"
-    return stored.execution.outcome
+def scenario_id(tool: ToolKey, version: str | None, scenario: str) -> str:
+    """The id of a scenario's document: the same for all wordings that are normalised alike."""
+    return _scenario_id(tool, version or NO_VERSION, scenario[:MAX_TEXT])
+
+
+@lru_cache(_KNOWN_WORDINGS)
+def _scenario_id(tool: ToolKey, version: str, scenario: str) -> str:
+    normalised = _DIGITS.sub("#", " ".join(scenario.casefold().split()))
+    what = f"{version}\x1f{normalised}"
+    return document_id(tool.workspace, "scenario", tool.server_name, tool.tool_name, what)
+
+
+def _counted(cache: WorkspaceCache, tool: ToolKey, execution_id: str) -> Counted | None:
+    notes = cache.get(CALL, execution_id)
+    found = notes.counted.get(tool_row(tool)) if notes else None
+    return Counted(*found) if found else None
+
+
+def _count(cache: WorkspaceCache, tool: ToolKey, execution_id: str, counted: Counted) -> None:
+    cache.made(CALL, execution_id).counted[tool_row(tool)] = counted
+    cache.put(CALL, execution_id)
 
 
 def _move(known: ToolStatistics, key: str, counted: Counted, version: str) -> None:
@@ -208,3 +175,108 @@ def _move(known: ToolStatistics, key: str, counted: Counted, version: str) -> No
         del known.versions[counted.version]
     if taken is not None:
         known.version_to_update(version).add(taken, moment_of(taken))
+
+
+def _remember_tags(known: dict[str, datetime], tags: tuple[str, ...], at: datetime) -> None:
+    """Add tags to a bounded table, in place of those that were given longest ago."""
+    for tag in tags:
+        known[tag] = max(at, known.get(tag, at))
+    while len(known) > MAX_NEGATIVE_TAGS:
+        del known[min(known, key=lambda tag: (known[tag], tag))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """One call, or one mark, in a scenario."""
+
+    tool: ToolKey
+    version: str
+    """Empty where none is known."""
+    scenario: str
+    trial: Trial
+    at: datetime
+    message: str | None = None
+    agent: str | None = None
+    execution_id: str | None = None
+
+
+def _learn_scenario(
+    cache: WorkspaceCache, use: _Use, scenarios: dict[str, datetime], position: int
+) -> None:
+    """Add a use to its scenario's document.
+
+    A full table (`ToolStatistics.scenarios`, updated in place) takes a new scenario only for a
+    failure, in the place of the least recent.
+    """
+    if not use.scenario or use.scenario.isspace():
+        return
+    identity = scenario_id(use.tool, use.version, use.scenario)
+    if identity not in scenarios and not _has_room(cache, use, identity, scenarios, position):
+        return
+    scenarios[identity] = max(use.at, scenarios.get(identity, use.at))
+    document = cache.get(DOCUMENT, identity)
+    if document is None:
+        document = _document(use, identity)
+    else:
+        _merge(document, use)
+    cache.put_document(document, position, use.tool)
+
+
+def _has_room(
+    cache: WorkspaceCache,
+    use: _Use,
+    identity: str,
+    scenarios: dict[str, datetime],
+    position: int,
+) -> bool:
+    if len(scenarios) < MAX_SCENARIOS:
+        return True
+    if use.trial.is_success:
+        return False
+    latest_use, least = min((at, each) for each, at in scenarios.items())
+    if (use.at, identity) < (latest_use, least):
+        return False  # a late arrival, from before all that is known
+    del scenarios[least]
+    cache.remove_document(least, position)
+    return True
+
+
+def _document(use: _Use, identity: str) -> Document:
+    return Document(
+        document_id=identity,
+        kind="scenario",
+        server_name=use.tool.server_name,
+        tool_name=use.tool.tool_name,
+        text=use.scenario[:MAX_TEXT],
+        terms="",  # found by nearness alone; terms would count in the IDF of those for tools
+        count=1,
+        agents=[use.agent] if use.agent else [],
+        execution_ids=[use.execution_id] if use.execution_id else [],
+        last_seen=use.at,
+        version=use.version,
+        trials=[use.trial],
+        message=_short(use.message),
+    )
+
+
+def _merge(document: Document, use: _Use) -> None:
+    """Add a use in place: each call counts once, the latest failure's message is shown."""
+    known = document.trials
+    if use.message:
+        failures = (each.at for each in known if not each.is_success)
+        if document.message is None or use.trial.at >= max(failures, default=use.trial.at):
+            document.message = _short(use.message)
+    if trial_of_call(known, use.trial.key) is None:
+        document.count += 1
+        document.trials = with_trial(known, use.trial, MAX_SCENARIO_TRIALS)
+    else:
+        document.trials = merged(known, [use.trial], limit=MAX_SCENARIO_TRIALS)
+    document.last_seen = max(use.at, document.last_seen or use.at)
+    if use.agent:
+        remember(document.agents, use.agent)
+    if use.execution_id:
+        remember(document.execution_ids, use.execution_id, MAX_EXECUTION_IDS)
+
+
+def _short(message: str | None) -> str | None:
+    return message[:_MAX_MESSAGE] if message else None

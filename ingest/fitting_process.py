@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Self
 
 from aftercall.errors import AftercallError
-from mongo.records import JudgedSuggestion
 from retrieval.confidence import Scaling
+from retrieval.rows import JudgedSuggestion
 
 _THREADS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 """Two parameters need no more, and the cores are for those who wait."""

@@ -5,21 +5,19 @@ lists of latest events, for each keeps its latest by time. Where a table is full
 room for another, the order decides which.
 """
 
-import logging
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from aftercall.models import ErrorCategory, Execution, Referral, ReferralKind
 from aftercall.outcomes import referral_of
 from ingest.learner import session_of
-from mongo.records import CorrectionRecord, HealthRow, StoredExecution, ToolKey
+from ingest.workspace import WorkspaceCache
+from mongo.contents import Called, CorrectionRecord, StoredExecution
+from mongo.records import ToolKey
 from retrieval.boundaries.axes import normalised_axes
 from retrieval.health.record import (
     MAX_METHOD_SESSIONS,
     OWN_FAILURES,
-    AxisBook,
     Corrected,
     KnownHealth,
     OwnFailure,
@@ -27,10 +25,7 @@ from retrieval.health.record import (
     Tally,
     Weak,
     count_axes,
-    encoded,
-    latest_use,
     method_to_update,
-    prune,
     remember_correction,
     remember_own_failure,
     remember_referral,
@@ -38,8 +33,8 @@ from retrieval.health.record import (
     short,
 )
 from retrieval.health.signals import breaches_of, count_breach, is_earlier, method_of, weakness_of
-from retrieval.knowledge.recovery import workspace_wide
 from retrieval.reading.reader import ErrorReading
+from retrieval.rows import AXES, HEALTH, TROUBLE, USED, tool_row
 
 _MAX_AXES = 8
 """Axes kept of one referral: a tool that names more tells no boundary. All count in the book."""
@@ -55,66 +50,13 @@ _REFERRALS: dict[ErrorCategory, ReferralKind] = {
     "low_utility": "low_utility",
 }
 
-log = logging.getLogger("aftercall.indexer")
 
-
-class TiedCorrection(NamedTuple):
-    """A correction, and the execution that it is about."""
-
-    correction: CorrectionRecord
-    stored: StoredExecution
-
-
-@dataclass(slots=True)
-class HealthMaterial:
-    """All that learning the health of tools needs; learned into in place."""
-
-    executions: list[StoredExecution]
-    corrections: list[TiedCorrection]
-    readings: Mapping[int, ErrorReading]
-    """Of the batch's failures, by position."""
-    health: dict[ToolKey, KnownHealth]
-    books: dict[str, AxisBook]
-    """By workspace; of those whose axes the batch may count."""
-
-
-@dataclass(frozen=True, slots=True)
-class LearnedHealth:
-    """The health of tools now, ready to be stored."""
-
-    rows: list[HealthRow] = field(default_factory=list)
-    named_axes: list[str] = field(default_factory=list)
-    """Workspaces whose `AxisBook` has changed."""
-
-
-def learn_health(material: HealthMaterial) -> LearnedHealth:
-    """Learn from every execution and correction of a batch. Pure, but for the log.
-
-    A record that cannot be learned from is logged and passed over, as in `ingest.batch`; it is
-    read whole before anything of it is counted.
-    """
-    named_axes: dict[str, None] = {}
-    for stored in material.executions:
-        try:
-            if _learn_execution(material, stored):
-                named_axes[stored.workspace] = None
-        except Exception:
-            log.exception("no health was learned from execution %s", stored.execution.execution_id)
-    for tied in material.corrections:
-        try:
-            if _learn_correction(material, tied):
-                named_axes[tied.correction.workspace] = None
-        except Exception:
-            log.exception("nothing was learned from correction %s", tied.correction.correction_id)
-    rows = [*_tool_rows(material.health), *_book_rows(material.books, named_axes)]
-    return LearnedHealth(rows, list(named_axes))
-
-
-def _learn_execution(material: HealthMaterial, stored: StoredExecution) -> bool:
-    """Count one execution; returns whether it named axes."""
+def learn_health(
+    cache: WorkspaceCache, stored: StoredExecution, reading: ErrorReading | None
+) -> bool:
+    """Count an execution, in place; whether it named boundary axes. `reading` is of its error."""
     execution, at = stored.execution, stored.execution.timestamp
-    known = material.health[stored.tool_key]
-    reading = material.readings.get(stored.position)
+    known = cache.made(HEALTH, tool_row(stored.tool_key))
     if reading is None:
         why = weakness_of(execution)
         _count_call(known, execution, None)
@@ -122,12 +64,20 @@ def _learn_execution(material: HealthMaterial, stored: StoredExecution) -> bool:
             known.weak.add(at)
             remember_weak(known, Weak(at=at, execution_id=execution.execution_id, why=short(why)))
             _in_trouble(known, at)
-        return False
-    return _learn_failure(material, known, stored, reading.category)
+        named = False
+    else:
+        named = _learn_failure(cache, known, stored, reading.category)
+    _put(cache, stored.tool_key, known)
+    return named
+
+
+def names_axes(execution: Execution, reading: ErrorReading | None) -> bool:
+    """Whether counting a call may want the workspace's axes."""
+    return reading is not None and reading.category in _REFERRALS and execution.error is not None
 
 
 def _learn_failure(
-    material: HealthMaterial, known: KnownHealth, stored: StoredExecution, category: ErrorCategory
+    cache: WorkspaceCache, known: KnownHealth, stored: StoredExecution, category: ErrorCategory
 ) -> bool:
     execution, at = stored.execution, stored.execution.timestamp
     kind = _REFERRALS.get(category)
@@ -148,15 +98,14 @@ def _learn_failure(
     if kind and referral:
         remember_referral(known, _referred(execution, kind, referral, axes, message))
         _in_trouble(known, at)
-    if axes:
-        count_axes(material.books[stored.workspace], axes, at)
+    _count_axes(cache, axes, at)
     return bool(axes)
 
 
-def _learn_correction(material: HealthMaterial, tied: TiedCorrection) -> bool:
-    """Count one correction; returns whether it named axes."""
-    correction, at = tied.correction, tied.correction.corrected_at
-    known = material.health[tied.stored.tool_key]
+def learn_correction(cache: WorkspaceCache, correction: CorrectionRecord, called: Called) -> bool:
+    """Count a correction of a call, in place; whether it named boundary axes."""
+    at = correction.corrected_at
+    known = cache.made(HEALTH, tool_row(called.tool))
     axes = normalised_axes(correction.boundary_axes)
     corrected = Corrected(
         at=at,
@@ -169,9 +118,28 @@ def _learn_correction(material: HealthMaterial, tied: TiedCorrection) -> bool:
     known.corrections.add(at)
     remember_correction(known, corrected)
     _in_trouble(known, at)
-    if axes:
-        count_axes(material.books[correction.workspace], axes, at)
+    _count_axes(cache, axes, at)
+    _put(cache, called.tool, known)
     return bool(axes)
+
+
+def _count_axes(cache: WorkspaceCache, axes: Mapping[str, str], at: datetime) -> None:
+    if axes:
+        count_axes(cache.made(AXES, ""), axes, at)
+        cache.put(AXES, "")
+
+
+def _put(cache: WorkspaceCache, tool: ToolKey, known: KnownHealth) -> None:
+    cache.put(HEALTH, tool_row(tool), tool=tool)
+    used_at = known.used_at or known.troubled_at
+    if used_at is not None:
+        cache.put(USED, tool_row(tool), tool=tool, rank=_rank(used_at))
+    if known.troubled_at is not None:
+        cache.put(TROUBLE, tool_row(tool), tool=tool, rank=_rank(known.troubled_at))
+
+
+def _rank(moment: datetime) -> int:
+    return max(1, int(moment.timestamp() * 1000))
 
 
 def _referral(execution: Execution) -> Referral:
@@ -242,20 +210,3 @@ def _count_method(
 def _in_trouble(known: KnownHealth, at: datetime) -> None:
     if known.troubled_at is None or at > known.troubled_at:
         known.troubled_at = at
-
-
-def _tool_rows(health: Mapping[ToolKey, KnownHealth]) -> Iterator[HealthRow]:
-    for tool, known in health.items():
-        used_at = known.used_at or known.troubled_at
-        if used_at is not None:  # nothing at all could be learned of it
-            yield HealthRow(tool, encoded(known), used_at, known.troubled_at)
-
-
-def _book_rows(books: Mapping[str, AxisBook], changed: Mapping[str, None]) -> Iterator[HealthRow]:
-    for workspace in changed:
-        book = books[workspace]
-        prune(book)
-        used_at = latest_use(book)
-        if used_at is not None:
-            data = book.model_dump_json(exclude_defaults=True).encode()
-            yield HealthRow(workspace_wide(workspace), data, used_at)

@@ -1,331 +1,401 @@
-"""The indexer: what is durable becomes usable, each execution exactly once.
+"""The learner: what is durable becomes usable, each event exactly once.
 
-Two kinds of durable queues, one set for each workspace. Those of the first are learned from:
-executions, outcomes, marks and corrections become knowledge, statistics, health, documents and
-repairs, changed tools and promotions become documents, committed at once with the queues' new
-state, so that a crash repeats at most an uncommitted batch. Those of the second follow in the
-vector index: documents that are new get their vectors, those that are gone lose them (idempotent,
-ids come from content). Profiles, repair rules, statistics and health need no vector, so they never
-wait for the model.
+It reads the log of each workspace from its cursor on, a batch at a time, and commits what the batch
+taught together with the cursor's new place. A crash repeats at most a batch that was not committed.
+Vectors follow: documents that are new get theirs, those that are gone lose them (idempotent, ids
+come from content). Profiles, rules, statistics and health need no vector, so they never wait for
+the model.
 
-Several processes may do so on one store. A workspace is read and learned under its lease only
-(`ingest.claims`), and a commit of one who lost it is refused by the store.
+Several processes may do so on one store: one learner a workspace, by a lease. The store refuses
+what a former holder still commits.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
-from itertools import islice
+from collections.abc import Awaitable, Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from aftercall.stages import stage
-from embeddings.protocol import Embedder
-from ingest.at_hand import MAX_TOOLS, AtHand, Conditions, Hands
-from ingest.batch import BatchMaterial, LearnedBatch, learn_batch, learned_to, load_batch
-from ingest.claims import Claims
-from ingest.derived import derive_documents
-from ingest.fitness import FitnessMaterial, LearnedFitness, learn_fitness
-from ingest.fitness_loading import load_fitness, load_marked
-from ingest.health import HealthMaterial, LearnedHealth, learn_health
-from ingest.health_loading import load_corrected, load_health, tie_corrections
-from ingest.queue_worker import QueueWorker
-from ingest.vectors import VectorKeeper
+from embeddings.protocol import Embedder, EmbeddingError
+from embeddings.text import terms_text
+from ingest import fold
+from ingest.leases import LeaseKeeper, holder_id, retire
+from ingest.workspace import WorkspaceCache
 from mongo.errors import StoreError, StoreFencedError
-from mongo.protocol import LogStore
-from mongo.records import IndexCommit, Lease
-from retrieval.index.protocol import VectorIndex
+from mongo.protocol import Knowledge, Store
+from mongo.records import Commit, Event, Lease, Removal, Row, decoded
+from retrieval.index.protocol import IndexPoint, VectorIndex, VectorIndexError
+from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
+from retrieval.rows import DOCUMENT, VECTOR
 
-BATCH = 1000
-"""Executions per commit: enough to share the cost of a tool's knowledge among its calls."""
-REGISTERED_BATCH = 250
-"""Changed tools, and promotions, per commit: they are large, and executions wait behind them."""
-CORRECTED_BATCH = 100
-"""Corrections per commit: each brings its whole execution, which may be as large as a request."""
-SHARED_POLL_S = 0.25
-"""How often it is looked for executions that other processes stored."""
-POLL_S = 1.0
-"""The same where nobody else stores anything, but for what a nightly run queues."""
-_LOOK_S = 2.0
-"""How often the other queues are looked at where nobody wakes us: what others put into those is
-learned by themselves, unless we have the workspace."""
-_LEASE_S = 15.0
-_PAUSE_S = 0.1
-_SETTLED_S = 1.0
-"""A store may say up to half a second late that a workspace has work."""
-_TRICKLE = 100
-_TRICKLE_S = 10.0
-"""Fewer than so many items queued for so long: they are new ones."""
+BATCH = 1_000
+"""Events per commit: enough to share the cost of a tool's knowledge among its calls."""
+EMBED_BATCH = 64
+"""Documents per round of the model: a fraction of a second, so that few wait for many."""
 
-log = logging.getLogger("aftercall.indexer")
+POLL_S = 0.25
+"""How often it is looked for what other processes stored, where a store is shared."""
+OWN_POLL_S = 2.0
+"""The same where others store next to nothing: what is stored here wakes the learner."""
+IDLE_S = 3.0
+"""Seconds without work after which a workspace is given back, where a store is shared."""
+_RETRY_S = 1.0
+_MAX_CACHES = 16
+
+OnAxes = Callable[[str], None]
+
+log = logging.getLogger("aftercall.learner")
 
 
 class Indexer:
-    """Works off the durable queues; one per process and log store.
+    """Learns and embeds what the log holds; one per process and store.
 
     Args:
-        store: the queues and the place of what is learned.
+        store: the log, and where what is learned goes.
         memory: told what has changed.
         index: gets the vectors of new documents.
         embedder: makes them.
         on_axes: told a workspace when boundary axes were named in it, once that is durable.
-        claims: which workspaces it may work on; closed by who made it. Without it there is one for
-            a store that no other process learns into.
-        poll: seconds after which it is looked again without being woken.
+        lease_s: seconds without a sign of life after which other processes may go on.
+        is_shared: whether other processes may learn into the store too.
+        knowledge: another generation than the current one, for a rebuild.
     """
 
     def __init__(
         self,
         *,
-        store: LogStore,
+        store: Store,
         memory: Memory,
         index: VectorIndex,
         embedder: Embedder,
-        on_axes: Callable[[str], None] = lambda _: None,
-        claims: Claims | None = None,
-        poll: float = POLL_S,
+        on_axes: OnAxes = lambda _: None,
+        lease_s: float = 15.0,
+        is_shared: bool = False,
+        knowledge: Knowledge | None = None,
     ) -> None:
         self._store = store
         self._memory = memory
+        self._index = index
+        self._embedder = embedder
         self._on_axes = on_axes
-        self._own_claims = claims is None
-        self._claims = claims or Claims(store, ttl=_LEASE_S, is_shared=False)
-        self._hands = Hands()
-        self._vectors = VectorKeeper(
-            store=store, index=index, embedder=embedder, claims=self._claims
+        self._own = knowledge
+        self._leases = WorkspaceLeases(
+            store, lease_s, lambda: self._knowledge.generation, is_shared=is_shared
         )
-        self._committing: asyncio.Future[None] | None = None
-        self._learner = QueueWorker(
-            "learning",
-            queued=store.queued_workspaces,
-            step=self._learn,
-            after=self._after_learning,
-            poll=poll,
-            glance=store.has_arrivals,
-            look=_LOOK_S,
-        )
-        self._embedding = QueueWorker(
-            "embedding", queued=store.queued_workspaces, step=self._vectors.step, after=_nothing
-        )
+        self._caches: dict[str, WorkspaceCache] = {}
+        poll_s = POLL_S if is_shared else OWN_POLL_S
+        self._learning = _Loop("learning", self.learn_step, poll_s)
+        self._embedding = _Loop("embedding", self.embed_step, poll_s)
 
     @property
     def problem(self) -> str | None:
-        """Why indexing stands still; None while all is well."""
-        return self._learner.problem or self._embedding.problem
+        """Why learning stands still; None while all is well."""
+        return self._learning.problem or self._embedding.problem
+
+    @property
+    def _knowledge(self) -> Knowledge:
+        return self._own or self._store.knowledge
 
     def start(self) -> None:
-        """Begin to work off the queues in the background."""
-        self._learner.start()
+        """Begin to work in the background."""
+        self._learning.start()
         self._embedding.start()
 
     def wake(self) -> None:
         """Say that something new was stored."""
-        self._learner.wake()
+        self._learning.wake()
 
-    def switched(self, generation: int) -> None:
-        """What was learned is another one's, and the index has the vectors of this generation."""
-        self._vectors.switched(generation)
-        self._hands.drop()
-        self._learner.wake()
+    async def switched(self) -> None:
+        """Another generation is current, and the index has its vectors."""
+        self._caches.clear()
+        await self._leases.give_back()
+        self._learning.wake()
+        self._embedding.wake()
 
     async def close(self) -> None:
-        """Stop after the step at hand; what is left stays in the queues."""
-        await self._learner.close()
-        if self._committing is not None:
-            # It goes on when the learner is stopped in the middle; the store is closed after us.
-            await asyncio.wait([self._committing])
+        """Stop after the batch that is under way; what is left stays in the log."""
+        await self._learning.close()
         await self._embedding.close()
-        if self._own_claims:
-            await self._claims.close()
+        await self._leases.close()
 
-    async def run_until_empty(self, on_progress: Callable[[int], None] | None = None) -> int:
-        """Work off both queues in the foreground; returns how many records were learned from.
+    async def catch_up(self, on_progress: Callable[[int], None] = lambda _: None) -> int:
+        """Learn and embed what is in the log now, in the foreground; how many events.
 
-        What other processes that live have in their hands is left to them. Where new records come
-        all the time, it ends soon after what was there at first is done.
+        What other processes that live are at is left to them.
 
         Raises:
             StoreError, VectorIndexError, EmbeddingError: what stopped it; it can be run again.
         """
-        there = (await self._store.counts()).pending
-        settled, caught_up = _Since(_SETTLED_S), _Since(_TRICKLE_S)
-        done = worked = 0
-        try:
-            while True:
-                learned = await self.learn_step()
-                embedded = await self.embed_step()
-                done, worked = done + learned, worked + learned + embedded
-                if on_progress:
-                    on_progress(done)
-                is_idle = not learned and not embedded and not await self._is_kept_waiting()
-                if worked < there and not is_idle:
-                    continue  # counting takes a while on some stores, and cannot end it yet
-                left = (await self._store.counts()).pending
-                if caught_up.lasts(worked >= there and left < _TRICKLE):
-                    return done
-                if settled.lasts(is_idle) or (is_idle and not left):
-                    return done
-                if is_idle:
-                    await asyncio.sleep(_PAUSE_S)
-        finally:
-            await self._claims.give_back_all()
+        done = 0
+        while learned := await self.learn_step():
+            done += learned
+            on_progress(done)
+        while await self.embed_step():
+            pass
+        await self._leases.give_back()
+        return done
 
     async def learn_step(self) -> int:
-        """Learn from one batch of each workspace; returns how many records, 0 when there are none.
+        """Learn from one batch of each workspace; how many events, 0 when there are none.
 
         Raises:
             StoreError: what went wrong in one of them; it can be done again.
         """
-        return await self._learner.round()
+        knowledge = self._knowledge
+        heads, cursors = await self._store.events.heads(), await knowledge.cursors()
+        done = 0
+        for workspace, head in heads.items():
+            cursor = cursors.get(workspace)
+            if head.position > (cursor.position if cursor else 0):
+                done += await self._learn(knowledge, workspace)
+        await self._leases.tend()
+        return done
 
     async def embed_step(self) -> int:
         """Bring one batch of documents of each workspace into the index, or out of it.
 
-        Returns how many, 0 when all have their vectors and nothing else has one.
+        Returns how many; 0 when all have their vectors and nothing else has one.
 
         Raises:
             StoreError, VectorIndexError, EmbeddingError: what went wrong in one of them; it can be
                 done again.
         """
-        return await self._embedding.round()
+        knowledge = self._knowledge
+        done = 0
+        for workspace in await knowledge.cursors():
+            rows = await knowledge.scan(workspace, VECTOR.name, EMBED_BATCH, by="rank")
+            if rows:
+                done += await self._embed(knowledge, workspace, rows)
+        return done
 
-    async def _is_kept_waiting(self) -> bool:
-        """Whether somebody has a workspace with work of whom it is not known yet that it lives."""
-        for workspace in await self._store.queued_workspaces():
-            is_ours = await self._claims.claim(workspace) is not None
-            if not is_ours and not self._claims.is_in_living_hands(workspace):
-                await asyncio.sleep(_PAUSE_S)
-                return True
-        return False
-
-    async def _learn(self, workspace: str) -> int:
-        async with self._claims.using(workspace) as lease:
-            if lease is None:
-                return 0
-            try:
-                with ExitStack() as measured:
-                    return await self._learn_batch(workspace, lease, measured)
-            except StoreFencedError as error:
-                log.info("workspace %s is read anew: %s", workspace, error)
-                self._claims.doubt(workspace)
-                self._learner.wake()
-                return 0
-            except BaseException:
-                # Whether a commit came through is not known: taking the lease anew settles it.
-                self._claims.doubt(workspace)
-                raise
-
-    async def _learn_batch(self, workspace: str, lease: Lease, measured: ExitStack) -> int:
-        store = self._store
-        conditions = Conditions(await store.generation(), self._claims.held_since(workspace))
-        marks = await store.pending_marks(workspace, BATCH)
-        marked = await load_marked(marks, store)
-        corrections = await store.pending_corrections(workspace, CORRECTED_BATCH)
-        corrected = await load_corrected(corrections, store)
-        executions = await store.pending(workspace, BATCH)
-        # Outcomes come last: they speak of failures that must have been learned before.
-        is_full = len(executions) >= BATCH
-        outcomes = [] if is_full else await store.pending_outcomes(workspace, BATCH)
-        changed = await store.changed_tools(workspace, REGISTERED_BATCH)
-        promotions = await store.pending_promotions(workspace, REGISTERED_BATCH)
-        queues = (executions, outcomes, marks, corrections, changed, promotions)
-        records = sum(len(queue) for queue in queues)
-        if not records:
+    async def _learn(self, knowledge: Knowledge, workspace: str) -> int:
+        lease = await self._leases.take(workspace)
+        if lease is None:
             return 0
-        # From here on, for it is looked at the queues far more often than there is anything.
-        measured.enter_context(stage("indexer.learn")).note(
-            records=records, executions=len(executions)
-        )
-        # Taken out while it is changed: when anything fails, it is read anew from the store.
-        at_hand = self._hands.take(workspace, conditions)
-        material = await load_batch(
-            executions, outcomes, store=store, memory=self._memory, at_hand=at_hand.knowledge,
-            learned_to=at_hand.learned_to,
-        )  # fmt: skip
-        said = await tie_corrections(corrections, corrected, executions, store)
-        health = await load_health(
-            executions, said.tied, material.readings, [tool for tool, _ in marked],
-            store=store, at_hand=at_hand.health,
-        )  # fmt: skip
-        fitness = await load_fitness(
-            executions, marks, marked, health, store=store, at_hand=at_hand.fitness
-        )
-        learned, fared, felt = await asyncio.to_thread(_learn, material, fitness, health)
-        derived = await derive_documents(changed, promotions, store=store)
-        await store.add_outcomes(learned.reported)
-        commit = IndexCommit(
-            workspace=workspace,
-            generation=conditions.generation,
-            lease=lease,
-            positions=[each.position for each in executions],
-            knowledge=learned.knowledge_rows,
-            documents=[*learned.document_rows, *fared.documents, *derived.rows],
-            repairs=learned.repair_rows,
-            outcomes=outcomes,
-            statistics=fared.statistics,
-            health=felt.rows,
-            corrections=said.positions(),
-            marks=[each.position for each in marks],
-            changed_tools=[each.position for each in changed],
-            promotions=[each.position for each in promotions],
-            removed=[*fared.removed, *derived.removed],
-        )
-        # Shielded: a shutdown in the middle must not leave the caches behind the store.
-        self._committing = asyncio.ensure_future(self._commit(commit))
-        await asyncio.shield(self._committing)
-        knowledge = (material.knowledge | dict(at_hand.knowledge)).items()
-        kept = AtHand(
-            dict(islice(knowledge, MAX_TOOLS)),
-            at_hand.fitness.after(fitness, fared.removed),
-            at_hand.health.after(health),
-            learned_to(executions, at_hand.learned_to),
-        )
-        self._hands.put(workspace, conditions, kept)
-        for named in felt.named_axes:
-            self._on_axes(named)
-        return records
-
-    async def _commit(self, commit: IndexCommit) -> None:
-        await self._store.commit_index(commit)
-        self._memory.forget_knowledge([row.tool for row in commit.knowledge])
-        self._memory.forget_statistics([row.tool for row in commit.statistics])
-        self._memory.forget_health([row.tool for row in commit.health])
-        changed = [(row.workspace, row.document_id) for row in commit.documents]
-        self._memory.forget_documents([*changed, *commit.removed])
-        if commit.removed or any(row.is_new for row in commit.documents):
-            self._embedding.wake()
-
-    async def _after_learning(self, queued: Sequence[str]) -> None:
-        if queued:
-            self._embedding.wake()  # what another process learned may be left to us to embed
+        # Taken out while it is learned into: when anything fails, it is read anew.
+        cache = self._caches.pop(workspace, None)
         try:
-            await self._claims.tend(queued)
-        except StoreError as error:
-            log.warning("workspaces were not given back yet: %s", error)
+            cursor = (await knowledge.cursors()).get(workspace)
+            position, serial = (cursor.position, cursor.serial) if cursor else (0, 0)
+            if cache is None or cache.serial != serial:
+                cache = WorkspaceCache(workspace, serial)
+            events = await self._store.events.after(workspace, position, BATCH)
+            if not events:
+                return 0
+            learned = await learn_batch(self._store, knowledge, cache, events, position, lease)
+        except StoreFencedError as error:
+            log.info("workspace %s is read anew: %s", workspace, error)
+            await self._leases.drop(workspace)
+            return 0
+        cache.shrink()
+        self._caches[workspace] = cache
+        while len(self._caches) > _MAX_CACHES:
+            del self._caches[next(iter(self._caches))]
+        if self._own is None:
+            self._memory.forget_rows(workspace, learned.rows, cache.serial)
+        if any(row.kind == VECTOR.name for row in learned.rows):
+            self._embedding.wake()
+        if learned.named_axes:
+            self._on_axes(workspace)
+        return len(events)
+
+    async def _embed(self, knowledge: Knowledge, workspace: str, rows: Sequence[Row]) -> int:
+        lease = await self._leases.take(workspace)
+        if lease is None:
+            return 0
+        gone = [row.key for row in rows if row.data]
+        if gone:
+            await self._index.delete(gone)
+        wanted = [row.key for row in rows if not row.data]
+        found = await knowledge.get(workspace, DOCUMENT.name, wanted)
+        if found:
+            documents = [decoded(Document, row.data) for row in found]
+            with stage("indexer.embed") as noted:
+                noted.note(documents=len(documents))
+                texts = [each.text for each in documents]
+                vectors = await self._embedder.embed(texts, "document")
+                await self._index.upsert(
+                    [_point(workspace, *each) for each in zip(documents, vectors, strict=True)]
+                )
+        # One that was asked for again meanwhile has another rank, and stays.
+        done = [Removal(VECTOR.name, row.key, row.rank) for row in rows]
+        try:
+            await knowledge.commit(Commit(workspace, removed=done, lease=lease))
+        except StoreFencedError:
+            await self._leases.drop(workspace)
+        return len(rows)
 
 
-class _Since:
-    """Tells whether something has been so for some seconds."""
+async def learn_batch(
+    store: Store,
+    knowledge: Knowledge,
+    cache: WorkspaceCache,
+    events: Sequence[Event],
+    position: int,
+    lease: Lease | None = None,
+) -> fold.Learned:
+    """Learn from events and commit it; a cache that this fails with holds no more.
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._since: float | None = None
+    Args:
+        store: their log.
+        knowledge: the generation that learns.
+        cache: its rows.
+        events: of one workspace, those behind the cursor, in order.
+        position: of the cursor.
+        lease: under which it is committed; None: no check.
 
-    def lasts(self, is_so: bool) -> bool:  # noqa: FBT001  # the only thing that it is told
-        now = time.monotonic()
-        if not is_so:
-            self._since = None
-        elif self._since is None:
-            self._since = now
-        return self._since is not None and now - self._since >= self._seconds
+    Raises:
+        StoreError: what stopped it; it can be done again.
+    """
+    with stage("indexer.learn") as noted:
+        noted.note(records=len(events))
+        batch = await fold.load(cache, events, log_=store.events, knowledge=knowledge)
+        learned = await asyncio.to_thread(fold.learn, cache, batch)
+        put, removed = await asyncio.to_thread(cache.taken)
+        commit = Commit(
+            cache.workspace,
+            put=put,
+            removed=removed,
+            counters=learned.counters,
+            moved=(position, events[-1].position),
+            lease=lease,
+        )
+        cache.serial = await knowledge.commit(commit)
+        learned.rows = [*put, *removed]
+        return learned
 
 
-async def _nothing(_: Iterable[str]) -> None:
-    """After a round of embedding: claims are looked after by learning."""
+def _point(workspace: str, document: Document, vector: NDArray[np.float32]) -> IndexPoint:
+    return IndexPoint(
+        document_id=document.document_id,
+        workspace=workspace,
+        kind=document.kind,
+        server_name=document.server_name,
+        tool_name=document.tool_name,
+        vector=vector,
+        terms=terms_text(document.text) if document.terms is None else document.terms,
+        version=document.version,
+    )
 
 
-def _learn(
-    material: BatchMaterial, fitness: FitnessMaterial, health: HealthMaterial
-) -> tuple[LearnedBatch, LearnedFitness, LearnedHealth]:
-    return learn_batch(material), learn_fitness(fitness), learn_health(health)
+class WorkspaceLeases:
+    """The leases of the workspaces that this process learns.
+
+    Args:
+        store: where they are.
+        ttl: seconds without a sign of life after which others may go on.
+        generation: of what is learned: another one may be learned meanwhile.
+        is_shared: whether idle ones are given back, for other processes that may learn.
+    """
+
+    def __init__(
+        self, store: Store, ttl: float, generation: Callable[[], int], *, is_shared: bool
+    ) -> None:
+        self._store = store
+        self._ttl = ttl
+        self._generation = generation
+        self._is_shared = is_shared
+        self._holder = holder_id()
+        self._keepers: dict[str, LeaseKeeper] = {}
+        self._used_at: dict[str, float] = {}
+
+    async def take(self, workspace: str) -> Lease | None:
+        """The lease of a workspace; None while another process has it.
+
+        Raises:
+            StoreError: the store cannot say; it may be tried again.
+        """
+        keeper = self._keepers.get(workspace)
+        if keeper is None:
+            name = f"learning:{self._generation()}:{workspace}"
+            keeper = LeaseKeeper(self._store.leases, name, ttl=self._ttl, holder=self._holder)
+            self._keepers[workspace] = keeper
+        self._used_at[workspace] = time.monotonic()
+        await keeper.try_take()
+        return keeper.lease
+
+    async def drop(self, workspace: str) -> None:
+        """Give one back, to be taken anew."""
+        keeper = self._keepers.pop(workspace, None)
+        if keeper is not None:
+            await keeper.give_back()
+
+    async def tend(self) -> None:
+        """Give back those that were not used for a while."""
+        if self._is_shared:
+            now = time.monotonic()
+            for workspace in [w for w in self._keepers if now - self._used_at[w] > IDLE_S]:
+                await self.drop(workspace)
+
+    async def give_back(self) -> None:
+        """Give all back."""
+        for workspace in list(self._keepers):
+            await self.drop(workspace)
+
+    async def close(self) -> None:
+        """Give everything back, as far as the store can be asked."""
+        for keeper in self._keepers.values():
+            await keeper.close()
+        self._keepers.clear()
+        retire(self._holder)
+
+
+class _Loop:
+    """Does a step again and again while there is work; then waits to be woken, or for the poll."""
+
+    def __init__(self, name: str, step: Callable[[], Awaitable[int]], poll_s: float) -> None:
+        self._name = name
+        self._step = step
+        self._poll_s = poll_s
+        self._work = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._is_closing = False
+        self.problem: str | None = None
+
+    def start(self) -> None:
+        self._work.set()
+        self._task = asyncio.create_task(self._run(), name=self._name)
+
+    def wake(self) -> None:
+        self._work.set()
+
+    async def close(self) -> None:
+        self._is_closing = True
+        self._work.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while not self._is_closing:
+            self._work.clear()
+            if not await self._try_step():
+                await self._wait()
+
+    async def _try_step(self) -> int:
+        try:
+            done = await self._step()
+        except (StoreError, VectorIndexError, EmbeddingError) as error:  # an operator's matter
+            if self.problem != str(error):
+                log.error(  # noqa: TRY400
+                    "%s stands still and will be tried again: %s", self._name, error
+                )
+            self.problem = str(error)
+        except Exception:
+            log.exception("%s failed and will be tried again", self._name)
+            self.problem = "an internal error; see the log"
+        else:
+            self.problem = None
+            return done
+        return 0
+
+    async def _wait(self) -> None:
+        pause = _RETRY_S if self.problem else self._poll_s
+        try:
+            async with asyncio.timeout(pause):
+                await self._work.wait()
+        except TimeoutError:
+            pass

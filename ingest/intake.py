@@ -9,8 +9,9 @@ from aftercall.models import Execution, RecordReceipt, Rejection
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
 from ingest.sampling import SuccessSampler
-from mongo.protocol import LogStore
-from mongo.records import Appended, NewExecution
+from mongo.contents import execution_event
+from mongo.protocol import EventLog
+from mongo.records import Appended
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_CLOCK_SKEW = timedelta(hours=24)
@@ -30,18 +31,20 @@ class Intake:
     """Takes executions in.
 
     Args:
-        store: where they become durable.
+        log: where they become durable.
         redactor: masks secrets before anything is written.
-        on_stored: called after something new is durable, such as to wake the indexer.
+        on_stored: called after something new is durable, such as to wake the learner.
         sampler: says which successes are left out; none unless it is given.
-        on_receipt: told the accepted executions, also those left out, and the receipt.
+        retention: what is older is refused, so that a replay cannot count twice; None for never.
         clock: the time now, with a zone.
+        on_receipt: given the accepted executions, also those left out, and the receipt.
     """
 
-    store: LogStore
+    log: EventLog
     redactor: Redactor
     on_stored: Callable[[], None]
     sampler: SuccessSampler = field(default_factory=SuccessSampler)
+    retention: timedelta | None = None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     on_receipt: Callable[[Sequence[Execution], RecordReceipt], None] = lambda *_: None
 
@@ -55,31 +58,30 @@ class Intake:
             records: in the order they were sent; those that could not be read come as rejections.
         """
         rejected = [record for record in records if isinstance(record, Rejection)]
-        positions: list[int] = []
-        prepared: list[NewExecution] = []
         accepted: list[Execution] = []
+        kept: list[_Kept] = []
         left_out = 0
-        for position, record in enumerate(records):
+        for index, record in enumerate(records):
             if isinstance(record, Rejection):
                 continue
             try:
-                new = self._prepare(workspace, record)
+                self._check_time(record.timestamp)
             except InvalidExecutionError as error:
-                rejected.append(Rejection(index=position, message=str(error)))
+                rejected.append(Rejection(index=index, message=str(error)))
                 continue
-            if new is None:
+            stands_for = self.sampler.stands_for(workspace, record)
+            if stands_for:
+                kept.append(_Kept(index, self.redactor.call(record), stands_for))
+            else:
                 left_out += 1
                 accepted.append(record)
-                continue
-            prepared.append(new)
-            positions.append(position)
-        verdicts = await self._append(workspace, prepared) if prepared else []
-        for position, new, verdict in zip(positions, prepared, verdicts, strict=True):
+        verdicts = await self._append(workspace, kept) if kept else []
+        for each, verdict in zip(kept, verdicts, strict=True):
             if verdict == "conflict":
-                message = _conflict(new.execution.execution_id)
-                rejected.append(Rejection(index=position, message=message))
+                message = _conflict(each.execution.execution_id)
+                rejected.append(Rejection(index=each.index, message=message))
             elif verdict == "accepted":
-                accepted.append(new.execution)
+                accepted.append(each.execution)
         receipt = RecordReceipt(
             accepted=len(accepted),
             duplicates=verdicts.count("duplicate"),
@@ -93,55 +95,58 @@ class Intake:
         """Store one execution.
 
         Raises:
-            InvalidExecutionError: when it cannot be true.
-            ConflictError: when its id is taken by an execution with other content.
+            InvalidExecutionError: it cannot be true.
+            ConflictError: its id is taken by an execution with other content.
         """
-        new = self._prepare(workspace, execution)
-        if new is None:
-            receipt = RecordReceipt(accepted=1, left_out=1)
-            self.on_receipt([execution], receipt)
-            return receipt
-        verdicts = await self._append(workspace, [new])
-        if verdicts == ["conflict"]:
-            message = _conflict(execution.execution_id)
-            refused = RecordReceipt(accepted=0, rejected=[Rejection(index=0, message=message)])
-            self.on_receipt([], refused)
-            raise ConflictError(message)
-        accepted = [new.execution] if verdicts == ["accepted"] else []
-        receipt = RecordReceipt(accepted=len(accepted), duplicates=verdicts.count("duplicate"))
-        self.on_receipt(accepted, receipt)
+        self._check_time(execution.timestamp)
+        receipt = await self.accept(workspace, [execution])
+        if receipt.rejected:
+            raise ConflictError(receipt.rejected[0].message)
         return receipt
 
-    async def _append(self, workspace: str, prepared: Sequence[NewExecution]) -> list[Appended]:
+    async def _append(self, workspace: str, kept: "Sequence[_Kept]") -> list[Appended]:
         stored: Sequence[Appended] = ()
+        events = [
+            execution_event(
+                workspace,
+                each.execution.model_copy(update={"input_schema": None}),
+                content_hash=_hash_of(each.execution),
+                schema_hash=None if (schema := each.execution.input_schema) is None
+                else content_hash(schema),
+                input_schema=schema,
+                stands_for=each.stands_for,
+            )
+            for each in kept
+        ]  # fmt: skip
         try:
             with stage("intake.append") as noted:
-                stored = await self.store.append(workspace, prepared)
-                noted.note(executions=len(prepared), accepted=stored.count("accepted"))
+                stored = await self.log.append(workspace, events)
+                noted.note(executions=len(events), accepted=stored.count("accepted"))
         finally:
-            for place, new in enumerate(prepared):
-                if new.stands_for > 1 and (not stored or stored[place] != "accepted"):
-                    self.sampler.was_not_stored(workspace, new.execution, new.stands_for)
+            for place, each in enumerate(kept):
+                if each.stands_for > 1 and (not stored or stored[place] != "accepted"):
+                    self.sampler.was_not_stored(workspace, each.execution, each.stands_for)
         if "accepted" in stored:
             self.on_stored()
         return list(stored)
 
-    def _prepare(self, workspace: str, execution: Execution) -> NewExecution | None:
-        """What is to be stored; None when sampling leaves it out."""
-        check_time(execution.timestamp, self.clock())
-        stands_for = self.sampler.stands_for(workspace, execution)
-        if not stands_for:
-            return None
-        redacted = self.redactor.call(execution)
-        schema = redacted.input_schema
-        bare = redacted.model_copy(update={"input_schema": None})
-        return NewExecution(
-            execution=bare,
-            content_hash=_hash_of(redacted),
-            schema_hash=content_hash(schema) if schema is not None else None,
-            input_schema=schema,
-            stands_for=stands_for,
-        )
+    def _check_time(self, moment: datetime) -> None:
+        now = self.clock()
+        check_time(moment, now)
+        if self.retention is not None and moment < now - self.retention:
+            raise InvalidExecutionError(
+                f"timestamp: {moment.isoformat()} is older than what is kept here "
+                f"({self.retention.days} days, AFTERCALL_RETENTION_DAYS)"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An execution that is to be stored, redacted, with its place in the request."""
+
+    index: int
+    execution: Execution
+    stands_for: int
 
 
 def check_time(moment: datetime, now: datetime) -> None:
@@ -158,11 +163,7 @@ def check_time(moment: datetime, now: datetime) -> None:
 
 
 def _hash_of(execution: Execution) -> str:
-    """The hash that tells the same content; of stores from before a field existed, too."""
-    content = execution.model_dump(mode="json", by_alias=True)
-    if execution.result_status is None:
-        del content["resultStatus"]
-    return content_hash(content)
+    return content_hash(execution.model_dump(mode="json", by_alias=True))
 
 
 def _conflict(execution_id: str) -> str:

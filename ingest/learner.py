@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from aftercall.json_values import JsonObject, canonical_json
-from aftercall.models import Execution, Outcome
+from aftercall.models import ErrorCategory, Execution, Outcome
 from embeddings.text import call_text, failure_text
 from ingest.mining import Repair
 from retrieval.edits.apply import apply_edits
@@ -188,19 +188,20 @@ def _shared_rules(
 def learn_outcome(
     knowledge: ToolKnowledge,
     signature: str,
+    category: ErrorCategory,
     edits: list[Edit],
     outcome: Outcome,
     agent: str = UNNAMED_AGENT,
     shared: ToolKnowledge | None = None,
 ) -> None:
-    """Add what became of a suggestion to its rule, in place.
+    """Add what became of a suggestion to its rule, in place, also of a failure not learned yet.
 
     A success is weaker evidence than a repair that an agent made by itself, so the two are counted
     apart (see `retrieval.proposals.experience`).
     """
-    known = knowledge.signature(signature)
-    if known is None or len(edit_key(edits)) > MAX_EDITS_LENGTH:
-        return  # forgotten since, or too special: such a rule would serve nobody
+    if len(edit_key(edits)) > MAX_EDITS_LENGTH:
+        return  # too special: such a rule would serve nobody
+    known = knowledge.signature_to_update(signature, category)
     known.rule_to_update(edits).reported(agent, outcome)
     if shared is not None:
         for rule in _shared_rules(shared, known, edits):

@@ -5,7 +5,7 @@ attempts what the success did differently.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -14,7 +14,7 @@ from aftercall.json_patch import same_json
 from aftercall.models import Execution
 from retrieval.edits.infer import infer_edits
 from retrieval.edits.kinds import Edit, Grounds
-from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.reading.reader import ErrorReading
 
 MAX_GAP = timedelta(minutes=30)
 """A success that comes later answers another need."""
@@ -22,6 +22,8 @@ MAX_CALLS_BETWEEN = 10
 _TRANSIENT = frozenset({"timeout", "rate_limited", "unavailable"})
 _MAY_PASS = _TRANSIENT | {"contract_violation"}
 """Failures that the same call may not meet again: the moment passes, or the result differs."""
+
+Read = Callable[[Execution], ErrorReading]
 
 Certainty = Literal["stated", "next", "later"]
 """Who says that it is a repair: the caller (`repairOf`); the order, when it is the first success
@@ -44,41 +46,55 @@ class Repair:
     certainty: Certainty = "next"
 
 
-def mine(calls: Sequence[Execution]) -> list[Repair]:
-    """The repairs in the calls of one tool in one session.
+def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]:
+    """The repairs of which a call is a half, in the calls of one tool in one session.
 
     Each failure is paired with the first later success that mends it. Order is by `sequence` where
     all calls have one, else by time; a call that names the failure in `repairOf` is paired first.
+
+    Args:
+        calls: of the tool in the session, the new one among them.
+        new: arrived last.
+        read: reads the error of a failed one of them.
     """
     ordered = _ordered(calls)
+    place = next(at for at, call in enumerate(ordered) if call.execution_id == new.execution_id)
     naming: dict[str, list[tuple[int, Execution]]] = defaultdict(list)
-    for position, call in enumerate(ordered):
+    for at, call in enumerate(ordered):
         if call.repair_of is not None:
-            naming[call.repair_of].append((position, call))
+            naming[call.repair_of].append((at, call))
     repairs = []
-    for position, failed in enumerate(ordered):
-        named = [call for at, call in naming.get(failed.execution_id, ()) if at > position]
-        later = ordered[position + 1 : position + 1 + MAX_CALLS_BETWEEN]
-        if failed.outcome == "failure" and (repair := _mended(failed, named, later)):
+    for at, failed in enumerate(ordered):
+        if failed.error is None or (new.outcome == "failure" and failed is not ordered[place]):
+            continue
+        named = [call for where, call in naming[failed.execution_id] if where > at]
+        later = ordered[at + 1 : at + 1 + MAX_CALLS_BETWEEN]
+        near = [each for each in later if _is_near(failed, each)]
+        successes = _successes([*named, *near])
+        if new.outcome == "success" and new.execution_id not in successes:
+            continue
+        repair = _mended(failed, list(successes.values()), read(failed))
+        if repair is not None and new.execution_id in (
+            failed.execution_id,
+            repair.mended.execution_id,
+        ):
             repairs.append(repair)
     return repairs
 
 
+def _is_near(failed: Execution, later: Execution) -> bool:
+    return later.timestamp - failed.timestamp <= MAX_GAP and later.repair_of in (
+        None,
+        failed.execution_id,
+    )
+
+
 def _mended(
-    failed: Execution, named: Sequence[Execution], later: Sequence[Execution]
+    failed: Execution, successes: Sequence[Execution], reading: ErrorReading
 ) -> Repair | None:
-    if failed.error is None:
-        return None
-    reading = read_error(failed.error, failed.parameters)
-    near = [
-        each
-        for each in later
-        if each.timestamp - failed.timestamp <= MAX_GAP
-        and each.repair_of in (None, failed.execution_id)
-    ]
     grounds = Grounds(reading.faults, failed.context)
     otherwise: Repair | None = None
-    for rank, success in enumerate(_successes([*named, *near])):
+    for rank, success in enumerate(successes):
         if success.suggestion_id is not None:
             return None  # our own doing: it teaches as the outcome of that suggestion
         certainty: Certainty = (
@@ -98,9 +114,8 @@ def _mended(
     return otherwise
 
 
-def _successes(calls: Iterable[Execution]) -> list[Execution]:
-    distinct = {each.execution_id: each for each in calls if each.outcome == "success"}
-    return list(distinct.values())
+def _successes(calls: Iterable[Execution]) -> dict[str, Execution]:
+    return {each.execution_id: each for each in calls if each.outcome == "success"}
 
 
 def _ordered(calls: Sequence[Execution]) -> list[Execution]:

@@ -4,6 +4,7 @@ StoreError
 ├── StoreInUseError        another process has the same data folder open
 ├── StoreTooNewError       the store was written by a newer version
 ├── StoreDamagedError      the file is not a store, or is corrupt
+├── StateConflictError     another command changed the same state meanwhile
 ├── StoreFencedError       another process holds the lease, or the generation is another one
 ├── StoreFullError         no space left; nothing was written, reading goes on
 └── StoreUnavailableError  closed, or not answering; try again later
@@ -45,3 +46,7 @@ class StoreFencedError(StoreError):
 
 class StoreReadOnlyError(StoreUnavailableError):
     """The store can be read, but takes no writes at the moment; trying again later may help."""
+
+
+class StateConflictError(StoreError):
+    """Another command changed the state meanwhile: check it anew. Nothing was written."""

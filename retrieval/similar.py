@@ -6,8 +6,9 @@ from aftercall.models import SimilarExecution, SimilarRequest, SimilarResponse
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from embeddings.text import call_text, terms_text
-from mongo.protocol import LogStore
+from mongo.protocol import EventLog
 from retrieval.index.protocol import IndexQuery, Kind, VectorIndex
+from retrieval.log import executions
 from retrieval.memory import Memory
 
 
@@ -15,7 +16,7 @@ async def find_similar(
     workspace: str,
     request: SimilarRequest,
     *,
-    store: LogStore,
+    log: EventLog,
     memory: Memory,
     index: VectorIndex,
     embedder: Embedder,
@@ -45,7 +46,7 @@ async def find_similar(
         for hit in hits
         if (document := documents.get(hit.document_id)) and document.execution_ids
     }
-    stored = await store.get_executions(workspace, list(latest))
+    stored = await executions(log, workspace, list(latest))
     found = [
         SimilarExecution(
             execution=redactor.call(each.execution),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
+from uuid import uuid4
 
 import numpy as np
 
@@ -27,13 +28,15 @@ from aftercall.redaction import Redactor
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
 from embeddings.text import question_text, terms_text
+from mongo.contents import IssuedSuggestion, StoredTool, suggestion_event
 from mongo.errors import StoreError
-from mongo.protocol import LogStore
-from mongo.records import IssuedSuggestion, StoredTool, ToolKey
+from mongo.protocol import EventLog
+from mongo.records import Event, ToolKey
 from retrieval.advice.advise import needs_like_calls, needs_other_tools
 from retrieval.advice.context import Candidate, Situation
 from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, is_unsure, text_of
+from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE
 from retrieval.health.record import Referred
 from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import Document, SeedBook, SeedEntry, shape_of
@@ -208,32 +211,35 @@ class Suggester:
     """Answers `POST /suggest`.
 
     Args:
-        store: where issued suggestions are kept.
+        log: where issued suggestions are kept.
         memory: what is known, cached.
         index: where like calls are found.
         embedder: makes the question's vector.
         redactor: masks secrets before anything is looked at or answered.
         seeds: the shipped corpus.
+        on_stored: called when answers were stored, such as to wake the learner.
         clock: the time now, with a zone.
     """
 
     def __init__(
         self,
         *,
-        store: LogStore,
+        log: EventLog,
         memory: Memory,
         index: VectorIndex,
         embedder: Embedder,
         redactor: Redactor,
         seeds: SeedBook,
+        on_stored: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._store = store
+        self._log = log
         self._memory = memory
         self._index = index
         self._embedder = embedder
         self._redactor = redactor
         self._seeds = seeds
+        self._on_stored = on_stored
         self._clock = clock
         CategoryHead.load(embedder.name)  # read now and kept, not at the first question
         self._unsaved: dict[str, IssuedSuggestion] = {}
@@ -298,9 +304,13 @@ class Suggester:
         return Question(case, call.error, annotations, shapes, situation, calibration)
 
     def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
-        """A suggestion that was answered a moment ago and is not in the store yet."""
+        """A suggestion that was answered a moment ago and is not in the log yet."""
         found = self._unsaved.get(suggestion_id)
-        return found if found and found.workspace == workspace else None
+        return found if found and found.tool.workspace == workspace else None
+
+    def is_settled(self) -> bool:
+        """Whether all that was answered is in the log."""
+        return not self._unsaved
 
     async def close(self) -> None:
         """Store the suggestions that are still to be stored."""
@@ -408,33 +418,54 @@ class Suggester:
         )
 
     def _remember(self, tool: ToolKey, found: Answer) -> None:
-        """Keep what was suggested; saved in the background, so that nobody waits for it."""
-        for suggestion in found.response.suggestions:
-            if len(self._unsaved) >= _MAX_UNSAVED:
-                log.warning("too many suggestions wait to be stored; outcomes of some will be lost")
-                return
-            self._unsaved[suggestion.suggestion_id] = IssuedSuggestion(
-                workspace=tool.workspace,
-                suggestion=suggestion,
-                tool=tool,
-                signature=found.response.pattern.signature,
-                edit_key=found.offers[suggestion.suggestion_id].edit_key,
-                issued_at=self._clock(),
-                estimate=found.offers[suggestion.suggestion_id].estimate,
+        """Keep what was answered; saved in the background, so that nobody waits for it."""
+        response, now = found.response, self._clock()
+        answer = IssuedSuggestion(
+            tool=tool,
+            category=response.pattern.category,
+            signature=response.pattern.signature,
+            issued_at=now,
+            answered=_counted(response),
+        )
+        if len(self._unsaved) >= _MAX_UNSAVED:
+            log.warning("too many suggestions wait to be stored; outcomes of some will be lost")
+            return
+        for suggestion in response.suggestions:
+            offer = found.offers[suggestion.suggestion_id]
+            self._unsaved[suggestion.suggestion_id] = replace(
+                answer, suggestion=suggestion, edit_key=offer.edit_key, estimate=offer.estimate
             )
-        if self._unsaved and (self._saving is None or self._saving.done()):
+            answer = replace(answer, answered=())  # the first one counts for all
+        if not response.suggestions:
+            self._unsaved[str(uuid4())] = answer
+        if self._saving is None or self._saving.done():
             self._saving = asyncio.create_task(self._save())
 
     async def _save(self) -> None:
         while self._unsaved:
-            batch = list(self._unsaved.values())
+            batch = dict(self._unsaved)
+            by_workspace: dict[str, list[Event]] = {}
+            for key, issued in batch.items():
+                event = suggestion_event(key, issued)
+                by_workspace.setdefault(issued.tool.workspace, []).append(event)
             try:
-                await self._store.save_suggestions(batch)
+                for workspace, events in by_workspace.items():
+                    await self._log.append(workspace, events)
             except StoreError as error:
                 log.warning("suggestions not stored, will be tried with the next: %s", error)
                 return
-            for issued in batch:
-                self._unsaved.pop(issued.suggestion.suggestion_id, None)
+            self._on_stored()
+            for key in batch:
+                self._unsaved.pop(key, None)
+
+
+def _counted(response: SuggestResponse) -> tuple[str, ...]:
+    """What an answer counts as (`retrieval.counters.ANSWER`)."""
+    if not response.suggestions:
+        return (ASKED, ABSTAINED, f"{ABSTAINED}:{response.pattern.category}")
+    best = response.suggestions[0]
+    sure = (SURE,) if best.confidence > SURE_ABOVE else ()
+    return (ASKED, f"action:{best.action}", *sure)
 
 
 def _timed(response: SuggestResponse, started: float) -> SuggestResponse:

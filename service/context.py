@@ -7,7 +7,7 @@ order, and closed in reverse.
 
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -16,14 +16,13 @@ from functools import partial
 
 from cachetools import TTLCache
 
-from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
-from mongo.protocol import LogStore
+from mongo.protocol import Store
 from mongo.records import ToolKey
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.fitness.history import ToolHistory
@@ -33,20 +32,19 @@ from retrieval.known_tools.facts import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
 from service.changes import Changes
-from service.correcting import Corrections
+from service.corrections import Corrections
+from service.failures import FailureMarks
 from service.learning import Learning, open_learning
 from service.lifecycle import OnPhase
-from service.marking import FailureMarks
 from service.metrics import ServiceMetrics
 from service.nightly import nightly
-from service.promoting import Promotions
+from service.patterns import Patterns
+from service.promotions import Promotions
 from service.readiness import StoreWatch, VectorCheck
-from service.registering import ToolRegister
-from service.rooms import open_rooms
 from service.settings import BoundarySettings, SamplingSettings, Settings
-from service.statistics.opening import open_statistics
-from service.statistics.reports import StatisticsReports
-from service.stores import where_store_is
+from service.statistics import Statistics
+from service.stores import open_stores, where_store_is
+from service.tools import ToolRegister
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Context:
     """What operations need."""
 
     settings: Settings
-    store: LogStore
+    store: Store
     embedder: Embedder
     index: VectorIndex
     indexer: Indexer
@@ -82,7 +80,8 @@ class Context:
     vectors: VectorCheck
     store_watch: StoreWatch
     metrics: ServiceMetrics
-    statistics: StatisticsReports
+    patterns: Patterns
+    statistics: Statistics
     indexes_here: bool
     """Whether this process learns, or leaves it to workers."""
     store_place: str
@@ -116,41 +115,34 @@ async def open_context(
         StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
     """
     async with AsyncExitStack() as stack:
-        rooms = await stack.enter_async_context(open_rooms(settings, on_phase))
-        store, memory, embedder = rooms.store, rooms.memory, rooms.embedder
+        stores = await stack.enter_async_context(open_stores(settings, on_phase))
+        store, memory, embedder = stores.store, stores.memory, stores.embedder
+        log = store.events
         metrics = ServiceMetrics(settings.metrics.tools)
-        index = rooms.index
+        index = stores.index
         index.on_error = partial(metrics.failed, "vectors")
         redactor = Redactor.create(
             extra_names=settings.privacy.secret_names, allowlists=settings.privacy.allowlists
         )
-        learning = await stack.enter_async_context(open_learning(settings, rooms))
+        learning = await stack.enter_async_context(open_learning(settings, stores))
         indexer = learning.indexer
         suggester = Suggester(
-            store=store,
+            log=log,
+            on_stored=indexer.wake,
             memory=memory,
             index=index,
             embedder=embedder,
             redactor=redactor,
-            seeds=rooms.seeds,
+            seeds=stores.seeds,
         )
         stack.push_async_callback(suggester.close)
         parsers = stack.enter_context(ThreadPoolExecutor(2, thread_name_prefix="aftercall-parse"))
-        if settings.indexing.here and learning.switch.problem is None:
+        if settings.indexing.here and learning.can_learn:
             indexer.start()
         await stack.enter_async_context(nightly(settings, store))
         changes = Changes()
         cohesion = _cohesion_rules(settings.boundaries)
-        statistics = await stack.enter_async_context(
-            open_statistics(
-                settings, store=store, memory=memory, redactor=redactor, cohesion=cohesion
-            )
-        )
-
-        def received(accepted: Sequence[Execution], receipt: RecordReceipt) -> None:
-            metrics.received(accepted, receipt)
-            if accepted:
-                statistics.news.tell_all()
+        patterns = Patterns(store=store, memory=memory, redactor=redactor)
 
         yield Context(
             settings=settings,
@@ -159,19 +151,20 @@ async def open_context(
             index=index,
             indexer=indexer,
             intake=Intake(
-                store,
+                log,
                 redactor,
                 indexer.wake,
                 _sampler(settings.sampling),
-                on_receipt=received,
+                retention=timedelta(days=days) if (days := settings.retention.days) else None,
+                on_receipt=metrics.received,
             ),
             suggester=suggester,
             chooser=ToolChooser(memory=memory, index=index, embedder=embedder, redactor=redactor),
             history=ToolHistory(
-                store=store, memory=memory, index=index, embedder=embedder, redactor=redactor
+                log=log, memory=memory, index=index, embedder=embedder, redactor=redactor
             ),
             tools=ToolRegister(
-                store=store,
+                log=log,
                 memory=memory,
                 redactor=redactor,
                 changes=changes,
@@ -179,28 +172,33 @@ async def open_context(
             ),
             clusterer=learning.clusterer,
             promotions=Promotions(
-                store=store,
+                log=log,
                 memory=memory,
                 redactor=redactor,
                 changes=changes,
                 on_change=indexer.wake,
             ),
-            marks=FailureMarks(
-                store=store, memory=memory, redactor=redactor, on_stored=indexer.wake
-            ),
-            corrections=Corrections(store=store, redactor=redactor, on_stored=indexer.wake),
+            marks=FailureMarks(log=log, memory=memory, redactor=redactor, on_stored=indexer.wake),
+            corrections=Corrections(log=log, redactor=redactor, on_stored=indexer.wake),
             redactor=redactor,
             cohesion=cohesion,
             clock=lambda: datetime.now(UTC),
             tool_facts=TTLCache(maxsize=2_000, ttl=60),
             parsers=parsers,
             memory=memory,
-            seed_patterns=len(rooms.seeds.entries),
+            seed_patterns=len(stores.seeds.entries),
             learning=learning,
-            vectors=VectorCheck(store=store, index=index, seeds=len(rooms.seeds.entries)),
+            vectors=VectorCheck(store=store, index=index, seeds=len(stores.seeds.entries)),
             store_watch=StoreWatch(store),
             metrics=metrics,
-            statistics=statistics,
+            patterns=patterns,
+            statistics=Statistics(
+                store=store,
+                memory=memory,
+                patterns=patterns,
+                cohesion=cohesion,
+                is_settled=suggester.is_settled,
+            ),
             indexes_here=settings.indexing.here,
             store_place=where_store_is(settings),
             opened_at=time.monotonic(),

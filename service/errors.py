@@ -23,18 +23,18 @@ from aftercall.redaction import Redactor
 from embeddings.protocol import EmbeddingError
 from ingest.formats.otlp.answers import status_protobuf
 from ingest.intake import ConflictError, InvalidExecutionError
-from ingest.outcomes import UnknownSuggestionError
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.fitness.registry import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
 from service.changes import InvalidChangeError, NothingBeforeError, NotPromotedError, RefusedError
-from service.correcting import (
+from service.corrections import (
     CorrectionConflictError,
     InvalidCorrectionError,
     NothingToCorrectError,
 )
 from service.explain import explain_request
 from service.logs import log_event
+from service.outcomes import UnknownSuggestionError
 
 logger = logging.getLogger(__name__)
 

@@ -10,12 +10,18 @@ from rapidfuzz import fuzz, process, utils
 
 from aftercall.models import WireModel
 from aftercall.models.base import Name
-from mongo.records import StoredTool, ToolKey
+from mongo.contents import StoredTool
+from mongo.records import ToolKey
 from retrieval.fitness.registry import Registry, UnknownNamespaceError, UnknownToolError
-from retrieval.known_tools.common import ToolRecord
-from retrieval.known_tools.facts import ToolFacts, facts_of, use_of
-from retrieval.known_tools.markdown import markdown_page
-from retrieval.known_tools.prompt import prompt_block
+from retrieval.known_tools import (
+    ToolFacts,
+    ToolRecord,
+    facts_of,
+    markdown_page,
+    prompt_block,
+    use_of,
+)
+from retrieval.log import recorded_tools
 from service.context import Context
 
 MAX_RECORDED = 500
@@ -89,7 +95,7 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
 
 
 async def _recorded(context: Context, workspace: str) -> list[ToolKey]:
-    return await context.store.tools_with_health(workspace, MAX_RECORDED)
+    return await recorded_tools(context.store, workspace, MAX_RECORDED)
 
 
 async def _named(

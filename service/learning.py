@@ -1,69 +1,193 @@
-"""Learning, opened on the rooms: the indexer, its claims, and how it goes along with others."""
+"""Learning in a running service: the learner, its vectors, and what other processes do.
 
-from collections.abc import AsyncIterator
+Without following the store an answer could rest on what was known before another process learned
+more; and after a rebuild this process has to answer from the new vectors.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
 from ingest.axes import AxisClusterer
-from ingest.claims import Claims
-from ingest.indexer import POLL_S, SHARED_POLL_S, Indexer
-from service.clustering import AxisWatch, clustering
-from service.following import following
-from service.rooms import Rooms, current_index_name, open_named
+from ingest.indexer import Indexer
+from mongo.errors import StoreError
+from retrieval.index.opening import EdgePlace
+from retrieval.index.protocol import IndexModelMismatchError, VectorIndexError
+from service.logs import log_event
 from service.settings import Settings
-from service.stores import index_place
-from service.switching import IndexSwitch
+from service.stores import Stores, current_index_name, index_place, open_named, remove_former
+
+EVERY_S = 0.5
+"""What is learned elsewhere is to be usable here within a second."""
+
+_SETTLE_S = 2.0
+"""After a new axis, and between two rounds: those that come with it are clustered with it, and a
+tool that names new ones all the time costs one round in so many seconds."""
+
+_REST = 4.0
+"""Times a round's own length until the next: one that names new axes all the time takes a fifth of
+the model's time, so that questions come first."""
+
+_AT_LEAST = timedelta(minutes=10)
+"""How often it is looked for axes that another process learned."""
+
+OTHER_MODEL = (
+    "the vectors were rebuilt with another embedding model: restart this process with that model "
+    "(AFTERCALL_EMBEDDING_MODEL); until then it answers from its former vectors and learns nothing"
+)
+
+logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
 class Learning:
-    """What learns; `indexer` is started by who wants it."""
+    """What learns, and what keeps it up with the store; `indexer` is started by who wants it.
 
-    indexer: Indexer
-    switch: IndexSwitch
-    clusterer: AxisClusterer
+    Args:
+        settings: how the store is shared.
+        stores: what it stands on.
+    """
+
+    def __init__(self, settings: Settings, stores: Stores) -> None:
+        self._settings = settings
+        self._stores = stores
+        self._named: set[str] = set()
+        self._woken = asyncio.Event()
+        self._is_failing = False
+        self._other_model: str | None = None
+        self.indexer = Indexer(
+            store=stores.store,
+            memory=stores.memory,
+            index=stores.index,
+            embedder=stores.embedder,
+            on_axes=self._axes_named,
+            lease_s=settings.indexing.lease_s,
+            is_shared=settings.mongo.uri is not None,
+        )
+        self.clusterer = AxisClusterer(
+            knowledge=lambda: stores.store.knowledge,
+            memory=stores.memory,
+            embedder=stores.embedder.embedder,
+        )
 
     @property
     def problem(self) -> str | None:
         """Why nothing is learned, with the cure where one is known; None while all is well."""
-        return self.switch.problem or self.indexer.problem
+        return self._other_model or self.indexer.problem
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether the vectors are of this process's model."""
+        return self._other_model is None
+
+    async def follow(self) -> None:
+        """Notice what other processes did; what goes wrong is logged the first time."""
+        try:
+            if await self._stores.store.refresh():
+                await self._switch()
+            await self._stores.memory.follow()
+        except (StoreError, VectorIndexError) as error:
+            if not self._is_failing:
+                log_event(
+                    logger,
+                    "what other processes do is not seen at the moment",
+                    level="warning",
+                    error=error,
+                )
+            self._is_failing = True
+        else:
+            if self._is_failing:
+                log_event(logger, "what other processes do is seen again")
+            self._is_failing = False
+
+    async def _switch(self) -> None:
+        """Another generation is current: answer from it and its vectors."""
+        index, memory = self._stores.index, self._stores.memory
+        memory.forget_all()
+        name = await current_index_name(self._stores.store.metadata)
+        if name != index.opened:
+            try:
+                opened = await open_named(self._settings, name, self._stores.embedder)
+            except IndexModelMismatchError:
+                # Others may learn: texts are the same whatever the model, but vectors are not.
+                self._other_model = OTHER_MODEL
+                log_event(logger, OTHER_MODEL, level="error")
+                await self.indexer.close()
+                return
+            await index.switch(opened, name)
+        memory.forget_all()
+        await self.indexer.switched()
+        log_event(
+            logger, "what was learned anew is in use",
+            generation=self._stores.store.knowledge.generation,
+        )  # fmt: skip
+        place = index_place(self._settings)
+        if isinstance(place, EdgePlace):  # of embedded ones nobody else can remove the former
+            for removed in await remove_former(place, name):
+                log_event(logger, "former vectors removed", name=removed)
+
+    def _axes_named(self, workspace: str) -> None:
+        self._named.add(workspace)
+        self._woken.set()
+
+    async def cluster(self) -> None:
+        """Cluster axes soon after new ones were named, at the start and now and then; for ever.
+
+        All axes are clustered anew by the nightly job.
+        """
+        wait = 0.0
+        while True:
+            try:
+                async with asyncio.timeout(wait):
+                    await self._woken.wait()
+            except TimeoutError:
+                self._named |= set(await self._stores.store.knowledge.cursors())
+            await asyncio.sleep(_SETTLE_S)
+            self._woken.clear()
+            workspaces, self._named = self._named, set()
+            started = time.monotonic()
+            for workspace in sorted(workspaces):
+                if await self.clusterer.is_due(workspace):
+                    await self.clusterer.cluster(workspace)
+            await asyncio.sleep(_REST * (time.monotonic() - started))
+            wait = _AT_LEAST.total_seconds()
 
 
 @asynccontextmanager
-async def open_learning(settings: Settings, rooms: Rooms) -> AsyncIterator[Learning]:
+async def open_learning(settings: Settings, stores: Stores) -> AsyncIterator[Learning]:
     """Open what learns, and follow what other processes do; close it in reverse.
 
     Args:
         settings: how the store is shared.
-        rooms: what it stands on.
+        stores: what it stands on.
     """
-    store, memory = rooms.store, rooms.memory
-    is_shared = settings.mongo.uri is not None
-    axes = AxisWatch()
+    learning = Learning(settings, stores)
     async with AsyncExitStack() as stack:
-        claims = Claims(store, ttl=settings.indexing.lease_s, is_shared=is_shared)
-        stack.push_async_callback(claims.close)
-        indexer = Indexer(
-            store=store,
-            memory=memory,
-            index=rooms.index,
-            embedder=rooms.embedder,
-            on_axes=axes.axes_named,
-            claims=claims,
-            poll=SHARED_POLL_S if is_shared else POLL_S,
-        )
-        stack.push_async_callback(indexer.close)
-        switch = IndexSwitch(
-            index=rooms.index,
-            place=index_place(settings),
-            named=lambda: current_index_name(store),
-            opened=lambda name: open_named(settings, name, rooms.embedder),
-            indexer=indexer,
-            claims=claims,
-        )
-        await stack.enter_async_context(
-            following(store, memory, switch.on_generation, feed=rooms.feed)
-        )
-        clusterer = AxisClusterer(store=store, memory=memory, embedder=rooms.embedder.embedder)
-        await stack.enter_async_context(clustering(clusterer, store, axes))
-        yield Learning(indexer, switch, clusterer)
+        stack.push_async_callback(learning.indexer.close)
+        await learning.follow()
+        for name, step, every_s in (
+            ("following", learning.follow, EVERY_S),
+            ("clustering", learning.cluster, _SETTLE_S),
+        ):
+            task = asyncio.create_task(_again_and_again(name, step, every_s), name=name)
+            stack.push_async_callback(_cancelled, task)
+        yield learning
+
+
+async def _again_and_again(
+    name: str, step: Callable[[], Coroutine[Any, Any, None]], every_s: float
+) -> None:
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            await step()
+        except Exception as error:  # noqa: BLE001  # whatever it is, the next time may do better
+            log_event(logger, f"{name} failed", level="warning", error=error)
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait([task])

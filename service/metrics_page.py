@@ -8,10 +8,8 @@ in its answer whatever that is, and spells names otherwise for schemes that ours
 import asyncio
 import gzip
 import logging
-from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from prometheus_client.exposition import choose_encoder, gzip_accepted
@@ -20,9 +18,8 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from mongo.errors import StoreError
-from mongo.protocol import LogStore
-from mongo.records import StoreCounts
 from retrieval.index.protocol import VectorIndexError
+from retrieval.log import StoreCounts, counts, lag_s
 from service.context import Context, Lifecycle
 from service.logs import log_event
 from service.metrics import RequestMetrics
@@ -74,7 +71,6 @@ class StateOfStores:
     def __init__(self) -> None:
         self._log = Question[tuple[StoreCounts, float]]()
         self._vectors = Question[int]()
-        self._lag = Lag()
 
     async def look(self, context: Context | None) -> list[Metric]:
         """What is known within the time; what is not is left out. None while it is starting."""
@@ -83,45 +79,19 @@ class StateOfStores:
         store = context.store
 
         async def counted() -> tuple[StoreCounts, float]:
-            counts = await store.counts()
-            return counts, await self._lag.seconds(store) if counts.pending else 0.0
+            heads, cursors = await store.events.heads(), await store.knowledge.cursors()
+            behind = [
+                name
+                for name, head in heads.items()
+                if name not in cursors or cursors[name].position < head.position
+            ]
+            lags = [await lag_s(store, each) for each in behind[:WORKSPACES]]
+            return await counts(store), max(lags, default=0.0)
 
         log, vectors = await asyncio.gather(
             self._log.answer(counted), self._vectors.answer(context.index.count)
         )
         return list(_families(context, log, vectors))
-
-
-class Lag:
-    """How long the oldest execution has waited, over all workspaces.
-
-    A scrape asks few of them, the next one those that follow, and each also the one that had the
-    oldest: so one workspace that nobody learns from is found, and seen for as long as it stands.
-    """
-
-    def __init__(self) -> None:
-        self._asked_to = ""
-        self._slowest: str | None = None
-
-    async def seconds(self, store: LogStore) -> float:
-        """By the clock that gave its time of arrival; 0 when nothing waits where it was asked."""
-        queued = await store.queued_workspaces()
-        begin = bisect_right(queued, self._asked_to)
-        asked = (queued[begin:] + queued[:begin])[:WORKSPACES]
-        if not asked:
-            return 0.0
-        self._asked_to = asked[-1]
-        if self._slowest and self._slowest in queued and self._slowest not in asked:
-            asked.append(self._slowest)
-        oldest: dict[str, datetime] = {}
-        for workspace in asked:
-            for each in await store.pending(workspace, 1):
-                oldest[workspace] = each.received_at
-        if not oldest:
-            return 0.0
-        self._slowest = min(oldest, key=oldest.__getitem__)
-        waited = datetime.now(UTC) - oldest[self._slowest]
-        return max(0.0, waited.total_seconds())
 
 
 def _families(

@@ -11,15 +11,28 @@ import os
 import random
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
-from ingest.nightly.run import last_night
-from mongo.protocol import LogStore
+from embeddings.protocol import Embedder
+from ingest.nightly.job import (
+    NightlyJob,
+    NightlyReport,
+    OnProgress,
+    last_report,
+    run_steps,
+    take_lease,
+)
+from ingest.nightly.steps import STEPS
+from mongo.protocol import Store
+from retrieval.memory import Memory
+from service.archive import refuse_half_imported
 from service.environment import PREFIX, environment_of
+from service.lifecycle import COMMAND_PATIENCE_S
 from service.logs import log_event
 from service.settings import Settings
+from service.stores import opened_embedder, opened_store
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +57,7 @@ RunNight = Callable[[], Awaitable[int]]
 @asynccontextmanager
 async def nightly(
     settings: Settings,
-    store: LogStore,
+    store: Store,
     *,
     settle: timedelta = SETTLE,
     run: RunNight | None = None,
@@ -75,7 +88,7 @@ async def run_process(settings: Settings, *, only: Sequence[str] = ()) -> int:
 
     Args:
         settings: on what, and how.
-        only: names of steps (`ingest.nightly.run.STEP_NAMES`), when not all are to be run.
+        only: names of steps (`ingest.nightly.steps.STEP_NAMES`), when not all are to be run.
 
     Raises:
         OSError: no process can be had.
@@ -111,7 +124,7 @@ async def _stopped(process: Process) -> None:
         await process.wait()
 
 
-async def _run(store: LogStore, every: timedelta, settle: timedelta, run: RunNight) -> None:
+async def _run(store: Store, every: timedelta, settle: timedelta, run: RunNight) -> None:
     least = settle
     while True:
         wait = max(least, await _until_due(store, every))
@@ -128,10 +141,10 @@ async def _run(store: LogStore, every: timedelta, settle: timedelta, run: RunNig
         least = min(every, _AGAIN)
 
 
-async def _until_due(store: LogStore, every: timedelta) -> timedelta:
+async def _until_due(store: Store, every: timedelta) -> timedelta:
     """Until the next run is due; not positive when it is overdue, or there was none."""
     try:
-        last = await last_night(store)
+        last = await last_report(store)
     except Exception as error:  # noqa: BLE001  # as above
         log_event(logger, "the last nightly run is not known", level="warning", error=error)
         last = None
@@ -139,3 +152,58 @@ async def _until_due(store: LogStore, every: timedelta) -> timedelta:
         return timedelta(0)
     # A clock may have been set back.
     return min(every, last.started_at + every - datetime.now(UTC))
+
+
+Say = Callable[[str], None]
+
+
+async def run_nightly(
+    settings: Settings, say: Say, on_progress: OnProgress, only: Collection[str] = ()
+) -> NightlyReport:
+    """Run every step once, beside a running service or without one.
+
+    The vector index is not opened: an embedded one belongs to its service.
+
+    Args:
+        settings: what to work on.
+        say: told what it waits for, in one line.
+        on_progress: told how far it is.
+        only: names of steps (`ingest.nightly.steps.STEP_NAMES`), when not all are to be run.
+
+    Raises:
+        NightlyBusyError: another process does it at the moment.
+        NightlyLostError: another process took over, and goes on.
+        StoreError: the store cannot be opened, or the report not be kept.
+    """
+    async with AsyncExitStack() as stack:
+
+        async def open_model() -> Embedder:
+            return await stack.enter_async_context(opened_embedder(settings))
+
+        store = await stack.enter_async_context(
+            opened_store(settings, _only_waiting(say), beside=True, patience_s=COMMAND_PATIENCE_S)
+        )
+        await refuse_half_imported(store.metadata)
+        keeper = await take_lease(store, settings.indexing.lease_s)
+        stack.push_async_callback(keeper.close)
+        days = settings.retention.days
+        job = NightlyJob(
+            store=store,
+            memory=Memory(store),
+            open_model=open_model,
+            keeper=keeper,
+            knowledge=store.knowledge,
+            retention=timedelta(days=days) if days else None,
+            on_progress=on_progress,
+        )
+        return await run_steps(job, STEPS, only)
+
+
+def _only_waiting(say: Say) -> Say:
+    """Phases that are over in a moment are not worth a line."""
+
+    def told(phase: str) -> None:
+        if phase.startswith("waiting"):
+            say(phase)
+
+    return told

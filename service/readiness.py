@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 from cachetools import TTLCache
 
 from mongo.errors import StoreError
-from mongo.protocol import LogStore
-from mongo.records import StoreCounts
+from mongo.protocol import Store
 from retrieval.index.protocol import VectorIndex, VectorIndexError
+from retrieval.log import StoreCounts, counts
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class StoreWatch:
 
     def __init__(
         self,
-        store: LogStore,
+        store: Store,
         *,
         within_s: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
@@ -65,7 +65,7 @@ class StoreWatch:
     async def _asked(self) -> bool:
         try:
             async with asyncio.timeout(self._within_s):
-                await self._store.generation()
+                await self._store.metadata.get("generation")
         except (StoreError, TimeoutError):
             return False
         return True
@@ -97,7 +97,7 @@ class VectorCheck:
     def __init__(
         self,
         *,
-        store: LogStore,
+        store: Store,
         index: VectorIndex,
         seeds: int,
         clock: Callable[[], float] = time.monotonic,
@@ -115,11 +115,11 @@ class VectorCheck:
         Raises:
             StoreError: when the log store does not answer.
         """
-        return await self._lately.answer(self._compared, await self._store.counts())
+        return await self._lately.answer(self._compared, await counts(self._store))
 
     async def _compared(self) -> Agreement:
         for left in reversed(range(_LOOKS)):
-            before = await self._store.counts()
+            before = await counts(self._store)
             try:
                 vectors = await self._index.count()
             except VectorIndexError:
@@ -127,7 +127,7 @@ class VectorCheck:
                     None, problem="the vector index does not answer; suggestions come from rules"
                 )
             problem = disagreement(before, vectors, self._seeds)
-            if problem is None or await self._store.counts() != before:
+            if problem is None or await counts(self._store) != before:
                 return Agreement(vectors)
             if left:
                 await asyncio.sleep(self._between_looks_s)

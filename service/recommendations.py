@@ -1,8 +1,7 @@
 """Recommendations: made from the evidence when somebody asks, kept when somebody acts on them."""
 
 import asyncio
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -17,7 +16,8 @@ from aftercall.models import (
     WireModel,
 )
 from aftercall.models.base import Name
-from mongo.records import HealthRow, StoredRecommendation, ToolKey
+from mongo.contents import StoredRecommendation, review_command
+from mongo.records import ToolKey, decoded
 from retrieval.fitness.promotions import pair_of, status_of
 from retrieval.fitness.registry import (
     MAX_KNOWN,
@@ -28,7 +28,7 @@ from retrieval.fitness.registry import (
     nearest_names,
     possible_tools,
 )
-from retrieval.health.record import KnownHealth
+from retrieval.log import recorded_tools, troubled_tools
 from retrieval.recommendations.evidence import Words, rules_for
 from retrieval.recommendations.kinds import review_of
 from retrieval.recommendations.queue import (
@@ -118,7 +118,7 @@ async def change_recommendation(
             }
         )
     )
-    await context.store.put_recommendation(
+    event, state = review_command(
         StoredRecommendation(
             workspace=workspace,
             recommendation_id=recommendation_id,
@@ -129,6 +129,8 @@ async def change_recommendation(
             changed_by=changed.state_changed_by,
         )
     )
+    await context.store.events.append(workspace, [event], [state])
+    context.indexer.wake()
     return changed
 
 
@@ -155,8 +157,9 @@ async def _all(context: Context, workspace: str) -> list[Recommendation]:
     """All, in every state, greatest priority first."""
     around = await _workspace(context, workspace)
     reviews = await _reviews(context, workspace, around.registry, around.now)
-    rows = await context.store.list_health(workspace, MAX_TOOLS, troubled=True)
-    return await asyncio.to_thread(queue_of, around, _decoded(rows), reviews)
+    tools = await troubled_tools(context.store, workspace, MAX_TOOLS)
+    known = await context.memory.health(tools)
+    return await asyncio.to_thread(queue_of, around, known.items(), reviews)
 
 
 async def _one(context: Context, workspace: str, recommendation_id: str) -> Recommendation:
@@ -164,8 +167,7 @@ async def _one(context: Context, workspace: str, recommendation_id: str) -> Reco
     for each in await _all(context, workspace):
         if each.recommendation_id == recommendation_id:
             return await _with_calls(context, workspace, each)
-    stored = await context.store.list_recommendations(workspace)
-    standing = standings_of(stored).get(recommendation_id)
+    standing = standings_of(await _stored(context, workspace)).get(recommendation_id)
     if standing is None:
         raise UnknownRecommendationError(recommendation_id)
     return await _with_calls(context, workspace, standing.snapshot)
@@ -188,7 +190,7 @@ async def _workspace(context: Context, workspace: str) -> Workspace:
     return Workspace(
         registry=await context.memory.registry(workspace),
         clusters=await context.memory.axis_clusters(workspace),
-        standings=standings_of(await context.store.list_recommendations(workspace)),
+        standings=standings_of(await _stored(context, workspace)),
         words=Words(context.redactor),
         now=context.clock(),
         rules=rules_for(context.cohesion),
@@ -219,21 +221,18 @@ async def _about(
     about = [each for each in found if _is_about(each, name, tools)]
     if about or registry.in_namespace(name) or await context.memory.health(tools):
         return about
-    recorded = await context.store.tools_with_health(workspace, MAX_KNOWN)
+    recorded = await recorded_tools(context.store, workspace, MAX_KNOWN)
     tools = meant(name, recorded)  # on whatever server
     if not tools:
         raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
     return [each for each in found if _is_about(each, name, tools)]
 
 
-def _decoded(rows: Iterable[HealthRow]) -> Iterator[tuple[ToolKey, KnownHealth]]:
-    """One at a time, so that no more is held than is needed.
-
-    In between whoever waits for the interpreter gets it: calls are not to feel that somebody asks.
-    """
-    for row in rows:
-        time.sleep(0)
-        yield row.tool, KnownHealth.model_validate_json(row.data)
+async def _stored(context: Context, workspace: str) -> list[StoredRecommendation]:
+    """All that were touched, the latest touched first."""
+    rows = await context.store.events.state(workspace, "review")
+    found = [decoded(StoredRecommendation, row.data or b"") for row in rows]
+    return sorted(found, key=lambda each: each.changed_at, reverse=True)
 
 
 def _is_asked_for(recommendation: Recommendation, asked: RecommendationQuery) -> bool:

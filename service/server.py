@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from aftercall.errors import AftercallError
 from aftercall.process import http_server
+from retrieval.log import counts
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
 from service.learning import open_learning
@@ -27,8 +28,8 @@ from service.lifecycle import (
     stopped_by_signals,
 )
 from service.logs import log_event
-from service.rooms import Rooms, open_rooms
 from service.settings import Settings
+from service.stores import Stores, open_stores
 from service.tracing import traced
 
 logger = logging.getLogger(__name__)
@@ -143,7 +144,7 @@ class Worked:
     """Left when it ended: new ones, and what other processes have in their hands."""
 
 
-async def work(settings: Settings, on_ready: Callable[[Rooms], None]) -> None:
+async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
     """Learn until SIGINT or SIGTERM; then end the batch at hand and give back what is claimed.
 
     A server that is away is waited for. A second signal ends the process where it stands, which is
@@ -156,13 +157,13 @@ async def work(settings: Settings, on_ready: Callable[[Rooms], None]) -> None:
 
     async def learn() -> None:
         async with (
-            open_rooms(settings, _phases()) as rooms,
-            open_learning(settings, rooms) as learning,
+            open_stores(settings, _phases()) as stores,
+            open_learning(settings, stores) as learning,
         ):
             settle_memory()
-            if learning.switch.problem is None:
+            if learning.can_learn:
                 learning.indexer.start()
-            on_ready(rooms)
+            on_ready(stores)
             await asyncio.Event().wait()
 
     with traced(settings), stopped_by_signals() as stopping:
@@ -180,13 +181,13 @@ async def work_once(settings: Settings) -> Worked:
         StoreError, EmbeddingError, VectorIndexError: what stopped it; it can be run again.
     """
     async with (
-        open_rooms(settings, _phases(), patience_s=COMMAND_PATIENCE_S) as rooms,
-        open_learning(settings, rooms) as learning,
+        open_stores(settings, _phases(), patience_s=COMMAND_PATIENCE_S) as stores,
+        open_learning(settings, stores) as learning,
     ):
-        if learning.switch.problem is not None:
-            raise StandsStillError(learning.switch.problem)
-        records = await learning.indexer.run_until_empty()
-        return Worked(records, (await rooms.store.counts()).pending)
+        if not learning.can_learn:
+            raise StandsStillError(learning.problem)
+        records = await learning.indexer.catch_up()
+        return Worked(records, (await counts(stores.store)).pending)
 
 
 def _phases() -> OnPhase:

@@ -129,13 +129,6 @@ class MongoSettings(Section):
         le=3600,
         description="Seconds that a server which was reached may take for one operation.",
     )
-    analytics: Literal[
-        "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"
-    ] = Field(
-        default="secondaryPreferred",
-        description="Read preference of what streams over the log: the nightly run, statistics, "
-        "exports.",
-    )
 
 
 class QdrantSettings(Section):

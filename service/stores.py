@@ -1,34 +1,177 @@
-"""What settings name, opened: the log store; and where the vectors are."""
+"""Stores, embedder and vectors: opened in order as the settings name them, closed in reverse.
 
+`aftercall serve` and `aftercall worker` have them all, a rebuild the first two.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from embeddings.cache import CachedEmbedder, open_embedder
+from embeddings.protocol import Embedder
+from ingest.leases import LeaseKeeper
+from ingest.rebuild import LEASE as REBUILD
+from ingest.seed import index_seed, load_seed
 from mongo.errors import StoreError
-from mongo.protocol import LogStore
+from mongo.protocol import Metadata, Store
 from mongo.sqlite import open_sqlite_store
-from retrieval.index.opening import EdgePlace, IndexPlace, QdrantPlace
+from retrieval.index.opening import (
+    INDEX_FACT,
+    CurrentIndex,
+    EdgePlace,
+    IndexPlace,
+    Patience,
+    QdrantPlace,
+    destroy_index,
+    index_name,
+    list_indexes,
+    open_index,
+)
+from retrieval.index.protocol import IndexInUseError, VectorIndex, VectorIndexError
+from retrieval.knowledge.documents import SeedBook
+from retrieval.log import counts
+from retrieval.memory import Memory
+from service.archive import refuse_half_imported
+from service.lifecycle import OnPhase, when_it_answers
+from service.logs import log_event
 from service.settings import Settings
+
+INDEX_MODEL_FACT = "index_model"
+"""The store's fact of which model made the vectors, as `Embedder.fingerprint`."""
 
 LOCAL_QDRANT = "local:"
 """What an address begins with that names a folder of the client's own slow store."""
 
+logger = logging.getLogger(__name__)
 
-async def open_store(settings: Settings, *, beside: bool = False) -> LogStore:
-    """Open the log store that the settings name; the caller closes it.
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What answering and learning need."""
+
+    store: Store
+    embedder: CachedEmbedder
+    index: CurrentIndex
+    memory: Memory
+    seeds: SeedBook
+
+
+@asynccontextmanager
+async def open_stores(
+    settings: Settings, on_phase: OnPhase = lambda _: None, *, patience_s: float | None = None
+) -> AsyncIterator[Stores]:
+    """Open everything in order; close it in reverse, failures included.
+
+    Args:
+        settings: what to open.
+        on_phase: told what is being done, and what is waited for.
+        patience_s: seconds to wait for a server; None for as long as it takes.
+
+    Raises:
+        StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
+    """
+    async with (
+        opened_store(settings, on_phase, patience_s=patience_s) as store,
+        opened_embedder(settings, on_phase) as embedder,
+    ):
+        on_phase("opening its vectors")
+        if settings.mongo.uri is not None and settings.qdrant.url is None:
+            log_event(
+                logger,
+                "the log store can be shared, the embedded vectors cannot: run one process, or set "
+                "AFTERCALL_QDRANT_URL in all of them",
+                level="warning",
+            )
+        index = await when_it_answers(
+            lambda: _open_current(settings, store, embedder),
+            f"the vector index at {where_index_is(settings)}",
+            on_phase=on_phase,
+            patience_s=0 if settings.qdrant.url is None else patience_s,
+        )
+        try:
+            on_phase("reading its corpus of common mistakes")
+            seeds = await asyncio.to_thread(load_seed)
+            await when_it_answers(
+                lambda: _prepare(store, embedder, index, seeds),
+                f"the log store at {where_store_is(settings)} and the vector index at "
+                f"{where_index_is(settings)}",
+                on_phase=on_phase,
+                patience_s=patience_s if is_remote(settings) else 0,
+            )
+            await _remove_unfinished(settings, store, index.opened)
+            yield Stores(
+                store=store, embedder=embedder, index=index, memory=Memory(store), seeds=seeds
+            )
+        finally:
+            await index.close()
+
+
+@asynccontextmanager
+async def opened_store(
+    settings: Settings,
+    on_phase: OnPhase = lambda _: None,
+    *,
+    beside: bool = False,
+    patience_s: float | None = None,
+) -> AsyncIterator[Store]:
+    """The log store, until the block ends; a server that is away is waited for.
 
     Args:
         settings: MongoDB where an address of one is set, else the embedded store.
+        on_phase: told what is being done.
         beside: whether a running service may have the embedded store open; it goes on.
+        patience_s: seconds to wait for a server; None for as long as it takes.
 
     Raises:
         StoreInUseError: a service has the embedded store open, and `beside` is false.
         StoreUnavailableError: MongoDB does not answer.
         StoreError: what else keeps it from being opened, with the cure.
     """
+    on_phase("opening its log store")
+    store = await when_it_answers(
+        lambda: _open_store(settings, beside=beside),
+        f"the log store at {where_store_is(settings)}",
+        on_phase=on_phase,
+        patience_s=0 if settings.mongo.uri is None else patience_s,
+    )
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def opened_embedder(
+    settings: Settings, on_phase: OnPhase = lambda _: None
+) -> AsyncIterator[CachedEmbedder]:
+    """The embedder, until the block ends.
+
+    Raises:
+        EmbeddingError: why the model cannot be loaded, with the cure.
+    """
+    on_phase("loading its embedding model")
+    embedder = await open_embedder(
+        settings.embedding.model,
+        cache_dir=settings.embedding.cache_dir,
+        cache_size=settings.embedding.cache_size,
+        threads=settings.embedding.threads,
+        on_progress=on_phase,
+    )
+    try:
+        yield embedder
+    finally:
+        await embedder.close()
+
+
+async def _open_store(settings: Settings, *, beside: bool) -> Store:
     if settings.mongo.uri is None:
         return await open_sqlite_store(settings.data.dir, beside=beside)
     # The driver is an extra, and takes a quarter of a second to import.
     try:
-        from mongo.mongodb.opening import MongoOptions, open_mongo_store  # noqa: PLC0415
+        from mongo.mongodb import MongoOptions, open_mongo_store  # noqa: PLC0415
     except ImportError as error:
         raise StoreError(
             f"MongoDB needs what is not installed ({error.name}): run "
@@ -43,8 +186,6 @@ async def open_store(settings: Settings, *, beside: bool = False) -> LogStore:
             pool_size=chosen.pool_size,
             connect_timeout_s=chosen.connect_timeout_s,
             timeout_s=chosen.timeout_s,
-            analytics=chosen.analytics,
-            retention_days=settings.retention.days,
         )
     )
 
@@ -91,3 +232,86 @@ def where_index_is(settings: Settings) -> str:
     parts = urlsplit(url if "://" in url else f"//{url}")
     # It is asked over gRPC.
     return f"{parts.hostname or 'an address without a host'}:{settings.qdrant.grpc_port}"
+
+
+async def open_named(settings: Settings, name: str, embedder: Embedder) -> VectorIndex:
+    """The index of a name, where the settings say, for the vectors of an embedder.
+
+    Raises:
+        VectorIndexError: as `retrieval.index.opening.open_index`.
+    """
+    return await open_index(
+        index_place(settings),
+        name,
+        dimension=embedder.dimension,
+        fingerprint=embedder.fingerprint,
+    )
+
+
+async def current_index_name(metadata: Metadata) -> str:
+    """The name of the index that holds.
+
+    Raises:
+        StoreError: when the store cannot be read.
+        VectorIndexError: when the fact names none.
+    """
+    return index_name(await metadata.get(INDEX_FACT))
+
+
+async def remove_former(place: IndexPlace, current: str) -> list[str]:
+    """Remove the indexes of generations before the current one; the names of those removed.
+
+    An embedded one that a process has open stays: that process answers from it, and removes it when
+    it has switched. What is newer than the current one is being made by a rebuild, or was.
+
+    Raises:
+        VectorIndexError: when they cannot be listed or removed.
+    """
+    removed = []
+    names = await list_indexes(place)
+    for name in names[: names.index(current)] if current in names else []:
+        try:
+            await destroy_index(place, name)
+        except IndexInUseError:
+            continue
+        removed.append(name)
+    return removed
+
+
+async def _open_current(settings: Settings, store: Store, embedder: Embedder) -> CurrentIndex:
+    name = await current_index_name(store.metadata)
+    # An embedded one is slow only where the machine is busy, and then no answer is soon enough.
+    patience = None if settings.qdrant.url is None else Patience()
+    return CurrentIndex(await open_named(settings, name, embedder), name, patience=patience)
+
+
+async def _prepare(store: Store, embedder: Embedder, index: CurrentIndex, seeds: SeedBook) -> None:
+    """Check that the stores belong together, and bring in what this version ships."""
+    await refuse_half_imported(store.metadata)
+    if not await index.count():
+        known = await counts(store)
+        if known.documents > known.pending:  # some wait for no vector, so there was one
+            raise VectorIndexError(
+                "the log store knows documents whose vectors are gone: run `aftercall rebuild`, "
+                "which makes them anew from the log"
+            )
+    await index_seed(seeds, metadata=store.metadata, index=index, embedder=embedder)
+    if await store.metadata.get(INDEX_MODEL_FACT) != embedder.fingerprint:
+        await store.metadata.put(INDEX_MODEL_FACT, embedder.fingerprint)
+
+
+async def _remove_unfinished(settings: Settings, store: Store, current: str) -> None:
+    """Remove the half-made vectors of a rebuild that is gone; what fails is only logged."""
+    keeper = LeaseKeeper(store.leases, REBUILD, ttl=settings.indexing.lease_s)
+    place = index_place(settings)
+    try:
+        if await store.leases.read(REBUILD) is None or not await keeper.try_take():
+            return
+        names = await list_indexes(place)
+        for name in names[names.index(current) + 1 :] if current in names else []:
+            await destroy_index(place, name)
+            log_event(logger, "removed what a killed rebuild left", name=name)
+    except (StoreError, VectorIndexError, OSError) as error:
+        log_event(logger, "what a killed rebuild left is still there", level="warning", error=error)
+    finally:
+        await keeper.close()

@@ -21,7 +21,7 @@ from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.seed import index_seed, load_seed
-from mongo.protocol import LogStore
+from mongo.protocol import Store
 from mongo.sqlite import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
 from retrieval.memory import Memory
@@ -38,7 +38,7 @@ _BATCH = 500
 class Brain:
     """All rooms below the service, put together."""
 
-    store: LogStore
+    store: Store
     intake: Intake
     indexer: Indexer
     suggester: Suggester
@@ -48,7 +48,7 @@ class Brain:
         for start in range(0, len(executions), _BATCH):
             receipt = await self.intake.accept(WORKSPACE, executions[start : start + _BATCH])
             assert not receipt.rejected, receipt.rejected[:3]
-        await self.indexer.run_until_empty()
+        await self.indexer.catch_up()
 
     async def ask(self, call: FailedCall, *, reads: bool | None = None) -> SuggestResponse:
         """What to do about a failed call. `reads` is the tool's claim that it only reads."""
@@ -69,16 +69,16 @@ async def open_brain(embedder: Embedder) -> AsyncIterator[Brain]:
         )
         stack.push_async_callback(index.close)
         seeds = load_seed()
-        await index_seed(seeds, store=store, index=index, embedder=embedder)
+        await index_seed(seeds, metadata=store.metadata, index=index, embedder=embedder)
         memory, redactor = Memory(store), Redactor()
         indexer = Indexer(store=store, memory=memory, index=index, embedder=embedder)
         stack.push_async_callback(indexer.close)
         suggester = Suggester(
-            store=store, memory=memory, index=index, embedder=embedder, redactor=redactor,
+            log=store.events, memory=memory, index=index, embedder=embedder, redactor=redactor,
             seeds=seeds,
         )  # fmt: skip
         stack.push_async_callback(suggester.close)
-        yield Brain(store, Intake(store, redactor, indexer.wake), indexer, suggester)
+        yield Brain(store, Intake(store.events, redactor, indexer.wake), indexer, suggester)
 
 
 @dataclass(slots=True)

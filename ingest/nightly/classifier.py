@@ -9,8 +9,9 @@ import numpy as np
 
 from aftercall.models import ErrorCategory, ExecutionError
 from embeddings.protocol import Embedder
-from ingest.nightly.kinds import is_of
-from ingest.nightly.night import Night
+from ingest.nightly.job import NightlyJob
+from ingest.nightly.patterns import is_of
+from mongo.records import Row, decoded, encoded
 from retrieval.classifier import (
     MAX_LABELS,
     MIN_LABELS,
@@ -18,7 +19,6 @@ from retrieval.classifier import (
     Label,
     OwnHead,
     as_shipped,
-    classifier_fact,
     digest_of,
     is_better,
     label_of,
@@ -29,40 +29,39 @@ from retrieval.fitting import LabelledMessage, labelled_messages
 from retrieval.knowledge.documents import Document
 from retrieval.patterns import Vector
 from retrieval.reading.reader import read_error
+from retrieval.rows import CLASSIFIER, DOCUMENT
 
-_PAGE = 2_000
 _EMBEDDED_AT_ONCE = 64
 
 log = logging.getLogger("aftercall.classifier")
 
 
-async def refit_classifiers(night: Night) -> dict[str, int]:
+async def refit_classifiers(job: NightlyJob) -> dict[str, int]:
     """Fit the head of every workspace whose labels have changed.
 
     Raises:
         NightlyLostError, StoreError, EmbeddingError: what stopped it; it can be run again.
     """
     done = {"labels": 0, "fitted": 0, "taken": 0}
-    for workspace in await night.store.workspaces():
-        labels = await _labels(night, workspace)
+    for workspace in await job.knowledge.cursors():
+        labels = await _labels(job, workspace)
         done["labels"] += len(labels)
-        night.on_progress("classifier", done["labels"])
+        job.on_progress("classifier", done["labels"])
         if len(labels) < MIN_LABELS or len({each.category for each in labels}) < 2:
             continue
-        await _refit(night, workspace, labels, done)
+        await _refit(job, workspace, labels, done)
     return done
 
 
 async def _refit(
-    night: Night, workspace: str, labels: Sequence[Label], done: dict[str, int]
+    job: NightlyJob, workspace: str, labels: Sequence[Label], done: dict[str, int]
 ) -> None:
-    embedder = await night.embedder()
+    embedder = await job.embedder()
     shipped = CategoryHead.load(embedder.name)
     if shipped is None:
         return  # there is nothing to go by with another model's vectors
-    fact = classifier_fact(workspace)
-    known = await night.store.get_fact(fact)
-    own = OwnHead() if known is None else OwnHead.model_validate_json(known)
+    known = await job.knowledge.get(workspace, CLASSIFIER, [""])
+    own = decoded(OwnHead, known[0].data) if known else OwnHead()
     digest = digest_of(labels, shipped)
     if own.tried == digest:
         return
@@ -84,28 +83,21 @@ async def _refit(
         done["taken"] += 1
         log.info("workspace %s reads errors with a head of %d labels", workspace, len(older))
     head = fitted.to_json() if taken else own.head
-    await night.put_fact(fact, OwnHead(tried=digest, head=head).model_dump_json())
-    night.memory.forget_category_head(workspace)
+    await job.commit(workspace, [Row(CLASSIFIER, "", encoded(OwnHead(tried=digest, head=head)))])
 
 
-async def _labels(night: Night, workspace: str) -> list[Label]:
+async def _labels(job: NightlyJob, workspace: str) -> list[Label]:
     """The latest of a workspace, each text once."""
     latest: list[Label] = []
-    after = ""
-    while rows := await night.store.scan_documents(workspace, after, _PAGE):
-        after = rows[-1].document_id
-        reflections = [row.data for row in rows if is_of(row, "reflection")]
-        for label in await asyncio.to_thread(_labels_of, reflections):
-            if len(latest) < MAX_LABELS:
-                heappush(latest, label)
-            else:
-                heappushpop(latest, label)
+    async for row in job.rows(workspace, DOCUMENT.name):
+        label = label_of(decoded(Document, row.data)) if is_of(row, "reflection") else None
+        if label is None:
+            continue
+        if len(latest) < MAX_LABELS:
+            heappush(latest, label)
+        else:
+            heappushpop(latest, label)
     return sorted({each.text: each for each in sorted(latest)}.values())
-
-
-def _labels_of(reflections: Sequence[bytes]) -> list[Label]:
-    found = (label_of(Document.model_validate_json(data)) for data in reflections)
-    return [each for each in found if each is not None]
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, Vector]:

@@ -8,15 +8,14 @@ ends with the same. Only the wordings of new documents are embedded.
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
 from heapq import heappop, heappush, nlargest
 
 import numpy as np
 
-from ingest.nightly.kinds import is_of
-from ingest.nightly.night import Night
-from ingest.nightly.spilling import SpilledByTool
-from mongo.records import DocumentRow, PatternRow, ToolKey
+from ingest.nightly.job import NightlyJob
+from mongo.records import Removal, Row, ToolKey, encoded
+from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import Document
 from retrieval.known_tools.common import ToolRecord
 from retrieval.patterns import (
@@ -26,89 +25,73 @@ from retrieval.patterns import (
     Pattern,
     Vector,
     decoded,
-    encoded,
     lesson_of_pattern,
     merged,
     subjects_of,
 )
+from retrieval.patterns import encoded as encoded_pattern
+from retrieval.rows import CONSOLIDATED, DOCUMENT, PATTERN, STATISTICS
 
 MAX_PATTERNS = 20_000
 """Kept of a workspace, those of most failures: some 50 MB."""
 
-_PAGE = 2_000
-"""Documents read at a time."""
-
 _EMBEDDED_AT_ONCE = 64
 
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_FAILURES = (1 << 29) - 1
+_BEGINNING = 100
+"""Bytes: a document says its id first (a UUID) and then its kind; most are not worth decoding."""
 
 
-def patterns_fact(workspace: str) -> str:
-    """The name of the store's fact of when a workspace's patterns were consolidated."""
-    return f"patterns:{workspace}"
-
-
-async def consolidate(night: Night) -> dict[str, int]:
+async def consolidate(job: NightlyJob) -> dict[str, int]:
     """Bring the patterns of every workspace up to its documents.
 
     Raises:
-        NightlyLostError, StoreError, EmbeddingError, OSError: what stopped it; run it again.
+        NightlyLostError, StoreError, EmbeddingError: what stopped it; run it again.
     """
     done = {"documents": 0, "embedded": 0, "patterns": 0, "removed": 0}
-    for workspace in await night.store.workspaces():
-        with SpilledByTool() as spilled:
-            await _spill(night, workspace, spilled, done)
-            await _Consolidating(night, workspace, done).run(spilled)
-        await night.put_fact(patterns_fact(workspace), night.clock().isoformat())
+    for workspace in await job.knowledge.cursors():
+        await _Consolidation(job, workspace, done).run()
+        at = Row(CONSOLIDATED, "", encoded(job.clock()))
+        await job.commit(workspace, [at])
     return done
 
 
-async def _spill(
-    night: Night, workspace: str, spilled: SpilledByTool, done: dict[str, int]
-) -> None:
-    after = ""
-    while rows := await night.store.scan_documents(workspace, after, _PAGE):
-        after = rows[-1].document_id
-        await asyncio.to_thread(_spill_reflections, workspace, rows, spilled)
-        done["documents"] += len(rows)
-        night.on_progress("patterns", done["documents"])
-
-
-def _spill_reflections(workspace: str, rows: Iterable[DocumentRow], spilled: SpilledByTool) -> None:
-    for row in rows:
-        if not is_of(row, "reflection"):
-            continue
-        document = Document.model_validate_json(row.data)
-        if document.tool_name is not None and document.signature is not None:
-            spilled.put(ToolKey(workspace, document.server_name, document.tool_name), row.data)
-
-
-class _Consolidating:
+class _Consolidation:
     """One workspace, tool by tool."""
 
-    def __init__(self, night: Night, workspace: str, done: dict[str, int]) -> None:
-        self._night = night
+    def __init__(self, job: NightlyJob, workspace: str, done: dict[str, int]) -> None:
+        self._job = job
         self._workspace = workspace
         self._done = done
         self._kept: list[tuple[int, str]] = []
         """Failures and ids of the patterns so far, the fewest first (a heap)."""
 
-    async def run(self, spilled: SpilledByTool) -> None:
-        rows = await self._night.store.list_patterns(self._workspace, MAX_PATTERNS + 1_000)
-        known: dict[ToolKey, list[PatternRow]] = defaultdict(list)
-        for row in rows:
-            pattern = decoded(row.data)
-            known[ToolKey(self._workspace, pattern.server_name, pattern.tool_name)].append(row)
-        for tool, lines in spilled.tools(self._workspace):
-            await self._tool(tool, lines, known.pop(tool, []))
-        gone = [row.pattern_id for rows in known.values() for row in rows]
+    async def run(self) -> None:
+        known: dict[ToolKey | None, list[Row]] = defaultdict(list)
+        async for row in self._job.rows(self._workspace, PATTERN):
+            known[row.tool].append(row)
+        async for row in self._job.rows(self._workspace, STATISTICS.name):
+            if row.tool is not None:
+                await self._consolidate(row.tool, known.pop(row.tool, []))
+        gone = [row.key for rows in known.values() for row in rows]
         await self._put([], gone)
 
-    async def _tool(self, tool: ToolKey, lines: Sequence[bytes], before: list[PatternRow]) -> None:
+    async def _consolidate(self, tool: ToolKey, before: list[Row]) -> None:
+        lines = [
+            row.data
+            async for row in self._job.rows(self._workspace, DOCUMENT.name, tool=tool)
+            if is_of(row, "reflection")
+        ]
+        self._done["documents"] += len(lines)
+        self._job.on_progress("patterns", self._done["documents"])
+        if lines or before:
+            await self._tool(tool, lines, before)
+
+    async def _tool(self, tool: ToolKey, lines: Sequence[bytes], before: list[Row]) -> None:
         record = ToolRecord(
             key=tool,
-            tool=found.tool if (found := await self._night.store.find_tool(tool)) else None,
-            knowledge=await self._night.memory.knowledge(tool),
+            tool=found.tool if (found := await self._job.memory.tool(tool)) else None,
+            knowledge=await self._job.memory.knowledge(tool),
         )
         previous = [decoded(row.data) for row in before]
         failures = await asyncio.to_thread(_failures, lines, record)
@@ -116,13 +99,13 @@ class _Consolidating:
         fingerprint, vectors = "", dict[str, Vector]()
         # Whose vectors are wanted does not depend on the model where no document is new.
         if clustering.has_choices:
-            embedder = await self._night.embedder()
+            embedder = await self._job.embedder()
             fingerprint = embedder.fingerprint
             texts = clustering.texts(fingerprint)
             for start in range(0, len(texts), _EMBEDDED_AT_ONCE):
                 chunk = texts[start : start + _EMBEDDED_AT_ONCE]
-                made = (await embedder.embed(chunk, "document")).astype(np.float32, copy=False)
-                vectors.update(zip(chunk, made, strict=True))
+                array = (await embedder.embed(chunk, "document")).astype(np.float32, copy=False)
+                vectors.update(zip(chunk, array, strict=True))
             self._done["embedded"] += len(texts)
 
         def lesson_of(pattern: Pattern, members: Sequence[Failure]) -> str:
@@ -130,31 +113,28 @@ class _Consolidating:
             return lesson_of_pattern(said, pattern.category, record)
 
         patterns = [merged(each, lesson_of) for each in clustering.close(vectors, fingerprint)]
-        made_rows = [_row(self._workspace, pattern) for pattern in patterns]
-        unchanged = {row.pattern_id: row for row in before}
-        ids = {row.pattern_id for row in made_rows}
-        removed = {row.pattern_id for row in before} - ids
-        removed |= self._surplus(made_rows)
-        changed = [
-            row
-            for row in made_rows
-            if unchanged.get(row.pattern_id) != row and row.pattern_id not in removed
-        ]
-        self._done["patterns"] += len(made_rows)
+        made = [_row(tool, pattern) for pattern in patterns]
+        unchanged = {row.key: replace(row, serial=0) for row in before}
+        removed = unchanged.keys() - {row.key for row in made}
+        removed |= self._surplus(made)
+        changed = [row for row in made if unchanged.get(row.key) != row and row.key not in removed]
+        self._done["patterns"] += len(made)
         await self._put(changed, sorted(removed))
 
-    def _surplus(self, rows: Iterable[PatternRow]) -> set[str]:
+    def _surplus(self, rows: Iterable[Row]) -> set[str]:
         """Patterns of the fewest failures that there is no room for, of this tool or another."""
         for row in rows:
-            heappush(self._kept, (row.count, row.pattern_id))
+            heappush(self._kept, (row.rank, row.key))
         surplus = set()
         while len(self._kept) > MAX_PATTERNS:
             surplus.add(heappop(self._kept)[1])
         return surplus
 
-    async def _put(self, rows: Sequence[PatternRow], removed: Sequence[str]) -> None:
+    async def _put(self, rows: Sequence[Row], removed: Sequence[str]) -> None:
         if rows or removed:
-            await self._night.put_patterns(self._workspace, rows, removed)
+            await self._job.commit(
+                self._workspace, rows, [Removal(PATTERN, each) for each in removed]
+            )
             self._done["removed"] += len(removed)
 
 
@@ -190,6 +170,13 @@ def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
     return found
 
 
-def _row(workspace: str, pattern: Pattern) -> PatternRow:
-    at = pattern.last_seen or _NEVER
-    return PatternRow(workspace, pattern.pattern_id, encoded(pattern), at, pattern.count)
+def _row(tool: ToolKey, pattern: Pattern) -> Row:
+    """Ranked by failures, of equals the latest seen first."""
+    seen = 0 if pattern.last_seen is None else max(0, int(pattern.last_seen.timestamp()))
+    rank = (min(pattern.count, _MOST_FAILURES) << 34) + min(seen, (1 << 34) - 1)
+    return Row(PATTERN, pattern.pattern_id, encoded_pattern(pattern), tool, rank)
+
+
+def is_of(row: Row, kind: Kind) -> bool:
+    """Whether a document is of this kind, read off its beginning."""
+    return f'"kind":"{kind}"'.encode() in row.data[:_BEGINNING]

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from aftercall.json_patch import same_json
 from embeddings.protocol import Embedder
 from embeddings.text import failure_text, terms_text
-from mongo.protocol import LogStore
+from mongo.protocol import Metadata
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import EditDoesNotApplyError
 from retrieval.index.protocol import SEED_WORKSPACE, IndexPoint, VectorIndex
@@ -41,14 +41,14 @@ def load_seed(text: str | None = None) -> SeedBook:
 
 
 async def index_seed(
-    book: SeedBook, *, store: LogStore, index: VectorIndex, embedder: Embedder
+    book: SeedBook, *, metadata: Metadata, index: VectorIndex, embedder: Embedder
 ) -> bool:
     """Put the corpus into the vector index; False when this very corpus is there already."""
     digest = hashlib.sha256(
         "\n".join([embedder.fingerprint, *(e.model_dump_json() for e in book.entries)]).encode()
     ).hexdigest()
     # An empty index has lost its vectors, or is being rebuilt, whatever the store remembers.
-    if await store.get_fact(_FACT) == digest and await index.count():
+    if await metadata.get(_FACT) == digest and await index.count():
         return False
     texts = [_text(entry) for entry in book.entries]
     vectors = await embedder.embed(texts, "document")
@@ -66,7 +66,7 @@ async def index_seed(
             for entry, text, vector in zip(book.entries, texts, vectors, strict=True)
         ]
     )
-    await store.put_fact(_FACT, digest)
+    await metadata.put(_FACT, digest)
     return True
 
 

@@ -1,42 +1,85 @@
-"""Opening a MongoDB log store: the client, its concerns, checks, indexes."""
+"""Opening a store on MongoDB: the client, its concerns, the database's mark and indexes."""
 
+import asyncio
 import sys
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 from bson.codec_options import CodecOptions
-from pymongo import AsyncMongoClient
-from pymongo.errors import ConfigurationError, PyMongoError
-from pymongo.read_concern import ReadConcern
-from pymongo.read_preferences import (
-    Nearest,
-    Primary,
-    PrimaryPreferred,
-    Secondary,
-    SecondaryPreferred,
+from pymongo import ASCENDING, DESCENDING, AsyncMongoClient, IndexModel
+from pymongo.errors import (
+    CollectionInvalid,
+    ConfigurationError,
+    DuplicateKeyError,
+    OperationFailure,
+    PyMongoError,
 )
+from pymongo.read_concern import ReadConcern
 from pymongo.uri_parser import parse_uri
 from pymongo.write_concern import WriteConcern
 
-from mongo.errors import StoreError
-from mongo.mongodb import faults, layout, together
-from mongo.mongodb.collections import Collections, Record
-from mongo.mongodb.store import MongoLogStore
+from mongo.errors import StoreDamagedError, StoreError, StoreTooNewError
+from mongo.mongodb import faults
+from mongo.mongodb.database import MARK, Database, Record
+from mongo.mongodb.store import MongoStore
 
-ReadPreference = Literal[
-    "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"
-]
+LAYOUT = 2
+"""Of the database; there are no migrations before the first release."""
 
-_READ_PREFERENCES = {
-    "primary": Primary,
-    "primaryPreferred": PrimaryPreferred,
-    "secondary": Secondary,
-    "secondaryPreferred": SecondaryPreferred,
-    "nearest": Nearest,
-}
+_APPLICATION = "aftercall"
 
 _PORT = 27017
+
+_GONE_S = 86_400
+"""Seconds that the fence of a removed row outlives it: far longer than a process can sleep with a
+write under way."""
+
+_EXISTS = 48  # NamespaceExists
+
+
+def _index(*fields: str, unique: bool = False, only: str | None = None) -> IndexModel:
+    """An index on fields, `-` before one for descending; with `only`, of records that have it."""
+    keys = [
+        (each.removeprefix("-"), DESCENDING if each.startswith("-") else ASCENDING)
+        for each in fields
+    ]
+    options: dict[str, Any] = {"name": "_".join(name for name, _ in keys)[:100]}
+    if unique:
+        options["unique"] = True
+    if only is not None:
+        options["partialFilterExpression"] = {only: {"$exists": True}}
+    return IndexModel(keys, **options)
+
+
+_OF_ROWS = [
+    _index("workspace", "generation", "kind", "-rank", "key"),
+    _index("workspace", "generation", "kind", "server_name", "tool_name", "-rank", "key"),
+    _index("workspace", "generation", "serial"),
+    IndexModel([("gone_at", ASCENDING)], name="gone_at", expireAfterSeconds=_GONE_S),
+]
+
+# An `_id` begins with the workspace and is unique: no index is needed to find a record by its name.
+_INDEXES = {
+    "TOOL_EXECUTION_LOG": [
+        _index("workspace", "position", unique=True),
+        _index("workspace", "kind", "position"),
+        _index("workspace", "kind", "server_name", "tool_name", "position", only="tool_name"),
+        _index("workspace", "kind", "session", "position", only="session"),
+    ],
+    "LOG_HEADS": [],
+    "COMMAND_STATE": [],
+    "INPUT_SCHEMAS": [],
+    "CURSORS": [_index("generation")],
+    "KNOWLEDGE": _OF_ROWS,
+    "REFLECTION_PATTERNS": _OF_ROWS,
+    "TOOL_STATISTICS": [
+        _index("workspace", "generation", "what", "hour", "tool", "number"),
+        _index("workspace", "generation", "tool", "what", "hour", "number"),
+    ],
+    "JOURNAL": [_index("workspace", "generation", "serial")],
+    "LEASES": [],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +94,6 @@ class MongoOptions:
     """Seconds until a server counts as away."""
     timeout_s: float = 20.0
     """Seconds that a server which was reached may take for one operation."""
-    analytics: ReadPreference = "secondaryPreferred"
-    """For what streams over the log."""
-    retention_days: float = 90.0
-    """Days until an execution that was learned from is deleted by the server; 0 for never."""
 
     @property
     def where(self) -> str:
@@ -76,32 +115,91 @@ class MongoOptions:
         return f"{servers}/{self.database}"
 
 
-async def open_mongo_store(options: MongoOptions) -> MongoLogStore:
+async def open_mongo_store(options: MongoOptions) -> MongoStore:
     """Open the store, making what is missing in the database; the caller closes it.
 
     Raises:
         StoreUnavailableError: MongoDB does not answer, or takes no writes.
         StoreTooNewError: the database was written by a newer version; it was not changed.
-        StoreDamagedError: the database holds collections of our names that are not ours.
+        StoreDamagedError: the database holds collections of our names that are not ours, or of an
+            older version; it was not changed.
         StoreError: it refuses the user, or the address is none.
     """
     where = options.where
     client = _client(options, where)
+    database = client.get_database(
+        options.database,
+        codec_options=CodecOptions(tz_aware=True),
+        write_concern=WriteConcern("majority", j=True),
+        read_concern=ReadConcern("majority"),
+    )
+    db = Database(database, where, client)
     try:
-        with faults.translated(where):
-            database = client.get_database(
-                options.database,
-                codec_options=CodecOptions(tz_aware=True),
-                write_concern=WriteConcern("majority", j=True),
-                read_concern=ReadConcern("majority"),
-            )
-            db = Collections(database, analytics=_READ_PREFERENCES[options.analytics]())
-            state = await layout.prepare(db, options.retention_days)
-            await together.complete(db)
+        with db.call():
+            await _check(db)
+            await _make_collections(db)
+        store = MongoStore(db)
+        await store.refresh()
     except BaseException:
-        await client.close()
+        await db.close()
         raise
-    return MongoLogStore(db.of_generation(state.generation), where, client)
+    return store
+
+
+async def _check(db: Database) -> None:
+    """See that the database is ours, and mark it where it holds nothing of ours yet."""
+    name = db.database.name
+    mark = await db.mark.find_one({"_id": MARK})
+    if mark is None:
+        taken = {*_INDEXES, db.mark.name}.intersection(await db.database.list_collection_names())
+        # Looked for again: another process may have made it, and collections, in between.
+        mark = await db.mark.find_one({"_id": MARK})
+        if mark is None and taken:
+            raise StoreDamagedError(
+                f"the database {name} holds collections of our names ({', '.join(sorted(taken))}) "
+                "that are not Aftercall's; it was left as it is. Name another database "
+                "(AFTERCALL_MONGO_DATABASE), or restore a backup"
+            )
+    if mark is None:
+        mark = {
+            "_id": MARK, "application": _APPLICATION, "layout": LAYOUT, "generation": 1, "facts": {}
+        }  # fmt: skip
+        try:
+            await db.mark.insert_one(mark)
+        except DuplicateKeyError:  # another process was faster
+            mark = await db.mark.find_one({"_id": MARK}) or {}
+    if mark.get("application") != _APPLICATION:
+        raise StoreDamagedError(
+            f"the database {name} has a collection STORE that is not Aftercall's; it was left as "
+            "it is. Name another database (AFTERCALL_MONGO_DATABASE)"
+        )
+    layout = mark.get("layout", 0)
+    if layout > LAYOUT:
+        raise StoreTooNewError(
+            f"the database {name} was written by a newer version of Aftercall (layout {layout}, "
+            f"this one has {LAYOUT}); it was left as it is. Upgrade Aftercall, or name another "
+            "database (AFTERCALL_MONGO_DATABASE)"
+        )
+    if layout < LAYOUT:
+        raise StoreDamagedError(
+            f"the database {name} has layout {layout}, this version of Aftercall has {LAYOUT}: "
+            "export it with the version that wrote it, and import it into another database "
+            "(AFTERCALL_MONGO_DATABASE)"
+        )
+
+
+async def _make_collections(db: Database) -> None:
+    """Also those without an index: some servers fail to aggregate over what is not there."""
+    there = set(await db.database.list_collection_names())
+    for name in {*_INDEXES} - there:
+        try:
+            await db.database.create_collection(name, check_exists=False)
+        except (CollectionInvalid, OperationFailure) as error:
+            if getattr(error, "code", _EXISTS) != _EXISTS:
+                raise  # else another process was faster
+    await asyncio.gather(
+        *(db.database[name].create_indexes(each) for name, each in _INDEXES.items() if each)
+    )
 
 
 def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
@@ -109,7 +207,7 @@ def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
     try:
         return AsyncMongoClient(
             options.uri,
-            appname="aftercall",
+            appname=_APPLICATION,
             maxPoolSize=options.pool_size,
             serverSelectionTimeoutMS=round(options.connect_timeout_s * 1000),
             connectTimeoutMS=round(options.connect_timeout_s * 1000),

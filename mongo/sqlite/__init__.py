@@ -1,6 +1,5 @@
-"""The embedded log store: one SQLite file, one writer with group commit, readers beside it."""
+"""The embedded store: SQLite files in one folder."""
 
-from mongo.sqlite.opening import FILE_NAME, open_sqlite_store
-from mongo.sqlite.store import SqliteLogStore
+from mongo.sqlite.store import FILE_NAME, SqliteStore, open_sqlite_store
 
-__all__ = ["FILE_NAME", "SqliteLogStore", "open_sqlite_store"]
+__all__ = ["FILE_NAME", "SqliteStore", "open_sqlite_store"]

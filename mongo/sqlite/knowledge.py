@@ -1,110 +1,272 @@
-"""Statements that read what was learned."""
+"""One generation of knowledge with its counters: a file, written by one commit a batch."""
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Literal
 
-from mongo import codec
-from mongo.records import DocumentRow, KnowledgeRow, RepairRow, StatisticsRow, ToolKey
-from mongo.sqlite import bulk
-
-_GET_KNOWLEDGE = """
-SELECT data FROM knowledge WHERE workspace = ? AND server_name = ? AND tool_name = ?
-"""
-
-# JSON cannot carry bytes, so they travel in hexadecimal.
-_GET_DOCUMENTS = """
-SELECT json_group_array(json_array(d.document_id, hex(d.data)))
-FROM json_each(?) AS wanted
-CROSS JOIN documents AS d ON d.workspace = ? AND d.document_id = wanted.value
-"""
-
-MAX_SCAN_BYTES = 16 << 20
-"""About how many bytes of documents one `scan_documents` reads."""
-
-_SCAN_DOCUMENTS = """
-SELECT json_group_array(json_array(d.document_id, hex(d.data))) FROM (
-    SELECT id, sum(size) OVER (
-        ORDER BY document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ) AS read_before
-    FROM (
-        SELECT rowid AS id, document_id, length(data) AS size FROM documents
-        WHERE workspace = ? AND document_id > ? ORDER BY document_id LIMIT ?
-    )
-) AS found
-CROSS JOIN documents AS d ON d.rowid = found.id
-WHERE coalesce(found.read_before, 0) < ?
-"""
-
-# With a place each, since JSON groups come in any order.
-_GET_STATISTICS = """
-SELECT json_group_array(json_array(wanted.key, hex(s.data)))
-FROM json_each(?) AS wanted
-CROSS JOIN statistics AS s
-    ON s.workspace = json_extract(wanted.value, '$[0]')
-    AND s.server_name = json_extract(wanted.value, '$[1]')
-    AND s.tool_name = json_extract(wanted.value, '$[2]')
-"""
-
-_LIST_REPAIRS = """
-SELECT json_group_array(json_array(position, failed_id, mended_id, signature, hex(data))) FROM (
-    SELECT * FROM repairs
-    WHERE workspace = ? AND server_name = ? AND tool_name = ? ORDER BY position DESC LIMIT ?
+from mongo.errors import StoreFencedError
+from mongo.protocol import CounterDimension
+from mongo.records import (
+    Commit,
+    Counter,
+    CounterSum,
+    Cursor,
+    Lease,
+    Row,
+    ToolKey,
 )
-"""
+from mongo.sqlite.connections import ReadPool
+from mongo.sqlite.events import MAX_BYTES
+from mongo.sqlite.writer import GroupCommitWriter
+
+SCHEMA = (
+    # `server` and `tool` as in the log.
+    """
+    CREATE TABLE rows (
+        workspace TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, server TEXT NOT NULL,
+        tool TEXT NOT NULL, rank INTEGER NOT NULL, serial INTEGER NOT NULL, data BLOB NOT NULL
+    )
+    """,
+    "CREATE UNIQUE INDEX rows_by_key ON rows (workspace, kind, key)",
+    "CREATE INDEX rows_by_rank ON rows (workspace, kind, rank DESC, key) WHERE rank <> 0",
+    "CREATE INDEX rows_by_serial ON rows (workspace, serial)",
+    """
+    CREATE INDEX rows_of_tool ON rows (workspace, kind, server, tool, key) WHERE tool <> ''
+    """,
+    """
+    CREATE TABLE counters (
+        workspace TEXT, what TEXT, hour INTEGER, server TEXT, tool TEXT, principal TEXT,
+        number INTEGER NOT NULL,
+        PRIMARY KEY (workspace, what, hour, server, tool, principal)
+    ) WITHOUT ROWID
+    """,
+    "CREATE TABLE cursors (workspace TEXT PRIMARY KEY, position INTEGER, serial INTEGER)",
+    "CREATE TABLE fences (name TEXT PRIMARY KEY, token INTEGER)",
+)
+
+_COLUMNS = "kind, key, data, server, tool, rank, serial"
+
+_ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
+
+_GROUPS = {"hour": "hour", "tool": "server, tool", "what": "what"}
 
 
-def get_knowledge(connection: sqlite3.Connection, tool: ToolKey) -> KnowledgeRow | None:
-    """What is known of one tool."""
-    row = connection.execute(_GET_KNOWLEDGE, _key(tool)).fetchone()
-    return None if row is None else KnowledgeRow(tool, row[0])
+class SqliteKnowledge:
+    """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`.
 
+    Args:
+        generation: its number.
+        writer: of its file.
+        readers: of its file.
+        resources: closed with it.
+    """
 
-def get_documents(
-    connection: sqlite3.Connection, workspace: str, document_ids: Sequence[str]
-) -> list[DocumentRow]:
-    """Those that exist, in the order of the ids."""
-    distinct = dict.fromkeys(document_ids)
-    found = {
-        document_id: bytes.fromhex(data)
-        for document_id, data in bulk.fetch(
-            connection, _GET_DOCUMENTS, (bulk.values(distinct), workspace)
+    def __init__(
+        self, generation: int, writer: GroupCommitWriter, readers: ReadPool, resources: ExitStack
+    ) -> None:
+        self.generation = generation
+        self._writer = writer
+        self._readers = readers
+        self._resources = resources
+
+    async def cursors(self) -> dict[str, Cursor]:  # noqa: D102
+        query = "SELECT workspace, position, serial FROM cursors"
+        return await self._readers.run(
+            lambda c: {
+                name: Cursor(position, serial) for name, position, serial in c.execute(query)
+            }
         )
-    }
-    return [
-        DocumentRow(workspace, document_id, found[document_id])
-        for document_id in distinct
-        if document_id in found
-    ]
+
+    async def commit(self, commit: Commit) -> int:  # noqa: D102
+        return await self._writer.run(lambda connection: _commit(connection, commit))
+
+    async def get(  # noqa: D102
+        self, workspace: str, kind: str, keys: Collection[str]
+    ) -> list[Row]:
+        query = f"""
+        SELECT r.{_COLUMNS.replace(", ", ", r.")} FROM json_each(?) AS wanted CROSS JOIN rows AS r
+        ON r.workspace = ? AND r.kind = ? AND r.key = wanted.value
+        """  # noqa: S608  # the columns are ours
+        parameters = (json.dumps(list(keys)), workspace, kind)
+        return await self._readers.run(
+            lambda c: [_row(workspace, row) for row in c.execute(query, parameters)]
+        )
+
+    async def scan(  # noqa: D102
+        self,
+        workspace: str,
+        kind: str | None,
+        limit: int,
+        *,
+        by: Literal["key", "rank", "serial"] = "key",
+        after: str | int | None = None,
+        tool: ToolKey | None = None,
+    ) -> list[Row]:
+        where: list[str] = ["workspace = ?"]
+        given: list[Any] = [workspace]
+        if kind is not None:
+            where.append("kind = ?")
+            given.append(kind)
+        if by == "rank":
+            where.append("rank <> 0")
+        if after is not None:
+            where.append(f"{by} > ?")
+            given.append(after)
+        if tool is not None:
+            where += ["server = ?", "tool = ?", "tool <> ''"]
+            given += [tool.server_name or "", tool.tool_name]
+        query = f"""
+        SELECT {_COLUMNS} FROM rows WHERE {" AND ".join(where)} ORDER BY {_ORDERS[by]}
+        """  # noqa: S608
+        if by != "serial":
+            query += " LIMIT ?"
+            given.append(limit)
+        return await self._readers.run(
+            lambda c: _bounded(workspace, c.execute(query, given), limit, whole=by == "serial")
+        )
+
+    async def count(self, kind: str, workspace: str | None = None) -> int:  # noqa: D102
+        query = "SELECT count(*) FROM rows WHERE kind = ?"
+        parameters = [kind]
+        if workspace is not None:
+            query += " AND workspace = ?"
+            parameters.append(workspace)
+        return await self._readers.run(lambda c: int(c.execute(query, parameters).fetchone()[0]))
+
+    async def sums(  # noqa: D102
+        self,
+        workspace: str,
+        what: Sequence[str],
+        *,
+        since: int,
+        until: int,
+        by: Collection[CounterDimension] = (),
+        tool: ToolKey | None = None,
+    ) -> list[CounterSum]:
+        names, given = ["FALSE"], []
+        for name in what:
+            if name.endswith("*"):
+                names.append("(what >= ? AND what < ?)")
+                given += [name[:-1], f"{name[:-1]}\U0010ffff"]
+            else:
+                names.append("what = ?")
+                given.append(name)
+        of_tool = ""
+        parameters: list[Any] = [workspace, *given, since, until]
+        if tool is not None:
+            of_tool = "AND server = ? AND tool = ?"
+            parameters += [tool.server_name or "", tool.tool_name]
+        groups = ", ".join(_GROUPS[each] for each in by)
+        query = f"""
+        SELECT sum(number), {_shown("hour", by)}, {_shown("server", by)}, {_shown("tool", by)},
+            {_shown("what", by)}
+        FROM counters
+        WHERE workspace = ? AND ({" OR ".join(names)}) AND hour BETWEEN ? AND ? {of_tool}
+        {f"GROUP BY {groups}" if groups else ""}
+        """  # noqa: S608
+        return await self._readers.run(
+            lambda c: [
+                CounterSum(
+                    number,
+                    hour,
+                    ToolKey(workspace, server or None, name) if name else None,
+                    each,
+                )
+                for number, hour, server, name, each in c.execute(query, parameters)
+                if number
+            ]
+        )
+
+    def close(self) -> None:
+        """Finish what was accepted and release everything; blocks; twice does nothing."""
+        self._resources.close()
 
 
-def scan_documents(
-    connection: sqlite3.Connection, workspace: str, after: str, limit: int
-) -> list[DocumentRow]:
-    """Those of ids above `after`, in that order: at most `limit`, and about `MAX_SCAN_BYTES`."""
-    bounds = (workspace, after, max(limit, 0), MAX_SCAN_BYTES)
-    rows = bulk.fetch(connection, _SCAN_DOCUMENTS, bounds)
-    return [
-        DocumentRow(workspace, document_id, bytes.fromhex(data))
-        for document_id, data in sorted(rows)
-    ]
+def _shown(column: str, by: Collection[CounterDimension]) -> str:
+    return column if ("tool" if column == "server" else column) in by else "NULL"
 
 
-def get_statistics(connection: sqlite3.Connection, tools: Sequence[ToolKey]) -> list[StatisticsRow]:
-    """Those of which something is known, in the order of the tools; each once."""
-    distinct = list(dict.fromkeys(tools))
-    wanted = bulk.values(_key(tool) for tool in distinct)
-    rows = sorted(bulk.fetch(connection, _GET_STATISTICS, (wanted,)))
-    return [StatisticsRow(distinct[place], bytes.fromhex(data)) for place, data in rows]
+def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
+    workspace = commit.workspace
+    found = connection.execute(
+        "SELECT position, serial FROM cursors WHERE workspace = ?", (workspace,)
+    ).fetchone()
+    position, serial = found or (0, 0)
+    if commit.moved is not None and commit.moved[0] != position:
+        raise StoreFencedError(
+            f"{workspace} has been learned to {position} by another process: read anew"
+        )
+    if commit.lease is not None:
+        _check_fence(connection, commit.lease)
+    connection.executemany(
+        "DELETE FROM rows WHERE workspace = ? AND kind = ? AND key = ? AND (? IS NULL OR rank = ?)",
+        [(workspace, each.kind, each.key, each.rank, each.rank) for each in commit.removed],
+    )
+    connection.executemany(
+        """
+        INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workspace, kind, key)
+        DO UPDATE SET server = excluded.server, tool = excluded.tool, rank = excluded.rank,
+            serial = excluded.serial, data = excluded.data
+        """,
+        [_stored(workspace, serial + 1, row) for row in commit.put],
+    )
+    connection.executemany(
+        """
+        INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET number = number + excluded.number
+        """,
+        list(_counted(workspace, commit.counters)),
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)",
+        (workspace, position if commit.moved is None else commit.moved[1], serial + 1),
+    )
+    return int(serial) + 1
 
 
-def list_repairs(connection: sqlite3.Connection, tool: ToolKey, limit: int) -> list[RepairRow]:
-    """The latest of one tool, newest first."""
-    rows = bulk.fetch(connection, _LIST_REPAIRS, (*_key(tool), max(limit, 0)))
-    return [
-        RepairRow(tool, failed_id, mended_id, signature, bytes.fromhex(data))
-        for _, failed_id, mended_id, signature, data in sorted(rows, reverse=True)
-    ]
+def _check_fence(connection: sqlite3.Connection, lease: Lease) -> None:
+    found = connection.execute("SELECT token FROM fences WHERE name = ?", (lease.name,)).fetchone()
+    if found is not None and found[0] > lease.token:
+        raise StoreFencedError(
+            f"the lease {lease.name} is held no more: take it again, read anew and do it again"
+        )
+    if found is None or found[0] < lease.token:
+        connection.execute("INSERT OR REPLACE INTO fences VALUES (?, ?)", (lease.name, lease.token))
 
 
-def _key(tool: ToolKey) -> tuple[str, str, str]:
-    return tool.workspace, codec.server_column(tool.server_name), tool.tool_name
+def _stored(workspace: str, serial: int, row: Row) -> tuple[Any, ...]:
+    server, tool = ("", "") if row.tool is None else row.tool[1:]
+    return (workspace, row.kind, row.key, server or "", tool, row.rank, serial, row.data)
+
+
+def _counted(workspace: str, counters: Mapping[Counter, int]) -> Iterable[tuple[Any, ...]]:
+    for counter, number in counters.items():
+        server, tool = ("", "") if counter.tool is None else counter.tool[1:]
+        yield (
+            workspace, counter.what, counter.hour, server or "", tool, counter.principal, number,
+        )  # fmt: skip
+
+
+def _bounded(
+    workspace: str, rows: Iterable[tuple[Any, ...]], limit: int, *, whole: bool
+) -> list[Row]:
+    """Rows until they are many or large together; with `whole`, all of each commit."""
+    found: list[Row] = []
+    size = 0
+    for each in rows:
+        row = _row(workspace, each)
+        is_full = len(found) >= limit or size >= MAX_BYTES
+        if is_full and not (whole and found and found[-1].serial == row.serial):
+            break
+        found.append(row)
+        size += len(row.data)
+    return found
+
+
+def _row(workspace: str, row: tuple[Any, ...]) -> Row:
+    kind, key, data, server, tool, rank, serial = row
+    return Row(
+        kind, key, data, ToolKey(workspace, server or None, tool) if tool else None, rank, serial
+    )

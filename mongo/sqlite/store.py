@@ -1,565 +1,333 @@
-"""The embedded log store: the protocol over one writer and a pool of readers."""
+"""The embedded store: the log in one file, each generation of knowledge in another."""
 
 import asyncio
+import re
+import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
-from datetime import date
-from functools import partial
-from types import TracebackType
-from typing import Self, TypeVar
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, closing
+from pathlib import Path
 
-from aftercall.json_values import MAX_INTEGER, JsonObject
-from aftercall.models import Execution
-from mongo.records import (
-    AnswerCount,
-    Appended,
-    Change,
-    ChangedTool,
-    CorrectionRecord,
-    DocumentRow,
-    FailureRecord,
-    HealthRow,
-    IndexCommit,
-    IssuedSuggestion,
-    JudgedSuggestion,
-    KnowledgeRow,
-    Lease,
-    MendedFailure,
-    NewExecution,
-    PatternRow,
-    PromotionEvent,
-    QueuedPromotion,
-    RemovedDocument,
-    RepairRow,
-    StatisticsRow,
-    StoreCounts,
-    StoredExecution,
-    StoredPromotion,
-    StoredRecommendation,
-    StoredTool,
-    SuggestionOutcome,
-    ToolKey,
-    UsageRow,
+from mongo.errors import (
+    StoreDamagedError,
+    StoreError,
+    StoreFencedError,
+    StoreFullError,
+    StoreReadOnlyError,
 )
-from mongo.sqlite import (
-    answers,
-    changes,
-    commits,
-    corrections,
-    facts,
-    health,
-    knowledge,
-    marks,
-    mended,
-    patterns,
-    promotions,
-    recommendations,
-    sessions,
-    shadow,
-    tools,
-    usage,
-    vectors,
+from mongo.protocol import EventLog, Leases, Metadata
+from mongo.records import Lease
+from mongo.sqlite import events, faults, folder, knowledge
+from mongo.sqlite.connections import ReadPool, connect_writer
+from mongo.sqlite.events import SqliteEvents
+from mongo.sqlite.knowledge import SqliteKnowledge
+from mongo.sqlite.writer import GroupCommitWriter
+
+FILE_NAME = "aftercall.sqlite3"
+"""The log, the state of commands, leases and metadata."""
+
+APPLICATION_ID = int.from_bytes(b"AftC")
+"""Marks a file as ours in its header (`PRAGMA application_id`)."""
+
+LAYOUT = 1
+"""Of all files (`PRAGMA user_version`); there are no migrations before the first release."""
+
+_SCHEMA = (
+    *events.SCHEMA,
+    """
+    CREATE TABLE leases (
+        name TEXT PRIMARY KEY, holder TEXT, token INTEGER, beat INTEGER, held INTEGER
+    )
+    """,
+    "CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT)",
 )
-from mongo.sqlite import executions as execution_log
-from mongo.sqlite import suggestions as suggestion_log
-from mongo.sqlite.leases import fenced
-from mongo.sqlite.readers import ReadPool, connect_still_reader
-from mongo.sqlite.shadow import Shadow
-from mongo.sqlite.upkeep import SqliteUpkeep
 
-Result = TypeVar("Result")
+_GENERATION = "generation"
+"""The fact that says which generation is current."""
+
+_ROOM = 1.2
+"""Times the size of the base that has to be free before it is copied."""
 
 
-class SqliteLogStore(SqliteUpkeep):
-    """A `mongo.protocol.LogStore` in one SQLite file; made by `open_sqlite_store`."""
+class SqliteStore:
+    """As `mongo.protocol.Store`."""
 
     name = "sqlite"
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
+    def __init__(
         self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    @asynccontextmanager
-    async def still(self) -> AsyncIterator["SqliteLogStore"]:
-        """The store as it is at this moment, to be read until the block ends.
-
-        Writers go on; the log file beside the store grows by what they write meanwhile.
-        """
-        readers = ReadPool(self._path, connect_still_reader, threads=1)
-        try:
-            yield SqliteLogStore(
-                self._path, self._writer, readers, resources=ExitStack(), is_beside=self._is_beside
-            )
-        finally:
-            await asyncio.to_thread(readers.close)
-
-    # Switching
-
-    async def open_shadow(self) -> "SqliteLogStore":
-        """A store over the same log that has learned nothing: its queues hold all there is."""
-        made = await asyncio.to_thread(Shadow, self._path)
-        return SqliteLogStore(
-            self._path,
-            self._writer,
-            made.readers,
-            resources=made.resources,
-            shadow=made,
-            is_beside=self._is_beside,
-        )
-
-    async def adopt(
-        self, shadow: "SqliteLogStore", facts: Mapping[str, str], leases: Sequence[Lease] = ()
-    ) -> int:
-        """What the shadow learned takes the place of what is known here; at once or not at all."""
-        return await self._adopt(shadow, facts, leases)
-
-    # Executions
-
-    async def append(self, workspace: str, executions: Sequence[NewExecution]) -> list[Appended]:
-        """Store executions; durable when this returns. One verdict each, in order."""
-        if not executions:
-            return []
-        # A copy: a caller that is cancelled may empty its list while the writer is at it.
-        arrivals = [(workspace, new) for new in executions]
-        return await self._writer.run_together(execution_log.append, arrivals)
-
-    async def get_execution(self, workspace: str, execution_id: str) -> Execution | None:
-        """The execution as stored, with its input schema put back; None when there is none."""
-        return await self._readers.run(
-            partial(execution_log.get, workspace=workspace, execution_id=execution_id)
-        )
-
-    async def get_executions(
-        self, workspace: str, execution_ids: Sequence[str], *, learned: bool = False
-    ) -> list[StoredExecution]:
-        """Those of the executions that exist, in the order of the ids; without input schemas."""
-        return await self._readers.run(
-            partial(
-                execution_log.get_several,
-                workspace=workspace,
-                execution_ids=tuple(execution_ids),
-                learned=learned,
-            )
-        )
-
-    async def latest_call(
-        self,
-        workspace: str,
-        session_id: str,
+        data_dir: Path,
+        writer: GroupCommitWriter,
+        readers: ReadPool,
+        resources: ExitStack,
         *,
-        server_name: str | None = None,
-        tool_name: str | None = None,
-    ) -> StoredExecution | None:
-        """The latest call of a session, by its own time and sequence; None when there is none."""
-        return await self._readers.run(
-            partial(
-                sessions.latest_call,
-                workspace=workspace,
-                session_id=session_id,
-                server_name=server_name,
-                tool_name=tool_name,
-            )
-        )
-
-    async def session_calls(
-        self,
-        sessions: Sequence[tuple[ToolKey, str]],
-        limit: int,
-        before: int = MAX_INTEGER,
-        *,
-        learned: bool = False,
-    ) -> list[StoredExecution]:
-        """The latest `limit` calls of each tool in each session, oldest arrival first."""
-        return await self._readers.run(
-            partial(
-                execution_log.session_calls,
-                sessions=tuple(sessions),
-                limit=limit,
-                before=before,
-                learned=learned,
-            )
-        )
-
-    # The indexing queues
-
-    async def queued_workspaces(self) -> list[str]:
-        """Workspaces with anything in one of the queues below, in order."""
-        await self._catch_up()
-        return await self._readers.run(facts.queued_workspaces)
-
-    async def has_arrivals(self) -> bool:
-        """Whether an execution waits in any workspace."""
-        await self._catch_up()
-        return await self._readers.run(facts.has_arrivals)
-
-    async def pending(self, workspace: str, limit: int) -> list[StoredExecution]:
-        """The oldest executions that are not indexed yet, oldest first.
-
-        Fewer than `limit` when they are large (`executions.MAX_PENDING_BYTES`); none only when none
-        is left.
-        """
-        found = await self._queued(execution_log.pending, workspace, limit)
-        if not found and limit > 0 and self._shadow is not None:
-            # What has expired since it was queued here would wait for ever.
-            await self._learner.run(partial(shadow.drop_expired, workspace=workspace))
-        return found
-
-    async def commit_index(self, commit: IndexCommit) -> None:
-        """Apply what an indexing batch learned and empty its queues, in one transaction."""
-        operation = partial(commits.commit_index, commit=commit)
-        if self._shadow is None:
-            await self._write(operation, lambda: changes.of_commit(commit))
-        else:
-            await self._learner.run(operation)
-
-    async def pending_vectors(self, workspace: str, limit: int) -> list[DocumentRow]:
-        """The oldest documents that have no vector yet, oldest first."""
-        return await self._readers.run(partial(vectors.pending, workspace=workspace, limit=limit))
-
-    async def mark_embedded(self, documents: Sequence[DocumentRow]) -> None:
-        """Say that these documents have their vectors."""
-        kept = tuple(documents)
-        await self._learner.run(partial(vectors.mark_embedded, documents=kept))
-
-    async def removed_documents(self, workspace: str, limit: int) -> list[RemovedDocument]:
-        """The oldest documents that are gone and may still have a vector, oldest first."""
-        return await self._readers.run(partial(vectors.removed, workspace=workspace, limit=limit))
-
-    async def mark_removed(self, documents: Sequence[RemovedDocument]) -> None:
-        """Say that these documents have no vectors any more."""
-        kept = tuple(documents)
-        await self._learner.run(partial(vectors.mark_removed, documents=kept))
-
-    async def changed_tools(self, workspace: str, limit: int) -> list[ChangedTool]:
-        """The oldest puts and deletions of tools that no document says yet, oldest first."""
-        return await self._queued(tools.changed, workspace, limit)
-
-    async def counts(self, workspace: str | None = None) -> StoreCounts:
-        """How much there is, in one workspace or over all; reads one small table."""
-        return await self._readers.run(partial(facts.counts, workspace=workspace))
-
-    # What was learned
-
-    async def get_knowledge(self, tool: ToolKey) -> KnowledgeRow | None:
-        """What is known of one tool."""
-        return await self._readers.run(partial(knowledge.get_knowledge, tool=tool))
-
-    async def get_documents(self, workspace: str, document_ids: Sequence[str]) -> list[DocumentRow]:
-        """Those of the documents that exist, in the order of the ids."""
-        return await self._readers.run(
-            partial(knowledge.get_documents, workspace=workspace, document_ids=tuple(document_ids))
-        )
-
-    async def list_repairs(self, tool: ToolKey, limit: int) -> list[RepairRow]:
-        """The latest repairs of one tool, newest first."""
-        return await self._readers.run(partial(knowledge.list_repairs, tool=tool, limit=limit))
-
-    async def get_statistics(self, tools: Sequence[ToolKey]) -> list[StatisticsRow]:
-        """How these tools have fared, in their order; the unknown are left out."""
-        return await self._readers.run(partial(knowledge.get_statistics, tools=tuple(tools)))
-
-    async def get_health(self, tools: Sequence[ToolKey]) -> list[HealthRow]:
-        """The health of these tools, in their order; the unknown are left out."""
-        return await self._readers.run(partial(health.get, tools=tuple(tools)))
-
-    async def list_health(
-        self, workspace: str, limit: int, *, troubled: bool = False
-    ) -> list[HealthRow]:
-        """The tools of a workspace, the latest used first, or the latest troubled ones."""
-        return await self._readers.run(
-            partial(health.list_latest, workspace=workspace, limit=limit, troubled=troubled)
-        )
-
-    async def tools_with_health(self, workspace: str, limit: int) -> list[ToolKey]:
-        """The tools of a workspace, the latest used first, without what is known of them."""
-        return await self._readers.run(partial(health.list_names, workspace=workspace, limit=limit))
-
-    async def workspaces_with_health(self) -> list[str]:
-        """Workspaces of which any health is known, in order."""
-        return await self._readers.run(health.workspaces)
-
-    # Corrections by users
-
-    async def add_correction(self, correction: CorrectionRecord) -> bool:
-        """Keep a correction and queue it; False when its id is known in the workspace."""
-        return await self._writer.run(partial(corrections.add, correction=correction))
-
-    async def pending_corrections(self, workspace: str, limit: int) -> list[CorrectionRecord]:
-        """The oldest corrections that were not looked at yet, oldest first."""
-        return await self._queued(corrections.pending, workspace, limit)
-
-    async def untied_corrections(
-        self, workspace: str, execution_ids: Sequence[str]
-    ) -> list[CorrectionRecord]:
-        """Corrections of these executions that were looked at before the execution was stored."""
-        return await self._readers.run(
-            partial(corrections.untied_of, workspace=workspace, execution_ids=tuple(execution_ids))
-        )
-
-    async def get_correction(self, workspace: str, correction_id: str) -> CorrectionRecord | None:
-        """A correction by its id."""
-        return await self._readers.run(
-            partial(corrections.get, workspace=workspace, correction_id=correction_id)
-        )
-
-    async def list_corrections(
-        self, workspace: str, limit: int, *, tool: ToolKey | None = None
-    ) -> list[CorrectionRecord]:
-        """The latest corrections, newest first; of one tool, when given."""
-        return await self._readers.run(
-            partial(corrections.list_latest, workspace=workspace, limit=limit, tool=tool)
-        )
-
-    # Recommendations that somebody took up
-
-    async def put_recommendation(self, recommendation: StoredRecommendation) -> None:
-        """Keep what was done about a recommendation, in the place of what was done before."""
-        await self._writer.run(partial(recommendations.put, recommendation=recommendation))
-
-    async def list_recommendations(self, workspace: str) -> list[StoredRecommendation]:
-        """All that were touched in a workspace, the latest touched first."""
-        return await self._readers.run(partial(recommendations.list_all, workspace=workspace))
-
-    # Marked failures
-
-    async def add_mark(self, mark: FailureRecord) -> bool:
-        """Keep a marked failure and queue it; False when its id is known in the workspace."""
-        return await self._writer.run(partial(marks.add, mark=mark))
-
-    async def pending_marks(self, workspace: str, limit: int) -> list[FailureRecord]:
-        """The oldest marks that nothing was learned from yet, oldest first."""
-        return await self._queued(marks.pending, workspace, limit)
-
-    async def learned_marks(
-        self, workspace: str, execution_ids: Sequence[str]
-    ) -> list[FailureRecord]:
-        """The marks that name one of these executions and were learned from, oldest first."""
-        return await self._readers.run(
-            partial(marks.learned_of, workspace=workspace, execution_ids=tuple(execution_ids))
-        )
-
-    async def list_marks(self, tool: ToolKey, limit: int) -> list[FailureRecord]:
-        """The latest marked failures of one tool, newest first."""
-        return await self._readers.run(partial(marks.list_latest, tool=tool, limit=limit))
-
-    # Promotions
-
-    async def get_promotion(self, workspace: str, namespace: str) -> StoredPromotion | None:
-        """What was promoted in a namespace."""
-        return await self._readers.run(
-            partial(promotions.get, workspace=workspace, namespace=namespace)
-        )
-
-    async def list_promotions(self, workspace: str) -> list[StoredPromotion]:
-        """All that hold in a workspace, by namespace."""
-        return await self._readers.run(partial(promotions.list_all, workspace=workspace))
-
-    async def change_promotions(self, events: Sequence[PromotionEvent]) -> None:
-        """Apply changes, all or none of them, and add them to the histories."""
-        if events:
-            kept = tuple(events)
-            told = dict.fromkeys(event.workspace for event in kept)
-            await self._write(
-                partial(promotions.change, events=kept),
-                *(partial(Change, workspace, registry=True) for workspace in told),
-            )
-
-    async def promotion_history(
-        self, workspace: str, namespace: str, limit: int
-    ) -> list[PromotionEvent]:
-        """The latest changes in a namespace, newest first."""
-        return await self._readers.run(
-            partial(promotions.history, workspace=workspace, namespace=namespace, limit=limit)
-        )
-
-    async def pending_promotions(self, workspace: str, limit: int) -> list[QueuedPromotion]:
-        """The oldest promotions that have no document yet, oldest first."""
-        return await self._queued(promotions.pending, workspace, limit)
-
-    # Tools and schemas
-
-    async def put_tool(self, tool: StoredTool) -> None:
-        """Register a tool, or replace the one of the same id in the same workspace."""
-        await self._write(
-            partial(tools.put, stored=tool), partial(Change, tool.workspace, registry=True)
-        )
-
-    async def get_tool(self, workspace: str, tool_id: str) -> StoredTool | None:
-        """A tool by its id."""
-        return await self._readers.run(partial(tools.get, workspace=workspace, tool_id=tool_id))
-
-    async def get_tools(self, workspace: str, tool_ids: Sequence[str]) -> list[StoredTool]:
-        """Those of the tools that exist, in the order of the ids, each once."""
-        return await self._readers.run(
-            partial(tools.get_several, workspace=workspace, tool_ids=tuple(tool_ids))
-        )
-
-    async def find_tool(self, tool: ToolKey) -> StoredTool | None:
-        """The tool that executions name so; the latest put, when several ids share the name."""
-        return await self._readers.run(partial(tools.find, tool=tool))
-
-    async def list_tools(self, workspace: str) -> list[StoredTool]:
-        """All tools of a workspace, by id."""
-        return await self._readers.run(partial(tools.list_all, workspace=workspace))
-
-    async def delete_tool(self, workspace: str, tool_id: str) -> bool:
-        """Remove a tool; False when there was none."""
-        return await self._write(
-            partial(tools.delete, workspace=workspace, tool_id=tool_id),
-            partial(Change, workspace, registry=True),
-        )
-
-    async def get_schema(self, workspace: str, schema_hash: str) -> JsonObject | None:
-        """An input schema by its hash."""
-        return await self._readers.run(
-            partial(execution_log.get_schema, workspace=workspace, schema_hash=schema_hash)
-        )
-
-    # Suggestions
-
-    async def save_suggestions(self, suggestions: Sequence[IssuedSuggestion]) -> None:
-        """Keep suggestions that were answered; the same id again changes nothing."""
-        if suggestions:
-            await self._writer.run_together(suggestion_log.save, tuple(suggestions))
-
-    async def get_suggestion(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
-        """A suggestion that was answered earlier."""
-        return await self._readers.run(
-            partial(suggestion_log.get, workspace=workspace, suggestion_id=suggestion_id)
-        )
-
-    async def add_outcomes(self, outcomes: Sequence[SuggestionOutcome]) -> int:
-        """Keep outcomes; how many were new. A suggestion has one per execution, the first."""
-        if not outcomes:
-            return 0
-        kept = tuple(outcomes)
-        return await self._writer.run(partial(suggestion_log.add_outcomes, outcomes=kept))
-
-    async def pending_outcomes(self, workspace: str, limit: int) -> list[SuggestionOutcome]:
-        """The oldest outcomes that nothing was learned from yet, oldest first."""
-        return await self._queued(suggestion_log.pending_outcomes, workspace, limit)
-
-    async def judged_suggestions(self, workspace: str, limit: int) -> list[JudgedSuggestion]:
-        """The latest outcomes of suggestions with an estimate, latest first."""
-        return await self._readers.run(
-            partial(suggestion_log.judged, workspace=workspace, limit=limit)
-        )
-
-    async def workspaces_with_outcomes(self) -> list[str]:
-        """Workspaces in which an outcome was said, in order."""
-        return await self._readers.run(suggestion_log.workspaces)
-
-    async def latest_mended(self, workspace: str, limit: int) -> list[MendedFailure]:
-        """The latest repairs of which both executions are there, latest first."""
-        return await self._readers.run(partial(mended.latest, workspace=workspace, limit=limit))
-
-    async def latest_followed(self, workspace: str, limit: int) -> list[MendedFailure]:
-        """Of the latest outcomes the successes that name a failure which is there."""
-        return await self._readers.run(
-            partial(mended.latest_followed, workspace=workspace, limit=limit)
-        )
-
-    async def add_answers(self, workspace: str, counts: Sequence[AnswerCount]) -> None:
-        """Add to what is counted of answers by day and kind; all of them or none."""
-        if counts:
-            added = tuple(counts)
-            await self._writer.run(partial(answers.add, workspace=workspace, counts=added))
-
-    async def list_answers(self, workspace: str, since: date) -> list[AnswerCount]:
-        """What was counted from a day on, by day and then kind."""
-        return await self._readers.run(
-            partial(answers.list_since, workspace=workspace, since=since)
-        )
-
-    # Usage and consolidated patterns
-
-    async def get_usage(
-        self, workspace: str, tools: Sequence[tuple[ToolKey, date]]
-    ) -> list[UsageRow]:
-        """The usage of these tools on these days, in their order; the unknown are left out."""
-        return await self._readers.run(partial(usage.get, workspace=workspace, tools=tuple(tools)))
-
-    async def put_usage(self, rows: Sequence[UsageRow], lease: Lease | None = None) -> None:
-        """Keep the usage of tools on days, in the place of what was known of the same day."""
-        if rows:
-            await self._writer.run(fenced(lease, partial(usage.put, rows=tuple(rows))))
-
-    async def scan_usage(
-        self, workspace: str, since: date, after: tuple[date, ToolKey] | None, limit: int
-    ) -> list[UsageRow]:
-        """Usage from a day on, by day and then tool; those behind `after`, at most `limit`."""
-        return await self._readers.run(
-            partial(usage.scan, workspace=workspace, since=since, after=after, limit=limit)
-        )
-
-    async def get_patterns(self, workspace: str, pattern_ids: Sequence[str]) -> list[PatternRow]:
-        """Those of the patterns that exist, in the order of the ids."""
-        return await self._readers.run(
-            partial(patterns.get, workspace=workspace, pattern_ids=tuple(pattern_ids))
-        )
-
-    async def put_patterns(
-        self,
-        workspace: str,
-        rows: Sequence[PatternRow],
-        removed: Sequence[str] = (),
-        lease: Lease | None = None,
+        is_beside: bool,
     ) -> None:
-        """Keep patterns in the place of those of the same id, and drop the removed; at once."""
-        put = partial(patterns.put, workspace=workspace, rows=tuple(rows), removed=tuple(removed))
-        await self._writer.run(fenced(lease, put))
+        self._data_dir = data_dir
+        self._writer = writer
+        self._resources = resources
+        self._is_beside = is_beside
+        self.events: EventLog = SqliteEvents(writer, readers)
+        self.leases: Leases = SqliteLeases(writer, readers)
+        self.metadata: Metadata = SqliteMetadata(writer, readers)
+        self._generations: dict[int, SqliteKnowledge] = {}
+        self._current: SqliteKnowledge | None = None
 
-    async def list_patterns(self, workspace: str, limit: int) -> list[PatternRow]:
-        """The patterns of most failures, most first; of equals the latest seen, then by id."""
-        return await self._readers.run(
-            partial(patterns.list_latest, workspace=workspace, limit=limit)
-        )
+    @property
+    def knowledge(self) -> SqliteKnowledge:
+        """The current generation."""
+        if self._current is None:
+            raise faults.closed()
+        return self._current
 
-    # Facts
+    counters = knowledge
 
-    async def get_fact(self, name: str) -> str | None:
-        """A fact about the store as a whole."""
-        return await self._readers.run(partial(facts.get, name=name))
-
-    async def put_fact(self, name: str, value: str, lease: Lease | None = None) -> None:
-        """Set a fact about the store as a whole."""
-
-        def put(connection: sqlite3.Connection) -> None:
-            facts.put(connection, name, value)
-            changes.tell(connection, [Change("", facts=(name,))])
-
-        await self._writer.run(fenced(lease, put))
-
-    async def _queued(
-        self,
-        query: Callable[[sqlite3.Connection, str, int], Result],
-        workspace: str,
-        limit: int,
-    ) -> Result:
-        """What waits in a queue that the log fills."""
-        await self._catch_up()
-        return await self._readers.run(lambda connection: query(connection, workspace, limit))
-
-    async def _write(
-        self,
-        operation: Callable[[sqlite3.Connection], Result],
-        *told: Callable[[], Change],
-    ) -> Result:
-        """Write to the log, and tell the service that this process stands beside."""
+    async def refresh(self) -> bool:  # noqa: D102
+        number = int(await self.metadata.get(_GENERATION) or 1)
+        before = self._current
+        if before is not None and before.generation == number:
+            return False
+        self._current = await self._open(number, is_new=False)
+        if before is not None:
+            await asyncio.to_thread(before.close)
+            del self._generations[before.generation]
         if not self._is_beside:
-            return await self._writer.run(operation)
+            await asyncio.to_thread(self._remove_unnamed, number)
+        return True
 
-        def write_and_tell(connection: sqlite3.Connection) -> Result:
-            result = operation(connection)
-            changes.tell(connection, [change() for change in told])
-            return result
+    async def open_generation(self, number: int) -> SqliteKnowledge:  # noqa: D102
+        return await self._open(number, is_new=number > self.knowledge.generation)
 
-        return await self._writer.run(write_and_tell)
+    async def _open(self, number: int, *, is_new: bool) -> SqliteKnowledge:
+        if number not in self._generations:
+            self._generations[number] = await asyncio.to_thread(
+                _open_generation, self._data_dir, number, is_new=is_new
+            )
+        return self._generations[number]
+
+    async def switch(self, number: int, facts: Mapping[str, str]) -> None:  # noqa: D102
+        def operation(connection: sqlite3.Connection) -> None:
+            current = _get(connection, _GENERATION) or "1"
+            if int(current) != number - 1:
+                raise StoreFencedError(
+                    f"generation {current} is current, so {number} cannot follow it: "
+                    "another rebuild was faster"
+                )
+            for name, value in {**facts, _GENERATION: str(number)}.items():
+                _put(connection, name, value)
+
+        await self._writer.run(operation)
+        await self.refresh()
+
+    async def close(self) -> None:  # noqa: D102
+        self._current = None
+        for each in self._generations.values():
+            await asyncio.to_thread(each.close)
+        self._generations.clear()
+        await asyncio.to_thread(self._resources.close)
+
+    def _remove_unnamed(self, current: int) -> None:
+        """Remove the files of generations that have passed; a later one may be made beside."""
+        for path in self._data_dir.glob("generation-*.sqlite3"):
+            number = re.fullmatch(r"generation-(\d+)", path.stem)
+            if number and 0 < int(number[1]) < current:
+                folder.remove_file(path)
+
+
+class SqliteLeases:
+    """As `mongo.protocol.Leases`."""
+
+    def __init__(self, writer: GroupCommitWriter, readers: ReadPool) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def read(self, name: str) -> Lease | None:  # noqa: D102
+        return await self._readers.run(lambda connection: _lease(connection, name))
+
+    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:  # noqa: D102
+        def operation(connection: sqlite3.Connection) -> Lease | None:
+            if _lease(connection, name) != seen:
+                return None
+            token = 1 if seen is None else seen.token + 1
+            connection.execute(
+                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, 0, TRUE)", (name, holder, token)
+            )
+            return Lease(name, holder, token)
+
+        return await self._writer.run(operation)
+
+    async def beat(self, lease: Lease) -> Lease | None:  # noqa: D102
+        def operation(connection: sqlite3.Connection) -> Lease | None:
+            changed = connection.execute(
+                "UPDATE leases SET beat = beat + 1 "
+                "WHERE name = ? AND holder = ? AND token = ? AND held",
+                (lease.name, lease.holder, lease.token),
+            ).rowcount
+            return _lease(connection, lease.name) if changed else None
+
+        return await self._writer.run(operation)
+
+    async def give_back(self, lease: Lease) -> None:  # noqa: D102
+        await self._writer.run(
+            lambda connection: connection.execute(
+                "UPDATE leases SET held = FALSE WHERE name = ? AND holder = ? AND token = ?",
+                (lease.name, lease.holder, lease.token),
+            )
+        )
+
+
+class SqliteMetadata:
+    """As `mongo.protocol.Metadata`."""
+
+    def __init__(self, writer: GroupCommitWriter, readers: ReadPool) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def get(self, name: str) -> str | None:  # noqa: D102
+        return await self._readers.run(lambda connection: _get(connection, name))
+
+    async def put(self, name: str, value: str) -> None:  # noqa: D102
+        await self._writer.run(lambda connection: _put(connection, name, value))
+
+
+async def open_sqlite_store(data_dir: Path, *, beside: bool = False) -> SqliteStore:
+    """Open the store in `data_dir`, making both if need be; the caller closes it.
+
+    What is made is private: the folder 0700, the files 0600. They hold what agents sent.
+
+    Args:
+        data_dir: the folder that is the store's own.
+        beside: open it although a service may have it open, for a nightly run, a rebuild or an
+            export. The log has to be there already.
+
+    Raises:
+        StoreInUseError: another process (or this one) has the folder open.
+        StoreDamagedError: a file is not a store of this version, or is corrupt; it was not changed.
+        StoreFullError: no space to open it.
+        StoreReadOnlyError: its volume or its files take no writes, without which SQLite cannot
+            open it.
+        StoreError: the folder or the file cannot be written.
+    """
+    async with AsyncExitStack() as opened:
+        try:
+            store = await asyncio.to_thread(_open, data_dir, is_beside=beside)
+            opened.push_async_callback(store.close)
+            await store.refresh()
+        except StoreFullError as error:
+            # Raised below in the words for a call that was not stored; here there was none.
+            raise faults.full_when_opening(data_dir) from error
+        except StoreReadOnlyError as error:
+            raise faults.read_only_when_opening(data_dir) from error
+        opened.pop_all()
+        return store
+
+
+def _open(data_dir: Path, *, is_beside: bool) -> SqliteStore:
+    path = data_dir / FILE_NAME
+    with ExitStack() as resources:
+        if not is_beside:
+            folder.make_folder(data_dir)
+            resources.callback(folder.FolderLock(data_dir).release)
+        elif not path.exists():
+            raise StoreError(
+                f"there is no store in {data_dir}: start `aftercall serve` there first, or choose "
+                "another data folder (--data-dir)"
+            )
+        writer, readers = _open_file(path, _SCHEMA, resources, synchronous="FULL")
+        return SqliteStore(data_dir, writer, readers, resources.pop_all(), is_beside=is_beside)
+
+
+def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnowledge:
+    path, base = data_dir / f"generation-{number}.sqlite3", data_dir / "generation-0.sqlite3"
+    if is_new:
+        folder.remove_file(path)
+        if base.exists():
+            _copy(base, path)
+    with ExitStack() as resources:
+        writer, readers = _open_file(path, knowledge.SCHEMA, resources, synchronous="NORMAL")
+        return SqliteKnowledge(number, writer, readers, resources.pop_all())
+
+
+def _copy(base: Path, path: Path) -> None:
+    needed, free = int(_ROOM * base.stat().st_size), shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise StoreFullError(
+            f"{path.parent} has {free >> 20} MiB free, and {needed >> 20} MiB are needed: free "
+            "space on its volume and try again"
+        )
+    folder.make_file(path)
+    try:
+        with closing(sqlite3.connect(base)) as source, closing(sqlite3.connect(path)) as target:
+            source.backup(target)
+    except sqlite3.Error as error:
+        raise faults.from_sqlite(error, path) from error
+
+
+def _open_file(
+    path: Path, schema: Sequence[str], resources: ExitStack, *, synchronous: str
+) -> tuple[GroupCommitWriter, ReadPool]:
+    """A file's writer and readers, made if need be; what they take is added to the resources."""
+    try:
+        folder.make_file(path)
+        _check(path)
+        connection = connect_writer(path, "FULL" if synchronous == "FULL" else "NORMAL")
+        resources.callback(connection.close)
+        if _pragma(connection, "user_version") != LAYOUT:
+            connection.execute("BEGIN IMMEDIATE")
+            if _pragma(connection, "user_version") != LAYOUT:
+                for statement in schema:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {LAYOUT}")
+            connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise faults.from_sqlite(error, path) from error
+    writer = GroupCommitWriter(connection, path)
+    resources.callback(writer.close)
+    # Closed first, so that the writer's connection is the last: it folds the log into the file.
+    readers = ReadPool(path)
+    resources.callback(readers.close)
+    return writer, readers
+
+
+def _check(path: Path) -> None:
+    """See that a file is empty or ours, before anything is written to it.
+
+    Raises:
+        StoreDamagedError: it is neither.
+        sqlite3.Error: it cannot be read.
+    """
+    if path.stat().st_size == 0:
+        return
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        found = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+        is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    if found == (0, 0) and is_empty:
+        return  # made, and killed before its first commit
+    if found[0] != APPLICATION_ID:
+        raise faults.damaged(path, "it is another program's database")
+    if found[1] != LAYOUT:
+        raise StoreDamagedError(
+            f"{path} has layout {found[1]}, this version of Aftercall has {LAYOUT}: export it with "
+            "the version that wrote it, and import it into another data folder (--data-dir)"
+        )
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _get(connection: sqlite3.Connection, name: str) -> str | None:
+    row = connection.execute("SELECT value FROM metadata WHERE name = ?", (name,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _put(connection: sqlite3.Connection, name: str, value: str) -> None:
+    connection.execute("INSERT OR REPLACE INTO metadata VALUES (?, ?)", (name, value))
+
+
+def _lease(connection: sqlite3.Connection, name: str) -> Lease | None:
+    row = connection.execute(
+        "SELECT holder, token, beat, held FROM leases WHERE name = ?", (name,)
+    ).fetchone()
+    return None if row is None else Lease(name, row[0], row[1], row[2], bool(row[3]))

@@ -15,8 +15,9 @@ from aftercall.models import (
 )
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
-from mongo.protocol import LogStore
-from mongo.records import FailureRecord, ToolKey
+from mongo.contents import FailureRecord
+from mongo.protocol import EventLog
+from mongo.records import ToolKey
 from retrieval.fitness.registry import UnknownToolError, offered
 from retrieval.fitness.score import failure_weight
 from retrieval.fitness.statistics import (
@@ -30,6 +31,8 @@ from retrieval.fitness.statistics import (
 )
 from retrieval.index.protocol import Hit, IndexQuery, Kind, VectorIndex
 from retrieval.knowledge.documents import Document
+from retrieval.log import marks as list_marks
+from retrieval.log import promotion_history
 from retrieval.memory import Memory
 
 _MAX_SHOWN = 500
@@ -43,7 +46,7 @@ class ToolHistory:
     """Answers what is remembered of tools.
 
     Args:
-        store: the truth about marks and promotions.
+        log: the truth about marks and promotions.
         memory: what is known, cached.
         index: where past scenarios and evolutions are found.
         embedder: makes the scenario's vector.
@@ -54,14 +57,14 @@ class ToolHistory:
     def __init__(
         self,
         *,
-        store: LogStore,
+        log: EventLog,
         memory: Memory,
         index: VectorIndex,
         embedder: Embedder,
         redactor: Redactor,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._store = store
+        self._log = log
         self._memory = memory
         self._index = index
         self._embedder = embedder
@@ -90,7 +93,7 @@ class ToolHistory:
         marks: list[FailureRecord] = []
         similarity: dict[str, float] = {}
         if scenario is None:
-            marks = [each for key in keys for each in await self._store.list_marks(key, limit)]
+            marks = [each for key in keys for each in await list_marks(self._log, key, limit)]
         elif ids:
             hits = await self._nearest(workspace, "scenario", scenario, len(ids), tuple(ids))
             similarity = {hit.document_id: hit.similarity for hit in hits}
@@ -111,9 +114,7 @@ class ToolHistory:
         promoted = {
             (name, event.promoted.promotion.evolved_version): event.promoted.promotion
             for name in namespaces
-            for event in reversed(
-                await self._store.promotion_history(workspace, name, _MAX_HISTORY)
-            )
+            for event in reversed(await promotion_history(self._log, workspace, name, _MAX_HISTORY))
             if event.promoted is not None
         }
         return EvolutionList(
@@ -205,7 +206,7 @@ def shown_text(text: str, redactor: Redactor) -> str:
 
 
 async def statistics_with_marks(
-    tools: Sequence[ToolKey], *, memory: Memory, store: LogStore
+    tools: Sequence[ToolKey], *, memory: Memory, log: EventLog
 ) -> dict[ToolKey, ToolStatistics]:
     """The statistics of tools, with the trials of all marks that are stored.
 
@@ -217,7 +218,7 @@ async def statistics_with_marks(
     """
     known = await memory.statistics(tools)
     return {
-        tool: with_marks(known.get(tool), await store.list_marks(tool, MAX_TRIALS))
+        tool: with_marks(known.get(tool), await list_marks(log, tool, MAX_TRIALS))
         for tool in dict.fromkeys(tools)
     }
 

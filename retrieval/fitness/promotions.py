@@ -9,7 +9,8 @@ import numpy as np
 
 from aftercall.models import Promotion, PromotionStatus, VersionTrials
 from aftercall.models.tools import same_version
-from mongo.records import PromotionEvent, StoredPromotion, ToolKey
+from mongo.contents import PromotionEvent, StoredPromotion
+from mongo.records import ToolKey
 from retrieval.fitness.registry import (
     Candidate,
     Registry,

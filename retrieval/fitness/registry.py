@@ -19,7 +19,8 @@ from rapidfuzz import fuzz, process, utils
 from aftercall.models import Namespace, Promotion, Tool, ToolName, ToolSource
 from aftercall.models.tools import same_version
 from aftercall.promotions_file import promoted_tool
-from mongo.records import StoredPromotion, StoredTool, ToolKey
+from mongo.contents import StoredPromotion, StoredTool
+from mongo.records import ToolKey
 from retrieval.fitness.statistics import NO_VERSION
 from retrieval.knowledge.documents import document_id
 
@@ -131,6 +132,16 @@ class Registry:
     def nearest_names(self, name: str) -> list[str]:
         """Namespaces that somebody may have meant by a name that is none, nearest first."""
         return nearest(name, self._by_namespace)
+
+    @cached_property
+    def _by_name(self) -> dict[ToolKey, StoredTool]:
+        return {
+            each.tool_key: each for each in sorted(self.by_id.values(), key=lambda t: t.position)
+        }
+
+    def named(self, tool: ToolKey) -> StoredTool | None:
+        """The tool that executions name so: the latest put, when several ids share the name."""
+        return self._by_name.get(tool)
 
     def nearest_tool_ids(self, tool_id: str) -> list[str]:
         """Tools that somebody may have meant by an id that is none, nearest first."""

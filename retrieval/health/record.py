@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import combinations
 from math import ceil
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -46,14 +46,14 @@ MAX_WORDED = 16
 MAX_WORDS = 300
 """Characters kept of what a tool or a user said."""
 
-MAX_ROW = 40_000
-"""Bytes of a tool's row. What a hostile tool says may be longer than all lists have room for."""
+MAX_REFERRED = 40_000
+"""Characters of a tool's referrals. What a hostile tool says may be longer than there is room."""
 
 _FADED_EVIDENCE = 40
 """Characters that stay of the evidence of older referrals: that there was any still counts."""
 
 _SHED = 4
-"""Of a row that is too large the oldest quarter of every list goes, until it fits."""
+"""Of referrals that are too long together the oldest quarter goes, until they fit."""
 
 _MAX_PAIRED = 8
 """Axes of one referral that are paired: 28 pairs. A referral of more names a list, no boundary."""
@@ -224,6 +224,13 @@ def remember_referral(known: KnownHealth, new: Referred) -> None:
     others = [each for each in known.referrals if each.kind != new.kind]
     _insert(like, new, MAX_REFERRALS if new.kind == "wrong_tool_boundary" else MAX_LOW_UTILITY)
     known.referrals = sorted([*others, *like], key=Referred.order)
+    while sum(map(_length, known.referrals)) > MAX_REFERRED:
+        del known.referrals[: ceil(len(known.referrals) / _SHED)]
+
+
+def _length(referred: Referred) -> int:
+    parts = (*referred.axes, *referred.spelled, *referred.split, referred.evidence or "")
+    return len(referred.message) + sum(map(len, parts))
 
 
 def remember_weak(known: KnownHealth, new: Weak) -> None:
@@ -256,24 +263,6 @@ def method_to_update(known: KnownHealth, method: str) -> MethodTallies:
     while len(known.methods) > MAX_METHODS:
         del known.methods[next(each for each in _least_called(known) if each != method)]
     return tallies
-
-
-def encoded(known: KnownHealth) -> bytes:
-    """A tool's row, of at most `MAX_ROW` bytes; one of which little is known is short.
-
-    Of one that is too large, what is remembered one by one is shed from `known` itself, the oldest
-    first, and the least called methods; what counts all events of the tool stays.
-    """
-    while len(data := known.model_dump_json(exclude_defaults=True).encode()) > MAX_ROW:
-        lists: tuple[list[Any], ...] = (
-            known.referrals, known.own_failures, known.recent_corrections, known.recent_weak,
-            known.violations,
-        )  # fmt: skip
-        for events in lists:
-            del events[: ceil(len(events) / _SHED)]
-        for method in _least_called(known)[: ceil(len(known.methods) / _SHED)]:
-            del known.methods[method]
-    return data
 
 
 def _least_called(known: KnownHealth) -> list[str]:

@@ -70,7 +70,8 @@ def health_report(
         return shown_text(text, redactor)
 
     methods = list(common_methods(known, stated_methods).items())
-    signatures = knowledge.signatures.values() if knowledge else ()
+    all_known = knowledge.signatures.values() if knowledge else ()
+    signatures = [each for each in all_known if each.count]  # others only have outcomes yet
     return ToolHealth(
         tool=tool,
         successes=known.successes.shown(now),

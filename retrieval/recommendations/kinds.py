@@ -15,7 +15,8 @@ from aftercall.models import (
     RecommendationEvidence,
     VersionTrials,
 )
-from mongo.records import StoredTool, ToolKey
+from mongo.contents import StoredTool
+from mongo.records import ToolKey
 from retrieval.fitness.promotions import SURE, Counts, compare
 from retrieval.fitness.registry import Registry
 from retrieval.health.record import (

@@ -11,7 +11,8 @@ from functools import cached_property
 from itertools import groupby
 
 from aftercall.models import ErrorCategory, EvidenceCount, Recommendation
-from mongo.records import StoredRecommendation, ToolKey
+from mongo.contents import StoredRecommendation
+from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import cohesion_of
 from retrieval.fitness.registry import Registry

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from service.cli.options import add_data_dir, add_logging, say, settings_from
 
 if TYPE_CHECKING:
-    from service.moving.exporting import Exported
+    from service.archive import Header
     from service.settings import Settings
 
 _LONG_HELP = """Write all that the log store holds into one file, which `aftercall import` puts
@@ -41,41 +41,31 @@ class ExportCommand:
 
         from service.lifecycle import one_line
         from service.logs import configure_logging
-        from service.moving.report import table
 
         settings = settings_from(args)
         configure_logging(settings.log)
         with one_line(settings.data.dir):
-            exported = asyncio.run(_export(settings, args.file))
-        for line in table(exported.tallies):
-            say(line)
-        if not exported.is_still:
-            say(
-                "the store was in use meanwhile: what came too late is not in the file, and what "
-                "was learned meanwhile may count twice after an import; for exact figures export "
-                "while nothing runs, or run `aftercall rebuild` after the import"
-            )
-        say(f"wrote {args.file} (archive {exported.header.id}); it holds what agents sent")
+            header, counts = asyncio.run(_export(settings, args.file))
+        for kind, count in counts.items():
+            say(f"{kind:<10} {count:>12,}")
+        say(f"wrote {args.file} (archive {header.id}); it holds what agents sent")
         return 0
 
 
-async def _export(settings: "Settings", name: str) -> "Exported":
+async def _export(settings: "Settings", name: str) -> "tuple[Header, dict[str, int]]":
+    from service.archive import export_store
     from service.cli.options import Progress
     from service.lifecycle import COMMAND_PATIENCE_S
-    from service.moving.exporting import export_store
-    from service.moving.packing import written
-    from service.rooms import INDEX_MODEL_FACT, opened_store
+    from service.packing import written
+    from service.stores import INDEX_MODEL_FACT, opened_store
 
     progress = Progress(say)
-    async with (
-        opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store,
-        store.still() as view,
-    ):
+    async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
         with written(name) as stream:
             return await export_store(
-                view,
+                store,
                 stream,
-                embedder=await view.get_fact(INDEX_MODEL_FACT),
+                embedder=await store.metadata.get(INDEX_MODEL_FACT),
                 on_records=progress.records("written"),
             )
 

@@ -13,9 +13,8 @@ from aftercall.cli.status import add_service, service_url
 from service.cli.options import add_data_dir, add_logging, say, settings_from
 
 if TYPE_CHECKING:
+    from service.archive import Header
     from service.imports import Chosen, ImportReport, Rejections
-    from service.moving.lines import Header
-    from service.moving.restoring import Compared
     from service.settings import Settings
 
 _SAY_EVERY_S = 2.0
@@ -85,8 +84,8 @@ class ImportCommand:
         Raises:
             AftercallError: the file cannot be read, or the service or store does not take it.
         """
-        from service.moving.lines import is_archive  # `aftercall --help` loads this module
-        from service.moving.packing import unpacked
+        from service.archive import is_archive  # `aftercall --help` loads this module
+        from service.packing import unpacked
 
         with unpacked(args.file) as stream:
             if args.format == "auto" and is_archive(stream.peek(_FIRST_LOOK)):
@@ -163,7 +162,7 @@ _TITLES = {
 
 
 def _last_changed(name: str) -> datetime:
-    from service.moving.packing import STDIO
+    from service.packing import STDIO
 
     if name == STDIO:
         return datetime.now(UTC)
@@ -207,92 +206,58 @@ def _print(report: "ImportReport", *, dry_run: bool) -> None:
 def _import_archive(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     import asyncio
 
+    from service.archive import AlreadyImportedError, ArchiveReader
     from service.lifecycle import one_line
     from service.logs import configure_logging
-    from service.moving.packing import STDIO
-    from service.moving.report import side_by_side
-    from service.moving.restoring import AlreadyImportedError
+    from service.packing import STDIO, unpacked
 
     settings = settings_from(args)
     configure_logging(settings.log)
-    if args.dry_run:
-        return _verified(stream, say_it=True)
-    if args.file != STDIO:
+    if args.dry_run or args.file != STDIO:
         say("checking the archive before anything is stored")
-        _verify_file(args.file)
+        with unpacked(args.file) as whole:
+            reader = ArchiveReader(stream if args.file == STDIO else whole)
+            for _ in reader.lines():
+                pass
+    if args.dry_run:
+        made = reader.header
+        _print_counts(reader.counts)
+        say(f"the archive is whole: made {made.made_at:%Y-%m-%d %H:%M} UTC from {made.store}")
+        return 0
     with one_line(settings.data.dir):
         try:
-            header, compared = asyncio.run(_restore(settings, stream))
+            header, counts = asyncio.run(_restore(settings, stream))
         except AlreadyImportedError as done:
-            say(f"{done}, whole and checked: nothing to do")
+            say(f"{done}, whole: nothing to do")
             return 0
-    for line in side_by_side(compared):
-        print(line, flush=True)
-    if compared.differing:
-        say(
-            f"the store does not hold what the archive holds ({', '.join(compared.differing)}). "
-            "Does a service, worker or nightly run use it? Stop them, and begin again with an "
-            "empty store"
-        )
-        return 1
+    _print_counts(counts)
     say(
-        "counts and checksums agree. The vectors are made by `aftercall serve` or `aftercall "
-        f"worker`, which find {compared.archive['documents'].count:,} documents in their queue"
+        "the archive is in the store; what it teaches is learned, and its vectors are made, by "
+        "`aftercall serve` or `aftercall worker`"
     )
     if header.embedder is not None:
-        say(
-            f"the model there was {header.embedder}; where another is set here, run `aftercall "
-            "rebuild` afterwards, so that clusters of axes are by its measure too"
-        )
+        say(f"the model there was {header.embedder}")
     return 0
 
 
-def _verify_file(name: str) -> None:
-    from service.moving.packing import unpacked
-
-    with unpacked(name) as stream:
-        _verified(stream, say_it=False)
+def _print_counts(counts: "dict[str, int]") -> None:
+    for kind, count in counts.items():
+        print(f"{kind:<10} {count:>12,}", flush=True)
 
 
-def _verified(stream: io.BufferedReader, *, say_it: bool) -> int:
-    from service.cli.options import Progress
-    from service.moving.reading import ArchiveReader
-    from service.moving.report import table
-
-    reader = ArchiveReader(stream)
-    told = Progress(say).records("checked")
-    done: dict[str, int] = {}
-    for batch in reader.batches():
-        done[batch.kind] = done.get(batch.kind, 0) + len(batch.rows)
-        told(batch.kind, done[batch.kind])
-    if say_it:
-        made = reader.header
-        for line in table(reader.tallies):
-            print(line, flush=True)
-        say(f"the archive is whole: made {made.made_at:%Y-%m-%d %H:%M} UTC from {made.store}")
-    return 0
-
-
-async def _restore(settings: "Settings", stream: io.BufferedReader) -> "tuple[Header, Compared]":
+async def _restore(
+    settings: "Settings", stream: io.BufferedReader
+) -> "tuple[Header, dict[str, int]]":
+    from service.archive import ArchiveReader, import_store
     from service.cli.options import Progress
     from service.lifecycle import COMMAND_PATIENCE_S
-    from service.moving.reading import ArchiveReader
-    from service.moving.restoring import restore
-    from service.rooms import opened_store
+    from service.stores import opened_store
 
     reader = ArchiveReader(stream)
-    # Else nothing would agree: a secondary may lag behind what was just restored, and what is old
-    # would expire meanwhile. A service that is started sets the expiry that it wants.
-    chosen = settings.with_values(mongo={"analytics": "primary"}, retention={"days": 0})
     progress = Progress(say)
-    async with opened_store(chosen, patience_s=COMMAND_PATIENCE_S) as store:
-        compared = await restore(
-            store,
-            reader,
-            on_records=progress.records("stored"),
-            on_compare=progress.records("compared"),
-        )
-    return reader.header, compared
+    async with opened_store(settings, patience_s=COMMAND_PATIENCE_S) as store:
+        counts = await import_store(store, reader, on_records=progress.records("stored"))
+    return reader.header, counts
 
 
 command = ImportCommand()

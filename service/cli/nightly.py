@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from service.cli.options import add_data_dir, add_logging, say, settings_from
 
 if TYPE_CHECKING:
-    from ingest.nightly.run import NightlyReport
+    from ingest.nightly.job import NightlyReport
     from service.settings import Settings
 
 DONE, FAILED, BUSY = 0, 1, 75
@@ -132,14 +132,14 @@ async def _night(
     settings: "Settings", only: tuple[str, ...], *, as_json: bool, is_quiet: bool = False
 ) -> int:
     """One run; the exit code."""
-    from ingest.nightly.run import NightlyBusyError
+    from ingest.nightly.job import NightlyBusyError
     from service.lifecycle import one_line
-    from service.one_night import one_night
+    from service.nightly import run_nightly
 
     progress = _Progress(_say_nothing if is_quiet else say)
     try:
         with one_line(settings.data.dir):
-            report = await one_night(settings, say, progress.told, only)
+            report = await run_nightly(settings, say, progress.told, only)
     except NightlyBusyError as error:
         say(str(error))
         return BUSY

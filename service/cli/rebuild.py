@@ -1,7 +1,6 @@
 """`aftercall rebuild`: learn everything again from the log, then switch to it."""
 
 import argparse
-import sys
 
 from service.cli.options import add_data_dir, add_logging, say, settings_from
 
@@ -26,15 +25,10 @@ class RebuildCommand:
     help = "learn everything again from the log, such as after changing the embedding model"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Whose log, and whether losing what has expired is fine."""
+        """Whose log."""
         parser.description = _DESCRIPTION
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         add_data_dir(parser)
-        parser.add_argument(
-            "--yes",
-            action="store_true",
-            help="go on although what was learned from expired executions is lost",
-        )
         add_logging(parser)
 
     def run(self, args: argparse.Namespace) -> int:
@@ -47,14 +41,13 @@ class RebuildCommand:
 
         from service.lifecycle import one_line
         from service.logs import configure_logging
-        from service.rebuilding import rebuild
+        from service.rebuild import rebuild
         from service.stores import where_store_is
 
         settings = settings_from(args)
         configure_logging(settings.log)
-        yes: bool = args.yes
         with one_line(settings.data.dir):
-            done = asyncio.run(rebuild(settings, say, lambda warning: yes or _agreed(warning)))
+            done = asyncio.run(rebuild(settings, say))
         print(
             f"aftercall: rebuilt {where_store_is(settings)} from {done.records:,} records: "
             f"{done.documents:,} documents, {done.vectors:,} vectors, generation "
@@ -62,15 +55,6 @@ class RebuildCommand:
             flush=True,
         )
         return 0
-
-
-def _agreed(warning: str) -> bool:
-    """Ask a person; without one there is nobody to agree."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    say(warning)
-    print("aftercall: go on? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 command = RebuildCommand()

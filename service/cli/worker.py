@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from service.cli.options import add_data_dir, add_logging, say, settings_from
 
 if TYPE_CHECKING:
-    from service.rooms import Rooms
+    from service.stores import Stores
 
 _USAGE = 2
 
@@ -64,7 +64,7 @@ class WorkerCommand:
         sys.setswitchinterval(0.0005)
         configure_logging(settings.log)
 
-        def ready(rooms: "Rooms") -> None:
+        def ready(rooms: "Stores") -> None:
             print(
                 f"aftercall {VERSION} worker ready · log store {rooms.store.name} · "
                 f"vector index {rooms.index.name} · embedder {rooms.embedder.name} · "

@@ -14,7 +14,7 @@ from service.dashboard.words import (
     success_rate,
     tool_name,
 )
-from service.statistics.reports import UnknownAgentError
+from service.statistics import UnknownAgentError
 
 MAX_AGENTS: Final = 500
 """Agents in the table, the busiest, as many as `GET /stats/usage` gives."""

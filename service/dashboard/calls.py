@@ -9,11 +9,13 @@ from aftercall.json_patch import Operation, diff
 from aftercall.json_values import JsonObject, canonical_json
 from aftercall.models import Execution, FailurePattern
 from aftercall.redaction import Redactor
-from mongo.records import RepairRow, ToolKey
+from mongo.records import ToolKey
 from retrieval.answer import lesson_of
 from retrieval.edits.kinds import Edit, edits_of_key
 from retrieval.knowledge.documents import document_id
-from retrieval.patterns import Pattern, decoded, mark_of
+from retrieval.log import executions, repairs
+from retrieval.patterns import Pattern, mark_of
+from retrieval.rows import MendedFailure
 from service.context import Context
 from service.dashboard.html import Html, box, code, details, lines, link, markup, p, tag
 from service.dashboard.look import Look
@@ -94,16 +96,15 @@ async def examples_of(
     Raises:
         StoreError: when the store cannot say.
     """
-    rows = await context.store.get_patterns(workspace, [each.pattern_id for each in patterns])
-    of_tools: dict[ToolKey, Sequence[RepairRow]] = {}
-    mending: dict[str, Sequence[RepairRow]] = {}
-    for row in rows:
-        pattern = decoded(row.data)
-        tool = ToolKey(workspace, pattern.server_name, pattern.tool_name)
+    known = await context.patterns.get(workspace, [each.pattern_id for each in patterns])
+    of_tools: dict[ToolKey, Sequence[MendedFailure]] = {}
+    mending: dict[str, Sequence[MendedFailure]] = {}
+    for each in known:
+        tool = ToolKey(workspace, each.server_name, each.tool_name)
         if tool not in of_tools:
-            of_tools[tool] = await context.store.list_repairs(tool, MAX_LOOKED)
-        belongs = belonging_to(workspace, pattern)
-        mending[row.pattern_id] = repairs_of(of_tools[tool], belongs)[:_TRIED]
+            of_tools[tool] = await repairs(context.store, tool, MAX_LOOKED)
+        belongs = belonging_to(workspace, each)
+        mending[each.pattern_id] = repairs_of(of_tools[tool], belongs)[:_TRIED]
     failed = [each for pattern in patterns for each in pattern.examples[-_TRIED:]]
     ids = [*ids_of(row for found in mending.values() for row in found), *failed]
     calls = await executions_of(context, workspace, ids)
@@ -126,7 +127,7 @@ async def executions_of(
         StoreError: when the store cannot say.
     """
     once = list(dict.fromkeys(ids))
-    found = await context.store.get_executions(workspace, once) if once else []
+    found = await executions(context.store.events, workspace, once) if once else []
     return {each.execution.execution_id: context.redactor.call(each.execution) for each in found}
 
 
@@ -141,7 +142,9 @@ def belonging_to(workspace: str, pattern: Pattern) -> Callable[[str], bool]:
     return belongs
 
 
-def repairs_of(rows: Iterable[RepairRow], belongs: Callable[[str], bool]) -> list[RepairRow]:
+def repairs_of(
+    rows: Iterable[MendedFailure], belongs: Callable[[str], bool]
+) -> list[MendedFailure]:
     """The rows of a tool that are repairs of the pattern, in their order."""
     known: dict[str, bool] = {}
     return [
@@ -151,13 +154,13 @@ def repairs_of(rows: Iterable[RepairRow], belongs: Callable[[str], bool]) -> lis
     ]
 
 
-def ids_of(rows: Iterable[RepairRow]) -> list[str]:
+def ids_of(rows: Iterable[MendedFailure]) -> list[str]:
     """The executions that the rows name."""
     return [each for row in rows for each in (row.failed_id, row.mended_id)]
 
 
 def read_repairs(
-    rows: Iterable[RepairRow], calls: dict[str, Execution], redactor: Redactor
+    rows: Iterable[MendedFailure], calls: dict[str, Execution], redactor: Redactor
 ) -> list[Repair]:
     """The repairs of which both calls are still stored, in their order."""
     return [
@@ -283,9 +286,9 @@ def _operation(operation: Operation) -> JsonObject:
     return named if operation.op == "remove" else named | {"value": operation.value}
 
 
-def _lesson_of_row(row: RepairRow, redactor: Redactor) -> str:
+def _lesson_of_row(row: MendedFailure, redactor: Redactor) -> str:
     try:
-        edits = edits_of_key(row.data.decode())
+        edits = edits_of_key(row.edit_key)
     except ValueError:  # the calls themselves are shown all the same
         return ""
     return lesson_in_words(edits, redactor) if edits else ""

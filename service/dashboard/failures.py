@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, get_args
 
 from aftercall.models import ErrorCategory, FailurePattern, PatternFailures
-from ingest.nightly.patterns import patterns_fact
 from service.dashboard.calls import Example, agents_html, call_html, examples_of, repair_html
 from service.dashboard.html import (
     Html,
@@ -93,7 +92,7 @@ async def _nothing_met(look: Look, failed: int, is_complete: bool) -> Html:  # n
             "aftercall demo --history",
             is_complete=is_complete,
         )
-    if await look.context.store.get_fact(patterns_fact(look.workspace)) is None:
+    if await look.context.patterns.consolidated_at(look.workspace) is None:
         return empty(
             "Failures are not gathered into patterns yet.",
             "The nightly run does that; run it now:",

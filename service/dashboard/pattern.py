@@ -12,7 +12,7 @@ from retrieval.confidence import lower_bound
 from retrieval.knowledge.rules import RepairRule
 from retrieval.known_tools import ToolRecord
 from retrieval.known_tools.common import may_be_told
-from retrieval.patterns import decoded
+from retrieval.log import repairs as tool_repairs
 from retrieval.proposals.experience import rule_trials
 from service.context import Context
 from service.dashboard.calls import (
@@ -56,7 +56,7 @@ from service.dashboard.words import (
     percent,
     visible,
 )
-from service.statistics.patterns import UnknownPatternError
+from service.patterns import UnknownPatternError
 
 MAX_REPAIRS: Final = 5
 
@@ -152,11 +152,10 @@ async def evidence_of(context: Context, workspace: str, pattern: FailurePattern)
         StoreError: when the store cannot say.
     """
     mending, rules = [], []
-    for row in await context.store.get_patterns(workspace, [pattern.pattern_id]):
-        known = decoded(row.data)
+    for known in await context.patterns.get(workspace, [pattern.pattern_id]):
         tool = ToolKey(workspace, known.server_name, known.tool_name)
         belongs = belonging_to(workspace, known)
-        mending = repairs_of(await context.store.list_repairs(tool, MAX_LOOKED), belongs)
+        mending = repairs_of(await tool_repairs(context.store, tool, MAX_LOOKED), belongs)
         rules = rules_of(await record_of(context, tool), belongs, context.redactor)
     latest = mending[:MAX_REPAIRS]
     calls = await executions_of(context, workspace, [*pattern.examples, *ids_of(latest)])

@@ -16,7 +16,8 @@ from aftercall.models import (
     Trend,
 )
 from aftercall.models.tools import same_version
-from mongo.records import StoredTool, ToolKey
+from mongo.contents import StoredTool
+from mongo.records import ToolKey
 from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError, recorded_name
 from retrieval.fitness.score import quality_of
 from retrieval.fitness.statistics import NO_VERSION, ToolStatistics
@@ -65,7 +66,7 @@ from service.dashboard.words import (
 from service.health import health_of, tool_health
 from service.known_tools import KnownToolsQuery, known_tools
 from service.recommendations import recommendations_about
-from service.statistics.tools import Standing
+from service.standings import Standing
 
 _MAX_PATTERNS: Final = 500
 _MAX_MARKS: Final = 20

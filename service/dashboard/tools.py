@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from aftercall.models import ToolName, ToolStatistics, ToolStatisticsList
-from mongo.records import StoredTool
+from mongo.contents import StoredTool
 from service.dashboard.html import Html, markup, note, nothing, section, stat, stats
 from service.dashboard.look import Look, Shown
 from service.dashboard.table import Column, Link

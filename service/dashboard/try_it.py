@@ -22,6 +22,7 @@ from embeddings.protocol import EmbeddingError
 from mongo.errors import StoreError
 from mongo.records import ToolKey
 from retrieval.index.protocol import VectorIndexError
+from retrieval.log import executions, recorded_tools
 from service.bodies import TooDeep, parse_json
 from service.dashboard.html import (
     Content,
@@ -51,7 +52,7 @@ from service.dashboard.words import (
 )
 from service.errors import ProblemError, safe_message
 from service.explain import faults_of
-from service.health import PatternsQuery, failure_patterns
+from service.patterns import PatternsQuery
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ class FaultyFormError(Exception):
 
 async def try_it(look: Look, typed: Texts | None = None) -> Shown:
     """The page; with an answer, when the form was sent with `typed` in its fields."""
-    known = await look.context.store.tools_with_health(look.workspace, _MAX_TOOLS)
+    known = await recorded_tools(look.context.store, look.workspace, _MAX_TOOLS)
     texts, answer = typed or await _filled_in(look), Html()
     faults: Texts = {}
     if typed is not None:
@@ -178,7 +179,7 @@ async def _patterns(look: Look, call: FailedCall | None) -> Sequence[FailurePatt
         server_name=None if call is None else call.server_name,
         limit=_MAX_PATTERNS,
     )
-    found = await failure_patterns(look.context, look.workspace, query)
+    found = await look.context.patterns.listed(look.workspace, query)
     return found.patterns
 
 
@@ -267,7 +268,7 @@ def _parsed(name: str, text: str) -> object:
 async def _filled_in(look: Look) -> Texts:
     """What a link fills in: a failed call by its id, or fields one by one. It never asks."""
     if example := look.query.get("example"):
-        for each in await look.context.store.get_executions(look.workspace, [example]):
+        for each in await executions(look.context.store.events, look.workspace, [example]):
             return texts_of(look.context.redactor.call(each.execution))
     return {name: look.query[name] for name in _FIELDS if look.query.get(name)}
 
@@ -291,7 +292,7 @@ async def _examples(look: Look) -> list[Html]:
     """Links that fill in the latest stored failure of the most frequent patterns."""
     patterns = (await _patterns(look, None))[: 2 * _MAX_EXAMPLES]  # some have expired altogether
     ids = [each for pattern in patterns for each in pattern.examples]
-    found = await look.context.store.get_executions(look.workspace, ids)
+    found = await executions(look.context.store.events, look.workspace, ids)
     stored = {
         each.execution.execution_id
         for each in found

@@ -15,11 +15,11 @@ from service.app import create_app
 from service.context import Context, Lifecycle, open_context
 from service.environment import read_settings
 from service.lifecycle import one_line
-from service.one_night import one_night
+from service.nightly import run_nightly
 from service.settings import DataSettings, NightlySettings, Settings
 
 if TYPE_CHECKING:
-    from ingest.nightly.run import NightlyReport
+    from ingest.nightly.job import NightlyReport
 
 _TIMEOUT_S = 60.0
 """A notebook shares its processors with the service; nobody is helped by a short patience."""
@@ -48,7 +48,7 @@ class InProcessClient(AsyncClient):
         Raises:
             NightlyBusyError: another one is running.
         """
-        return await one_night(self.settings, lambda _: None, lambda _step, _done: None)
+        return await run_nightly(self.settings, lambda _: None, lambda _step, _done: None)
 
 
 @asynccontextmanager

@@ -167,7 +167,7 @@ class Dashboard:
         query, named = dict(request.query_params), dict(request.path_params)
         if MOVED in query:
             named = {name: query[MOVED] if each == "-" else each for name, each in named.items()}
-        known = await self._pages.get("workspaces", context.store.workspaces)
+        known = await self._pages.get("workspaces", context.store.events.heads)
         asked = query.get("window")
         return Look(
             context=context,

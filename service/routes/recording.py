@@ -21,6 +21,8 @@ from ingest.formats.otlp.reading import (
     located_protobuf,
 )
 from ingest.formats.otlp.span import OtlpError, Place, TooManySpansError, where
+from retrieval.log import execution
+from retrieval.log import executions as stored_executions
 from service.bodies import RecordsBody, TooDeep, gunzip, parse_json, unsupported, whole_body
 from service.context import Context
 from service.errors import (
@@ -68,10 +70,10 @@ async def read_execution(
     execution_id: ExecutionId, context: CurrentContext, workspace: CurrentWorkspace
 ) -> Execution:
     """Secrets were masked before it was written, and are masked again before it is returned."""
-    execution = await context.store.get_execution(workspace, execution_id)
-    if execution is None:
+    found = await execution(context.store.events, workspace, execution_id)
+    if found is None:
         raise NotFoundError("there is no execution of that id")
-    return context.redactor.call(execution)
+    return context.redactor.call(found)
 
 
 ResultT = TypeVar("ResultT")
@@ -236,7 +238,7 @@ async def _store(
     if not receipt.rejected:
         return
     refused = [executions[rejection.index].execution_id for rejection in receipt.rejected]
-    stored = await context.store.get_executions(workspace, sorted(set(refused)))
+    stored = await stored_executions(context.store.events, workspace, sorted(set(refused)))
     known = {each.execution.execution_id: each.execution for each in stored}
     for rejection in receipt.rejected:
         told = executions[rejection.index]

@@ -1,13 +1,12 @@
 """What the service says of itself: its status, whether it is up and ready, and its metrics."""
 
 import time
-from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request, Response
 
 from aftercall.models import CalibrationStatus, Status
 from retrieval.confidence import Scaling
-from service.context import Context
+from retrieval.log import counts, lag_s
 from service.errors import UnavailableError
 from service.metrics_page import MetricsPage
 from service.routes.parameters import CurrentContext, CurrentLifecycle, CurrentWorkspace
@@ -22,16 +21,16 @@ router = APIRouter(tags=["service"])
 )
 async def status(context: CurrentContext, workspace: CurrentWorkspace) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
-    counts = await context.store.counts(workspace)
+    known = await counts(context.store, workspace)
     agreement = await context.vectors.look()
     calibration = await context.memory.calibration(workspace)
     return Status(
         version=VERSION,
         ready=context.learning.problem is None,
-        executions=counts.executions,
-        tools=counts.tools,
-        pending_indexing=counts.pending,
-        documents=counts.documents,
+        executions=known.executions,
+        tools=known.tools,
+        pending_indexing=known.pending,
+        documents=known.documents,
         seed_patterns=context.seed_patterns,
         embedder=context.embedder.name,
         log_store=context.store.name,
@@ -41,18 +40,10 @@ async def status(context: CurrentContext, workspace: CurrentWorkspace) -> Status
         vectors=agreement.vectors,
         consistent=agreement.consistent,
         problem=context.learning.problem or agreement.problem,
-        generation=await context.store.generation(),
+        generation=context.store.knowledge.generation,
         indexing="here" if context.indexes_here else "workers",
-        indexing_lag_s=await _lag(context, workspace) if counts.pending else 0.0,
+        indexing_lag_s=round(await lag_s(context.store, workspace), 1),
     )
-
-
-async def _lag(context: Context, workspace: str) -> float:
-    """Seconds that the oldest execution has waited, by the clock that gave its time of arrival."""
-    waiting = await context.store.pending(workspace, 1)
-    if not waiting:
-        return 0.0
-    return round(max(0.0, (datetime.now(UTC) - waiting[0].received_at).total_seconds()), 1)
 
 
 def _calibration(scaling: Scaling) -> CalibrationStatus:

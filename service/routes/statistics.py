@@ -18,7 +18,7 @@ from aftercall.models import (
     Usage,
 )
 from aftercall.models.base import Name
-from service.health import PatternsQuery, failure_patterns
+from service.patterns import PatternsQuery
 from service.routes.parameters import (
     CurrentContext,
     CurrentWorkspace,
@@ -125,7 +125,7 @@ async def patterns(
     Failures of one tool that say one thing are one pattern, whatever their wording. A pattern keeps
     its id as long as any of it is there. What tools said is quoted as data.
     """
-    return await failure_patterns(context, workspace, query)
+    return await context.patterns.listed(workspace, query)
 
 
 @router.get("/stats/patterns", summary="Failure patterns by what was met lately")

@@ -9,10 +9,10 @@ from aftercall.models import (
     SuggestRequest,
     SuggestResponse,
 )
-from ingest.outcomes import record_outcome
 from retrieval.similar import find_similar
 from service.bodies import JsonRoute
 from service.middleware import count
+from service.outcomes import record_outcome
 from service.routes.parameters import CurrentContext, CurrentWorkspace, SuggestionId
 
 router = APIRouter(tags=["suggesting"], route_class=JsonRoute)
@@ -28,7 +28,6 @@ async def suggest(
     """
     response = await context.suggester.suggest(workspace, question)
     context.metrics.answered(response)
-    context.statistics.answered(workspace, response)
     count(request, suggestions=len(response.suggestions))
     return response
 
@@ -46,17 +45,8 @@ async def report_outcome(
     workspace: CurrentWorkspace,
 ) -> None:
     """An execution recorded with `suggestionId` says the same; saying it twice changes nothing."""
-    is_new = await record_outcome(
-        workspace,
-        suggestion_id,
-        report,
-        store=context.store,
-        suggester=context.suggester,
-        on_stored=context.indexer.wake,
-    )
-    if is_new:
+    if await record_outcome(context, workspace, suggestion_id, report):
         context.metrics.reported(suggestion_id, report)
-        context.statistics.news.tell(workspace)
 
 
 @router.post("/similar", summary="Executions of a tool that are like this call")
@@ -67,7 +57,7 @@ async def similar(
     found = await find_similar(
         workspace,
         question,
-        store=context.store,
+        log=context.store.events,
         memory=context.memory,
         index=context.index,
         embedder=context.embedder,

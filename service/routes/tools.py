@@ -23,7 +23,7 @@ class _ToolQuery(WireModel):
 @router.get("/tools", summary="All registered tools, by id")
 async def list_tools(context: CurrentContext, workspace: CurrentWorkspace) -> ToolList:
     """Registering is optional; a tool is learned from its calls all the same."""
-    stored = await context.store.list_tools(workspace)
+    stored = await context.memory.tools(workspace)
     return ToolList(tools=[context.redactor.tool(entry.tool) for entry in stored])
 
 

@@ -36,7 +36,7 @@ from service.demo.in_process import InProcessClient, in_process
 
 DATA = Path(__file__).parent / "data"
 ABSOLUTE, RELATIVE = 0.005, 0.01
-_LEARNED_S = 60.0
+_LEARNED_S = 8.0
 
 Json = Any
 Answers = dict[str, Json]

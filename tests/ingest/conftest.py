@@ -7,20 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.models import Execution, FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
+from aftercall.models import (
+    Execution,
+    FailedCall,
+    SuggestRequest,
+    SuggestResponse,
+    Tool,
+    ToolAnnotations,
+)
 from aftercall.redaction import Redactor
 from embeddings.hashing import HashingEmbedder
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.intake import Intake
-from mongo.protocol import LogStore
+from ingest.rebuild import carry_over
+from mongo.contents import tool_command
+from mongo.protocol import Store
+from mongo.records import ToolKey
 from mongo.sqlite import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndex
 from retrieval.knowledge.documents import SeedBook
+from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.memory import Memory
+from retrieval.rows import KNOWLEDGE, tool_row
 from retrieval.suggest import Suggester
-from tests.ingest.relearning import learn_anew
 
 WORKSPACE = "default"
 
@@ -29,7 +40,7 @@ WORKSPACE = "default"
 class Brain:
     """All rooms below the service, put together."""
 
-    store: LogStore
+    store: Store
     memory: Memory
     intake: Intake
     indexer: Indexer
@@ -41,14 +52,33 @@ class Brain:
     async def learn(self, *executions: Execution) -> None:
         """Record executions and wait until they are learned from."""
         await self.intake.accept(WORKSPACE, list(executions))
-        await self.indexer.run_until_empty()
+        await self.indexer.catch_up()
 
     async def rebuild(self) -> None:
-        """Forget all that was learned and learn it again from the log, as `aftercall rebuild`."""
-        await self.restart()
-        generation = await learn_anew(self.store, self.index, self.embedder)
+        """Learn everything again from the log, as `aftercall rebuild`, and go on from that."""
+        number = self.store.knowledge.generation + 1
+        anew = await self.store.open_generation(number)
+        indexer = Indexer(
+            store=self.store, memory=Memory(self.store, knowledge=anew), index=self.index,
+            embedder=self.embedder, knowledge=anew,
+        )  # fmt: skip
+        await indexer.catch_up()
+        await indexer.close()
+        await carry_over(self.store.knowledge, anew)
+        await self.store.switch(number, {})
         self.memory.forget_all()
-        self.indexer.switched(generation)
+        await self.indexer.switched()
+
+    async def put_tool(self, tool: Tool) -> None:
+        """Register a tool."""
+        event, state = tool_command(WORKSPACE, tool.tool_id, None, tool)
+        await self.store.events.append(WORKSPACE, [event], [state])
+        self.memory.forget_state(WORKSPACE)
+
+    async def knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
+        """What is stored of a tool."""
+        rows = await self.store.knowledge.get(tool.workspace, KNOWLEDGE.name, [tool_row(tool)])
+        return KNOWLEDGE.decode(rows[0]) if rows else None
 
     async def restart(self) -> None:
         """Another indexer goes on in the place of the present one."""
@@ -77,12 +107,12 @@ async def brain(tmp_path: Path) -> AsyncIterator[Brain]:
     new_indexer = partial(Indexer, store=store, memory=memory, index=index, embedder=embedder)
     indexer = new_indexer()
     suggester = Suggester(
-        store=store, memory=memory, index=index, embedder=embedder, redactor=Redactor(),
+        log=store.events, memory=memory, index=index, embedder=embedder, redactor=Redactor(),
         seeds=SeedBook(),
     )  # fmt: skip
     brain = Brain(
-        store, memory, Intake(store, Redactor(), indexer.wake), indexer, suggester, new_indexer,
-        embedder, index,
+        store, memory, Intake(store.events, Redactor(), indexer.wake), indexer, suggester,
+        new_indexer, embedder, index,
     )  # fmt: skip
     yield brain
     await suggester.close()

@@ -6,14 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from aftercall.models import Execution, Promotion, Severity, Tool
+from mongo.contents import FailureRecord, PromotionEvent, StoredPromotion, StoredTool
 from mongo.protocol import LogStore
-from mongo.records import (
-    FailureRecord,
-    PromotionEvent,
-    StoredPromotion,
-    StoredTool,
-    ToolKey,
-)
+from mongo.records import ToolKey
 from retrieval.fitness.statistics import ToolStatistics
 from retrieval.knowledge.documents import Document
 from tests.retrieval.cases import an_execution

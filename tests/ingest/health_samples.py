@@ -5,8 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 from aftercall.models import Execution, ReferralKind
+from mongo.contents import CorrectionRecord
 from mongo.protocol import LogStore
-from mongo.records import CorrectionRecord, ToolKey
+from mongo.records import ToolKey
 from retrieval.health.record import AxisBook, KnownHealth
 from retrieval.knowledge.recovery import workspace_wide
 from tests.ingest.fitness_samples import START, TOOL, WORKSPACE, a_call, id_of

@@ -4,7 +4,8 @@ from typing import Any
 from uuid import UUID
 
 from aftercall.models import Execution, Suggestion, Tool
-from mongo.records import StoredTool, ToolKey
+from mongo.contents import StoredTool
+from mongo.records import ToolKey
 from retrieval.knowledge.recovery import workspace_wide
 from retrieval.knowledge.rules import ToolKnowledge
 from tests.ingest.conftest import WORKSPACE, Brain
@@ -54,9 +55,9 @@ async def test_how_long_an_outage_lasts_is_learned(brain: Brain) -> None:
 
 
 async def knowledge(brain: Brain, tool: ToolKey) -> ToolKnowledge:
-    row = await brain.store.get_knowledge(tool)
-    assert row is not None
-    return ToolKnowledge.model_validate_json(row.data)
+    found = await brain.knowledge(tool)
+    assert found is not None
+    return found
 
 
 async def test_the_same_failing_call_is_a_loop_until_it_works(brain: Brain) -> None:
@@ -78,7 +79,7 @@ async def test_a_tool_that_works_on_such_calls_is_found(brain: Brain) -> None:
             {"toolId": name, "name": name, "serverName": "srv", "namespace": "pages",
              "inputSchema": object_schema(url="string"), "updatedAt": "2026-02-20T14:30:00Z"}
         )  # fmt: skip
-        await brain.store.put_tool(StoredTool(WORKSPACE, tool))
+        await brain.put_tool(tool)
     page = {"parameters": {"url": "https://x.test/a"}, "context": "read the page at this url"}
     await brain.learn(
         *(
@@ -101,7 +102,7 @@ async def test_a_misspelt_tool_is_found_by_its_name(brain: Brain) -> None:
         {"toolId": "t", "name": "fetch_page", "serverName": "srv",
          "updatedAt": "2026-02-20T14:30:00Z"}
     )  # fmt: skip
-    await brain.store.put_tool(StoredTool(WORKSPACE, tool))
+    await brain.put_tool(tool)
     brain.suggester._memory.forget_tool(StoredTool(WORKSPACE, tool).tool_key)
     found = await best(brain, asked)
     assert (found.action, found.tool) == ("switch_tool", "fetch_page")

@@ -32,7 +32,10 @@ def referral(*axes: str) -> Execution:
 @pytest.fixture
 def clusterer(brain: Brain) -> AxisClusterer:
     return AxisClusterer(
-        store=brain.store, memory=brain.memory, embedder=brain.embedder, clock=lambda: NOW
+        knowledge=lambda: brain.store.knowledge,
+        memory=brain.memory,
+        embedder=brain.embedder,
+        clock=lambda: NOW,
     )
 
 

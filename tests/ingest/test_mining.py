@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 
 from aftercall.models import Execution
-from ingest.mining import MAX_GAP, mine
+from ingest.mining import MAX_GAP, Repair, mine
 from retrieval.edits.kinds import Clamp, Edit, FromContext, Rename
+from retrieval.reading.reader import ErrorReading, read_error
 from tests.retrieval.cases import an_execution
 
 MISSING = {"type": "ValidationError", "message": "'timezone' is a required property"}
@@ -26,11 +27,26 @@ def call(number: int, parameters: dict[str, Any], **fields: Any) -> Execution:
     )
 
 
+def mined(calls: list[Execution]) -> list[Repair]:
+    """All repairs that are found while the calls arrive one by one."""
+    return [
+        repair
+        for count, new in enumerate(calls, start=1)
+        for repair in mine(calls[:count], new, read)
+    ]
+
+
+def read(failed: Execution) -> ErrorReading:
+    """What its error says."""
+    assert failed.error is not None
+    return read_error(failed.error, failed.parameters)
+
+
 def test_a_failure_and_the_next_fitting_success_are_a_repair() -> None:
     """The general edit comes out, with both calls."""
     failed = call(1, {"tz": "UTC"}, error=MISSING)
     mended = call(2, {"timezone": "UTC"})
-    [repair] = mine([failed, mended])
+    [repair] = mined([failed, mended])
     assert (repair.failed, repair.mended) == (failed, mended)
     assert repair.edits == [Rename(name="tz", to="timezone")]
 
@@ -39,12 +55,12 @@ def test_order_of_arrival_does_not_matter() -> None:
     """Sessions are put in order by time, or by sequence where all calls have one."""
     failed = call(1, {"tz": "UTC"}, error=MISSING, sequence=1)
     mended = call(2, {"timezone": "UTC"}, sequence=2)
-    assert len(mine([mended, failed])) == 1
+    assert len(mined([mended, failed])) == 1
 
 
 def test_a_success_before_the_failure_mends_nothing() -> None:
     """Only what came later can be a repair."""
-    assert mine([call(1, {"timezone": "UTC"}), call(2, {"tz": "UTC"}, error=MISSING)]) == []
+    assert mined([call(1, {"timezone": "UTC"}), call(2, {"tz": "UTC"}, error=MISSING)]) == []
 
 
 def test_a_success_long_after_answers_another_need() -> None:
@@ -53,7 +69,7 @@ def test_a_success_long_after_answers_another_need() -> None:
     late = call(2, {"timezone": "UTC"}).model_copy(
         update={"timestamp": failed.timestamp + MAX_GAP + timedelta(seconds=1)}
     )
-    assert mine([failed, late]) == []
+    assert mined([failed, late]) == []
 
 
 def test_two_failures_may_share_one_repair() -> None:
@@ -63,27 +79,27 @@ def test_two_failures_may_share_one_repair() -> None:
         call(2, {"zone": "UTC"}, error=MISSING),
         call(3, {"timezone": "UTC"}),
     ]
-    assert [repair.edits[0].name for repair in mine(calls)] == ["tz", "zone"]
+    assert [repair.edits[0].name for repair in mined(calls)] == ["tz", "zone"]
 
 
 def test_waiting_is_the_repair_of_a_transient_failure() -> None:
     """The same call that works later has no edits; for other failures it is no repair at all."""
     busy = {"type": "Error", "message": "Rate limit exceeded"}
-    [repair] = mine([call(1, {"q": 1}, error=busy), call(2, {"q": 1})])
+    [repair] = mined([call(1, {"q": 1}, error=busy), call(2, {"q": 1})])
     assert repair.edits == []
-    assert mine([call(1, {"q": 1}, error=MISSING), call(2, {"q": 1})]) == []
+    assert mined([call(1, {"q": 1}, error=MISSING), call(2, {"q": 1})]) == []
 
 
 def test_our_own_suggestions_are_no_repairs_of_the_agents() -> None:
     """A success that followed a suggestion teaches as its outcome, not as independent evidence."""
     failed = call(1, {"tz": "UTC"}, error=MISSING)
     ours = call(2, {"timezone": "UTC"}, suggestion_id=str(UUID(int=99)))
-    assert mine([failed, ours]) == []
+    assert mined([failed, ours]) == []
 
 
 def edits_mined(calls: list[Execution]) -> list[list[Edit]]:
     """What the calls teach: where a failure was mended by no rule, there is nothing to teach."""
-    return [repair.edits for repair in mine(calls) if repair.edits is not None]
+    return [repair.edits for repair in mined(calls) if repair.edits is not None]
 
 
 @pytest.mark.parametrize("parameters", [{"city": "Rome", "lang": "it"}, {}])
@@ -114,7 +130,7 @@ def test_a_value_that_came_with_another_intent_is_no_repair() -> None:
 def test_a_name_is_mended_whatever_else_the_caller_changed() -> None:
     """The right name is right for any value."""
     failed = call(1, {"tz": "UTC", "style": "long"}, error=MISSING)
-    [repair] = mine([failed, call(2, {"timezone": "UTC", "style": "short"})])
+    [repair] = mined([failed, call(2, {"timezone": "UTC", "style": "short"})])
     assert repair.edits == [Rename(name="tz", to="timezone")]
 
 
@@ -126,7 +142,7 @@ def test_each_failure_of_a_chain_pairs_with_the_success() -> None:
     """An agent that mends one fault at a time teaches what each attempt still lacked."""
     first = call(1, {"tz": "UTC", "n": 50}, error=BOTH)
     second = call(2, {"timezone": "UTC", "n": 50}, error=BOUND)
-    repairs = mine([first, second, call(3, {"timezone": "UTC", "n": 10})])
+    repairs = mined([first, second, call(3, {"timezone": "UTC", "n": 10})])
     assert [repair.edits for repair in repairs] == [
         [Rename(name="tz", to="timezone"), Clamp(name="n")],
         [Clamp(name="n")],
@@ -138,10 +154,10 @@ def test_a_repair_is_surer_when_it_is_stated_or_next() -> None:
     """The caller's word, then the order; with other successes between it is only likely."""
     failed = call(1, {"tz": "UTC"}, error=MISSING)
     other = call(2, {"city": "Rome"})
-    [later] = mine([failed, other, call(3, {"timezone": "UTC"})])
+    *_, later = mined([failed, other, call(3, {"timezone": "UTC"})])
     assert later.certainty == "later"
     stated = call(3, {"timezone": "UTC"}, repair_of=failed.execution_id)
-    [said] = mine([failed, other, stated])
+    *_, said = mined([failed, other, stated])
     assert said.certainty == "stated"
 
 
@@ -149,7 +165,7 @@ def test_what_the_context_states_is_mined_as_such() -> None:
     """The repair teaches where the value came from, not the value."""
     error = {"type": "E", "message": "'email' is a required property"}
     failed = call(1, {"name": "ada"}, error=error, context="Invite ada@acme.org")
-    [repair] = mine([failed, call(2, {"name": "ada", "email": "ada@acme.org"})])
+    [repair] = mined([failed, call(2, {"name": "ada", "email": "ada@acme.org"})])
     assert repair.edits == [FromContext(name="email", form="email")]
 
 
@@ -158,5 +174,5 @@ def test_nested_changes_are_mined() -> None:
     issue = {"loc": ["flights", 0, "date"], "type": "missing", "msg": "Field required"}
     error = {"type": "E", "message": "Invalid arguments", "details": {"errors": [issue]}}
     failed = call(1, {"flights": [{"day": "1"}], "n": 1}, error=error)
-    [repair] = mine([failed, call(2, {"flights": [{"date": "1"}], "n": 1})])
+    [repair] = mined([failed, call(2, {"flights": [{"date": "1"}], "n": 1})])
     assert repair.edits == [Rename(name="flights", inside=("*", "day"), to="date")]

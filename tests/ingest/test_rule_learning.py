@@ -1,14 +1,15 @@
 """Whose word a rule is: agents and sessions, from the log to the stored knowledge."""
 
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from aftercall.models import Execution, OutcomeReport
-from ingest.outcomes import record_outcome
 from mongo.records import ToolKey
 from retrieval.edits.kinds import Cast
 from retrieval.knowledge.recovery import workspace_wide
 from retrieval.knowledge.rules import RepairRule, ToolKnowledge
+from service.context import Context
+from service.outcomes import record_outcome
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 
@@ -38,9 +39,9 @@ def show(number: int, revision: str, **fields: Any) -> Execution:
 
 async def stored(brain: Brain, tool: ToolKey) -> ToolKnowledge:
     """What is stored of a tool."""
-    row = await brain.store.get_knowledge(tool)
-    assert row is not None
-    return ToolKnowledge.model_validate_json(row.data)
+    found = await brain.knowledge(tool)
+    assert found is not None
+    return found
 
 
 async def the_rule(brain: Brain) -> RepairRule:
@@ -71,11 +72,8 @@ async def test_an_outcome_counts_for_the_agent_that_followed_the_suggestion(brai
     assert len(rule.evidence.by_agent) == 2
     for number in (90, 91):
         report = OutcomeReport(outcome="failure", execution_id=str(UUID(int=number)))
-        await record_outcome(
-            WORKSPACE, suggestion.suggestion_id, report,
-            store=brain.store, suggester=brain.suggester, on_stored=brain.indexer.wake,
-        )  # fmt: skip
-    await brain.indexer.run_until_empty()
+        await record_outcome(cast("Context", brain), WORKSPACE, suggestion.suggestion_id, report)
+    await brain.indexer.catch_up()
     rule = await the_rule(brain)
     assert rule.failures == 2
     assert len(rule.evidence.by_agent) == 3
@@ -96,4 +94,4 @@ async def test_what_holds_for_any_tool_is_stored_for_the_workspace(brain: Brain)
 async def test_a_repair_that_is_one_tools_own_is_not_stored_for_all(brain: Brain) -> None:
     """A branch name says nothing about other tools."""
     await brain.learn(show(1, "master"), show(2, "main"))
-    assert await brain.store.get_knowledge(workspace_wide(WORKSPACE)) is None
+    assert await brain.knowledge(workspace_wide(WORKSPACE)) == ToolKnowledge()

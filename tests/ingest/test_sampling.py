@@ -11,6 +11,7 @@ from aftercall.models import Execution, ExecutionError
 from aftercall.redaction import Redactor
 from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
+from mongo.contents import execution_of
 from mongo.errors import StoreError
 from mongo.sqlite import open_sqlite_store
 
@@ -89,19 +90,22 @@ async def test_the_receipt_says_what_was_left_out_and_the_store_for_how_many_one
     """What was left out is accepted and not stored; a resend of a kept one changes nothing."""
     store = await open_sqlite_store(tmp_path / "data")
     sampler = SuccessSampler(1, 0.2, clock=lambda: 0.0)
-    intake = Intake(store, Redactor(), lambda: None, sampler)
+    intake = Intake(store.events, Redactor(), lambda: None, sampler)
     calls = [_call(number) for number in range(200)]
     receipt = await intake.accept("w", calls)
     assert receipt.accepted == 200
     assert 110 < receipt.left_out < 190
-    stored = await store.scan_executions("w", 0, 1_000)
+    stored = [execution_of(each) for each in await store.events.after("w", 0, 1_000)]
     assert len(stored) == 200 - receipt.left_out
     missing = 200 - sum(each.stands_for for each in stored)
     assert 0 <= missing < 50
     again = await intake.accept_one("w", stored[-1].execution)
     assert (again.accepted, again.duplicates) == (0, 1)
     after = await intake.accept("w", [_call(number) for number in range(1_000, 1_100)])
-    total = sum(each.stands_for for each in await store.scan_executions("w", 0, 1_000))
+    total = sum(
+        each.stands_for
+        for each in [execution_of(each) for each in await store.events.after("w", 0, 1_000)]
+    )
     assert after.accepted
     assert total > 200
     await store.close()
@@ -111,7 +115,7 @@ async def test_what_could_not_be_stored_is_counted_by_the_next(tmp_path: Path) -
     """A store that fails loses no count."""
     store = await open_sqlite_store(tmp_path / "data")
     sampler = SuccessSampler(1, 0.5, clock=lambda: 0.0)
-    intake = Intake(store, Redactor(), lambda: None, sampler)
+    intake = Intake(store.events, Redactor(), lambda: None, sampler)
     await store.close()
     calls = [_call(number) for number in range(100)]
     with pytest.raises(StoreError):

@@ -6,11 +6,8 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from aftercall.json_values import content_hash
 from aftercall.models import Execution, Tool
-from ingest.intake import _hash_of
-from mongo.records import StoredTool, ToolKey
-from retrieval.knowledge.rules import ToolKnowledge
+from mongo.records import ToolKey
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 
@@ -35,9 +32,8 @@ def unseen(number: int, **fields: Any) -> Execution:
 async def test_they_count_and_leave_no_profile(brain: Brain) -> None:
     """The error's signature is counted; no parameter was seen, nor a call without any."""
     await brain.learn(unseen(1, error=MISSING), unseen(2), unseen(3))
-    row = await brain.store.get_knowledge(TOOL)
-    assert row is not None
-    knowledge = ToolKnowledge.model_validate_json(row.data)
+    knowledge = await brain.knowledge(TOOL)
+    assert knowledge is not None
     assert [known.count for known in knowledge.signatures.values()] == [1]
     assert knowledge.profile(None) is None
     assert all(known.mends == 0 for known in knowledge.signatures.values())
@@ -95,7 +91,7 @@ async def test_another_tool_is_named_without_parameters(brain: Brain) -> None:
         {"toolId": "t", "name": "git_shaw", "serverName": "srv",
          "updatedAt": "2026-02-20T14:30:00Z"}
     )  # fmt: skip
-    await brain.store.put_tool(StoredTool(WORKSPACE, tool))
+    await brain.put_tool(tool)
     unknown = {"type": "Error", "message": "Unknown tool: git_show"}
     [found] = (await brain.ask(unseen(1, error=unknown))).suggestions
     assert (found.tool, found.corrected_parameters) == ("git_shaw", None)
@@ -107,15 +103,3 @@ def test_parameters_are_known_or_none() -> None:
     """What is not known cannot be told."""
     with pytest.raises(ValidationError, match="sent as"):
         an_execution(parameters={"a": 1}, parameters_known=False)
-
-
-def test_stores_of_before_know_the_same_call_again() -> None:
-    """The field is no part of the content's hash where it says nothing new."""
-    execution = an_execution(parameters={"a": 1})
-    content = execution.model_dump(mode="json", by_alias=True)
-    del content["resultStatus"]
-    assert "parametersKnown" not in content
-    assert _hash_of(execution) == content_hash(content)
-    assert _hash_of(an_execution(parameters={})) != _hash_of(
-        an_execution(parameters={}, parameters_known=False)
-    )

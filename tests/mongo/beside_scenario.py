@@ -8,53 +8,39 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from mongo.protocol import LogStore
-from mongo.records import DocumentRow, IndexCommit, KnowledgeRow
+from mongo.protocol import Store
+from mongo.records import Commit, Row
 from mongo.sqlite import open_sqlite_store
-from tests.mongo.log_store_samples import (
-    SEARCH,
-    WORKSPACE,
-    make_executions,
-    make_id,
-    make_mark,
-    make_tool,
-)
+from tests.mongo.store_samples import WORKSPACE, closing, make_command, make_events
 
 BATCHES = 60
-DOCUMENTS = 3_000
+ROWS = 3_000
 
 
-async def append(store: LogStore) -> None:
+async def append(store: Store) -> None:
     for turn in range(BATCHES):
         # Half of each batch is what the other process appends too.
-        await store.append(WORKSPACE, make_executions(10, first=5 + 10 * turn))
-        await store.add_mark(make_mark(turn))
-    await store.put_tool(make_tool("beside"))
+        await store.events.append(WORKSPACE, make_events(10, first=5 + 10 * turn))
+    event, row = make_command(0, "beside")
+    await store.events.append(WORKSPACE, [event], [row])
     sys.stdout.write("done\n")
 
 
-async def rebuild(store: LogStore) -> None:
+async def rebuild(store: Store) -> None:
     for _ in count():
-        shadow = await store.open_shadow()
-        generation = await shadow.generation()
-        data = str(generation).encode()
-        queued = await shadow.pending(WORKSPACE, 10)
-        await shadow.commit_index(
-            IndexCommit(
-                WORKSPACE,
-                generation,
-                positions=[each.position for each in queued],
-                knowledge=[KnowledgeRow(SEARCH, data)],
-                documents=[DocumentRow(WORKSPACE, make_id(n), data) for n in range(DOCUMENTS)],
-            )
-        )
-        await store.adopt(shadow, {"index": str(generation)})
-        sys.stdout.write(f"{generation}\n")
+        await store.refresh()
+        number = store.knowledge.generation + 1
+        beside = await store.open_generation(number)
+        data = str(number).encode()
+        rows = [Row("document", f"d-{each}", data) for each in range(ROWS)]
+        await beside.commit(Commit(WORKSPACE, rows, moved=(0, number)))
+        await store.switch(number, {"index": str(number)})
+        sys.stdout.write(f"{number}\n")
         sys.stdout.flush()
 
 
 async def main(what: str, data_dir: Path) -> None:
-    async with await open_sqlite_store(data_dir, beside=True) as store:
+    async with closing(await open_sqlite_store(data_dir, beside=True)) as store:
         await {"append": append, "rebuild": rebuild}[what](store)
 
 

@@ -1,4 +1,4 @@
-"""Every log store adapter behind one fixture, so that one suite claims the same of all."""
+"""Every store adapter behind one fixture, so that one suite claims the same of all."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -6,28 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from mongo.mongodb import MongoLogStore, MongoOptions, open_mongo_store
-from mongo.protocol import LogStore
+from mongo.mongodb import MongoOptions, MongoStore, open_mongo_store
+from mongo.protocol import Store
 from mongo.sqlite import open_sqlite_store
 from tests.mongo.mongo_server import SharedMongo
 
-OpenLogStore = Callable[[Path], Awaitable[LogStore]]
+OpenStore = Callable[[Path], Awaitable[Store]]
 
 _MONGO = SharedMongo()
 
 
 async def mongo_options(folder: Path) -> MongoOptions:
-    """How the MongoDB store of a folder is opened: a database of its own, nothing expires."""
+    """How the MongoDB store of a folder is opened: a database of its own."""
     uri = await asyncio.to_thread(_MONGO.uri)
-    return MongoOptions(uri, _MONGO.database(folder), pool_size=16, retention_days=0)
+    return MongoOptions(uri, _MONGO.database(folder), pool_size=16)
 
 
-async def open_mongo(folder: Path) -> MongoLogStore:
+async def open_mongo(folder: Path) -> MongoStore:
     """A store on the MongoDB that all tests share."""
     return await open_mongo_store(await mongo_options(folder))
 
 
-ADAPTERS: dict[str, OpenLogStore] = {
+ADAPTERS: dict[str, OpenStore] = {
     "sqlite": open_sqlite_store,
     "mongodb": open_mongo,
 }
@@ -42,15 +42,15 @@ def shared_mongo() -> Iterator[SharedMongo]:
 
 
 @pytest.fixture(params=ADAPTERS.values(), ids=list(ADAPTERS))
-def open_log_store(request: pytest.FixtureRequest) -> OpenLogStore:
+def open_store(request: pytest.FixtureRequest) -> OpenStore:
     """Opens a store of the adapter under test."""
-    adapter: OpenLogStore = request.param
+    adapter: OpenStore = request.param
     return adapter
 
 
 @pytest.fixture
-async def log_store(open_log_store: OpenLogStore, tmp_path: Path) -> AsyncIterator[LogStore]:
+async def store(open_store: OpenStore, tmp_path: Path) -> AsyncIterator[Store]:
     """An empty store of the adapter under test."""
-    store = await open_log_store(tmp_path / "data")
-    yield store
-    await store.close()
+    opened = await open_store(tmp_path / "data")
+    yield opened
+    await opened.close()

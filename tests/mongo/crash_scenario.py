@@ -1,76 +1,49 @@
-"""Appends, marks and indexes without end, printing what is acknowledged (a child process)."""
+"""Appends, commands and learns without end, printing what is acknowledged (a child process)."""
 
 import asyncio
 import sys
 from itertools import count
 from pathlib import Path
 
-from mongo.protocol import LogStore
-from mongo.records import DocumentRow, HealthRow, IndexCommit, StatisticsRow
+from mongo.protocol import Store
+from mongo.records import Commit, Counter, Cursor, Row
 from mongo.sqlite import open_sqlite_store
-from tests.mongo.log_store_samples import (
-    SEARCH,
-    START,
-    WORKSPACE,
-    make_correction,
-    make_executions,
-    make_id,
-    make_mark,
-    make_promotion_event,
-    make_tool,
-)
+from tests.mongo.store_samples import WORKSPACE, make_command, make_events
 
 CALLERS = 8
 
 
-async def append_for_ever(store: LogStore, first: int) -> None:
+async def append_for_ever(store: Store, first: int) -> None:
     for turn in count():
-        batch = make_executions(1 + turn % 10, first=first + 10 * turn)
-        verdicts = await store.append(WORKSPACE, batch)
-        for new, verdict in zip(batch, verdicts, strict=True):
+        batch = make_events(1 + turn % 10, first=first + 10 * turn)
+        verdicts = await store.events.append(WORKSPACE, batch)
+        for event, verdict in zip(batch, verdicts, strict=True):
             if verdict == "accepted":
-                sys.stdout.write(f"{new.execution.execution_id}\n")
+                sys.stdout.write(f"{event.id}\n")
         sys.stdout.flush()
 
 
-async def mark_for_ever(store: LogStore, first: int) -> None:
+async def command_for_ever(store: Store, first: int) -> None:
     for number in count(first):
-        if await store.add_mark(make_mark(number)):
-            sys.stdout.write(f"mark {make_id(number)}\n")
-        if await store.add_correction(make_correction(number)):
-            sys.stdout.write(f"correction {make_id(number)}\n")
-        await store.put_tool(make_tool(f"t-{number % 7}", description=str(number)))
-        await store.delete_tool(WORKSPACE, f"t-{(number - 1) % 7}")
-        await store.change_promotions([make_promotion_event("search", f"1.{number}.0")])
+        event, row = make_command(number, f"t-{number % 7}")
+        if await store.events.append(WORKSPACE, [event], [row]) == ["accepted"]:
+            sys.stdout.write(f"command {event.id}\n")
         sys.stdout.flush()
 
 
-async def index_for_ever(store: LogStore) -> None:
+async def learn_for_ever(store: Store) -> None:
     while True:
-        queued = await store.pending(WORKSPACE, 20)
-        marks = await store.pending_marks(WORKSPACE, 5)
-        corrections = await store.pending_corrections(WORKSPACE, 5)
-        tools = await store.changed_tools(WORKSPACE, 2)
-        promotions = await store.pending_promotions(WORKSPACE, 5)
-        known = await store.get_statistics([SEARCH])
-        counted = int(known[0].data) if known else 0
-        health = await store.get_health([SEARCH])
-        corrected = int(health[0].data) if health else 0
-        await store.commit_index(
-            IndexCommit(
+        cursor = (await store.knowledge.cursors()).get(WORKSPACE, Cursor())
+        events = await store.events.after(WORKSPACE, cursor.position, 20)
+        if not events:
+            await asyncio.sleep(0)
+            continue
+        await store.knowledge.commit(
+            Commit(
                 WORKSPACE,
-                1,
-                positions=[each.position for each in queued],
-                marks=[each.position for each in marks],
-                changed_tools=[each.position for each in tools],
-                promotions=[each.position for each in promotions],
-                corrections=[(each.position, SEARCH) for each in corrections],
-                health=[HealthRow(SEARCH, str(corrected + len(corrections)).encode(), START)],
-                statistics=[StatisticsRow(SEARCH, str(counted + len(marks)).encode())],
-                documents=[
-                    DocumentRow(each.workspace, each.execution.execution_id, b"learned")
-                    for each in queued
-                ],
+                [Row("document", event.id) for event in events],
+                counters={Counter("calls", 1): len(events)},
+                moved=(cursor.position, events[-1].position),
             )
         )
 
@@ -80,10 +53,10 @@ async def main(data_dir: Path, round_number: int) -> None:
     async with asyncio.TaskGroup() as group:
         for caller in range(CALLERS):
             group.create_task(
-                append_for_ever(store, 1_000_000_000 * round_number + 1_000_000 * caller)
+                append_for_ever(store, 1_000_000_000 * (round_number + 1) + 1_000_000 * caller)
             )
-        group.create_task(mark_for_ever(store, 1_000_000 * round_number))
-        group.create_task(index_for_ever(store))
+        group.create_task(command_for_ever(store, 1_000_000 * round_number))
+        group.create_task(learn_for_ever(store))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mongo.errors import StoreFullError
 from mongo.sqlite import open_sqlite_store
-from tests.mongo.log_store_samples import WORKSPACE, make_executions
+from tests.mongo.store_samples import WORKSPACE, closing, make_events, read_all
 
 BATCH = 10
 
@@ -19,33 +19,35 @@ async def fill_and_clear(volume: Path) -> dict[str, object]:
     filler.write_bytes(bytes(1 << 20))
     seen: dict[str, object] = {}
     acknowledged: list[str] = []
-    async with await open_sqlite_store(volume / "data") as store:
-        batch = make_executions(BATCH)
+    async with closing(await open_sqlite_store(volume / "data")) as store:
+        batch = make_events(BATCH)
         with contextlib.suppress(StoreFullError):
             while True:
-                await store.append(WORKSPACE, batch)
-                acknowledged += [new.execution.execution_id for new in batch]
-                batch = make_executions(BATCH, first=len(acknowledged))
+                await store.events.append(WORKSPACE, batch)
+                acknowledged += [event.id for event in batch]
+                batch = make_events(BATCH, first=len(acknowledged))
         try:
-            await store.append(WORKSPACE, batch)
+            await store.events.append(WORKSPACE, batch)
         except StoreFullError as error:
             seen["refusal"] = str(error)
         seen["acknowledged"] = len(acknowledged)
-        seen["readable_when_full"] = len(await store.get_executions(WORKSPACE, acknowledged))
-        refused = [new.execution.execution_id for new in batch]
-        seen["refused_found"] = len(await store.get_executions(WORKSPACE, refused))
+        seen["readable_when_full"] = len(
+            await store.events.find(WORKSPACE, "execution", acknowledged)
+        )
+        refused = [event.id for event in batch]
+        seen["refused_found"] = len(await store.events.find(WORKSPACE, "execution", refused))
         filler.unlink()
-        seen["after_clearing"] = await store.append(WORKSPACE, batch)
-    async with await open_sqlite_store(volume / "data") as store:
-        seen["executions_after_reopening"] = (await store.counts()).executions
+        seen["after_clearing"] = await store.events.append(WORKSPACE, batch)
+    async with closing(await open_sqlite_store(volume / "data")) as store:
+        seen["after_reopening"] = len(await read_all(store.events))
     with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
         while file.write(bytes(4096)):
             pass
     seen["opening_a_new_store"] = await refusal_to_open(volume / "another")
     seen["opening_the_old_store"] = await refusal_to_open(volume / "data")
     filler.unlink()
-    async with await open_sqlite_store(volume / "data") as store:
-        seen["executions_in_the_end"] = (await store.counts()).executions
+    async with closing(await open_sqlite_store(volume / "data")) as store:
+        seen["in_the_end"] = len(await read_all(store.events))
     return seen
 
 

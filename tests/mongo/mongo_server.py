@@ -84,7 +84,7 @@ class SharedMongo:
         if given is not None and self._databases:
             with (
                 suppress(PyMongoError),
-                MongoClient(given, serverSelectionTimeoutMS=2_000) as client,
+                MongoClient[dict[str, object]](given, serverSelectionTimeoutMS=2_000) as client,
             ):
                 for database in self._databases:
                     client.drop_database(database)
@@ -187,7 +187,9 @@ class MongoServer:
                 output = (self.folder / "output.txt").read_text(errors="replace")
                 raise RuntimeError(f"nx-27017 does not come up: {output[-2000:]}")
             try:
-                with MongoClient(self.uri, serverSelectionTimeoutMS=500) as client:
+                with MongoClient[dict[str, object]](
+                    self.uri, serverSelectionTimeoutMS=500
+                ) as client:
                     client.admin.command("ping")
             except PyMongoError:
                 continue  # the wait is in the driver

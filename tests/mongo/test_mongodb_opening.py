@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +20,12 @@ from mongo.errors import (
     StoreUnavailableError,
 )
 from mongo.mongodb import MongoOptions, faults, open_mongo_store
-from mongo.mongodb.collections import Record
+from mongo.mongodb.database import Record
+from mongo.records import Commit, Row
 from tests.mongo import mongo_server
 from tests.mongo.conftest import mongo_options
-from tests.mongo.log_store_samples import WORKSPACE, make_executions
 from tests.mongo.mongo_server import MongoServer
+from tests.mongo.store_samples import WORKSPACE, closing, ids, make_events, read_all
 
 # A client that is closed while its monitor connects leaves that socket to the garbage collector:
 # the driver closes it on OSError, not on cancellation (PyMongo 4.20, `_async_create_connection`).
@@ -53,7 +55,7 @@ def server(tmp_path: Path) -> Iterator[MongoServer]:
 
 def quick(server: MongoServer) -> MongoOptions:
     """Options that give up soon."""
-    return MongoOptions(server.uri, "t", connect_timeout_s=0.3, timeout_s=0.6, retention_days=0)
+    return MongoOptions(server.uri, "t", connect_timeout_s=0.3, timeout_s=0.6)
 
 
 async def test_the_password_is_never_shown() -> None:
@@ -92,20 +94,25 @@ async def test_a_database_of_others_is_left_alone(tmp_path: Path) -> None:
     options = await mongo_options(tmp_path)
     async with AsyncMongoClient[Record](options.uri) as client:
         database = client[options.database]
-        await database["TOOLS"].insert_one({"_id": "theirs"})
-        with pytest.raises(StoreDamagedError, match="TOOLS"):
+        await database["KNOWLEDGE"].insert_one({"_id": "theirs"})
+        with pytest.raises(StoreDamagedError, match="KNOWLEDGE"):
             await open_mongo_store(options)
-        assert await database.list_collection_names() == ["TOOLS"]
+        assert await database.list_collection_names() == ["KNOWLEDGE"]
 
 
-async def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("layout", "error"), [(99, StoreTooNewError), (1, StoreDamagedError)], ids=["newer", "older"]
+)
+async def test_a_database_of_another_version_is_left_alone(
+    tmp_path: Path, layout: int, error: type[StoreError]
+) -> None:
     """It is said which layout it has."""
     options = await mongo_options(tmp_path)
-    async with await open_mongo_store(options):
+    async with closing(await open_mongo_store(options)):
         pass
     async with AsyncMongoClient[Record](options.uri) as client:
-        await client[options.database]["STORE"].update_one({}, {"$set": {"layout": 99}})
-    with pytest.raises(StoreTooNewError, match="99"):
+        await client[options.database]["STORE"].update_one({}, {"$set": {"layout": layout}})
+    with pytest.raises(error, match=str(layout)):
         await open_mongo_store(options)
 
 
@@ -113,43 +120,62 @@ async def test_many_open_an_empty_database_at_once(tmp_path: Path) -> None:
     """Processes that start together find one store."""
     options = await mongo_options(tmp_path)
     stores = await asyncio.gather(*(open_mongo_store(options) for _ in range(4)))
-    await stores[0].append(WORKSPACE, make_executions(2))
-    assert len(await stores[3].pending(WORKSPACE, 10)) == 2
+    await stores[0].events.append(WORKSPACE, make_events(2))
+    assert len(await read_all(stores[3].events)) == 2
     for store in stores:
         await store.close()
-
-
-async def test_the_log_expires_by_the_setting(tmp_path: Path) -> None:
-    """From when something was learned from; 0 days takes the expiry away."""
-    options = await mongo_options(tmp_path)
-    async with AsyncMongoClient[Record](options.uri) as client:
-        for days, expected in ((90.0, [90 * 86_400]), (0.0, []), (0.5, [43_200])):
-            async with await open_mongo_store(replace(options, retention_days=days)):
-                log = client[options.database]["TOOL_EXECUTION_LOG"]
-                indexes = [index async for index in await log.list_indexes()]
-            found = [each for each in indexes if "expireAfterSeconds" in each]
-            assert [each["expireAfterSeconds"] for each in found] == expected
-            assert all(list(each["key"]) == ["learned_since"] for each in found)
 
 
 @pytest.mark.real
 async def test_a_server_that_comes_back_is_used_again(server: MongoServer) -> None:
     """Killed or frozen, it is away; what was acknowledged is there when it returns."""
-    async with await open_mongo_store(quick(server)) as store:
-        assert await store.append(WORKSPACE, make_executions(2)) == ["accepted"] * 2
+    async with closing(await open_mongo_store(quick(server))) as store:
+        assert await store.events.append(WORKSPACE, make_events(2)) == ["accepted"] * 2
         server.kill()
         with pytest.raises(StoreUnavailableError, match=str(server.port)):
-            await store.append(WORKSPACE, make_executions(1, first=5))
+            await store.events.append(WORKSPACE, make_events(1, first=5))
         with pytest.raises(StoreUnavailableError):
-            await store.pending(WORKSPACE, 10)
+            await store.knowledge.cursors()
         server.run()
-        assert len(await store.pending(WORKSPACE, 10)) == 2
+        assert ids(await read_all(store.events)) == ["id-0", "id-1"]
         server.pause()
         with pytest.raises(StoreUnavailableError, match=str(server.port)):
-            await store.append(WORKSPACE, make_executions(1, first=6))
+            await store.events.append(WORKSPACE, make_events(1, first=6))
         server.resume()
-        verdicts = await store.append(WORKSPACE, make_executions(3))
-        assert verdicts == ["duplicate", "duplicate", "accepted"]
+        for _ in range(100):
+            with suppress(StoreUnavailableError):
+                await store.events.append(WORKSPACE, make_events(3))
+                break
+        assert {"id-0", "id-1", "id-2"} <= set(ids(await read_all(store.events)))
+
+
+async def test_what_is_too_large_is_refused_alone(tmp_path: Path) -> None:
+    """What others append at the same moment is stored."""
+    large = replace(make_events(1)[0], data=bytes(16 << 20))
+    async with closing(await open_mongo_store(await mongo_options(tmp_path))) as store:
+        answers = await asyncio.gather(
+            store.events.append(WORKSPACE, make_events(2, first=1)),
+            store.events.append(WORKSPACE, [large]),
+            return_exceptions=True,
+        )
+        assert answers[0] == ["accepted", "accepted"]
+        assert isinstance(answers[1], StoreError)
+        assert "too large" in str(answers[1])
+        with pytest.raises(StoreError, match="too large"):
+            await store.knowledge.commit(Commit(WORKSPACE, [Row("rule", "a", bytes(17 << 20))]))
+        assert await store.knowledge.cursors() == {}
+
+
+async def test_closing_waits_for_what_was_begun(tmp_path: Path) -> None:
+    """What was accepted is stored."""
+    options = await mongo_options(tmp_path)
+    store = await open_mongo_store(options)
+    appends = [asyncio.create_task(store.events.append(WORKSPACE, [e])) for e in make_events(9)]
+    await asyncio.sleep(0)
+    await store.close()
+    assert await asyncio.gather(*appends) == [["accepted"]] * 9
+    async with closing(await open_mongo_store(options)) as again:
+        assert len(await read_all(again.events)) == 9
 
 
 def test_every_fault_of_the_server_has_its_own_error() -> None:

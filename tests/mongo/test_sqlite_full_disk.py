@@ -13,21 +13,28 @@ from pathlib import Path
 import pytest
 
 from mongo.errors import StoreFullError
-from mongo.sqlite import SqliteLogStore, open_sqlite_store
-from mongo.sqlite import executions as execution_log
-from tests.mongo.log_store_samples import WORKSPACE, make_execution, make_executions, make_id
+from mongo.sqlite import SqliteStore, open_sqlite_store
 from tests.mongo.sqlite_inside import held_writer, write
+from tests.mongo.store_samples import (
+    WORKSPACE,
+    closing,
+    ids,
+    large,
+    make_event,
+    make_events,
+    read_all,
+)
 
 SCENARIO = Path(__file__).with_name("full_disk_scenario.py")
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteLogStore]:
-    async with await open_sqlite_store(tmp_path / "data") as store:
-        yield store
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with closing(await open_sqlite_store(tmp_path / "data")) as opened:
+        yield opened
 
 
-async def leave_pages(store: SqliteLogStore, count: int) -> None:
+async def leave_pages(store: SqliteStore, count: int) -> None:
     """Let the file grow by so many pages of 4 KiB and no more: a real SQLITE_FULL after that."""
 
     def limit(connection: sqlite3.Connection) -> None:
@@ -37,49 +44,34 @@ async def leave_pages(store: SqliteLogStore, count: int) -> None:
     await write(store, limit)
 
 
-async def test_what_does_not_fit_is_refused_whole(store: SqliteLogStore) -> None:
-    """No execution of the call is stored; reads and smaller calls go on."""
-    await store.append(WORKSPACE, make_executions(3))
+async def test_what_does_not_fit_is_refused_whole(store: SqliteStore) -> None:
+    """No event of the call is stored; reads and smaller calls go on."""
+    await store.events.append(WORKSPACE, make_events(3))
     await leave_pages(store, 20)
-    large = [
-        make_execution(number, parameters={"text": "x" * 10_000}) for number in range(100, 120)
-    ]
+    too_large = [make_event(8), large(9)]
     with pytest.raises(StoreFullError, match="Free space"):
-        await store.append(WORKSPACE, large)
-    assert (await store.counts()).executions == 3
-    assert len(await store.pending(WORKSPACE, 100)) == 3
-    assert await store.append(WORKSPACE, [make_execution(4)]) == ["accepted"]
+        await store.events.append(WORKSPACE, too_large)
+    assert len(await read_all(store.events)) == 3
+    assert (await store.events.heads())[WORKSPACE].counts == {"execution": 3}
+    assert await store.events.append(WORKSPACE, [make_event(4)]) == ["accepted"]
     await leave_pages(store, 1000)
-    assert await store.append(WORKSPACE, large) == ["accepted"] * 20
-    assert (await store.counts()).executions == 24
+    assert await store.events.append(WORKSPACE, too_large) == ["accepted"] * 2
+    assert len(await read_all(store.events)) == 6
 
 
-async def test_neighbours_that_fit_are_stored(store: SqliteLogStore) -> None:
+async def test_neighbours_that_fit_are_stored(store: SqliteStore) -> None:
     """In a group that does not fit, only the call that is too large is refused."""
     await leave_pages(store, 20)
-    large = make_execution(1, parameters={"text": "x" * 500_000})
     async with held_writer(store):
         calls: list[asyncio.Task[object]] = [
-            asyncio.create_task(store.append(WORKSPACE, [new]))
-            for new in (make_execution(0), large, make_execution(2))
+            asyncio.create_task(store.events.append(WORKSPACE, [event]))
+            for event in (make_event(0), large(1), make_event(2))
         ]
         await asyncio.sleep(0)
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert answers[::2] == [["accepted"], ["accepted"]]
     assert isinstance(answers[1], StoreFullError)
-    assert await store.get_execution(WORKSPACE, make_id(1)) is None
-
-
-async def test_a_queue_of_large_executions_is_read_in_parts(
-    store: SqliteLogStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`pending` stops at its bound of bytes but never before the first, so all are reached."""
-    monkeypatch.setattr(execution_log, "MAX_PENDING_BYTES", 25_000)
-    large = [make_execution(number, parameters={"text": "x" * 10_000}) for number in range(5)]
-    await store.append(WORKSPACE, large)
-    assert [each.execution.sequence for each in await store.pending(WORKSPACE, 10)] == [0, 1, 2]
-    monkeypatch.setattr(execution_log, "MAX_PENDING_BYTES", 1)
-    assert [each.execution.sequence for each in await store.pending(WORKSPACE, 10)] == [0]
+    assert ids(await read_all(store.events)) == ["id-0", "id-2"]
 
 
 @pytest.mark.real
@@ -108,9 +100,9 @@ def test_on_a_volume_that_is_really_full(tmp_path: Path) -> None:
     assert seen["readable_when_full"] == seen["acknowledged"]
     assert seen["refused_found"] == 0
     assert seen["after_clearing"] == ["accepted"] * 10
-    assert seen["executions_after_reopening"] == seen["acknowledged"] + 10
+    assert seen["after_reopening"] == seen["acknowledged"] + 10
     for refusal in (seen["opening_a_new_store"], seen["opening_the_old_store"]):
         assert "no space left" in refusal
         assert "start again" in refusal
         assert "this call" not in refusal  # there was none
-    assert seen["executions_in_the_end"] == seen["executions_after_reopening"]
+    assert seen["in_the_end"] == seen["after_reopening"]

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from mongo.errors import StoreError, StoreReadOnlyError, StoreUnavailableError
-from mongo.sqlite import FILE_NAME, SqliteLogStore, open_sqlite_store
-from tests.mongo.log_store_samples import WORKSPACE, make_execution, make_executions, make_id
-from tests.mongo.sqlite_inside import held_writer, read, write
+from mongo.sqlite import FILE_NAME, SqliteStore, open_sqlite_store
+from tests.mongo.sqlite_inside import held_writer, write
+from tests.mongo.store_samples import WORKSPACE, closing, make_event, make_events, read_all
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteLogStore]:
-    async with await open_sqlite_store(tmp_path / "data") as store:
-        yield store
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with closing(await open_sqlite_store(tmp_path / "data")) as opened:
+        yield opened
 
 
 async def begin(*calls: asyncio.Task[object]) -> None:
@@ -26,14 +26,14 @@ async def begin(*calls: asyncio.Task[object]) -> None:
     assert not any(call.done() for call in calls)
 
 
-async def test_calls_that_wait_together_share_one_commit(store: SqliteLogStore) -> None:
+async def test_calls_that_wait_together_share_one_commit(store: SqliteStore) -> None:
     """Thirty appends that arrive while the writer is busy cost one transaction."""
     statements: list[str] = []
     await write(store, lambda connection: connection.set_trace_callback(statements.append))
     async with held_writer(store):
         statements.clear()
         appends = [
-            asyncio.create_task(store.append(WORKSPACE, [make_execution(number)]))
+            asyncio.create_task(store.events.append(WORKSPACE, [make_event(number)]))
             for number in range(30)
         ]
         await begin(*appends)
@@ -42,23 +42,23 @@ async def test_calls_that_wait_together_share_one_commit(store: SqliteLogStore) 
     assert statements.count("COMMIT") == 2
 
 
-async def test_a_failing_operation_leaves_its_neighbours_alone(store: SqliteLogStore) -> None:
+async def test_a_failing_operation_leaves_its_neighbours_alone(store: SqliteStore) -> None:
     """Its own writes are undone and its own caller hears of it; the group is committed."""
 
     def write_then_raise(connection: sqlite3.Connection) -> None:
-        connection.execute("INSERT INTO facts VALUES ('half', 'written')")
+        connection.execute("INSERT INTO metadata VALUES ('half', 'written')")
         raise ValueError("a fault of its own")
 
     def break_a_rule(connection: sqlite3.Connection) -> None:
-        connection.execute("INSERT INTO facts VALUES ('half', NULL)")
+        connection.execute("INSERT INTO state VALUES ('half', NULL, NULL, NULL, NULL)")
 
     async with held_writer(store):
         calls: list[asyncio.Task[object]] = [
-            asyncio.create_task(store.append(WORKSPACE, [make_execution(1)])),
+            asyncio.create_task(store.events.append(WORKSPACE, [make_event(1)])),
             asyncio.create_task(write(store, write_then_raise)),
-            asyncio.create_task(store.put_fact("model", "m")),
+            asyncio.create_task(store.metadata.put("model", "m")),
             asyncio.create_task(write(store, break_a_rule)),
-            asyncio.create_task(store.append(WORKSPACE, [make_execution(2)])),
+            asyncio.create_task(store.events.append(WORKSPACE, [make_event(2)])),
         ]
         await begin(*calls)
     answers = await asyncio.gather(*calls, return_exceptions=True)
@@ -66,53 +66,52 @@ async def test_a_failing_operation_leaves_its_neighbours_alone(store: SqliteLogS
     assert isinstance(answers[1], ValueError)
     assert isinstance(answers[3], StoreError)
     assert isinstance(answers[3].__cause__, sqlite3.IntegrityError)
-    assert await store.get_fact("half") is None
-    assert await store.get_fact("model") == "m"
-    assert (await store.counts()).executions == 2
+    assert await store.metadata.get("half") is None
+    assert await store.metadata.get("model") == "m"
+    assert len(await read_all(store.events)) == 2
 
 
-async def test_an_append_that_cannot_be_stored_fails_alone(store: SqliteLogStore) -> None:
+async def test_an_append_that_cannot_be_stored_fails_alone(store: SqliteStore) -> None:
     """Appends are inserted together; one that SQLite refuses does not refuse the others."""
     async with held_writer(store):
         calls: list[asyncio.Task[object]] = [
-            asyncio.create_task(store.append(workspace, [make_execution(number)]))
+            asyncio.create_task(store.events.append(workspace, [make_event(number)]))
             for number, workspace in enumerate(("a", "\ud800", "b"))
         ]
         await begin(*calls)
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert answers[::2] == [["accepted"], ["accepted"]]
     assert isinstance(answers[1], UnicodeEncodeError)
-    stored = [(await store.counts(workspace)).executions for workspace in ("a", "b")]
-    assert stored == [1, 1]
-    assert (await store.counts()).executions == 2
+    heads = await store.events.heads()
+    assert {name: head.counts["execution"] for name, head in heads.items()} == {"a": 1, "b": 1}
 
 
-async def test_a_call_cancelled_before_its_turn_is_not_made(store: SqliteLogStore) -> None:
+async def test_a_call_cancelled_before_its_turn_is_not_made(store: SqliteStore) -> None:
     """The writer passes over it."""
     async with held_writer(store):
-        cancelled = asyncio.create_task(store.append(WORKSPACE, [make_execution(1)]))
-        kept = asyncio.create_task(store.append(WORKSPACE, [make_execution(2)]))
+        cancelled = asyncio.create_task(store.events.append(WORKSPACE, [make_event(1)]))
+        kept = asyncio.create_task(store.events.append(WORKSPACE, [make_event(2)]))
         await begin(cancelled, kept)
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
             await cancelled
     assert await kept == ["accepted"]
-    assert await store.get_execution(WORKSPACE, make_id(1)) is None
+    assert await store.events.find(WORKSPACE, "execution", ["id-1"]) == []
 
 
-async def test_a_call_cancelled_while_it_runs_is_finished(store: SqliteLogStore) -> None:
+async def test_a_call_cancelled_while_it_runs_is_finished(store: SqliteStore) -> None:
     """What the writer has begun is committed, and the others of its group have their answers."""
     loop = asyncio.get_running_loop()
     is_running, may_end = asyncio.Event(), threading.Event()
 
     def slow(connection: sqlite3.Connection) -> bool:
-        connection.execute("INSERT INTO facts VALUES ('slow', 'done')")
+        connection.execute("INSERT INTO metadata VALUES ('slow', 'done')")
         loop.call_soon_threadsafe(is_running.set)
         return may_end.wait(timeout=30)
 
     async with held_writer(store):
         cancelled = asyncio.create_task(write(store, slow))
-        neighbour = asyncio.create_task(store.append(WORKSPACE, [make_execution(1)]))
+        neighbour = asyncio.create_task(store.events.append(WORKSPACE, [make_event(1)]))
         await begin(cancelled, neighbour)
     await is_running.wait()
     cancelled.cancel()
@@ -120,50 +119,41 @@ async def test_a_call_cancelled_while_it_runs_is_finished(store: SqliteLogStore)
         await cancelled
     may_end.set()
     assert await asyncio.wait_for(neighbour, timeout=30) == ["accepted"]
-    assert await store.get_fact("slow") == "done"
+    assert await store.metadata.get("slow") == "done"
 
 
-async def test_reads_go_on_while_the_writer_is_busy(store: SqliteLogStore) -> None:
+async def test_reads_go_on_while_the_writer_is_busy(store: SqliteStore) -> None:
     """A long write keeps neither the event loop nor a read waiting, and is not seen half done."""
-    await store.append(WORKSPACE, make_executions(3))
+    await store.events.append(WORKSPACE, make_events(3))
     async with held_writer(store):
-        waiting = asyncio.create_task(store.append(WORKSPACE, [make_execution(9)]))
+        waiting = asyncio.create_task(store.events.append(WORKSPACE, [make_event(9)]))
         await begin(waiting)
-        assert (await store.counts()).executions == 3
-        assert len(await store.pending(WORKSPACE, 10)) == 3
+        assert len(await read_all(store.events)) == 3
+        assert len(await store.events.latest(WORKSPACE, "execution", 10)) == 3
     await waiting
-    assert (await store.counts()).executions == 4
+    assert len(await read_all(store.events)) == 4
 
 
-async def test_readers_cannot_write(store: SqliteLogStore) -> None:
-    """Only the writer's connection can, so that a lock is never fought for."""
-    with pytest.raises(StoreReadOnlyError, match="read and write permission"):
-        await read(store, "DELETE FROM facts")
-
-
-async def test_a_foreign_lock_is_reported_with_its_cure(
-    store: SqliteLogStore, tmp_path: Path
-) -> None:
+async def test_a_foreign_lock_is_reported_with_its_cure(store: SqliteStore, tmp_path: Path) -> None:
     """When another program holds the file, the caller is told to close it and can try again."""
     await write(store, lambda connection: connection.execute("PRAGMA busy_timeout = 10").close())
     other = sqlite3.connect(tmp_path / "data" / FILE_NAME, isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailableError, match="close it and try again"):
-            await store.append(WORKSPACE, [make_execution(1)])
+            await store.events.append(WORKSPACE, [make_event(1)])
     finally:
         other.close()
-    assert await store.append(WORKSPACE, [make_execution(1)]) == ["accepted"]
+    assert await store.events.append(WORKSPACE, [make_event(1)]) == ["accepted"]
 
 
-async def test_a_store_that_takes_no_writes_says_so_and_can_be_read(store: SqliteLogStore) -> None:
+async def test_a_store_that_takes_no_writes_says_so_and_can_be_read(store: SqliteStore) -> None:
     """The caller is told the cure and may try again; nothing of its call is stored."""
-    await store.append(WORKSPACE, [make_execution(1)])
+    await store.events.append(WORKSPACE, [make_event(1)])
     await write(store, lambda connection: connection.execute("PRAGMA query_only = ON").close())
     with pytest.raises(StoreReadOnlyError, match="Mount its volume for writing"):
-        await store.append(WORKSPACE, [make_execution(2)])
-    assert (await store.counts()).executions == 1
-    assert await store.get_execution(WORKSPACE, make_id(1)) == make_execution(1).execution
+        await store.events.append(WORKSPACE, [make_event(2)])
+    assert len(await read_all(store.events)) == 1
     # Not by the writer: it begins a transaction first, which is refused.
     store._writer._connection.execute("PRAGMA query_only = OFF")
-    assert await store.append(WORKSPACE, [make_execution(2)]) == ["accepted"]
+    assert await store.events.append(WORKSPACE, [make_event(2)]) == ["accepted"]

@@ -1,4 +1,4 @@
-"""Opening the file: what is made, what is refused, and what is left as it was."""
+"""Opening the folder: what is made, what is refused, and what is left as it was."""
 
 import os
 import shutil
@@ -7,42 +7,18 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from datetime import date
+from contextlib import closing as closing_file
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from mongo.errors import (
-    StoreDamagedError,
-    StoreError,
-    StoreInUseError,
-    StoreTooNewError,
-)
-from mongo.records import (
-    WITHOUT_STATISTICS,
-    AnswerCount,
-    IndexCommit,
-    JudgedSuggestion,
-    RepairRow,
-    StoreCounts,
-    SuggestionOutcome,
-)
+from mongo.errors import StoreDamagedError, StoreError, StoreInUseError
+from mongo.records import Commit, Row
 from mongo.sqlite import FILE_NAME, open_sqlite_store
-from mongo.sqlite.schema import APPLICATION_ID, MIGRATIONS
-from tests.mongo.log_store_samples import (
-    SEARCH,
-    WORKSPACE,
-    learn_anew,
-    make_correction,
-    make_execution,
-    make_executions,
-    make_id,
-    make_mark,
-    make_suggestion,
-    make_tool,
-)
-from tests.mongo.sqlite_inside import append_old, execute
+from mongo.sqlite.store import APPLICATION_ID, LAYOUT
+from tests.mongo.sqlite_inside import execute, write
+from tests.mongo.store_samples import WORKSPACE, closing, make_events, put, read_all
 
 HOLD = """
 import asyncio, sys
@@ -50,9 +26,9 @@ from pathlib import Path
 from mongo.sqlite import open_sqlite_store
 
 async def hold():
-    async with await open_sqlite_store(Path(sys.argv[1])):
-        print("open", flush=True)
-        await asyncio.to_thread(sys.stdin.read)
+    await open_sqlite_store(Path(sys.argv[1]))
+    print("open", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
 
 asyncio.run(hold())
 """
@@ -73,17 +49,12 @@ PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
-    """Every database and log file with its bytes; the shared-memory index is rebuilt anyway."""
+    """Every database and log file that holds anything; the shared-memory index is rebuilt."""
     return {
         path.name: path.read_bytes()
-        for path in folder.glob(f"{FILE_NAME}*")
-        if not path.name.endswith("-shm")
+        for path in folder.glob("*.sqlite3*")
+        if not path.name.endswith("-shm") and path.stat().st_size
     }
-
-
-def copy_open_file(source: Path, target: Path) -> None:
-    """Copy by another process: closing a database file in this one would drop SQLite's locks."""
-    subprocess.run(["cp", source, target], check=True)
 
 
 @contextmanager
@@ -125,8 +96,8 @@ async def test_what_is_made_is_private(tmp_path: Path) -> None:
     """Folder 0700 and every file 0600, whatever the umask: they hold what agents sent."""
     before = os.umask(0)
     try:
-        async with await open_sqlite_store(tmp_path / "new" / "data") as store:
-            await store.append(WORKSPACE, make_executions(1))
+        async with closing(await open_sqlite_store(tmp_path / "new" / "data")) as store:
+            await store.events.append(WORKSPACE, make_events(1))
             modes = {path.name: mode_of(path) for path in (tmp_path / "new" / "data").iterdir()}
     finally:
         os.umask(before)
@@ -135,24 +106,27 @@ async def test_what_is_made_is_private(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
-async def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
-    """Closing folds the log into the file, so that copying the file is a backup."""
-    async with await open_sqlite_store(tmp_path) as store:
-        await store.append(WORKSPACE, make_executions(3))
-    assert set(content_of(tmp_path)) == {FILE_NAME}
-    assert execute(tmp_path, "SELECT count(*) FROM executions") == [(3,)]
+async def test_a_closed_store_is_its_files_alone(tmp_path: Path) -> None:
+    """Closing folds the logs into them, so that copying the folder is a backup."""
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        await store.events.append(WORKSPACE, make_events(3))
+        await put(store.knowledge, Row("rule", "a"))
+    assert set(content_of(tmp_path)) == {FILE_NAME, "generation-1.sqlite3"}
+    assert execute(tmp_path, "SELECT count(*) FROM events") == [(3,)]
 
 
-async def test_the_file_is_marked_and_safe_against_power_loss(tmp_path: Path) -> None:
-    """It carries our mark and version, keeps a log, and waits for the disk at each commit."""
-    async with await open_sqlite_store(tmp_path) as store:
+async def test_the_files_are_marked_and_safe_against_power_loss(tmp_path: Path) -> None:
+    """They carry our mark; the log waits for the disk at each commit, what is derived need not."""
+    async with closing(await open_sqlite_store(tmp_path)) as store:
 
         def settings(connection: sqlite3.Connection) -> list[object]:
             names = ("application_id", "user_version", "journal_mode", "synchronous")
             return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
 
-        full = 2
-        assert await store._writer.run(settings) == [APPLICATION_ID, len(MIGRATIONS), "wal", full]
+        normal, full = 1, 2
+        marked = [APPLICATION_ID, LAYOUT, "wal"]
+        assert await write(store, settings) == [*marked, full]
+        assert await store.knowledge._writer.run(settings) == [*marked, normal]
 
 
 @pytest.mark.real
@@ -163,48 +137,33 @@ async def test_a_second_process_is_refused_at_once(tmp_path: Path) -> None:
         pytest.raises(StoreInUseError, match=rf"process {holder}: stop that"),
     ):
         await open_sqlite_store(tmp_path)
-    async with await open_sqlite_store(tmp_path) as store:
-        assert (await store.counts()).executions == 0
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        assert await store.events.heads() == {}
 
 
 async def test_a_second_store_in_one_process_is_refused(tmp_path: Path) -> None:
     """The first goes on undisturbed, and its folder is free after it was closed."""
-    async with await open_sqlite_store(tmp_path) as store:
+    async with closing(await open_sqlite_store(tmp_path)) as store:
         with pytest.raises(StoreInUseError, match=f"process {os.getpid()}"):
             await open_sqlite_store(tmp_path)
-        assert await store.append(WORKSPACE, make_executions(1)) == ["accepted"]
-    async with await open_sqlite_store(tmp_path) as store:
-        assert (await store.counts()).executions == 1
+        assert await store.events.append(WORKSPACE, make_events(1)) == ["accepted"]
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        assert len(await read_all(store.events)) == 1
 
 
-async def test_a_newer_store_is_refused_and_not_changed(tmp_path: Path) -> None:
-    """The message says to upgrade; every byte stays, and the folder is not left locked."""
-    async with await open_sqlite_store(tmp_path) as store:
-        await store.append(WORKSPACE, make_executions(3))
-    execute(tmp_path, f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+@pytest.mark.parametrize("name", [FILE_NAME, "generation-1.sqlite3"])
+async def test_a_store_of_another_version_is_refused_and_not_changed(
+    tmp_path: Path, name: str
+) -> None:
+    """The message says how to move it; every byte stays, and the folder is not left locked."""
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        await store.events.append(WORKSPACE, make_events(3))
+    execute(tmp_path, "PRAGMA user_version = 99", name=name)
     before = content_of(tmp_path)
     for _ in range(2):
-        with pytest.raises(StoreTooNewError, match="Upgrade Aftercall"):
+        with pytest.raises(StoreDamagedError, match=r"layout 99.*export it"):
             await open_sqlite_store(tmp_path)
     assert content_of(tmp_path) == before
-
-
-async def test_a_newer_store_of_a_killed_process_is_not_changed_either(tmp_path: Path) -> None:
-    """Its version may stand in the log only; the log is read and left as it is."""
-    origin, copy = tmp_path / "origin", tmp_path / "copy"
-    copy.mkdir()
-    async with await open_sqlite_store(origin) as store:
-        await store._writer.run(
-            lambda connection: connection.execute("PRAGMA user_version = 99").close()
-        )
-        # What is on the disk now is what a kill would leave.
-        for suffix in ("", "-wal"):
-            copy_open_file(origin / f"{FILE_NAME}{suffix}", copy / f"{FILE_NAME}{suffix}")
-    before = content_of(copy)
-    assert len(before) == 2
-    with pytest.raises(StoreTooNewError, match="layout 99"):
-        await open_sqlite_store(copy)
-    assert content_of(copy) == before
 
 
 def make_text(path: Path) -> None:
@@ -216,12 +175,12 @@ def make_short_text(path: Path) -> None:
 
 
 def make_other_database(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
+    with closing_file(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE orders (id INTEGER)")
 
 
 def make_marked_database(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
+    with closing_file(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA application_id = 42")
 
 
@@ -239,28 +198,28 @@ async def test_a_foreign_file_is_refused_and_not_changed(
         await open_sqlite_store(tmp_path)
     assert content_of(tmp_path) == before
     path.rename(tmp_path / "moved")
-    async with await open_sqlite_store(tmp_path) as store:
-        assert (await store.counts()).executions == 0
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        assert await store.events.heads() == {}
 
 
 async def test_a_corrupt_file_is_reported_as_damaged(tmp_path: Path) -> None:
     """Garbage in the pages is found at the first use of them, at the latest."""
-    async with await open_sqlite_store(tmp_path) as store:
-        await store.append(WORKSPACE, make_executions(500))
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        await store.events.append(WORKSPACE, make_events(500))
     with (tmp_path / FILE_NAME).open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(4096)
         file.write(os.urandom(size - 4096))
     with pytest.raises(StoreDamagedError, match="Restore a backup"):
-        async with await open_sqlite_store(tmp_path) as store:
-            await store.pending(WORKSPACE, 500)
+        async with closing(await open_sqlite_store(tmp_path)) as store:
+            await read_all(store.events)
 
 
 async def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     """A process killed right after making the file leaves one; nothing is lost with it."""
     (tmp_path / FILE_NAME).touch()
-    async with await open_sqlite_store(tmp_path) as store:
-        assert await store.append(WORKSPACE, make_executions(1)) == ["accepted"]
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        assert await store.events.append(WORKSPACE, make_events(1)) == ["accepted"]
 
 
 async def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
@@ -279,8 +238,8 @@ async def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, case: 
     """The message asks for the permission; this holds for an unprivileged process."""
     folder = tmp_path / "data"
     if case == "existing store":
-        async with await open_sqlite_store(folder) as store:
-            await store.append(WORKSPACE, make_executions(1))
+        async with closing(await open_sqlite_store(folder)) as store:
+            await store.events.append(WORKSPACE, make_events(1))
         (folder / FILE_NAME).chmod(0o400)
     else:
         folder.mkdir()
@@ -296,190 +255,45 @@ async def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, case: 
     assert "read and write permission" in answer
 
 
-async def test_a_store_of_an_older_version_is_brought_forward(tmp_path: Path) -> None:
-    """Its content stays, each step runs once, and the older version then refuses it."""
-    steps: list[str] = []
-
-    def add_column(connection: sqlite3.Connection) -> None:
-        connection.execute("ALTER TABLE facts ADD COLUMN note TEXT NOT NULL DEFAULT 'migrated'")
-        steps.append("column")
-
-    def add_table(connection: sqlite3.Connection) -> None:
-        connection.execute("CREATE TABLE later (workspace TEXT)")
-        steps.append("table")
-
-    async with await open_sqlite_store(tmp_path) as store:
-        await store.append(WORKSPACE, make_executions(3))
-        await store.put_fact("model", "m")
-    newer = (*MIGRATIONS, add_column, add_table)
-    for _ in range(2):
-        async with await open_sqlite_store(tmp_path, migrations=newer) as store:
-            assert (await store.counts()).executions == 3
-            assert await store.get_execution(WORKSPACE, make_id(1)) == make_execution(1).execution
-    assert steps == ["column", "table"]
-    assert execute(tmp_path, "SELECT value, note FROM facts") == [("m", "migrated")]
-    with pytest.raises(StoreTooNewError):
-        await open_sqlite_store(tmp_path)
-
-
-async def test_suggestions_of_the_first_version_stay_without_an_estimate(tmp_path: Path) -> None:
-    """Their outcomes are kept and count for the rules, but no confidence is fitted on them."""
-    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:1]):
-        pass
-    old = make_suggestion(1, estimate=None)
-    values = (
-        WORKSPACE, make_id(1), "", "search", old.signature, old.edit_key,
-        round(old.issued_at.timestamp() * 1e6), old.suggestion.model_dump_json(),
-    )  # fmt: skip
-    insert = """
-    INSERT INTO suggestions (
-        workspace, suggestion_id, server_name, tool_name, signature, edit_key, issued_at, data
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    """
-    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection, connection:
-        connection.execute(insert, values)
-    outcomes = [SuggestionOutcome(WORKSPACE, make_id(n), make_id(9), "success") for n in (1, 2)]
-    async with await open_sqlite_store(tmp_path) as store:
-        assert await store.get_suggestion(WORKSPACE, make_id(1)) == old
-        await store.save_suggestions([make_suggestion(2)])
-        await store.add_outcomes(outcomes)
-        assert await store.pending_outcomes(WORKSPACE, 10) == outcomes
-        assert [each.estimate for each in await store.judged_suggestions(WORKSPACE, 10)] == [0.875]
-
-
-async def test_tools_of_the_second_version_are_queued(tmp_path: Path) -> None:
-    """Registered before tools had documents, they get them; each counts as pending, once."""
-    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:2]) as store:
-        for tool_id in ("b", "a", "gone", "b"):
-            await store.put_tool(make_tool(tool_id))
-        await store.delete_tool(WORKSPACE, "gone")
-    append_old(tmp_path, WORKSPACE, make_executions(3))
-    for _ in range(2):
-        async with await open_sqlite_store(tmp_path) as store:
-            changed = await store.changed_tools(WORKSPACE, 10)
-            assert [(each.tool, each.tool_id) for each in changed] == [
-                (SEARCH, "a"), (SEARCH, "b"),
-            ]  # fmt: skip
-            assert await store.counts(WORKSPACE) == StoreCounts(3, 5, 2, 0)
-            assert await store.get_statistics([SEARCH]) == []
-    async with await open_sqlite_store(tmp_path) as store:
-        positions = [each.position for each in changed]
-        await store.commit_index(IndexCommit(WORKSPACE, 1, changed_tools=positions))
-        await store.put_tool(make_tool("a"))
-        [again] = await store.changed_tools(WORKSPACE, 10)
-        assert (again.tool_id, again.position > positions[-1]) == ("a", True)
-
-
-async def test_executions_that_were_learned_from_before_there_were_statistics_are_counted(
-    tmp_path: Path,
-) -> None:
-    """Those that still wait are not among them; learning anew forgets the fact."""
-    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:2]):
-        pass
-    append_old(tmp_path, WORKSPACE, make_executions(3))
-    execute(tmp_path, "DELETE FROM pending WHERE position < 3")
-    for _ in range(2):
-        async with await open_sqlite_store(tmp_path) as store:
-            assert await store.get_fact(WITHOUT_STATISTICS) == "2"
-    async with await open_sqlite_store(tmp_path) as store:
-        await learn_anew(store)
-        assert await store.get_fact(WITHOUT_STATISTICS) is None
-
-
-@pytest.mark.parametrize("known", [None, "1"], ids=["complete", "lacking"])
-async def test_a_store_of_the_third_version_keeps_what_it_has_and_says_what_it_lacks(
-    tmp_path: Path, known: str | None
-) -> None:
-    """Everything learned from then is without health; marks, tools and queues stay as they were."""
-    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:3]) as store:
-        await store.add_mark(make_mark(1))
-        await store.put_tool(make_tool("a"))
-    append_old(tmp_path, WORKSPACE, make_executions(3))
-    if known is not None:
-        execute(tmp_path, f"INSERT INTO facts VALUES ('{WITHOUT_STATISTICS}', '{known}')")  # noqa: S608
-    execute(tmp_path, "DELETE FROM pending WHERE position < 3")
-    for _ in range(2):
-        async with await open_sqlite_store(tmp_path) as store:
-            assert await store.get_fact(WITHOUT_STATISTICS) == "2"
-            assert await store.counts(WORKSPACE) == StoreCounts(3, 3, 1, 0)
-            [waiting] = await store.pending(WORKSPACE, 10)
-            assert (waiting.position, waiting.execution) == (3, make_execution(2).execution)
-            assert len(await store.list_marks(SEARCH, 10)) == 1
-            assert await store.list_health(WORKSPACE, 10) == []
-    async with await open_sqlite_store(tmp_path) as store:
-        assert await store.add_correction(make_correction(1))
-        assert await store.latest_call(WORKSPACE, "s-1") == waiting
-        await learn_anew(store)
-        assert await store.counts(WORKSPACE) == StoreCounts(3, 6, 1, 0)
-        assert await store.get_fact(WITHOUT_STATISTICS) is None
-
-
-async def test_a_store_of_the_fifth_version_begins_to_count_answers(tmp_path: Path) -> None:
-    """What it learned and what waits stays as it was; of what was answered before nothing is known.
-
-    What the confidence was is known of all suggestions, also of those from before.
-    """
-    repairs = [RepairRow(SEARCH, make_id(0), make_id(1), "topK <n>", b"r")]
-    async with await open_sqlite_store(tmp_path, migrations=MIGRATIONS[:5]) as store:
-        await store.append(WORKSPACE, make_executions(3))
-        [first, *_] = await store.pending(WORKSPACE, 10)
-        await store.commit_index(
-            IndexCommit(WORKSPACE, 1, positions=[first.position], repairs=repairs)
-        )
-        await store.save_suggestions([make_suggestion(1)])
-        await store.add_outcomes([SuggestionOutcome(WORKSPACE, make_id(1), make_id(0), "success")])
-        before = await store.counts()
-    day = date(2026, 11, 22)
-    for times in (1, 2):
-        async with await open_sqlite_store(tmp_path) as store:
-            assert await store.counts() == before
-            assert await store.list_repairs(SEARCH, 10) == repairs
-            assert len(await store.latest_mended(WORKSPACE, 10)) == 1
-            assert await store.judged_suggestions(WORKSPACE, 10) == [
-                JudgedSuggestion(0.875, "success", "librarian", 0.9)
-            ]
-            assert len(await store.list_answers(WORKSPACE, day)) == times - 1
-            await store.add_answers(WORKSPACE, [AnswerCount(day, "retry", 1)])
-            assert await store.list_answers(WORKSPACE, day) == [AnswerCount(day, "retry", times)]
-
-
-async def test_a_store_that_learned_nothing_yet_lacks_no_statistics(tmp_path: Path) -> None:
-    """Neither a new one, nor one of the second version whose executions all wait."""
-    async with await open_sqlite_store(tmp_path / "new") as store:
-        assert await store.get_fact(WITHOUT_STATISTICS) is None
-    async with await open_sqlite_store(tmp_path / "old", migrations=MIGRATIONS[:2]):
-        pass
-    append_old(tmp_path / "old", WORKSPACE, make_executions(3))
-    async with await open_sqlite_store(tmp_path / "old") as store:
-        assert await store.get_fact(WITHOUT_STATISTICS) is None
-
-
-async def test_a_failing_migration_leaves_the_version_before_it(tmp_path: Path) -> None:
-    """Its half-done work is undone, steps before it stay, and the store still opens."""
-
-    def add_table(connection: sqlite3.Connection) -> None:
-        connection.execute("CREATE TABLE good (workspace TEXT)")
-
-    def fail(connection: sqlite3.Connection) -> None:
-        connection.execute("CREATE TABLE half (workspace TEXT)")
-        connection.execute("SELECT * FROM nowhere")
-
-    async with await open_sqlite_store(tmp_path) as store:
-        await store.append(WORKSPACE, make_executions(3))
-    with pytest.raises(StoreError, match="nowhere"):
-        await open_sqlite_store(tmp_path, migrations=(*MIGRATIONS, add_table, fail))
-    version = len(MIGRATIONS) + 1
-    assert execute(tmp_path, "PRAGMA user_version") == [(version,)]
-    tables = "SELECT name FROM sqlite_master WHERE name IN ('good', 'half')"
-    assert execute(tmp_path, tables) == [("good",)]
-    async with await open_sqlite_store(tmp_path, migrations=(*MIGRATIONS, add_table)) as store:
-        assert (await store.counts()).executions == 3
-
-
 async def test_a_copied_store_opens_elsewhere(tmp_path: Path) -> None:
     """Nothing in the file or beside it ties it to its folder."""
-    async with await open_sqlite_store(tmp_path / "one") as store:
-        await store.append(WORKSPACE, make_executions(3))
+    async with closing(await open_sqlite_store(tmp_path / "one")) as store:
+        await store.events.append(WORKSPACE, make_events(3))
     shutil.copytree(tmp_path / "one", tmp_path / "a ?#% folder")
-    async with await open_sqlite_store(tmp_path / "a ?#% folder") as store:
-        assert len(await store.pending(WORKSPACE, 10)) == 3
+    async with closing(await open_sqlite_store(tmp_path / "a ?#% folder")) as store:
+        assert len(await read_all(store.events)) == 3
+
+
+async def test_generations_that_nothing_names_are_removed_at_the_next_start(tmp_path: Path) -> None:
+    """One that was current before; the base stays."""
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        await put(await store.open_generation(0), Row("rule", "base"))
+        await store.open_generation(2)
+        await store.switch(2, {})
+    (tmp_path / "generation-1.sqlite3").touch()
+    async with closing(await open_sqlite_store(tmp_path)):
+        left = {FILE_NAME, "generation-0.sqlite3", "generation-2.sqlite3"}
+        assert {name for name in content_of(tmp_path) if "-wal" not in name} == left
+
+
+async def test_a_rebuild_needs_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused before anything is copied, with what it needs; the current one goes on."""
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        await put(await store.open_generation(0), Row("rule", "base"))
+        usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+        with pytest.raises(StoreError, match="free space on its volume"):
+            await store.open_generation(2)
+        assert not (tmp_path / "generation-2.sqlite3").exists()
+        await put(store.knowledge, Row("rule", "a"))
+
+
+async def test_what_was_not_learned_durably_is_learned_again(tmp_path: Path) -> None:
+    """A generation whose file is gone begins anew: its cursor goes with it, the log stays."""
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        await store.events.append(WORKSPACE, make_events(3))
+        await store.knowledge.commit(Commit(WORKSPACE, [Row("rule", "a")], moved=(0, 3)))
+    (tmp_path / "generation-1.sqlite3").unlink()
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        assert await store.knowledge.cursors() == {}
+        assert len(await read_all(store.events)) == 3

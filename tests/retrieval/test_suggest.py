@@ -14,8 +14,9 @@ from aftercall.models import (
     ToolAnnotations,
 )
 from embeddings.protocol import EmbeddingError
+from mongo.contents import StoredTool
 from mongo.errors import StoreUnavailableError
-from mongo.records import StoredTool, ToolKey
+from mongo.records import ToolKey
 from retrieval.index.protocol import VectorIndexError
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import an_execution, object_schema

@@ -7,14 +7,15 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from aftercall.json_values import JsonObject, JsonValue
-from mongo.archive import KINDS, ArchiveKind
+from mongo.archive import ArchiveKind
 from mongo.upkeep import ArchiveRow
-from service.moving import lines
-from service.moving.checksum import Tally
-from service.moving.lines import Header
-from service.moving.packing import unpacked
-from service.moving.reading import ArchiveReader
+
+from aftercall.json_values import JsonObject, JsonValue
+from retrieval.health.record import Tally
+from service.archive import ArchiveReader, Header
+from service.dashboard.html import lines
+from service.packing import unpacked
+from workbench.world import KINDS
 
 HEADER = Header(
     id="0123456789abcdef" * 2,

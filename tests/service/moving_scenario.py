@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
 
+from service.moving.restoring import restore
+
 from mongo.protocol import LogStore
 from mongo.sqlite import open_sqlite_store
-from service.moving.exporting import export_store
-from service.moving.packing import unpacked, written
-from service.moving.reading import ArchiveReader
-from service.moving.restoring import restore
+from service.archive import ArchiveReader, export_store
+from service.packing import unpacked, written
 
 _COUNTED = {"restore", "put_fact", "scan_archive", "get_fact", "workspaces", "generation", "counts"}
 

@@ -253,6 +253,6 @@ def rebuilt(settings: Any) -> None:
     """What `aftercall rebuild` does."""
     import asyncio
 
-    from service.rebuilding import rebuild
+    from service.rebuild import rebuild
 
     asyncio.run(rebuild(settings, lambda _: None, lambda _: True))

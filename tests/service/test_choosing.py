@@ -8,7 +8,8 @@ from urllib.parse import quote
 import pytest
 
 from embeddings.protocol import EmbeddingError
-from mongo.records import StoredTool, ToolKey
+from mongo.contents import StoredTool
+from mongo.records import ToolKey
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
 from tests.service.running_service import RunningService, hashing_settings, on_loop, running
 from tests.service.test_bad_input import error_of

@@ -9,7 +9,7 @@ import pytest
 
 from aftercall.json_values import content_hash
 from aftercall.models import Tool
-from mongo.records import StoredTool
+from mongo.contents import StoredTool
 from tests.service.running_service import (
     RunningService,
     eventually,

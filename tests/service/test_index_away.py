@@ -13,7 +13,7 @@ from retrieval.index.opening import CurrentIndex, QdrantPlace
 from retrieval.index.protocol import VectorIndex
 from retrieval.index.qdrant import QdrantIndex
 from retrieval.index.qdrant_collection import Connection
-from service.rooms import open_named
+from service.stores import open_named
 from tests.service.running_service import (
     RunningService,
     eventually,

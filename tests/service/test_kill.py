@@ -7,8 +7,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from mongo.records import StoreCounts, ToolKey
+from mongo.records import ToolKey
 from mongo.sqlite import open_sqlite_store
+from retrieval.log import StoreCounts
 from retrieval.memory import Memory
 from tests.service.running_service import ServeProcess, eventually, execution, serving
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from aftercall.models import Promotion, Tool
-from mongo.records import StoredPromotion, StoredTool
+from mongo.contents import StoredPromotion, StoredTool
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mongo.records import PromotionEvent, StoredPromotion
+from mongo.contents import PromotionEvent, StoredPromotion
 from retrieval.fitness.promotions import before, pair_of
 from retrieval.fitness.registry import Registry
 from tests.retrieval.fitness.registry_samples import AT, promoted, stored

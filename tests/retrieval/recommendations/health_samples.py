@@ -8,7 +8,8 @@ from uuid import UUID
 
 from aftercall.models import Recommendation
 from aftercall.redaction import Redactor
-from mongo.records import StoredTool, ToolKey
+from mongo.contents import StoredTool
+from mongo.records import ToolKey
 from retrieval.boundaries.axes import normalise_axis
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.fitness.registry import Registry

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mongo.records import StoredTool
+from mongo.contents import StoredTool
 from tests.retrieval.fitness.registry_samples import stored
 from tests.retrieval.recommendations.health_samples import TOOL, Story, about, around, queue
 

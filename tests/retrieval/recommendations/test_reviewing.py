@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import PromotionStatus, VersionTrials
-from mongo.records import StoredRecommendation
+from mongo.contents import StoredRecommendation
 from retrieval.fitness.promotions import Counts, compare, fails_more
 from retrieval.recommendations.kinds import review_of
 from retrieval.recommendations.queue import queue_of, standings_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from aftercall.models import Recommendation
-from mongo.records import StoredRecommendation
+from mongo.contents import StoredRecommendation
 from retrieval.recommendations.queue import Standing, standings_of
 from tests.retrieval.recommendations.health_samples import NOW, TOOL, Story, around, queue
 

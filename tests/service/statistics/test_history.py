@@ -18,7 +18,7 @@ from aftercall.models import (
     Usage,
     UsageWindow,
 )
-from retrieval.usage.durations import RELATIVE_ERROR
+from retrieval.counters import RELATIVE_ERROR
 from tests.service.running_service import RunningService, hashing_settings, running
 from tests.service.statistics.asking import (
     AGENTS,

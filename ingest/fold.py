@@ -1,0 +1,601 @@
+"""The fold: what each event, in the order of the log, adds to what is known. Pure but for `load`.
+
+It depends on nothing but the rows before it and the log: not on the clock, not on where batches are
+cut. So learning all anew ends with the same rows, whatever part of it was done before. To stay so
+after an expiry, an event looks back on others of the last `LOOKBACK` only, and events are deleted a
+day after the base has learned them.
+"""
+
+import asyncio
+import logging
+from collections import Counter as Tally
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from aftercall.models import Execution
+from embeddings.text import MAX_TEXT, name_words
+from ingest import counting, fitness, health
+from ingest.learner import (
+    failure_document,
+    learn_failure,
+    learn_outcome,
+    learn_recoveries,
+    learn_repair,
+    learn_success,
+    merge_document,
+    success_document,
+)
+from ingest.mining import Repair, mine
+from ingest.workspace import SESSION_CALLS, WorkspaceCache
+from mongo.contents import (
+    Called,
+    CorrectionRecord,
+    FailureRecord,
+    IssuedSuggestion,
+    PromotionEvent,
+    StoredExecution,
+    StoredPromotion,
+    StoredTool,
+    SuggestionOutcome,
+    ToolChange,
+    execution_of,
+)
+from mongo.protocol import EventLog, Knowledge
+from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
+from retrieval.edits.kinds import edit_key, edits_of_key
+from retrieval.fitness.registry import tool_document_id
+from retrieval.fitness.relevance import tool_terms, tool_text
+from retrieval.knowledge.documents import Document, document_id, shape_of
+from retrieval.knowledge.recovery import workspace_wide
+from retrieval.knowledge.rules import UNNAMED_AGENT
+from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.rows import (
+    AGENTS,
+    AXES,
+    CALL,
+    DOCUMENT,
+    FOLLOWED,
+    HEALTH,
+    JUDGED,
+    KNOWLEDGE,
+    REGISTERED,
+    REPAIR,
+    SIGNATURES,
+    SKIPPED,
+    STATISTICS,
+    Followed,
+    JudgedSuggestion,
+    MendedFailure,
+    RowKind,
+    tool_row,
+)
+
+LOOKBACK = timedelta(hours=20)
+MARGIN = timedelta(days=1)
+"""From the moment at which the base has learned an event until that may be deleted."""
+
+_CONTENTS: dict[EventKind, type[Any]] = {
+    "suggestion": IssuedSuggestion,
+    "outcome": SuggestionOutcome,
+    "mark": FailureRecord,
+    "correction": CorrectionRecord,
+    "tool": ToolChange,
+    "promotion": PromotionEvent,
+}
+
+log = logging.getLogger("aftercall.learner")
+
+
+@dataclass(slots=True)
+class Batch:
+    """Events of one workspace in the order of the log, and what learning from them needs."""
+
+    events: Sequence[Event]
+    contents: dict[int, Any]
+    """What they hold, by position; events that say nothing readable are left out."""
+    readings: dict[str, ErrorReading]
+    """Of failed executions, by id."""
+    earlier: dict[str, StoredExecution] = field(default_factory=dict)
+    """Executions that are named: by marks and corrections without their call, and as repaired."""
+    issued: dict[str, tuple[Event, IssuedSuggestion]] = field(default_factory=dict)
+    """Suggestions from before the batch that executions say they followed."""
+
+
+@dataclass(slots=True)
+class Learned:
+    """What a batch came to, beside the rows that it changed."""
+
+    counters: Tally[Counter] = field(default_factory=Tally)
+    named_axes: bool = False
+    rows: list[Row | Removal] = field(default_factory=list)
+    """That were changed, once they are committed."""
+
+
+async def load(
+    cache: WorkspaceCache, events: Sequence[Event], *, log_: EventLog, knowledge: Knowledge
+) -> Batch:
+    """Read what is known about what the events are about.
+
+    Raises:
+        StoreError: it cannot be read; it may be tried again.
+    """
+    contents = await asyncio.to_thread(_contents, events)
+    readings = await asyncio.to_thread(_readings, contents.values())
+    batch = Batch(events, contents, readings)
+    workspace = cache.workspace
+    named, followed = _named(batch)
+    for event in await log_.find(workspace, "execution", named):
+        batch.earlier[event.id] = execution_of(event)
+    for event in await log_.find(workspace, "suggestion", followed):
+        batch.issued[event.id] = event, decoded(IssuedSuggestion, event.data)
+    await _load_sessions(cache, batch, log_)
+    wanted = set(_wanted(workspace, batch))
+    await cache.load(knowledge, wanted)
+    await cache.load(knowledge, list(_judged_late(cache, batch)))
+    spoken_of = any(kind is CALL and cache.get(kind, key) for kind, key in wanted)
+    if spoken_of or any(health.names_axes(*each) for each in _failures(batch)):
+        await cache.load(knowledge, [(AXES, "")])
+    return batch
+
+
+def learn(cache: WorkspaceCache, batch: Batch) -> Learned:
+    """Learn from each event, into the cache's rows. Pure, but for the log.
+
+    One that cannot be learned from is logged, noted and passed over: it stays in the log, and must
+    not hold up those behind it.
+    """
+    learned = Learned()
+    for event in batch.events:
+        try:
+            _learn(cache, batch, event, learned)
+        except Exception:
+            log.exception("nothing was learned from the %s %s", event.kind, event.id)
+            cache.put(SKIPPED, f"{event.position:020}", {"kind": event.kind, "id": event.id})
+    return learned
+
+
+def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) -> None:
+    content = batch.contents[event.position]
+    match content:
+        case StoredExecution():
+            _learn_execution(cache, batch, content, learned)
+        case IssuedSuggestion():
+            _learn_issued(cache, content, event, learned)
+        case SuggestionOutcome():
+            _count_outcome(cache, content, event.position)
+        case FailureRecord():
+            called = content.called or _called(batch, event, content.execution_id)
+            fitness.learn_mark(cache, content, called, event.position)
+        case CorrectionRecord():
+            called = content.called or _called(batch, event, content.execution_id)
+            if called is None:
+                cache.made(CALL, content.execution_id).waiting.append(content)
+                cache.put(CALL, content.execution_id)
+            else:
+                _learn_correction(cache, content, called, event.position, learned)
+        case ToolChange():
+            _learn_tool(cache, content, event)
+        case PromotionEvent() if content.promoted is not None:
+            cache.put_document(_evolution_document(content.promoted), event.position)
+
+
+def _learn_execution(
+    cache: WorkspaceCache, batch: Batch, stored: StoredExecution, learned: Learned
+) -> None:
+    tool, execution = stored.tool_key, stored.execution
+    reading = batch.readings.get(execution.execution_id)
+    knowledge = cache.made(KNOWLEDGE, tool_row(tool))
+    registered = cache.get(REGISTERED, tool_row(tool))
+    schema_hash = stored.schema_hash or (registered.schema_hash if registered else None)
+    document: Document | None = None
+    if reading is not None:
+        learn_failure(knowledge, execution, reading, schema_hash)
+        document = failure_document(stored.workspace, execution, reading)
+    else:
+        learn_success(knowledge, execution, schema_hash)
+        if execution.parameters_known:  # the shape of a success is that of its parameters
+            document = success_document(stored.workspace, execution)
+    cache.put(KNOWLEDGE, tool_row(tool), tool=tool)
+    if document is not None:
+        known = cache.get(DOCUMENT, document.document_id)
+        cache.put_document(merge_document(known, document), stored.position, tool)
+    fitness.learn_trial(cache, stored, reading)
+    learned.named_axes |= health.learn_health(cache, stored, reading)
+    learned.counters.update(counting.of_execution(cache, stored, reading))
+    _learn_repairs(cache, batch, stored, schema_hash)
+    _learn_followed(cache, batch, stored)
+    notes = cache.get(CALL, execution.execution_id)
+    if notes is not None and notes.waiting:
+        for correction in notes.waiting:
+            called = Called.of(stored)
+            _learn_correction(cache, correction, called, stored.position, learned)
+        notes.waiting = []
+        cache.put(CALL, execution.execution_id)
+
+
+def _learn_repairs(
+    cache: WorkspaceCache, batch: Batch, stored: StoredExecution, schema_hash: str | None
+) -> None:
+    """Repairs of which this call is the half that arrived last."""
+    session = stored.execution.session_id
+    if session is None:
+        return
+    calls = cache.sessions.setdefault(session, deque(maxlen=SESSION_CALLS))
+    cache.sessions.move_to_end(session)
+    calls.append(_slim(stored))
+    if not stored.execution.parameters_known:
+        return
+    tool, since = stored.tool_key, stored.received_at - LOOKBACK
+    of_tool = [
+        each.execution
+        for each in calls
+        if each.tool_key == tool and each.received_at >= since and each.execution.parameters_known
+    ]
+    if len({each.outcome for each in of_tool}) < 2:  # of both kinds
+        return
+    for repair in mine(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
+        knowledge = cache.made(KNOWLEDGE, tool_row(tool))
+        everywhere = cache.made(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
+        learn_repair(knowledge, repair, schema_hash, everywhere)
+        cache.put(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
+        if repair.edits is not None:
+            learn_recoveries(repair, knowledge, everywhere)
+            _put_mended(cache, tool, repair, stored.position)
+
+
+def _put_mended(cache: WorkspaceCache, tool: ToolKey, repair: Repair, position: int) -> None:
+    mended = MendedFailure(
+        failed_id=repair.failed.execution_id,
+        mended_id=repair.mended.execution_id,
+        failed_at=repair.failed.timestamp,
+        mended_at=repair.mended.timestamp,
+        signature=repair.reading.signature,
+        edit_key=edit_key(repair.edits or []),
+    )
+    key = f"{mended.failed_id}\x1f{mended.mended_id}"
+    cache.put(REPAIR, key, mended, tool=tool, rank=position)
+
+
+def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution) -> None:
+    """What an execution says of the suggestion that it followed, at once or when that comes."""
+    execution = stored.execution
+    if execution.suggestion_id is None:
+        return
+    failed = _failed_by(batch, stored)
+    followed = Followed(
+        execution_id=execution.execution_id,
+        outcome=execution.outcome,
+        agent=execution.agent,
+        worked_at=execution.timestamp,
+        failed_id=failed.execution_id if failed else None,
+        failed_at=failed.timestamp if failed else None,
+    )
+    found = batch.issued.get(execution.suggestion_id)
+    if found is None or found[0].position > stored.position:
+        cache.made(FOLLOWED, execution.suggestion_id).calls.append(followed)
+        cache.put(FOLLOWED, execution.suggestion_id)
+    elif found[0].received_at >= stored.received_at - LOOKBACK:
+        _count_followed(cache, execution.suggestion_id, found[1], followed, stored.position)
+
+
+def _learn_issued(
+    cache: WorkspaceCache, issued: IssuedSuggestion, event: Event, learned: Learned
+) -> None:
+    learned.counters.update(counting.of_answer(event, issued))
+    waiting = cache.get(FOLLOWED, event.id)
+    if waiting is not None:
+        for followed in waiting.calls:
+            _count_followed(cache, event.id, issued, followed, event.position)
+        cache.remove(FOLLOWED, event.id)
+
+
+def _count_followed(
+    cache: WorkspaceCache,
+    suggestion_id: str,
+    issued: IssuedSuggestion,
+    followed: Followed,
+    position: int,
+) -> None:
+    outcome = SuggestionOutcome(
+        suggestion_id=suggestion_id,
+        execution_id=followed.execution_id,
+        outcome=followed.outcome,
+        issued=issued,
+        agent=followed.agent,
+    )
+    _count_outcome(cache, outcome, position)
+    if followed.outcome == "success" and followed.failed_id and followed.failed_at:
+        mended = MendedFailure(
+            failed_id=followed.failed_id,
+            mended_id=followed.execution_id,
+            failed_at=followed.failed_at,
+            mended_at=followed.worked_at,
+            signature=issued.signature,
+            edit_key=issued.edit_key,
+            followed_suggestion=True,
+        )
+        key = f"{mended.failed_id}\x1f{mended.mended_id}"
+        cache.put(REPAIR, key, mended, tool=issued.tool, rank=position)
+
+
+def _failed_by(batch: Batch, stored: StoredExecution) -> Execution | None:
+    """The failure that a call says it repairs, where that was recorded lately, before it."""
+    found = batch.earlier.get(stored.execution.repair_of or "")
+    if found is None or found.position > stored.position:
+        return None
+    return found.execution if found.received_at >= stored.received_at - LOOKBACK else None
+
+
+def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: int) -> None:
+    """Count an outcome; one for each suggestion and execution, the first that was said."""
+    key, issued = f"{outcome.suggestion_id}\x1f{outcome.execution_id}", outcome.issued
+    if cache.get(JUDGED, key) is not None or issued.suggestion is None:
+        return
+    tool, everywhere = issued.tool, workspace_wide(cache.workspace)
+    learn_outcome(
+        cache.made(KNOWLEDGE, tool_row(tool)),
+        issued.signature,
+        issued.category,
+        edits_of_key(issued.edit_key),
+        outcome.outcome,
+        outcome.agent or UNNAMED_AGENT,
+        cache.made(KNOWLEDGE, tool_row(everywhere)),
+    )
+    cache.put(KNOWLEDGE, tool_row(tool), tool=tool)
+    cache.put(KNOWLEDGE, tool_row(everywhere))
+    judged = JudgedSuggestion(
+        outcome=outcome.outcome,
+        confidence=issued.suggestion.confidence,
+        estimate=issued.estimate,
+        agent=outcome.agent,
+    )
+    cache.put(JUDGED, key, judged, tool=tool, rank=position)
+
+
+def _learn_correction(
+    cache: WorkspaceCache,
+    correction: CorrectionRecord,
+    called: Called,
+    position: int,
+    learned: Learned,
+) -> None:
+    fitness.learn_corrected(cache, correction, called, position)
+    learned.named_axes |= health.learn_correction(cache, correction, called)
+
+
+def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None:
+    workspace = cache.workspace
+    before = StoredTool(workspace, change.before) if change.before else None
+    after = StoredTool(workspace, change.after) if change.after else None
+    for each in (before, after):
+        if each is not None:
+            names = cache.made(REGISTERED, tool_row(each.tool_key))
+            names.schema_hashes.pop(change.tool_id, None)
+            if each is after:
+                names.schema_hashes[change.tool_id] = each.tool.schema_hash
+            cache.put(REGISTERED, tool_row(each.tool_key), tool=each.tool_key)
+    if before is not None and (after is None or after.tool_key != before.tool_key):
+        cache.remove_document(_tool_document_id(before), event.position)
+    if after is not None:
+        cache.put_document(_tool_document(after), event.position, after.tool_key)
+
+
+def _tool_document_id(stored: StoredTool) -> str:
+    return tool_document_id(stored.tool_key, stored.tool.tool_id)
+
+
+def _tool_document(stored: StoredTool) -> Document:
+    return Document(
+        document_id=_tool_document_id(stored),
+        kind="tool",
+        server_name=stored.tool.server_name,
+        tool_name=stored.tool.name,
+        text=tool_text(stored.tool),
+        terms=tool_terms(stored.tool),
+        count=1,
+    )
+
+
+def _evolution_document(stored: StoredPromotion) -> Document:
+    """The document of a promotion, that holds or held: what was evolved, why, and how.
+
+    `tool_name` is the namespace and `version` the evolved version, so that the promotion is found
+    in the namespace's history.
+    """
+    promotion = stored.promotion
+    said = (name_words(stored.namespace), promotion.reason.strip(), promotion.mutation.strip())
+    return Document(
+        document_id=_evolution_id(stored),
+        kind="evolution",
+        server_name=None,
+        tool_name=stored.namespace,
+        text=": ".join(each for each in said if each)[:MAX_TEXT],
+        count=1,
+        version=promotion.evolved_version,
+        last_seen=promotion.promoted_at,
+    )
+
+
+def _evolution_id(stored: StoredPromotion) -> str:
+    what = f"{stored.namespace}\x1f{stored.promotion.evolved_version}"
+    return document_id(stored.workspace, "evolution", None, None, what)
+
+
+# What a batch needs
+
+
+def _contents(events: Iterable[Event]) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for event in events:
+        try:
+            if event.kind == "execution":
+                found[event.position] = execution_of(event)
+            elif event.kind in _CONTENTS:
+                found[event.position] = decoded(_CONTENTS[event.kind], event.data)
+            else:
+                found[event.position] = None
+        except ValueError:
+            log.exception("the %s %s cannot be read", event.kind, event.id)
+    return found
+
+
+def _readings(contents: Iterable[Any]) -> dict[str, ErrorReading]:
+    return {
+        each.execution.execution_id: read_error(each.execution.error, each.execution.parameters)
+        for each in contents
+        if isinstance(each, StoredExecution) and each.execution.error is not None
+    }
+
+
+def _reading(batch: Batch, failed: Execution) -> ErrorReading:
+    if failed.execution_id not in batch.readings and failed.error is not None:
+        batch.readings[failed.execution_id] = read_error(failed.error, failed.parameters)
+    return batch.readings[failed.execution_id]
+
+
+def _failures(batch: Batch) -> Iterator[tuple[Execution, ErrorReading | None]]:
+    for each in batch.contents.values():
+        if isinstance(each, StoredExecution):
+            yield each.execution, batch.readings.get(each.execution.execution_id)
+
+
+def _named(batch: Batch) -> tuple[list[str], list[str]]:
+    """Executions that are named without their call, and suggestions that were followed."""
+    executions: dict[str, None] = {}
+    suggestions: dict[str, None] = {}
+    for event in batch.events:
+        match batch.contents.get(event.position):
+            case StoredExecution(execution=execution) if execution.suggestion_id is not None:
+                suggestions[execution.suggestion_id] = None
+                if execution.repair_of is not None:
+                    executions[execution.repair_of] = None
+            case FailureRecord(execution_id=str(name), called=None):
+                executions[name] = None
+            case CorrectionRecord(execution_id=name, called=None):
+                executions[name] = None
+    return list(executions), list(suggestions)
+
+
+def _called(batch: Batch, event: Event, execution_id: str | None) -> Called | None:
+    """The call that an event names, where it was recorded lately, before the event."""
+    found = batch.earlier.get(execution_id or "")
+    is_known = found is not None and found.position < event.position
+    if found is None or not is_known or found.received_at < event.received_at - LOOKBACK:
+        return None
+    return Called.of(found)
+
+
+async def _load_sessions(cache: WorkspaceCache, batch: Batch, log_: EventLog) -> None:
+    """The calls before the batch of those of its sessions that are not in the cache."""
+    sessions = {
+        each.execution.session_id
+        for each in batch.contents.values()
+        if isinstance(each, StoredExecution) and each.execution.session_id is not None
+    }
+    unknown = sessions - cache.sessions.keys()
+    if not unknown:
+        return
+    found = await log_.latest(
+        cache.workspace,
+        "execution",
+        SESSION_CALLS,
+        sessions=unknown,
+        before=batch.events[0].position,
+    )
+    for session in unknown:
+        cache.sessions[session] = deque(maxlen=SESSION_CALLS)
+    for event in reversed(found):
+        cache.sessions[str(event.session)].append(_slim(execution_of(event)))
+
+
+def _slim(stored: StoredExecution) -> StoredExecution:
+    """Without its result, which no repair is read from."""
+    execution = stored.execution.model_copy(update={"result": None})
+    return StoredExecution(
+        stored.position, stored.workspace, execution, stored.schema_hash, stored.received_at
+    )
+
+
+def _wanted(workspace: str, batch: Batch) -> Iterator[tuple[RowKind[Any], str]]:
+    yield KNOWLEDGE, tool_row(workspace_wide(workspace))
+    yield AGENTS, ""
+    for event in batch.events:
+        content = batch.contents.get(event.position)
+        if isinstance(content, StoredExecution):
+            yield from _wanted_by_execution(batch, content)
+        else:
+            yield from _wanted_by_report(workspace, batch, event, content)
+
+
+def _wanted_by_report(
+    workspace: str, batch: Batch, event: Event, content: Any
+) -> Iterator[tuple[RowKind[Any], str]]:
+    match content:
+        case IssuedSuggestion() as issued:
+            yield FOLLOWED, event.id
+            yield KNOWLEDGE, tool_row(issued.tool)
+        case SuggestionOutcome() as outcome:
+            yield KNOWLEDGE, tool_row(outcome.issued.tool)
+            yield JUDGED, event.id
+        case FailureRecord() as mark:
+            yield from _wanted_by_use(mark.tool, mark.version, mark.scenario)
+            if mark.execution_id is not None:
+                yield CALL, mark.execution_id
+        case CorrectionRecord() as correction:
+            yield AXES, ""
+            yield CALL, correction.execution_id
+            called = correction.called or _called(batch, event, correction.execution_id)
+            if called is not None:
+                yield HEALTH, tool_row(called.tool)
+                yield from _wanted_by_use(called.tool, called.version, called.context)
+        case ToolChange() as change:
+            for tool in filter(None, (change.before, change.after)):
+                stored = StoredTool(workspace, tool)
+                yield REGISTERED, tool_row(stored.tool_key)
+                yield DOCUMENT, _tool_document_id(stored)
+        case PromotionEvent(promoted=StoredPromotion() as promoted):
+            yield DOCUMENT, _evolution_id(promoted)
+
+
+def _judged_late(cache: WorkspaceCache, batch: Batch) -> Iterator[tuple[RowKind[Any], str]]:
+    """Outcomes of calls that came before the suggestions which they followed."""
+    for event in batch.events:
+        waiting = cache.get(FOLLOWED, event.id) if event.kind == "suggestion" else None
+        for followed in waiting.calls if waiting else ():
+            yield JUDGED, f"{event.id}\x1f{followed.execution_id}"
+
+
+def _wanted_by_execution(
+    batch: Batch, stored: StoredExecution
+) -> Iterator[tuple[RowKind[Any], str]]:
+    execution, tool = stored.execution, stored.tool_key
+    for kind in (KNOWLEDGE, HEALTH, REGISTERED, SIGNATURES):
+        yield kind, tool_row(tool)
+    yield CALL, execution.execution_id
+    yield DOCUMENT, _document_of(stored, batch.readings.get(execution.execution_id))
+    yield from _wanted_by_use(tool, execution.tool_version, execution.context)
+    if execution.suggestion_id is not None:
+        yield JUDGED, f"{execution.suggestion_id}\x1f{execution.execution_id}"
+        yield FOLLOWED, execution.suggestion_id
+        found = batch.issued.get(execution.suggestion_id)
+        if found is not None:
+            yield KNOWLEDGE, tool_row(found[1].tool)
+
+
+def _wanted_by_use(
+    tool: ToolKey, version: str | None, scenario: str | None
+) -> Iterator[tuple[RowKind[Any], str]]:
+    yield STATISTICS, tool_row(tool)
+    if scenario:
+        yield DOCUMENT, fitness.scenario_id(tool, version, scenario)
+
+
+def _document_of(stored: StoredExecution, reading: ErrorReading | None) -> str:
+    execution = stored.execution
+    of_tool = (stored.workspace, execution.server_name, execution.tool_name)
+    if reading is not None:
+        return document_id(of_tool[0], "reflection", *of_tool[1:], reading.signature)
+    return document_id(of_tool[0], "success", *of_tool[1:], shape_of(execution.parameters))

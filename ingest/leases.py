@@ -1,0 +1,312 @@
+"""Leases: one process at a time does a thing, and another goes on when it is gone.
+
+No clock of one machine is compared with that of another. The holder beats; who waits looks whether
+the beat changes, by a clock of its own that never steps (monotonic). A holder that could not beat
+for the ttl says itself that it lost the lease, at the same time at the latest as others see it so.
+Clocks that run at different rates, or a process that was stopped between looking and writing, are
+what tokens are for: a store refuses what a former holder writes (`mongo.errors.StoreFencedError`).
+
+A holder is a text: host, process and a random part. The host stands for one run of one machine and,
+where processes are numbered apart in containers, for one container: two that share a host name must
+never take each other for dead.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from mongo.errors import StoreError
+from mongo.protocol import Leases
+from mongo.records import Lease
+
+Clock = Callable[[], float]
+"""Seconds that only grow."""
+
+_BEATS = 3
+"""Beats in a ttl: two may fail before the lease is lost."""
+
+_LOOKS = 8
+"""How often a waiting contender looks in a ttl."""
+
+log = logging.getLogger("aftercall.leases")
+
+
+class _Sight(NamedTuple):
+    token: int
+    beat: int
+    since: float
+
+
+class BeatWatch:
+    """Tells from what is seen of one lease whether its holder lives.
+
+    Args:
+        ttl: seconds without a beat after which it counts as gone.
+        clock: tells the time.
+    """
+
+    def __init__(self, ttl: float, clock: Clock = time.monotonic) -> None:
+        self._ttl = ttl
+        self._clock = clock
+        self._sight: _Sight | None = None
+        self.has_beaten = False
+        """Whether the holder was seen to beat since it was first seen."""
+
+    def is_free(self, seen: Lease | None) -> bool:
+        """Whether the lease, as it was read just now, may be taken from whoever has it."""
+        if seen is None or not seen.held or is_gone(seen.holder):
+            self._sight, self.has_beaten = None, False
+            return True
+        now, last = self._clock(), self._sight
+        if last is None or last.token != seen.token or last.beat != seen.beat:
+            self.has_beaten = last is not None and last.token == seen.token
+            self._sight = _Sight(seen.token, seen.beat, now)
+            return False
+        return now - last.since >= self._ttl
+
+
+class LeaseKeeper:
+    """Takes one lease and keeps it while it lives; for one task at a time.
+
+    Args:
+        leases: where it is.
+        name: the lease's.
+        ttl: seconds without a beat after which others may take it.
+        holder: who takes it (`holder_id`); its maker retires it. A new one unless
+            given.
+        clock: tells the time.
+    """
+
+    def __init__(
+        self,
+        leases: Leases,
+        name: str,
+        *,
+        ttl: float,
+        holder: str | None = None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.name = name
+        self._leases = leases
+        self._ttl = ttl
+        self._clock = clock
+        self._own_holder = holder is None
+        self._holder = holder_id() if holder is None else holder
+        self._watch = BeatWatch(ttl, clock)
+        self._lease: Lease | None = None
+        self._confirmed = 0.0
+        """When what the store last confirmed was asked for: it held the lease at that time."""
+        self._beating: asyncio.Task[None] | None = None
+
+    @property
+    def lease(self) -> Lease | None:
+        """What is held, as it was last confirmed; None when nothing is, or no longer for sure."""
+        return self._lease if self.is_held else None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is held, for sure by our own clock."""
+        return self._lease is not None and self._clock() - self._confirmed < self._ttl
+
+    @property
+    def is_held_elsewhere(self) -> bool:
+        """Whether somebody else was seen to beat it since it was seen first."""
+        return not self.is_held and self._watch.has_beaten
+
+    async def try_take(self) -> bool:
+        """Take it if nobody alive has it; whether it is held now.
+
+        Raises:
+            StoreError: when the store cannot say; it may be tried again.
+        """
+        if self.is_held:
+            return True
+        await self._stop_beating()
+        self._lease = None
+        seen = await self._leases.read(self.name)
+        # What we have by an answer that never came is ours to take again.
+        is_ours = seen is not None and seen.holder == self._holder
+        if not is_ours and not self._watch.is_free(seen):
+            return False
+        asked = self._clock()
+        taken = await self._leases.take(self.name, self._holder, seen)
+        if taken is None:
+            return False
+        self._lease, self._confirmed = taken, asked
+        self._watch = BeatWatch(self._ttl, self._clock)
+        self._beating = asyncio.create_task(self._beat(), name=f"beats of {self.name}")
+        return self.is_held
+
+    async def wait(self, patience: float | None = None) -> bool:
+        """Take it as soon as nobody alive has it.
+
+        Args:
+            patience: seconds after which it is given up; None for as long as it takes.
+
+        Returns:
+            Whether it is held now.
+
+        Raises:
+            StoreError: when the store cannot say; it may be tried again.
+        """
+        started = self._clock()
+        while not await self.try_take():
+            pause = self._ttl / _LOOKS
+            if patience is not None:
+                left = patience - (self._clock() - started)
+                if left <= 0:
+                    return False
+                pause = min(pause, left)
+            await asyncio.sleep(pause)
+        return True
+
+    async def beat(self) -> bool:
+        """Say once that we live; whether the lease is still held. The background does it by itself.
+
+        Raises:
+            StoreError: when the store cannot say; the lease is held until the ttl has passed.
+        """
+        held = self._lease
+        if held is None:
+            return False
+        asked = self._clock()
+        beaten = await self._leases.beat(held)
+        now = self._lease
+        if now is None or now.token != held.token:  # given back or taken anew meanwhile
+            return self.is_held
+        if beaten is None:
+            self._lease = None
+        else:
+            # Answers may come in another order than they were asked for.
+            self._lease = max(now, beaten, key=lambda each: each.beat)
+            self._confirmed = max(self._confirmed, asked)
+        return self.is_held
+
+    async def give_back(self) -> None:
+        """Let others have it at once; nothing when it is not held.
+
+        Raises:
+            StoreError: when the store cannot be told; others get it when the ttl has passed.
+        """
+        await self._stop_beating()
+        held, self._lease = self._lease, None
+        if held is not None:
+            await self._leases.give_back(held)
+
+    async def close(self) -> None:
+        """Give it back, if the store can be told; others of this host need not wait in any case."""
+        try:
+            await self.give_back()
+        except StoreError as error:
+            log.warning("the lease %s was not given back: %s", self.name, error)
+        finally:
+            if self._own_holder:
+                retire(self._holder)
+
+    async def _beat(self) -> None:
+        """Beat as long as it is held.
+
+        A beat that gets no answer does not hold up the next one: where the store is slow, or a
+        connection hangs, it is the later one that keeps the lease.
+        """
+        period = self._ttl / _BEATS
+        pause = period
+        under_way: set[asyncio.Task[bool]] = set()
+        try:
+            while True:
+                await asyncio.sleep(pause)
+                if not self.is_held:
+                    break
+                began = time.monotonic()
+                beat = asyncio.create_task(self._try_beat(), name=f"beat of {self.name}")
+                under_way.add(beat)
+                beat.add_done_callback(under_way.discard)
+                await asyncio.wait([beat], timeout=period)
+                is_failed = beat.done() and not beat.result()
+                spent = time.monotonic() - began
+                pause = period / 4 if is_failed else max(0.0, period - spent)
+        finally:
+            for beat in under_way:
+                beat.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+        why = (
+            "another process has it"
+            if self._lease is None
+            else f"no sign of life came through for {self._ttl:g} s"
+        )
+        log.warning("the lease %s is lost: %s", self.name, why)
+
+    async def _try_beat(self) -> bool:
+        """Beat once; whether the store answered."""
+        try:
+            await self.beat()
+        except StoreError as error:
+            log.warning("the lease %s could not be kept alive yet: %s", self.name, error)
+            return False
+        return True
+
+    async def _stop_beating(self) -> None:
+        task, self._beating = self._beating, None
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+
+
+_ours: set[str] = set()
+"""Holders of this process that were not retired."""
+
+
+def holder_id() -> str:
+    """A new holder of this process: `host/pid/random`. Retire it when it is not used any more."""
+    made = f"{_host()}/{os.getpid()}/{secrets.token_hex(6)}"
+    _ours.add(made)
+    return made
+
+
+def retire(holder: str) -> None:
+    """Say that a holder of this process is no more: what it still holds may be taken at once."""
+    _ours.discard(holder)
+
+
+def is_gone(holder: str) -> bool:
+    """Whether a holder certainly lives no more; False where that cannot be told from here."""
+    host, _, rest = holder.partition("/")
+    pid, _, _ = rest.partition("/")
+    if host != _host() or not pid.isascii() or not pid.isdigit():
+        return False
+    if int(pid) == os.getpid():
+        return holder not in _ours  # of an earlier process of the same number, or retired
+    return not _lives(int(pid))
+
+
+def _lives(pid: int) -> bool:
+    if os.name != "posix" or not 0 < pid < 2**31:
+        return True  # elsewhere asking would end it
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
+@cache
+def _host() -> str:
+    """The host's name, and what tells this run of it and its numbering of processes from others."""
+    parts = []
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").stat().st_ino))
+    run = sha256("\x1f".join(parts).encode()).hexdigest()[:8]
+    return f"{socket.gethostname().replace('/', '-')}~{run}"

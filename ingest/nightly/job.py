@@ -1,0 +1,241 @@
+"""The nightly job: what is consolidated once a day, one run at a time over all processes.
+
+Every step makes its results anew from what was learned, and writes them under the lease: one who
+has lost it must not go on, for another one does. A step that fails does not keep the others from
+running: none needs what another one made tonight.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from pydantic import BaseModel, Field
+
+from aftercall.errors import AftercallError
+from embeddings.protocol import Embedder
+from ingest.leases import LeaseKeeper
+from mongo.errors import StoreError, StoreFencedError
+from mongo.protocol import Knowledge, Store
+from mongo.records import Commit, Removal, Row, ToolKey
+from retrieval.memory import Memory
+
+LEASE = "nightly"
+
+REPORT_FACT = "nightly"
+"""The store's fact with the report of the latest run that came to its end."""
+
+_PAGE = 500
+_LOOK_S = 0.5
+
+log = logging.getLogger("aftercall.nightly")
+
+
+class NightlyBusyError(AftercallError):
+    """Another process runs the nightly job at the moment."""
+
+
+class NightlyLostError(AftercallError):
+    """Another process runs the nightly job by now; what was done so far holds."""
+
+
+OnProgress = Callable[[str, int], None]
+"""Given a step's name and how much of it is done, in its own unit."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class NightlyJob:
+    """One run.
+
+    Args:
+        store: what is worked on.
+        memory: a reading side of its own over the knowledge.
+        open_model: opens the embedder when a step first needs it; its maker closes it.
+        keeper: holds the lease; None where nobody else can be at it, as in a rebuild.
+        knowledge: the generation that is worked on.
+        retention: age at which events expire; None for never.
+        clock: tells the time.
+        on_progress: how far it is.
+    """
+
+    store: Store
+    memory: Memory
+    open_model: Callable[[], Awaitable[Embedder]]
+    keeper: LeaseKeeper | None
+    knowledge: Knowledge
+    retention: timedelta | None = None
+    clock: Callable[[], datetime] = _now
+    on_progress: OnProgress = lambda *_: None
+    _embedder: Embedder | None = field(default=None, init=False)
+
+    async def embedder(self) -> Embedder:
+        """The model, opened once.
+
+        Raises:
+            EmbeddingError: it cannot be opened; steps that need none go on.
+        """
+        if self._embedder is None:
+            self._embedder = await self.open_model()
+        return self._embedder
+
+    def check(self) -> None:
+        """Go on only as the one who does it.
+
+        Raises:
+            NightlyLostError: the lease is lost.
+        """
+        if self.keeper is not None and not self.keeper.is_held:
+            raise NightlyLostError(_LOST)
+
+    async def commit(
+        self, workspace: str, put: Sequence[Row], removed: Sequence[Removal] = ()
+    ) -> None:
+        """Write results, if this is still ours to do.
+
+        Raises:
+            NightlyLostError: the lease is lost; nothing was written.
+            StoreError: the store does not take it.
+        """
+        self.check()
+        lease = self.keeper.lease if self.keeper else None
+        commit = Commit(workspace, put=list(put), removed=list(removed), lease=lease)
+        try:
+            serial = await self.knowledge.commit(commit)
+        except StoreFencedError as error:
+            raise NightlyLostError(_LOST) from error
+        self.memory.forget_rows(workspace, put, serial)
+
+    async def rows(
+        self, workspace: str, kind: str, *, tool: ToolKey | None = None
+    ) -> AsyncIterator[Row]:
+        """All rows of a kind by key, read in pages."""
+        after: str | None = None
+        while page := await self.knowledge.scan(workspace, kind, _PAGE, after=after, tool=tool):
+            for row in page:
+                yield row
+            after = page[-1].key
+
+
+_LOST = (
+    "another process took over the nightly job, as this one gave no sign of life for too long; "
+    "what it did holds, and the other one goes on from there"
+)
+
+
+class StepReport(BaseModel):
+    """What one step did."""
+
+    name: str
+    seconds: float
+    counts: dict[str, int] = Field(default_factory=dict)
+    """What it did, in units of its own."""
+    problem: str | None = None
+    """Why it failed; None when it did not."""
+
+
+class NightlyReport(BaseModel):
+    """What a run came to."""
+
+    started_at: datetime
+    seconds: float
+    steps: list[StepReport] = Field(default_factory=list)
+
+    @property
+    def failed(self) -> list[StepReport]:
+        """The steps that did not come to their end."""
+        return [each for each in self.steps if each.problem is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step by its name; it returns what it counted."""
+
+    name: str
+    run: Callable[[NightlyJob], Awaitable[dict[str, int]]]
+
+
+async def take_lease(store: Store, ttl: float) -> LeaseKeeper:
+    """The lease of the nightly job, taken; the caller closes it.
+
+    A holder that is gone is waited for as long as it takes to be sure of that, about `ttl` seconds.
+
+    Raises:
+        NightlyBusyError: another process lives and has it.
+        StoreError: the store cannot say.
+    """
+    keeper = LeaseKeeper(store.leases, LEASE, ttl=ttl)
+    try:
+        await _take(keeper, ttl)
+    except BaseException:
+        await keeper.close()
+        raise
+    return keeper
+
+
+async def _take(keeper: LeaseKeeper, ttl: float) -> None:
+    while not await keeper.try_take():
+        if keeper.is_held_elsewhere:
+            raise NightlyBusyError(
+                "another process runs the nightly job at the moment; nothing was done here"
+            )
+        await asyncio.sleep(min(_LOOK_S, ttl / 4))
+
+
+async def run_steps(
+    job: NightlyJob, steps: Iterable[Step], only: Collection[str] = ()
+) -> NightlyReport:
+    """Run the steps; the report is kept in the store when none was stopped by a lost lease.
+
+    Args:
+        job: what is worked on.
+        steps: in this order.
+        only: names of steps, when not all are to be run. Such a run is none of those that others
+            look for: its report is not kept.
+
+    Raises:
+        NightlyLostError: another process goes on.
+        StoreError: the report cannot be kept; everything was done.
+    """
+    started_at, started = job.clock(), time.monotonic()
+    reports = [await _run(step, job) for step in steps if not only or step.name in only]
+    seconds = round(time.monotonic() - started, 1)
+    report = NightlyReport(started_at=started_at, seconds=seconds, steps=reports)
+    if not only:
+        await job.store.metadata.put(REPORT_FACT, report.model_dump_json())
+    return report
+
+
+async def last_report(store: Store) -> NightlyReport | None:
+    """The report of the latest run; None when there was none.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    fact = await store.metadata.get(REPORT_FACT)
+    return NightlyReport.model_validate_json(fact) if fact else None
+
+
+async def _run(step: Step, job: NightlyJob) -> StepReport:
+    job.check()
+    started = time.monotonic()
+    job.on_progress(step.name, 0)
+    counts: dict[str, int] = {}
+    problem = None
+    try:
+        counts = await step.run(job)
+    except NightlyLostError:
+        raise
+    except (StoreError, AftercallError, OSError) as error:
+        problem = " ".join(str(error).split())
+        log.error("the nightly step %s failed: %s", step.name, problem)  # noqa: TRY400 - an operator's matter
+    except Exception:
+        problem = "an internal error; see the log"
+        log.exception("the nightly step %s failed", step.name)
+    seconds = round(time.monotonic() - started, 3)
+    return StepReport(name=step.name, seconds=seconds, counts=counts, problem=problem)

@@ -1,0 +1,204 @@
+"""Rebuild: all is learned anew beside what answers, into the next generation, then switched to.
+
+The next generation begins as a copy of the base and folds the events after it. The present one goes
+on learning meanwhile: both read the same log. Killed at any point it leaves files or rows that
+nothing names; the next one, or a service that starts, removes them.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from embeddings.protocol import Embedder
+from ingest.indexer import Indexer
+from ingest.leases import LeaseKeeper
+from ingest.nightly.job import NightlyJob, run_steps
+from ingest.nightly.steps import RESULTS, STEPS
+from ingest.seed import index_seed
+from mongo.errors import StoreError, StoreUnavailableError
+from mongo.protocol import Knowledge, Store
+from mongo.records import Commit
+from retrieval.index.protocol import VectorIndex, VectorIndexUnavailableError
+from retrieval.knowledge.documents import SeedBook
+from retrieval.memory import Memory
+from retrieval.rows import DOCUMENT, NIGHTLY
+
+LEASE = "rebuild"
+
+_PAGE = 500
+_RETRY_S = 1.0
+_OUTAGE_S = 60.0
+"""That a server may be away."""
+_ROUNDS = 5
+"""Over what came while the last round was learned from; each is far shorter than the one before."""
+
+log = logging.getLogger("aftercall.rebuild")
+
+
+class RebuildRefusedError(StoreError):
+    """Another rebuild runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far it is: events learned from, and those that were there when it was asked."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What a rebuild has made."""
+
+    records: int
+    """Events learned from."""
+    documents: int
+    vectors: int
+    workspaces: int
+    generation: int
+    seconds: float
+
+
+async def rebuild(
+    *,
+    store: Store,
+    embedder: Embedder,
+    seeds: SeedBook,
+    open_index: Callable[[int], Awaitable[VectorIndex]],
+    facts: Callable[[int], Mapping[str, str]],
+    lease_s: float,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Rebuilt:
+    """Learn everything anew and switch to it; what was known holds until then.
+
+    Args:
+        store: the log, and what is known of it.
+        embedder: makes the new vectors, each text once; of another model than now, if wanted.
+        seeds: the shipped corpus.
+        open_index: makes the index of the new generation, empty; called once no other rebuild can
+            be at it.
+        facts: of the new generation, set in the step that switches; they say where its index is.
+        lease_s: life of a lease, the same for all processes.
+        on_progress: given at the beginning and after each batch.
+
+    Raises:
+        RebuildRefusedError: another one runs; nothing was changed.
+        StoreError, VectorIndexError, EmbeddingError: what stopped it; what was known holds.
+    """
+    started = time.monotonic()
+    only_one = LeaseKeeper(store.leases, LEASE, ttl=lease_s)
+    try:
+        if not await only_one.wait(patience=1.5 * lease_s):
+            raise RebuildRefusedError("another rebuild is running; wait for it, or stop it")
+        generation = store.knowledge.generation + 1
+        knowledge = await store.open_generation(generation)
+        index = await open_index(generation)
+        try:
+            await index_seed(seeds, metadata=store.metadata, index=index, embedder=embedder)
+            records = await _learned(store, knowledge, index, embedder, lease_s, on_progress)
+            vectors = await index.count()
+        finally:
+            # Before the switch: an embedded one is opened by the service that runs.
+            await index.close()
+        documents, cursors = await knowledge.count(DOCUMENT.name), await knowledge.cursors()
+        await store.switch(generation, facts(generation))
+        return Rebuilt(
+            records=records,
+            documents=documents,
+            vectors=vectors,
+            workspaces=len(cursors),
+            generation=generation,
+            seconds=time.monotonic() - started,
+        )
+    finally:
+        await only_one.close()
+
+
+async def _learned(
+    store: Store,
+    knowledge: Knowledge,
+    index: VectorIndex,
+    embedder: Embedder,
+    lease_s: float,
+    on_progress: Callable[[Progress], None],
+) -> int:
+    """Learn what there is, and what has come meanwhile; how many events.
+
+    Events may come all the time, so it ends after some rounds: what is left is learned after the
+    switch, from the cursor on.
+    """
+    memory = Memory(store, knowledge=knowledge)
+    indexer = Indexer(
+        store=store,
+        memory=memory,
+        index=index,
+        embedder=embedder,
+        lease_s=lease_s,
+        knowledge=knowledge,
+    )
+    done = 0
+    try:
+        for _ in range(_ROUNDS):
+            left = await _left(store, knowledge)
+            if not left and done:
+                break
+            before = done
+
+            def learned(count: int, before: int = before, left: int = left) -> None:
+                on_progress(Progress(before + count, before + max(left, count)))
+
+            learned(0)
+            done += await _persistently(partial(indexer.catch_up, learned))
+        await carry_over(store.knowledge, knowledge)
+        job = NightlyJob(
+            store=store,
+            memory=memory,
+            open_model=lambda: _given(embedder),
+            keeper=None,
+            knowledge=knowledge,
+        )
+        await run_steps(job, STEPS, RESULTS)
+    finally:
+        await indexer.close()
+    return done
+
+
+async def carry_over(current: Knowledge, anew: Knowledge) -> None:
+    """Give the new generation the results of the nightly job, whose ids and names last."""
+    for workspace in await current.cursors():
+        for kind in NIGHTLY:
+            after: str | None = None
+            while rows := await current.scan(workspace, kind, _PAGE, after=after):
+                await anew.commit(Commit(workspace, put=rows))
+                after = rows[-1].key
+
+
+async def _left(store: Store, knowledge: Knowledge) -> int:
+    cursors = await knowledge.cursors()
+    return sum(
+        head.position - (cursors[name].position if name in cursors else 0)
+        for name, head in (await store.events.heads()).items()
+    )
+
+
+async def _given(embedder: Embedder) -> Embedder:
+    return embedder
+
+
+async def _persistently(step: Callable[[], Awaitable[int]]) -> int:
+    """Do a step; a server that is away for a moment does not undo the work of hours."""
+    began: float | None = None
+    while True:
+        try:
+            return await step()
+        except (StoreUnavailableError, VectorIndexUnavailableError) as error:
+            now = time.monotonic()
+            began = now if began is None else began
+            if now - began >= _OUTAGE_S:
+                raise
+            log.warning("the rebuild stands still and will be tried again: %s", error)
+        await asyncio.sleep(_RETRY_S)

@@ -1,0 +1,139 @@
+"""The workspace cache: decoded rows of one workspace as of one commit, learned into in place."""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from mongo.contents import StoredExecution
+from mongo.protocol import Knowledge
+from mongo.records import Removal, Row, ToolKey, encoded
+from retrieval.knowledge.documents import Document
+from retrieval.rows import (
+    AXES,
+    DOCUMENT,
+    HEALTH,
+    KNOWLEDGE,
+    STATISTICS,
+    TROUBLE,
+    USED,
+    VECTOR,
+    RowKind,
+)
+
+T = TypeVar("T")
+
+_KEPT: Mapping[str, int] = {
+    KNOWLEDGE.name: 1_000, STATISTICS.name: 1_000, HEALTH.name: 250, DOCUMENT.name: 3_000,
+    AXES.name: 1,
+}  # fmt: skip
+"""Rows that stay decoded between batches: health takes up to 200 kB a tool, a scenario 5 KiB."""
+_KEPT_OTHERS = 2_000
+
+_MAX_SESSIONS = 500
+SESSION_CALLS = 200
+"""Calls of a session, the latest by arrival, that repairs are looked for in."""
+
+
+class WorkspaceCache:
+    """Rows of one workspace. What is changed is collected until `taken`.
+
+    Valid as long as nobody else commits to the workspace: who keeps one looks at the serial number.
+    """
+
+    def __init__(self, workspace: str, serial: int = 0) -> None:
+        self.workspace = workspace
+        self.serial = serial
+        """Of the commit whose rows these are."""
+        self.sessions: OrderedDict[str, deque[StoredExecution]] = OrderedDict()
+        """The latest calls of sessions, oldest arrival first, up to the cursor."""
+        self._rows: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self._changed: dict[tuple[str, str], Row] = {}
+        self._removed: dict[tuple[str, str], None] = {}
+
+    async def load(self, knowledge: Knowledge, wanted: Iterable[tuple[RowKind[Any], str]]) -> None:
+        """Read those of the rows that are not here yet; one read for each kind."""
+        missing: dict[RowKind[Any], dict[str, None]] = {}
+        for kind, key in wanted:
+            if (kind.name, key) in self._rows:
+                self._rows.move_to_end((kind.name, key))
+            else:
+                missing.setdefault(kind, {})[key] = None
+        for kind, keys in missing.items():
+            rows = await knowledge.get(self.workspace, kind.name, keys)
+            found = {row.key: kind.decode(row) for row in rows}
+            self._rows.update({(kind.name, key): found.get(key) for key in keys})
+
+    def get(self, kind: RowKind[T], key: str) -> T | None:
+        """A row that was loaded; None when there is none."""
+        return cast("T | None", self._rows[kind.name, key])
+
+    def made(self, kind: RowKind[T], key: str) -> T:
+        """A row that was loaded, made empty when there is none."""
+        found = self._rows[kind.name, key]
+        if found is None:
+            found = self._rows[kind.name, key] = kind.type()
+        return cast("T", found)
+
+    def put(
+        self,
+        kind: RowKind[T],
+        key: str,
+        value: T | None = None,
+        *,
+        tool: ToolKey | None = None,
+        rank: int = 0,
+    ) -> None:
+        """A row was changed, or is new; without a value it is the one that is here."""
+        place = (kind.name, key)
+        if value is not None:
+            self._rows[place] = value
+        self._changed[place] = Row(kind.name, key, tool=tool, rank=rank)
+        self._removed.pop(place, None)
+
+    def remove(self, kind: RowKind[Any], key: str) -> None:
+        """A row is gone."""
+        self._rows[kind.name, key] = None
+        self._changed.pop((kind.name, key), None)
+        self._removed[kind.name, key] = None
+
+    def put_document(self, document: Document, position: int, tool: ToolKey | None = None) -> None:
+        """A document was changed, or is new; it gets a vector when its text is a new one."""
+        known = self.get(DOCUMENT, document.document_id)
+        is_new = known is None or (known.text, known.terms) != (document.text, document.terms)
+        self.put(DOCUMENT, document.document_id, document, tool=tool)
+        if is_new:
+            self._changed[VECTOR.name, document.document_id] = Row(
+                VECTOR.name, document.document_id, rank=position
+            )
+
+    def remove_document(self, document_id: str, position: int) -> None:
+        """A document is gone, and its vector will be."""
+        self.remove(DOCUMENT, document_id)
+        self._changed[VECTOR.name, document_id] = Row(
+            VECTOR.name, document_id, b"{}", rank=position
+        )
+
+    def taken(self) -> tuple[list[Row], list[Removal]]:
+        """What was changed since the last time, encoded, and what was removed."""
+        rows = [self._encoded(place, row) for place, row in self._changed.items()]
+        removed = [Removal(*place) for place in self._removed]
+        self._changed.clear()
+        self._removed.clear()
+        return rows, removed
+
+    def shrink(self) -> None:
+        """Forget what was used longest ago, beyond what is kept of each kind."""
+        left: dict[str, int] = {}
+        for place in reversed(list(self._rows)):
+            left[place[0]] = left.get(place[0], _KEPT.get(place[0], _KEPT_OTHERS)) - 1
+            if left[place[0]] < 0:
+                del self._rows[place]
+        while len(self.sessions) > _MAX_SESSIONS:
+            self.sessions.popitem(last=False)
+
+    def _encoded(self, place: tuple[str, str], row: Row) -> Row:
+        if place[0] in (VECTOR.name, TROUBLE.name, USED.name):
+            return row
+        sparse = place[0] == HEALTH.name  # of which most is empty, and nothing tells kinds apart
+        return replace(row, data=encoded(self._rows[place], sparse=sparse))

@@ -1,0 +1,318 @@
+"""What events hold: one dataclass for each kind, and the way from and to `mongo.records.Event`.
+
+An event says all that learning from it needs: a mark or a correction carries what was known of its
+call when it came, an outcome what its suggestion was.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from aftercall.json_values import JsonObject
+from aftercall.models import (
+    ErrorCategory,
+    Execution,
+    Outcome,
+    Promotion,
+    PromotionAction,
+    RecommendationState,
+    ReferralKind,
+    Severity,
+    Suggestion,
+    Tool,
+)
+from mongo.records import Event, StateRow, ToolKey, decoded, encoded
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    execution: Execution
+    stands_for: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredExecution:
+    """An execution as the log has it; without its input schema."""
+
+    position: int
+    workspace: str
+    execution: Execution
+    schema_hash: str | None
+    received_at: datetime
+    stands_for: int = 1
+    """Calls that it stands for: itself, and the successes that sampling left out before it."""
+
+    @property
+    def tool_key(self) -> ToolKey:
+        """The tool that was called."""
+        return ToolKey(self.workspace, self.execution.server_name, self.execution.tool_name)
+
+
+def execution_event(
+    workspace: str,
+    execution: Execution,
+    *,
+    content_hash: str,
+    schema_hash: str | None,
+    input_schema: JsonObject | None,
+    stands_for: int = 1,
+) -> Event:
+    """The event of an execution, which is redacted and has no input schema in it.
+
+    Args:
+        workspace: the tenant.
+        execution: what was recorded.
+        content_hash: SHA-256 over the canonical JSON of what the caller sent, after redaction.
+        schema_hash: of its input schema.
+        input_schema: to be kept under the hash, unless it is known.
+        stands_for: as `StoredExecution.stands_for`.
+    """
+    return Event(
+        kind="execution",
+        id=execution.execution_id,
+        data=encoded(_Recorded(execution, stands_for), sparse=True),
+        tool=ToolKey(workspace, execution.server_name, execution.tool_name),
+        session=execution.session_id,
+        content_hash=content_hash,
+        schema_hash=schema_hash,
+        input_schema=input_schema,
+    )
+
+
+def execution_of(event: Event) -> StoredExecution:
+    """The execution that an event holds."""
+    recorded = decoded(_Recorded, event.data)
+    return StoredExecution(
+        position=event.position,
+        workspace=event.workspace,
+        execution=recorded.execution,
+        schema_hash=event.schema_hash,
+        received_at=event.received_at,
+        stands_for=recorded.stands_for,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What marks and corrections have to know of the call that they are about."""
+
+    tool: ToolKey
+    version: str | None
+    context: str | None
+    outcome: Outcome
+
+    @classmethod
+    def of(cls, stored: StoredExecution) -> "Called":
+        """Of an execution."""
+        execution = stored.execution
+        return cls(stored.tool_key, execution.tool_version, execution.context, execution.outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedSuggestion:
+    """A suggestion that was answered, kept so that its outcome can teach.
+
+    The first one of an answer says what the answer was; an answer without suggestions is kept as
+    one of no suggestion.
+    """
+
+    tool: ToolKey
+    category: ErrorCategory
+    signature: str
+    issued_at: datetime
+    suggestion: Suggestion | None = None
+    edit_key: str = ""
+    estimate: float | None = None
+    """Its confidence by the shipped calibration alone, in [0, 1]: what a new one is fitted on."""
+    answered: tuple[str, ...] = ()
+    """What is counted of the answer, such as `asked` and `action:switch_tool`."""
+
+
+def suggestion_event(suggestion_id: str, issued: IssuedSuggestion) -> Event:
+    """The event of a suggestion, or under an id of its own of an answer without one."""
+    return Event(kind="suggestion", id=suggestion_id, data=encoded(issued), tool=issued.tool)
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestionOutcome:
+    """What became of a suggestion; one for each suggestion and execution, the first that is said.
+
+    It carries what the suggestion was, so that it teaches whatever is still in the log.
+    """
+
+    suggestion_id: str
+    execution_id: str
+    outcome: Outcome
+    issued: IssuedSuggestion
+    agent: str | None = None
+    """Of the execution that followed it, where that is known."""
+
+
+def outcome_event(outcome: SuggestionOutcome) -> Event:
+    """The event of an outcome."""
+    return Event(
+        kind="outcome",
+        id=f"{outcome.suggestion_id}\x1f{outcome.execution_id}",
+        data=encoded(outcome),
+        tool=outcome.issued.tool,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRecord:
+    """A failure that somebody marked. `version` is the tool's that failed, where one is known."""
+
+    tool: ToolKey
+    tool_id: str
+    mark_id: str
+    version: str | None
+    scenario: str
+    error_message: str
+    severity: Severity
+    marked_at: datetime
+    negative_tags: tuple[str, ...] = ()
+    execution_id: str | None = None
+    called: Called | None = None
+    """The call that it is about, where that was recorded before it."""
+
+
+def mark_event(mark: FailureRecord) -> Event:
+    """The event of a mark; the same id counts once, whatever else it says."""
+    return Event(kind="mark", id=mark.mark_id, data=encoded(mark), tool=mark.tool)
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionRecord:
+    """What a user said of an execution, which may be recorded later than this."""
+
+    correction_id: str
+    execution_id: str
+    kind: ReferralKind
+    text: str
+    corrected_at: datetime
+    boundary_axes: tuple[str, ...] = ()
+    agent: str | None = None
+    called: Called | None = None
+    """The call that it is about, where that was recorded before it."""
+
+
+def correction_event(correction: CorrectionRecord) -> Event:
+    """The event of a correction."""
+    called = correction.called
+    return Event(
+        kind="correction",
+        id=correction.correction_id,
+        data=encoded(correction),
+        tool=called.tool if called else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTool:
+    """A registered tool of a workspace. `position` is that of the event that put it."""
+
+    workspace: str
+    tool: Tool
+    position: int = field(default=0, compare=False)
+
+    @property
+    def tool_key(self) -> ToolKey:
+        """The tool as executions name it."""
+        return ToolKey(self.workspace, self.tool.server_name, self.tool.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChange:
+    """A tool was put, or deleted when `after` is None."""
+
+    tool_id: str
+    before: Tool | None
+    after: Tool | None
+
+
+def tool_command(
+    workspace: str, tool_id: str, before: StoredTool | None, after: Tool | None
+) -> tuple[Event, StateRow]:
+    """The event of a put or a deletion, and the state that it leaves."""
+    known = after or (before.tool if before else None)
+    change = ToolChange(tool_id, before.tool if before else None, after)
+    event = Event(
+        kind="tool",
+        id=str(uuid4()),
+        data=encoded(change),
+        tool=ToolKey(workspace, known.server_name, known.name) if known else None,
+        schema_hash=after.schema_hash if after else None,
+        input_schema=after.input_schema if after and after.schema_hash else None,
+    )
+    data = None if after is None else encoded(after)
+    return event, StateRow("tool", tool_id, data, expected=before.position if before else 0)
+
+
+def tool_of(workspace: str, row: StateRow) -> StoredTool:
+    """The registered tool that a state row holds."""
+    return StoredTool(workspace, decoded(Tool, row.data or b""), row.position)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPromotion:
+    """A promotion that holds. `inherited_quality` is the original's at that moment, 0 to 1."""
+
+    workspace: str
+    namespace: str
+    promotion: Promotion
+    inherited_quality: float = 1.0
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionEvent:
+    """A change of a namespace's promotion; `promoted` is what holds from then on, if anything."""
+
+    workspace: str
+    namespace: str
+    at: datetime
+    action: PromotionAction
+    promoted: StoredPromotion | None
+
+
+def promotion_command(
+    change: PromotionEvent, before: StoredPromotion | None
+) -> tuple[Event, StateRow]:
+    """The event of a change of a promotion, and the state that it leaves."""
+    event = Event(
+        kind="promotion",
+        id=str(uuid4()),
+        data=encoded(change),
+        tool=ToolKey(change.workspace, None, change.namespace),
+    )
+    data = None if change.promoted is None else encoded(change.promoted)
+    expected = before.position if before else 0
+    return event, StateRow("promotion", change.namespace, data, expected=expected)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecommendation:
+    """What a tool builder did about a recommendation; `data` is the recommendation as it was then.
+
+    One that nobody touched is not stored: it follows from the evidence.
+    """
+
+    workspace: str
+    recommendation_id: str
+    state: RecommendationState
+    changed_at: datetime
+    data: bytes
+    reason: str | None = None
+    changed_by: str | None = None
+
+
+def review_command(review: StoredRecommendation) -> tuple[Event, StateRow]:
+    """The event of a reviewed recommendation, and the state that it leaves: the last word."""
+    data = encoded(review)
+    event = Event(kind="review", id=str(uuid4()), data=data)
+    return event, StateRow("review", review.recommendation_id, data)
+
+
+def hour_of(moment: datetime) -> int:
+    """Hours since 1970 (UTC) until the hour of a moment."""
+    return int(moment.astimezone(UTC).timestamp() // 3600)

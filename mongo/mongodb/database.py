@@ -1,0 +1,216 @@
+"""The database as all parts of the store use it: its collections, its records' names, its calls.
+
+What records have in common: `_id` is `key(workspace, ...)`, `workspace` is a field of its own (the
+shard key: every filter carries it), times are microseconds since 1970, and `data` is bytes. Of
+STORE, LOG_HEADS, CURSORS and LEASES there are few, and they are not sharded.
+Several processes write at once, and there are no transactions: whatever changes several records is
+written down in one record first, by a compare-and-set (a command in LOG_HEADS, a commit in
+CURSORS); from then on it is done, and anybody who finds it there applies it. Each such change has a
+serial number, and each record that it writes keeps it: a change that comes late finds a newer
+number and does nothing.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from pymongo import AsyncMongoClient, UpdateOne
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.errors import BulkWriteError
+
+from mongo.mongodb import faults
+
+Record: TypeAlias = dict[str, Any]
+"""`Any` as in `pymongo`: what a field holds is the business of the module that wrote it."""
+
+Collection: TypeAlias = AsyncCollection[Record]
+
+MAX_BYTES = 16 << 20
+"""About how much one read brings into memory."""
+
+PATIENCE_S = 0.5
+"""Seconds that a change which is written down is left to the process that does it."""
+
+_LOOK_S = 0.02
+
+MARK = "store"
+"""The `_id` of the only record of STORE: application, layout, generation, facts."""
+
+_SEPARATOR = "\x01"
+_ESCAPE = "\x02"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def key(*parts: str) -> str:
+    """The `_id` of a record: the workspace first, then what tells it from others there.
+
+    Keys are in the order of their parts, whatever characters those hold.
+    """
+    return _SEPARATOR.join(
+        part.replace(_ESCAPE, _ESCAPE * 2).replace(_SEPARATOR, _ESCAPE + _SEPARATOR)
+        for part in parts
+    )
+
+
+def within(*parts: str) -> Record:
+    """The condition on the `_id` of all records whose keys begin with these parts and go on."""
+    return {"$gte": key(*parts, ""), "$lt": key(*parts) + _ESCAPE}
+
+
+class Database:
+    """The collections, and how long calls to them are made.
+
+    Args:
+        database: with the read and write concerns that all are used with.
+        where: servers and database, for messages.
+        client: closed with it.
+    """
+
+    def __init__(
+        self, database: AsyncDatabase[Record], where: str, client: AsyncMongoClient[Record]
+    ) -> None:
+        self.database = database
+        self.where = where
+        self.mark = database["STORE"]
+        self.log = database["TOOL_EXECUTION_LOG"]
+        self.heads = database["LOG_HEADS"]
+        """One record for each workspace; see `mongo.mongodb.events`."""
+        self.state = database["COMMAND_STATE"]
+        self.schemas = database["INPUT_SCHEMAS"]
+        self.cursors = database["CURSORS"]
+        """One record for each workspace and generation; see `mongo.mongodb.knowledge`."""
+        self.rows = database["KNOWLEDGE"]
+        self.patterns = database["REFLECTION_PATTERNS"]
+        """Rows of the kind `pattern`."""
+        self.counters = database["TOOL_STATISTICS"]
+        self.journal = database["JOURNAL"]
+        """Large commits, in pieces, until they are applied."""
+        self.leases = database["LEASES"]
+        self._client = client
+        self._is_closed = False
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Around each call: the driver's errors become the store's own, and closing waits.
+
+        Raises:
+            StoreUnavailableError: it was closed before.
+            StoreError: whatever the server or the driver says.
+        """
+        if self._is_closed and not self._running:  # else it is a part of what still runs
+            raise faults.closed()
+        self._running += 1
+        self._idle.clear()
+        try:
+            with faults.translated(self.where):
+                yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    async def close(self) -> None:
+        """Finish the calls that were begun, and let go of the server; twice does nothing."""
+        self._is_closed = True
+        await self._idle.wait()
+        await self._client.close()
+
+
+class _Part(Protocol):
+    _db: Database
+
+
+Own = TypeVar("Own", bound=_Part)
+
+
+def guarded(
+    method: Callable[Concatenate[Own, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Own, P], Coroutine[Any, Any, T]]:
+    """A public method: it runs inside `Database.call`."""
+
+    @wraps(method)
+    async def call(own: Own, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with own._db.call():  # noqa: SLF001  # its own
+            return await method(own, *args, **kwargs)
+
+    return call
+
+
+async def insert(collection: Collection, records: Sequence[Record]) -> set[int]:
+    """Insert all, in any order; the places of those whose key was taken, which did nothing."""
+    try:
+        if records:
+            await collection.insert_many(records, ordered=False)
+    except BulkWriteError as error:
+        return _taken(error)
+    return set()
+
+
+async def write(collection: Collection, operations: Sequence[UpdateOne]) -> None:
+    """Do all, in any order; those whose key was taken do nothing."""
+    try:
+        if operations:
+            await collection.bulk_write(operations, ordered=False)
+    except BulkWriteError as error:
+        _taken(error)
+
+
+def _taken(error: BulkWriteError) -> set[int]:
+    if not faults.only_duplicates(error):
+        raise error
+    return {int(each["index"]) for each in error.details["writeErrors"]}
+
+
+async def look(collection: Collection, which: Record, change: str) -> Record | None:
+    """A record; where it has a change to be applied, after its own process had time for it."""
+    seen, since = None, 0.0
+    while True:
+        row = await collection.find_one(which)
+        if row is None or change not in row:
+            return row
+        if row[change]["id"] != seen:
+            seen, since = row[change]["id"], time.monotonic()
+        if time.monotonic() - since >= PATIENCE_S:
+            return row
+        await asyncio.sleep(_LOOK_S)
+
+
+def fenced(
+    name: str, workspace: str, serial: int, update: Record, *, upsert: bool = True
+) -> UpdateOne:
+    """A change of a record that does nothing where this or a later one was made already.
+
+    There the filter matches nothing, and the upsert fails by its key (`write` passes that over).
+    """
+    changed = {**update, "$set": {**update.get("$set", {}), "serial": serial}}
+    which = {"_id": name, "workspace": workspace, "serial": {"$lt": serial}}
+    return UpdateOne(which, changed, upsert=upsert)
+
+
+def size_of(record: Record) -> int:
+    """About how many bytes a record takes, or what changes one."""
+    return 400 + len(record["_id"]) + len(record.get("set", record).get("data", b""))
+
+
+def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Lists of at most about 8 MiB, or of one record."""
+    batch: list[Record] = []
+    size = 0
+    for record in records:
+        more = size_of(record)
+        if batch and size + more > MAX_BYTES >> 1:
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += more
+    if batch:
+        yield batch

@@ -1,0 +1,598 @@
+"""The event log and the state of commands on MongoDB.
+
+LOG_HEADS has one record for each workspace:
+
+============ =======================================================================
+last         the position that was given out last
+time         when, by the clocks of all processes: it never goes back
+through      all positions up to here are taken, and `counts` and `position` say by what
+counts       events up to `through` that were not erased, by kind
+position     of the last event up to `through`
+first        the first position that was not erased
+commands     the serial number of the last command
+pending      that command, until its event is in the log and its state in COMMAND_STATE
+============ =======================================================================
+
+Positions are reserved before events are inserted. One that its writer finds no use for it fills
+with a tombstone (a record of the kind ''). Where a writer was killed in between, a reader waits
+for two seconds, and then inserts the tombstone; the writer, should it live, finds its place taken
+and takes another. So a reader never passes an event that is still to come.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import bson
+from pymongo import ReturnDocument, UpdateOne
+from pymongo.errors import DocumentTooLarge, DuplicateKeyError
+
+from aftercall.json_values import JsonObject
+from mongo.errors import StateConflictError
+from mongo.mongodb.database import (
+    MAX_BYTES,
+    Database,
+    Record,
+    fenced,
+    guarded,
+    insert,
+    key,
+    look,
+    within,
+    write,
+)
+from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
+
+GAP_S = 2.0
+"""Seconds that a reader waits for the writer that reserved a position."""
+
+_LOOK_S = 0.02
+"""Seconds between two looks at a gap."""
+
+_TOMBSTONE = ""
+
+_MAX_GROUP = 2_000
+"""Events that are inserted together, so that nobody waits long for others."""
+
+_MAX_EVENT_BYTES = 15 << 20
+"""MongoDB's limit is 16 MiB; checked alone, so that one event does not fail its whole group."""
+
+_KNOWN_SCHEMAS = 10_000
+"""Hashes that are remembered, so that a schema is not sent with every call."""
+
+_MICROSECOND = timedelta(microseconds=1)
+
+_FIELDS = {"_id": 0, "workspace": 0}
+
+_WITHOUT_BODY = {"pending.body": 0}
+
+
+class _Arrival(NamedTuple):
+    events: Sequence[Event]
+    answer: "asyncio.Future[list[Appended]]"
+
+
+class MongoEvents:
+    """As `mongo.protocol.EventLog`."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._waiting: dict[str, list[_Arrival]] = {}
+        self._writers: dict[str, asyncio.Task[None]] = {}
+        self._known_schemas: set[tuple[str, str]] = set()
+
+    @guarded
+    async def append(  # noqa: D102
+        self, workspace: str, events: Sequence[Event], state: Sequence[StateRow] = ()
+    ) -> list[Appended]:
+        for event in events:
+            if len(event.data) > _MAX_EVENT_BYTES:
+                raise DocumentTooLarge(f"an event of {len(event.data)} bytes")
+        await self._keep_schemas(workspace, events)
+        if state:
+            return await self._command(workspace, events, state)
+        if not events:
+            return []
+        answer = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(workspace, []).append(_Arrival(events, answer))
+        if workspace not in self._writers:
+            self._writers[workspace] = asyncio.create_task(self._write(workspace))
+        verdicts: list[Appended] = await answer
+        return verdicts
+
+    async def _write(self, workspace: str) -> None:
+        """Append what waits, and what comes meanwhile, a group at a time."""
+        while waiting := self._waiting.get(workspace):
+            group, number = [waiting.pop(0)], 0
+            while waiting and (number := number + len(group[-1].events)) < _MAX_GROUP:
+                group.append(waiting.pop(0))
+            events = [event for arrival in group for event in arrival.events]
+            try:
+                with self._db.call():
+                    verdicts = await _append(self._db, workspace, events)
+            except Exception as error:  # noqa: BLE001  # its callers raise it
+                for _, answer in group:
+                    if not answer.done():  # cancelled meanwhile
+                        answer.set_exception(error)
+                continue
+            for mine, answer in group:
+                answers, verdicts = verdicts[: len(mine)], verdicts[len(mine) :]
+                if not answer.done():
+                    answer.set_result(answers)
+        del self._waiting[workspace], self._writers[workspace]
+
+    @guarded
+    async def after(self, workspace: str, position: int, limit: int) -> list[Event]:  # noqa: D102
+        first_look = (position, time.monotonic())
+        while True:
+            page = await _page(self._db, workspace, position, limit)
+            if page.events or page.gap is None:
+                if page.events or page.through == position:
+                    return page.events
+                position = page.through  # nothing but tombstones so far
+                continue
+            if first_look[0] != page.gap[0]:
+                first_look = (page.gap[0], time.monotonic())
+            if time.monotonic() - first_look[1] < GAP_S:
+                await asyncio.sleep(_LOOK_S)
+            else:
+                await _bury(self._db, workspace, range(*page.gap))
+            position = page.through
+
+    @guarded
+    async def find(  # noqa: D102
+        self, workspace: str, kind: EventKind, ids: Sequence[str]
+    ) -> list[Event]:
+        if not ids:
+            return []
+        wanted = [key(workspace, kind, each) for each in dict.fromkeys(ids)]
+        rows = self._db.log.find({"_id": {"$in": wanted}, "workspace": workspace}, _FIELDS)
+        found = {row["id"]: _event(workspace, row) async for row in rows}
+        return [found[each] for each in dict.fromkeys(ids) if each in found]
+
+    @guarded
+    async def latest(  # noqa: D102
+        self,
+        workspace: str,
+        kind: EventKind,
+        limit: int,
+        *,
+        tool: ToolKey | None = None,
+        sessions: Collection[str] | None = None,
+        before: int | None = None,
+    ) -> list[Event]:
+        which: Record = {"workspace": workspace, "kind": kind}
+        if tool is not None:
+            which |= {"server_name": tool.server_name or "", "tool_name": tool.tool_name}
+        if before is not None:
+            which["position"] = {"$lt": before}
+        if limit < 1:
+            return []
+
+        async def read(condition: Record) -> list[Event]:
+            rows = self._db.log.find({**which, **condition}, _FIELDS)
+            return await _bounded(workspace, rows.sort("position", -1).limit(limit))
+
+        if sessions is None:
+            return await read({})
+        pages = await asyncio.gather(*(read({"session": name}) for name in set(sessions)))
+        return sorted(chain.from_iterable(pages), key=lambda event: -event.position)
+
+    @guarded
+    async def state(  # noqa: D102
+        self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
+    ) -> list[StateRow]:
+        await _settled(self._db, workspace)
+        which: Record = {"workspace": workspace, "kind": kind}
+        if keys is not None:
+            which["_id"] = {"$in": [key(workspace, kind, each) for each in dict.fromkeys(keys)]}
+        else:
+            which["_id"] = within(workspace, kind)
+        return [
+            StateRow(kind, row["key"], row["data"], position=row["position"])
+            async for row in self._db.state.find(which).sort("_id", 1)
+            if row["data"] is not None
+        ]
+
+    @guarded
+    async def schemas(  # noqa: D102
+        self, workspace: str, hashes: Collection[str]
+    ) -> dict[str, JsonObject]:
+        if not hashes:
+            return {}
+        wanted = [key(workspace, each) for each in set(hashes)]
+        rows = self._db.schemas.find({"_id": {"$in": wanted}, "workspace": workspace})
+        return {row["hash"]: json.loads(row["data"]) async for row in rows}
+
+    @guarded
+    async def heads(self) -> dict[str, Head]:  # noqa: D102
+        rows = await self._db.heads.find({}, _WITHOUT_BODY).to_list()
+        heads = await asyncio.gather(*(_head(self._db, row) for row in rows))
+        pairs = zip(rows, heads, strict=True)
+        return {row["_id"]: head for row, head in pairs if head.position}
+
+    @guarded
+    async def erase(  # noqa: D102
+        self, workspace: str, through: int, before: datetime, limit: int
+    ) -> int:
+        while True:
+            row = await _settled(self._db, workspace)
+            if row is None:
+                return 0
+            await _head(self._db, row)
+            row = await self._db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
+            first, upto = row.get("first", 1), min(through, row.get("through", 0))
+            # Those whose eraser was killed before it deleted them.
+            await self._db.log.delete_many({"workspace": workspace, "position": {"$lt": first}})
+            last, erased = await _oldest(self._db, workspace, first, upto, before, limit)
+            if not erased:
+                return 0
+            counts = {f"counts.{kind}": -number for kind, number in erased.items()}
+            moved = await self._db.heads.update_one(
+                {"_id": workspace, "first": row.get("first")},
+                {"$set": {"first": last + 1}, "$inc": counts},
+            )
+            if moved.matched_count:
+                await self._db.log.delete_many({"workspace": workspace, "position": {"$lte": last}})
+                return sum(erased.values())
+
+    async def _keep_schemas(self, workspace: str, events: Iterable[Event]) -> None:
+        """Before the events that name them."""
+        unknown = {
+            event.schema_hash: event.input_schema
+            for event in events
+            if event.schema_hash is not None
+            and event.input_schema is not None
+            and (workspace, event.schema_hash) not in self._known_schemas
+        }
+        operations = [
+            UpdateOne(
+                {"_id": key(workspace, name), "workspace": workspace},
+                # Not canonical: the order of properties is the tool maker's, shown to people.
+                {"$setOnInsert": {"hash": name, "data": json.dumps(schema, ensure_ascii=False)}},
+                upsert=True,
+            )
+            for name, schema in unknown.items()
+        ]
+        await write(self._db.schemas, operations)
+        if len(self._known_schemas) + len(unknown) > _KNOWN_SCHEMAS:
+            self._known_schemas.clear()
+        self._known_schemas.update((workspace, name) for name in unknown)
+
+    async def _command(
+        self, workspace: str, events: Sequence[Event], state: Sequence[StateRow]
+    ) -> list[Appended]:
+        records = _records(workspace, events)
+        body = bson.encode(
+            {
+                "records": list(records.values()),
+                "rows": [{"kind": row.kind, "key": row.key, "data": row.data} for row in state],
+            }
+        )
+        while True:
+            head = await _settled(self._db, workspace)
+            if head is None:
+                fresh = UpdateOne({"_id": workspace}, {"$setOnInsert": {"last": 0}}, upsert=True)
+                await write(self._db.heads, [fresh])
+                continue
+            await _check(self._db, workspace, state)
+            known = await _known(self._db, workspace, records)
+            serial = head.get("commands", 0) + 1
+            pending = {"id": uuid4().hex, "body": body}
+            done = await self._db.heads.update_one(
+                {"_id": workspace, "commands": head.get("commands"), "pending": None},
+                {"$set": {"commands": serial, "pending": pending}},
+            )
+            if done.matched_count:
+                await _apply(self._db, {**head, "commands": serial, "pending": pending})
+                return _verdicts(workspace, events, known, set(records) - set(known))
+
+
+# Appending.
+
+
+async def _append(db: Database, workspace: str, events: Sequence[Event]) -> list[Appended]:
+    """Insert what is new; one verdict each, in order."""
+    records = _records(workspace, events)
+    known, inserted = await _insert(db, workspace, records)
+    return _verdicts(workspace, events, known, inserted)
+
+
+async def _insert(
+    db: Database, workspace: str, records: Mapping[str, Record]
+) -> tuple[dict[str, str], set[str]]:
+    """Insert the records that are new, by their names.
+
+    Returns:
+        The content hashes of those that were there, and the names of those that were new.
+    """
+    known = await _known(db, workspace, records)
+    inserted: set[str] = set()
+    while missing := [name for name in records if name not in known and name not in inserted]:
+        now = time.time_ns() // 1000
+        times = [records[name].get("received_us", now) for name in missing]
+        position, moment = await _reserve(db, workspace, len(missing), max(times))
+        placed = []
+        for place, (name, own) in enumerate(zip(missing, times, strict=True), position):
+            moment = max(moment, own)
+            placed.append({**records[name], "position": place, "received_us": moment})
+        taken = await insert(db.log, placed)
+        inserted.update(name for place, name in enumerate(missing) if place not in taken)
+        if taken:
+            # Another process inserted the same id, or a tombstone took the place.
+            known |= await _known(db, workspace, [missing[place] for place in taken])
+            await _bury(db, workspace, [position + place for place in taken])
+    return known, inserted
+
+
+def _verdicts(
+    workspace: str, events: Sequence[Event], known: Mapping[str, str], inserted: set[str]
+) -> list[Appended]:
+    held = dict(known)
+    verdicts: list[Appended] = []
+    for event in events:
+        name = key(workspace, event.kind, event.id)
+        if name in inserted and name not in held:
+            held[name] = event.content_hash
+            verdicts.append("accepted")
+        else:
+            verdicts.append("duplicate" if held[name] == event.content_hash else "conflict")
+    return verdicts
+
+
+async def _known(db: Database, workspace: str, names: Iterable[str]) -> dict[str, str]:
+    """The content hashes of those that are in the log."""
+    wanted = list(names)
+    if not wanted:
+        return {}
+    which = {"_id": {"$in": wanted}, "workspace": workspace}
+    return {
+        row["_id"]: row["content_hash"] async for row in db.log.find(which, {"content_hash": 1})
+    }
+
+
+async def _reserve(db: Database, workspace: str, count: int, latest: int) -> tuple[int, int]:
+    """The first of so many positions that nobody else is given, and the time before them.
+
+    `latest` is the last of their times.
+    """
+    while True:
+        try:
+            head = await db.heads.find_one_and_update(
+                {"_id": workspace},
+                {"$inc": {"last": count}, "$max": {"time": latest}},
+                projection={"last": 1, "time": 1},
+                upsert=True,
+                return_document=ReturnDocument.BEFORE,
+            )
+        except DuplicateKeyError:
+            continue  # two made it at once; it is there now
+        return (1, 0) if head is None else (head["last"] + 1, head.get("time", 0))
+
+
+async def _bury(db: Database, workspace: str, positions: Iterable[int]) -> None:
+    """Fill positions that nobody uses."""
+    tombstones = [
+        {
+            "_id": key(workspace, _TOMBSTONE, str(position)),
+            "workspace": workspace,
+            "kind": _TOMBSTONE,
+            "position": position,
+        }
+        for position in positions
+    ]
+    await insert(db.log, tombstones)
+
+
+# Reading.
+
+
+class _Page(NamedTuple):
+    events: list[Event]
+    through: int
+    """Read up to here."""
+    gap: tuple[int, int] | None
+    """Positions that nobody has filled yet: from, and up to but without."""
+
+
+async def _page(db: Database, workspace: str, position: int, limit: int) -> _Page:
+    """Events up to the first gap, the limit or the bound of memory."""
+    if limit < 1:
+        return _Page([], position, None)
+    events: list[Event] = []
+    size = 0
+    first: int | None = None
+    which = {"workspace": workspace, "position": {"$gt": position}}
+    async with db.log.find(which, _FIELDS).sort("position", 1).limit(limit) as rows:
+        async for row in rows:
+            if row["position"] != position + 1:
+                if first is None:
+                    head = await db.heads.find_one({"_id": workspace}, {"first": 1}) or {}
+                    first = int(head.get("first", 1))
+                position = max(position, first - 1)
+                if row["position"] > position + 1:
+                    return _Page(events, position, (position + 1, row["position"]))
+            position = max(position, row["position"])
+            if row["kind"] == _TOMBSTONE:
+                continue
+            events.append(_event(workspace, row))
+            size += len(row["data"])
+            if size >= MAX_BYTES:
+                break
+    return _Page(events, position, None)
+
+
+async def _bounded(workspace: str, rows: AsyncIterable[Record]) -> list[Event]:
+    """Events until they are large together; at least one, if there is any."""
+    found: list[Event] = []
+    size = 0
+    async for row in rows:
+        found.append(_event(workspace, row))
+        size += len(row["data"])
+        if size >= MAX_BYTES:
+            break
+    return found
+
+
+def _records(workspace: str, events: Iterable[Event]) -> dict[str, Record]:
+    """By their names; of several of one name the first."""
+    records: dict[str, Record] = {}
+    for event in events:
+        record = _record(workspace, event)
+        records.setdefault(record["_id"], record)
+    return records
+
+
+def _record(workspace: str, event: Event) -> Record:
+    """An event as it is stored, but for its position and time; what is None is left out."""
+    tool = event.tool
+    fields: Record = {
+        "_id": key(workspace, event.kind, event.id),
+        "workspace": workspace,
+        "kind": event.kind,
+        "id": event.id,
+        "server_name": None if tool is None else tool.server_name or "",
+        "tool_name": None if tool is None else tool.tool_name,
+        "session": event.session,
+        "principal": event.principal,
+        "content_hash": event.content_hash,
+        "schema_hash": event.schema_hash,
+        "received_us": None if event.received_at == EPOCH else _micros(event.received_at),
+        "data": event.data,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _event(workspace: str, row: Mapping[str, Any]) -> Event:
+    tool = None
+    if "tool_name" in row:
+        tool = ToolKey(workspace, row["server_name"] or None, row["tool_name"])
+    return Event(
+        row["kind"],
+        row["id"],
+        row["data"],
+        tool,
+        row.get("session"),
+        row["principal"],
+        row["content_hash"],
+        row.get("schema_hash"),
+        None,
+        workspace,
+        row["position"],
+        EPOCH + row["received_us"] * _MICROSECOND,
+    )
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - EPOCH) // _MICROSECOND
+
+
+# Heads.
+
+
+async def _head(db: Database, row: Record) -> Head:
+    """How far a log goes; what was counted is kept, so that it is not counted again."""
+    workspace = row["_id"]
+    if "pending" in row:
+        row = await _settled(db, workspace) or row
+    through, position = row.get("through", 0), row.get("position", 0)
+    counts: dict[EventKind, int] = dict(row.get("counts", {}))
+    if row["last"] == through:
+        return Head(position, counts)
+    which = {"workspace": workspace, "position": {"$gt": through}}
+    by_kind = {"_id": "$kind", "number": {"$sum": 1}, "position": {"$max": "$position"}}
+    groups = await db.log.aggregate([{"$match": which}, {"$group": by_kind}])
+    found = {group["_id"]: (group["number"], group["position"]) async for group in groups}
+    if not found:
+        return Head(position, counts)
+    number = sum(number for number, _ in found.values())
+    last = max(position for _, position in found.values())
+    found.pop(_TOMBSTONE, None)
+    position = max((each for _, each in found.values()), default=position)
+    if number == last - through:  # without a gap, so nothing will come in between
+        await db.heads.update_one(
+            {"_id": workspace, "through": row.get("through")},
+            {
+                "$set": {"through": last, "position": position},
+                "$inc": {"last": 0, **{f"counts.{kind}": n for kind, (n, _) in found.items()}},
+            },
+        )
+    for kind, (each, _) in found.items():
+        counts[kind] = counts.get(kind, 0) + each
+    return Head(position, counts)
+
+
+async def _oldest(
+    db: Database, workspace: str, first: int, upto: int, before: datetime, limit: int
+) -> tuple[int, dict[str, int]]:
+    """Which are the oldest that arrived before a moment: the last position, and how many."""
+    last, counts = first - 1, dict[str, int]()
+    which = {"workspace": workspace, "position": {"$gte": first, "$lte": upto}}
+    rows = db.log.find(which, {"position": 1, "kind": 1, "received_us": 1}).sort("position", 1)
+    async with rows:
+        async for row in rows:
+            if row["kind"] != _TOMBSTONE:
+                if row["received_us"] >= _micros(before) or sum(counts.values()) >= limit:
+                    break
+                counts[row["kind"]] = counts.get(row["kind"], 0) + 1
+            last = row["position"]
+    return last, counts
+
+
+# Commands: one after the other in each workspace, by a compare-and-set on its head.
+
+
+async def _settled(db: Database, workspace: str) -> Record | None:
+    """A head whose last command is applied; None where there is none yet."""
+    while True:
+        head = await look(db.heads, {"_id": workspace}, "pending")
+        if head is None or "pending" not in head:
+            return head
+        await _apply(db, head)
+
+
+async def _check(db: Database, workspace: str, state: Sequence[StateRow]) -> None:
+    """Raise what is raised where a row is not as it is expected."""
+    wanted = [key(workspace, row.kind, row.key) for row in state if row.expected is not None]
+    if not wanted:
+        return
+    rows = db.state.find({"_id": {"$in": wanted}, "workspace": workspace})
+    found = {
+        (row["kind"], row["key"]): row["position"] async for row in rows if row["data"] is not None
+    }
+    for row in state:
+        if row.expected is not None and found.get((row.kind, row.key), 0) != row.expected:
+            raise StateConflictError(
+                f"{row.kind} {row.key[:80]!r} was changed by another command meanwhile: try again"
+            )
+
+
+async def _apply(db: Database, head: Record) -> None:
+    """Bring a command's events into the log, and its state into its place; any number of times."""
+    workspace, pending, serial = head["_id"], head["pending"], head["commands"]
+    body = bson.decode(pending["body"])
+    records = {record["_id"]: record for record in body["records"]}
+    await _insert(db, workspace, records)
+    which = {"_id": {"$in": list(records)}, "workspace": workspace}
+    positions = [row["position"] async for row in db.log.find(which, {"position": 1})]
+    position = max(positions, default=head["last"])
+    await write(
+        db.state,
+        [
+            fenced(
+                key(workspace, row["kind"], row["key"]),
+                workspace,
+                serial,
+                {"$set": {**row, "position": position}},
+            )
+            for row in body["rows"]
+        ],
+    )
+    await db.heads.update_one(
+        {"_id": workspace, "pending.id": pending["id"]}, {"$unset": {"pending": ""}}
+    )

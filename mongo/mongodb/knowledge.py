@@ -1,0 +1,524 @@
+"""Generations of knowledge and their counters on MongoDB: one commit after the other, each whole.
+
+CURSORS has one record for each workspace and generation: `position`, `serial` (of the last commit),
+`fences` (the highest token of each lease that has committed), and `journal`, which is what that
+commit changes until all of it is changed. A commit is one compare-and-set on this record. Then its
+rows and counters are written, and the journal is taken away. Anybody who reads the cursor and finds
+a journal there, the same process or another, writes first what it says.
+
+A row that was removed stays for a day with the kind '', so that what a process slept over cannot
+bring it back.
+"""
+
+import asyncio
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+from uuid import uuid4
+
+import bson
+from pymongo import UpdateOne
+from pymongo.errors import DuplicateKeyError
+
+from mongo.errors import StoreFencedError
+from mongo.mongodb import database
+from mongo.mongodb.database import (
+    MARK,
+    MAX_BYTES,
+    Database,
+    Record,
+    fenced,
+    guarded,
+    key,
+    look,
+    within,
+    write,
+)
+from mongo.protocol import CounterDimension
+from mongo.records import Commit, CounterSum, Cursor, Row, ToolKey
+
+BASE = 0
+"""The generation that trails at the edge of the retention."""
+
+INLINE_BYTES = 256 << 10
+"""A journal up to this size travels in the cursor's record: one round trip less."""
+
+_GONE = ""
+"""The kind of a row that was removed."""
+
+_PATTERN = "pattern"
+
+_BATCH = 500
+"""Records that are copied at once."""
+
+_SEPARATOR = "\x03"
+
+_WITHOUT_BODY = {"journal.body": 0}
+
+_ORDERS: dict[str, list[tuple[str, int]]] = {
+    "key": [("_id", 1)],
+    "rank": [("rank", -1), ("key", 1)],
+    "serial": [("serial", 1), ("_id", 1)],
+}
+
+
+class MongoKnowledge:
+    """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`.
+
+    Args:
+        db: shared with the rest of the store.
+        generation: its number.
+        building: names the attempt to make it, where it is not current yet: a commit is refused
+            from when another attempt has begun.
+    """
+
+    def __init__(self, db: Database, generation: int, building: str | None = None) -> None:
+        self._db = db
+        self._generation = generation
+        self._building = building
+
+    @property
+    def generation(self) -> int:
+        """Its number."""
+        return self._generation
+
+    @guarded
+    async def cursors(self) -> dict[str, Cursor]:  # noqa: D102
+        which = {"generation": self._generation}
+        rows = await self._db.cursors.find(which, _WITHOUT_BODY).to_list()
+        for row in rows:
+            if "journal" in row:
+                await settled(self._db, row["workspace"], self._generation)
+        return {row["workspace"]: Cursor(row["position"], row["serial"]) for row in rows}
+
+    @guarded
+    async def commit(self, commit: Commit) -> int:  # noqa: D102
+        db, workspace = self._db, commit.workspace
+        pieces = [
+            bson.encode({"changes": piece}) for piece in database.batches(self._changes(commit))
+        ]
+        is_small = len(pieces) <= 1 and sum(map(len, pieces)) <= INLINE_BYTES
+        while True:
+            mark, row = await asyncio.gather(
+                db.mark.find_one({"_id": MARK}), settled(db, workspace, self._generation)
+            )
+            self._check(commit, mark or {}, row)
+            serial = 1 if row is None else row["serial"] + 1
+            journal: Record = {"id": uuid4().hex, "pieces": 0}
+            if is_small:
+                journal["body"] = pieces[0] if pieces else bson.encode({"changes": []})
+            else:
+                journal["pieces"] = len(pieces)
+                await self._write_journal(workspace, serial, journal["id"], pieces)
+            done = await self._name_journal(commit, row, serial, journal)
+            if done is not None:
+                # What was written down is for others who come after a failure.
+                await finish(db, done, pieces)
+                return serial
+
+    @guarded
+    async def get(  # noqa: D102
+        self, workspace: str, kind: str, keys: Collection[str]
+    ) -> list[Row]:
+        if not keys:
+            return []
+        wanted = [self._key(workspace, kind, each) for each in set(keys)]
+        which = {"_id": {"$in": wanted}, "workspace": workspace, "kind": kind}
+        return [_row(row) async for row in self._rows(kind).find(which)]
+
+    @guarded
+    async def scan(  # noqa: D102
+        self,
+        workspace: str,
+        kind: str | None,
+        limit: int,
+        *,
+        by: Literal["key", "rank", "serial"] = "key",
+        after: str | int | None = None,
+        tool: ToolKey | None = None,
+    ) -> list[Row]:
+        which: Record = {"workspace": workspace, "generation": self._generation, "kind": kind}
+        if tool is not None:
+            which |= {"server_name": tool.server_name or "", "tool_name": tool.tool_name}
+        if by == "key":
+            which["_id"] = self._within(workspace, str(kind))
+            if after is not None:
+                which["_id"]["$gt"] = self._key(workspace, str(kind), str(after))
+        elif by == "rank":
+            which["rank"] = {"$exists": True}
+        else:
+            which["serial"] = {"$gt": after or 0}
+        if kind is not None:
+            rows = self._rows(kind).find(which).sort(_ORDERS[by])
+            return (await _bounded(rows, limit, whole=by == "serial"))[0]
+        which["kind"] = {"$gt": _GONE}
+        pages = await asyncio.gather(
+            *(
+                _bounded(collection.find(which).sort(_ORDERS[by]), limit, whole=True)
+                for collection in (self._db.rows, self._db.patterns)
+            )
+        )
+        # As far as all pages go; at least one commit, since that which ends first is not empty.
+        last = min((rows[-1].serial for rows, is_cut in pages if is_cut), default=None)
+        return sorted(
+            (row for rows, _ in pages for row in rows if last is None or row.serial <= last),
+            key=lambda row: (row.serial, row.kind, row.key),
+        )
+
+    @guarded
+    async def count(self, kind: str, workspace: str | None = None) -> int:  # noqa: D102
+        names = [workspace]
+        if workspace is None:
+            rows = self._db.cursors.find({"generation": self._generation}, {"workspace": 1})
+            names = [row["workspace"] async for row in rows]
+        counts = await asyncio.gather(
+            *(
+                self._rows(kind).count_documents(
+                    {"workspace": name, "generation": self._generation, "kind": kind}
+                )
+                for name in names
+            )
+        )
+        return sum(counts)
+
+    @guarded
+    async def sums(  # noqa: D102
+        self,
+        workspace: str,
+        what: Sequence[str],
+        *,
+        since: int,
+        until: int,
+        by: Collection[CounterDimension] = (),
+        tool: ToolKey | None = None,
+    ) -> list[CounterSum]:
+        if not what:
+            return []
+        which: Record = {
+            "workspace": workspace,
+            "generation": self._generation,
+            "hour": {"$gte": _hour(since), "$lte": _hour(until)},
+        }
+        named: list[Record] = [
+            {"what": {"$gte": name[:-1], "$lt": f"{name[:-1]}\U0010ffff"}}
+            if name.endswith("*")
+            else {"what": name}
+            for name in what
+        ]
+        if tool is not None:
+            which["tool"] = _tool_name(tool)
+        # Grouped by one text, and matched in two stages: `nx-27017` groups by no record of several
+        # fields, and forgets what stands beside `$or`.
+        dimensions = [each for each in ("hour", "what", "tool") if each in by]
+        parts = [text for each in dimensions for text in (f"${each}", _SEPARATOR)][:-1]
+        groups = await self._db.counters.aggregate(
+            [
+                {"$match": which},
+                {"$match": {"$or": named}},
+                {
+                    "$group": {
+                        "_id": {"$concat": parts} if parts else None,
+                        "number": {"$sum": "$number"},
+                    }
+                },
+            ]
+        )
+        found = []
+        async for group in groups:
+            values = (group["_id"] or "").split(_SEPARATOR, max(len(dimensions) - 1, 0))
+            of = dict(zip(dimensions, values, strict=False))
+            if group["number"]:
+                found.append(
+                    CounterSum(
+                        group["number"],
+                        int(of["hour"]) if "hour" in of else None,
+                        _tool(workspace, of.get("tool", "")),
+                        of.get("what"),
+                    )
+                )
+        return found
+
+    def _rows(self, kind: str) -> database.Collection:
+        return self._db.patterns if kind == _PATTERN else self._db.rows
+
+    def _key(self, workspace: str, *parts: str) -> str:
+        return key(workspace, str(self._generation), *parts)
+
+    def _within(self, workspace: str, *parts: str) -> Record:
+        return within(workspace, str(self._generation), *parts)
+
+    def _check(self, commit: Commit, mark: Record, row: Record | None) -> None:
+        """Raise what is raised for a commit that rests on what no longer holds."""
+        current, building = mark.get("generation"), mark.get("building", {}).get("id")
+        if self._generation not in (BASE, current) and (
+            self._building is None or self._building != building
+        ):
+            raise StoreFencedError(
+                f"generation {self._generation} is not current any more, {current} is: read anew"
+            )
+        position, fences = (0, {}) if row is None else (row["position"], dict(row["fences"]))
+        if commit.moved is not None and commit.moved[0] != position:
+            raise StoreFencedError(
+                f"{commit.workspace} has been learned to {position} by another process: read anew"
+            )
+        lease = commit.lease
+        if lease is not None and fences.get(lease.name, 0) > lease.token:
+            raise StoreFencedError(
+                f"the lease {lease.name} is held no more: take it again, read anew and do it again"
+            )
+
+    async def _name_journal(
+        self, commit: Commit, row: Record | None, serial: int, journal: Record
+    ) -> Record | None:
+        """Commit, if nobody else has meanwhile: the cursor's record as it is then."""
+        before = row or {"position": 0, "fences": []}
+        fences = dict(before["fences"])
+        if commit.lease is not None:
+            fences[commit.lease.name] = commit.lease.token
+        changed: Record = {
+            "position": before["position"] if commit.moved is None else commit.moved[1],
+            "serial": serial,
+            "fences": [list(each) for each in fences.items()],
+            "journal": journal,
+        }
+        named: Record = {
+            "_id": self._key(commit.workspace),
+            "workspace": commit.workspace,
+        }
+        if row is None:
+            try:
+                await self._db.cursors.insert_one(
+                    {**named, "generation": self._generation, **changed}
+                )
+            except DuplicateKeyError:
+                return None
+        else:
+            which = {**named, "serial": row["serial"], "journal": None}
+            done = await self._db.cursors.update_one(which, {"$set": changed})
+            if not done.matched_count:
+                return None
+        return {**named, "generation": self._generation, **changed}
+
+    async def _write_journal(
+        self, workspace: str, serial: int, journal_id: str, pieces: Sequence[bytes]
+    ) -> None:
+        """Keep a large journal; it means nothing until the cursor's record names it."""
+        for number, piece in enumerate(pieces):
+            await self._db.journal.insert_one(
+                {
+                    "_id": self._key(workspace, journal_id, f"{number:06d}"),
+                    "workspace": workspace,
+                    "generation": self._generation,
+                    "serial": serial,
+                    "body": piece,
+                }
+            )
+
+    def _changes(self, commit: Commit) -> Iterator[Record]:
+        """All that a commit writes, one record each."""
+        workspace = commit.workspace
+        put = {(row.kind, row.key) for row in commit.put}
+        for removal in commit.removed:
+            if (removal.kind, removal.key) not in put:
+                yield {
+                    "into": self._rows(removal.kind).name,
+                    "_id": self._key(workspace, removal.kind, removal.key),
+                    "removed": True,
+                    "rank": removal.rank,
+                }
+        # The last of several of one key is what counts, as if they were written one by one.
+        for row in {(row.kind, row.key): row for row in commit.put}.values():
+            tool = row.tool
+            fields: Record = {
+                "generation": self._generation,
+                "kind": row.kind,
+                "key": row.key,
+                "data": row.data,
+                "server_name": None if tool is None else tool.server_name or "",
+                "tool_name": None if tool is None else tool.tool_name,
+                "rank": row.rank or None,
+            }
+            yield {
+                "into": self._rows(row.kind).name,
+                "_id": self._key(workspace, row.kind, row.key),
+                "set": {name: value for name, value in fields.items() if value is not None},
+                "unset": ["gone_at", *(name for name, value in fields.items() if value is None)],
+            }
+        for counter, number in commit.counters.items():
+            tool_name, hour = _tool_name(counter.tool), _hour(counter.hour)
+            yield {
+                "into": self._db.counters.name,
+                "_id": self._key(workspace, counter.what, hour, tool_name, counter.principal),
+                "add": number,
+                "set": {
+                    "generation": self._generation,
+                    "what": counter.what,
+                    "hour": hour,
+                    "tool": tool_name,
+                    "principal": counter.principal,
+                },
+            }
+
+
+# Applying what was committed.
+
+
+async def settled(db: Database, workspace: str, generation: int) -> Record | None:
+    """A cursor's record whose last commit is applied; None where there is none yet."""
+    which = {"_id": key(workspace, str(generation)), "workspace": workspace}
+    while True:
+        row = await look(db.cursors, which, "journal")
+        if row is None or "journal" not in row:
+            return row
+        await finish(db, row, await _pieces(db, row))
+
+
+async def finish(db: Database, row: Record, pieces: Iterable[bytes]) -> None:
+    """Write what a commit changes, and take its journal away; any number of times."""
+    workspace, serial, journal = row["workspace"], row["serial"], row["journal"]
+    for piece in pieces:
+        operations: dict[str, list[UpdateOne]] = {}
+        for change in bson.decode(piece)["changes"]:
+            done = operations.setdefault(change["into"], [])
+            done.append(_operation(workspace, serial, change))
+        await asyncio.gather(*(write(db.database[name], each) for name, each in operations.items()))
+    await db.cursors.update_one(
+        {"_id": row["_id"], "workspace": workspace, "journal.id": journal["id"]},
+        {"$unset": {"journal": ""}},
+    )
+    if journal["pieces"]:
+        # With those of commits that were killed before they were named: they can be no more.
+        old = {"workspace": workspace, "generation": row["generation"], "serial": {"$lte": serial}}
+        await db.journal.delete_many(old)
+
+
+async def _pieces(db: Database, row: Record) -> list[bytes]:
+    journal = row["journal"]
+    if not journal["pieces"]:
+        return [journal["body"]]
+    pieces = []
+    for number in range(journal["pieces"]):
+        name = key(row["workspace"], str(row["generation"]), journal["id"], f"{number:06d}")
+        piece = await db.journal.find_one({"_id": name, "workspace": row["workspace"]})
+        if piece is None:
+            return []  # another process has written all of it meanwhile, and cleared it away
+        pieces.append(piece["body"])
+    return pieces
+
+
+def _operation(workspace: str, serial: int, change: Record) -> UpdateOne:
+    name = change["_id"]
+    if "removed" in change:
+        which: Record = {"_id": name, "workspace": workspace, "serial": {"$lt": serial}}
+        which["kind"] = {"$gt": _GONE}
+        if change["rank"] is not None:
+            which["rank"] = change["rank"] or None
+        gone = {"kind": _GONE, "serial": serial, "gone_at": datetime.now(UTC)}
+        emptied = dict.fromkeys(("key", "data", "server_name", "tool_name", "rank"), "")
+        return UpdateOne(which, {"$set": gone, "$unset": emptied})
+    if "add" in change:
+        update = {"$inc": {"number": change["add"]}, "$setOnInsert": change["set"]}
+        return fenced(name, workspace, serial, update)
+    update = {"$set": change["set"], "$unset": dict.fromkeys(change["unset"], "")}
+    return fenced(name, workspace, serial, update)
+
+
+# Whole generations.
+
+
+async def copy_base(db: Database, generation: int) -> None:
+    """Fill a generation that is empty with what the base has."""
+    names = db.cursors.find({"generation": BASE}, {"workspace": 1})
+    for workspace in [row["workspace"] async for row in names]:
+        while True:
+            before = await settled(db, workspace, BASE)
+            for collection in (db.rows, db.patterns, db.counters):
+                await _copy(collection, workspace, generation)
+            after = await settled(db, workspace, BASE)
+            if before is None or after is None or before["serial"] == after["serial"]:
+                break
+            await _drop(db, workspace, generation)  # the base was moved on meanwhile
+        if after is not None:
+            name = key(workspace, str(generation))
+            await db.cursors.insert_one({**after, "_id": name, "generation": generation})
+
+
+async def _copy(collection: database.Collection, workspace: str, generation: int) -> None:
+    old, new = (len(key(workspace, str(BASE))), key(workspace, str(generation)))
+    which = {"workspace": workspace, "generation": BASE}
+    batch: list[Record] = []
+    size = 0
+    async for row in collection.find(which, {"gone_at": 0}):
+        if row.get("kind") == _GONE:
+            continue
+        batch.append({**row, "_id": new + row["_id"][old:], "generation": generation})
+        size += database.size_of(row)
+        if len(batch) >= _BATCH or size >= MAX_BYTES >> 1:
+            await collection.insert_many(batch, ordered=False)
+            batch, size = [], 0
+    if batch:
+        await collection.insert_many(batch, ordered=False)
+
+
+async def drop_generations(db: Database, which: Mapping[str, Any]) -> None:
+    """Remove what generations have whose numbers are as `which` says; their cursors last."""
+    rows = db.cursors.find({"generation": dict(which)}, {"workspace": 1, "generation": 1})
+    for row in [row async for row in rows]:
+        await _drop(db, row["workspace"], row["generation"])
+        await db.cursors.delete_one({"_id": row["_id"], "workspace": row["workspace"]})
+
+
+async def _drop(db: Database, workspace: str, generation: int) -> None:
+    which = {"workspace": workspace, "generation": generation}
+    for collection in (db.rows, db.patterns, db.counters, db.journal):
+        await collection.delete_many(which)
+
+
+# Records.
+
+
+async def _bounded(
+    rows: AsyncIterable[Record], limit: int, *, whole: bool
+) -> tuple[list[Row], bool]:
+    """Rows until they are many or large together, and whether there are more.
+
+    With `whole`, all of each commit.
+    """
+    found: list[Row] = []
+    size = 0
+    async for each in rows:
+        row = _row(each)
+        is_full = len(found) >= limit or size >= MAX_BYTES
+        if is_full and not (whole and found and found[-1].serial == row.serial):
+            return found, True
+        found.append(row)
+        size += len(row.data)
+    return found, False
+
+
+def _row(row: Record) -> Row:
+    tool = None
+    if "tool_name" in row:
+        tool = ToolKey(row["workspace"], row["server_name"] or None, row["tool_name"])
+    return Row(row["kind"], row["key"], row["data"], tool, row.get("rank", 0), row["serial"])
+
+
+def _hour(hour: int) -> str:
+    """In the order of its number."""
+    return f"{hour:09d}"
+
+
+def _tool_name(tool: ToolKey | None) -> str:
+    """A tool as one text: the length of its server's name first; '' for none."""
+    if tool is None:
+        return ""
+    server = tool.server_name or ""
+    return f"{len(server)}:{server}{tool.tool_name}"
+
+
+def _tool(workspace: str, name: str) -> ToolKey | None:
+    """The reverse of `_tool_name`."""
+    if not name:
+        return None
+    length, _, names = name.partition(":")
+    return ToolKey(workspace, names[: int(length)] or None, names[int(length) :])

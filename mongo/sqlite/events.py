@@ -1,0 +1,345 @@
+"""The event log and the state of commands, in the store's first file."""
+
+import json
+import sqlite3
+import time
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from aftercall.json_values import JsonObject, canonical_json
+from mongo.errors import StateConflictError
+from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
+from mongo.sqlite.connections import ReadPool
+from mongo.sqlite.writer import GroupCommitWriter
+
+SCHEMA = (
+    # `server` is '' for a tool without a server, `tool` for what is about none: NULL would not be
+    # found in a key. `received` is microseconds since 1970.
+    """
+    CREATE TABLE events (
+        workspace TEXT NOT NULL, position INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
+        server TEXT NOT NULL, tool TEXT NOT NULL, session TEXT, principal TEXT NOT NULL,
+        received INTEGER NOT NULL, content_hash TEXT NOT NULL, schema_hash TEXT, data BLOB NOT NULL
+    )
+    """,
+    "CREATE UNIQUE INDEX events_in_order ON events (workspace, position)",
+    "CREATE UNIQUE INDEX events_by_id ON events (workspace, kind, id)",
+    """
+    CREATE INDEX events_of_session ON events (workspace, kind, session, position)
+    WHERE session IS NOT NULL
+    """,
+    """
+    CREATE INDEX events_of_tool ON events (workspace, kind, server, tool, position)
+    WHERE kind <> 'execution'
+    """,
+    "CREATE TABLE heads (workspace TEXT PRIMARY KEY, position INTEGER, received INTEGER)",
+    """
+    CREATE TABLE counts (
+        workspace TEXT, kind TEXT, number INTEGER, PRIMARY KEY (workspace, kind)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE schemas (
+        workspace TEXT, hash TEXT, data TEXT, PRIMARY KEY (workspace, hash)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE state (
+        workspace TEXT, kind TEXT, key TEXT, position INTEGER NOT NULL, data BLOB NOT NULL,
+        PRIMARY KEY (workspace, kind, key)
+    )
+    """,
+)
+
+_COLUMNS = """
+position, kind, id, server, tool, session, principal, received, content_hash, schema_hash, data
+"""
+
+_LARGE = 1024
+"""Bytes from which an event is kept compressed: large results shrink to a fifth, at 30 us each."""
+
+_LEVEL = 1
+
+MAX_BYTES = 16 << 20
+"""About how much one read brings into memory."""
+
+
+class _Arrival(NamedTuple):
+    workspace: str
+    events: Sequence[Event]
+    state: Sequence[StateRow]
+
+
+class SqliteEvents:
+    """As `mongo.protocol.EventLog`."""
+
+    def __init__(self, writer: GroupCommitWriter, readers: ReadPool) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def append(  # noqa: D102
+        self, workspace: str, events: Sequence[Event], state: Sequence[StateRow] = ()
+    ) -> list[Appended]:
+        return await self._writer.run_together(_append, _Arrival(workspace, events, state))
+
+    async def after(self, workspace: str, position: int, limit: int) -> list[Event]:  # noqa: D102
+        query = f"""
+        SELECT {_COLUMNS} FROM events WHERE workspace = ? AND position > ?
+        ORDER BY position LIMIT ?
+        """  # noqa: S608  # the columns are ours
+        return await self._readers.run(
+            lambda c: _bounded(workspace, c.execute(query, (workspace, position, limit)))
+        )
+
+    async def find(  # noqa: D102
+        self, workspace: str, kind: EventKind, ids: Sequence[str]
+    ) -> list[Event]:
+        query = f"""
+        SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN events AS e
+        ON e.workspace = ? AND e.kind = ? AND e.id = wanted.value ORDER BY wanted.key
+        """.replace(" id,", " e.id,")  # noqa: S608
+        parameters = (json.dumps(list(ids)), workspace, kind)
+        return await self._readers.run(
+            lambda c: [_event(workspace, row) for row in c.execute(query, parameters)]
+        )
+
+    async def latest(  # noqa: D102
+        self,
+        workspace: str,
+        kind: EventKind,
+        limit: int,
+        *,
+        tool: ToolKey | None = None,
+        sessions: Collection[str] | None = None,
+        before: int | None = None,
+    ) -> list[Event]:
+        where, parameters = ["workspace = ?", "kind = ?"], [workspace, kind]
+        if tool is not None:
+            where += ["server = ?", "tool = ?"]
+            parameters += [tool.server_name or "", tool.tool_name]
+        if before is not None:
+            where.append("position < ?")
+        if sessions is not None:
+            where.append("session = ?")
+        query = f"""
+        SELECT {_COLUMNS} FROM events WHERE {" AND ".join(where)}
+        ORDER BY position DESC LIMIT ?
+        """  # noqa: S608
+
+        def read(connection: sqlite3.Connection) -> list[Event]:
+            found: list[Event] = []
+            for session in [None] if sessions is None else sorted(sessions):
+                given: list[Any] = [*parameters]
+                given += [] if before is None else [before]
+                given += [] if session is None else [session]
+                found += _bounded(workspace, connection.execute(query, [*given, limit]))
+            return found if sessions is None else sorted(found, key=lambda e: -e.position)
+
+        return await self._readers.run(read)
+
+    async def state(  # noqa: D102
+        self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
+    ) -> list[StateRow]:
+        query = "SELECT key, position, data FROM state WHERE workspace = ? AND kind = ?"
+        parameters = [workspace, kind]
+        if keys is not None:
+            query += " AND key IN (SELECT value FROM json_each(?))"
+            parameters.append(json.dumps(list(keys)))
+        return await self._readers.run(
+            lambda c: [
+                StateRow(kind, key, data, position=position)
+                for key, position, data in c.execute(query + " ORDER BY key", parameters)
+            ]
+        )
+
+    async def schemas(  # noqa: D102
+        self, workspace: str, hashes: Collection[str]
+    ) -> dict[str, JsonObject]:
+        query = """
+        SELECT hash, data FROM schemas
+        WHERE workspace = ? AND hash IN (SELECT value FROM json_each(?))
+        """
+        parameters = (workspace, json.dumps(list(hashes)))
+        return await self._readers.run(
+            lambda c: {name: json.loads(data) for name, data in c.execute(query, parameters)}
+        )
+
+    async def heads(self) -> dict[str, Head]:  # noqa: D102
+        query = """
+        SELECT h.workspace, h.position, c.kind, c.number
+        FROM heads AS h LEFT JOIN counts AS c ON c.workspace = h.workspace ORDER BY h.workspace
+        """
+
+        def read(connection: sqlite3.Connection) -> dict[str, Head]:
+            heads: dict[str, Head] = {}
+            counts: dict[str, dict[EventKind, int]] = {}
+            for workspace, position, kind, number in connection.execute(query):
+                of_kind = counts.setdefault(workspace, {})
+                if kind is not None:
+                    of_kind[kind] = number
+                heads[workspace] = Head(position, of_kind)
+            return heads
+
+        return await self._readers.run(read)
+
+    async def erase(  # noqa: D102
+        self, workspace: str, through: int, before: datetime, limit: int
+    ) -> int:
+        def operation(connection: sqlite3.Connection) -> int:
+            erased = connection.execute(
+                """
+                DELETE FROM events WHERE rowid IN (
+                    SELECT rowid FROM events
+                    WHERE workspace = ? AND position <= ? AND received < ?
+                    ORDER BY position LIMIT ?
+                ) RETURNING kind
+                """,
+                (workspace, through, _micros(before), limit),
+            ).fetchall()
+            _count(connection, workspace, (kind for (kind,) in erased), -1)
+            return len(erased)
+
+        return await self._writer.run(operation)
+
+
+def _append(connection: sqlite3.Connection, arrivals: Sequence[_Arrival]) -> list[list[Appended]]:
+    return [_append_one(connection, each) for each in arrivals]
+
+
+def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appended]:
+    workspace, events, state = arrival
+    known = _known(connection, workspace, events)
+    head = connection.execute(
+        "SELECT position, received FROM heads WHERE workspace = ?", (workspace,)
+    ).fetchone()
+    position, received = head or (0, 0)
+    now = time.time_ns() // 1000
+    verdicts: list[Appended] = []
+    rows: list[tuple[Any, ...]] = []
+    for event in events:
+        key = (event.kind, event.id)
+        if key in known:
+            is_same = known[key] == event.content_hash
+            verdicts.append("duplicate" if is_same else "conflict")
+            continue
+        known[key] = event.content_hash
+        verdicts.append("accepted")
+        position += 1
+        own = now if event.received_at == EPOCH else _micros(event.received_at)
+        received = max(received, own)  # never back, whatever the clock says
+        rows.append(_row(workspace, position, received, event))
+        if event.input_schema is not None:
+            connection.execute(
+                "INSERT INTO schemas VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (workspace, event.schema_hash, canonical_json(event.input_schema)),
+            )
+    if rows:
+        places = ", ".join("?" * 12)
+        connection.executemany(f"INSERT INTO events VALUES ({places})", rows)  # noqa: S608
+        connection.execute(
+            "INSERT INTO heads VALUES (?, ?, ?) ON CONFLICT (workspace) "
+            "DO UPDATE SET position = excluded.position, received = excluded.received",
+            (workspace, position, received),
+        )
+        _count(connection, workspace, (row[2] for row in rows), 1)
+    for row in state:
+        _put_state(connection, workspace, row, position)
+    return verdicts
+
+
+def _known(
+    connection: sqlite3.Connection, workspace: str, events: Sequence[Event]
+) -> dict[tuple[str, str], str]:
+    wanted: dict[str, list[str]] = {}
+    for event in events:
+        wanted.setdefault(event.kind, []).append(event.id)
+    return {
+        (kind, name): content_hash
+        for kind, ids in wanted.items()
+        for name, content_hash in connection.execute(
+            """
+            SELECT e.id, e.content_hash FROM json_each(?) AS wanted CROSS JOIN events AS e
+            ON e.workspace = ? AND e.kind = ? AND e.id = wanted.value
+            """,
+            (json.dumps(ids), workspace, kind),
+        )
+    }
+
+
+def _row(workspace: str, position: int, received: int, event: Event) -> tuple[Any, ...]:
+    server, tool = ("", "") if event.tool is None else event.tool[1:]
+    data = event.data if len(event.data) < _LARGE else zlib.compress(event.data, _LEVEL)
+    return (
+        workspace, position, event.kind, event.id, server or "", tool, event.session,
+        event.principal, received, event.content_hash, event.schema_hash, data,
+    )  # fmt: skip
+
+
+def _count(connection: sqlite3.Connection, workspace: str, kinds: Iterable[str], by: int) -> None:
+    numbers: dict[str, int] = {}
+    for kind in kinds:
+        numbers[kind] = numbers.get(kind, 0) + by
+    connection.executemany(
+        "INSERT INTO counts VALUES (?, ?, ?) ON CONFLICT (workspace, kind) "
+        "DO UPDATE SET number = number + excluded.number",
+        [(workspace, kind, number) for kind, number in numbers.items()],
+    )
+
+
+def _put_state(
+    connection: sqlite3.Connection, workspace: str, row: StateRow, position: int
+) -> None:
+    key = (workspace, row.kind, row.key)
+    if row.expected is not None:
+        found = connection.execute(
+            "SELECT position FROM state WHERE workspace = ? AND kind = ? AND key = ?", key
+        ).fetchone()
+        if (found[0] if found else 0) != row.expected:
+            raise StateConflictError(
+                f"{row.kind} {row.key[:80]!r} was changed by another command meanwhile: try again"
+            )
+    if row.data is None:
+        connection.execute("DELETE FROM state WHERE workspace = ? AND kind = ? AND key = ?", key)
+    else:
+        connection.execute(
+            "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?)", (*key, position, row.data)
+        )
+
+
+def _bounded(workspace: str, rows: Iterable[tuple[Any, ...]]) -> list[Event]:
+    """Events until they are large together; at least one, if there is any."""
+    found, size = [], 0
+    for row in rows:
+        event = _event(workspace, row)
+        found.append(event)
+        size += len(event.data)
+        if size >= MAX_BYTES:
+            break
+    return found
+
+
+def _event(workspace: str, row: tuple[Any, ...]) -> Event:
+    (
+        position, kind, name, server, tool, session, principal, received, content_hash,
+        schema_hash, data,
+    ) = row  # fmt: skip
+    return Event(
+        kind=kind,
+        id=name,
+        # JSON begins with a brace, what zlib makes with 0x78.
+        data=zlib.decompress(data) if data[:1] == b"\x78" else data,
+        tool=ToolKey(workspace, server or None, tool) if tool else None,
+        session=session,
+        principal=principal,
+        content_hash=content_hash,
+        schema_hash=schema_hash,
+        workspace=workspace,
+        position=position,
+        received_at=datetime.fromtimestamp(received / 1e6, UTC),
+    )
+
+
+def _micros(moment: datetime) -> int:
+    return int(moment.timestamp() * 1e6)

@@ -1,0 +1,168 @@
+"""Failure patterns, as the latest nightly job left them, and how often each was met."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from cachetools import LRUCache
+from pydantic import Field
+
+from aftercall.models import ErrorCategory, FailurePattern, FailurePatternList, WireModel
+from aftercall.models.base import Name
+from aftercall.redaction import Redactor
+from mongo.protocol import Store
+from mongo.records import Row, ToolKey, decoded
+from retrieval.fitness.registry import UnknownNameError, named
+from retrieval.memory import Memory
+from retrieval.patterns import Pattern
+from retrieval.patterns import decoded as decoded_pattern
+from retrieval.rows import CONSOLIDATED, PATTERN
+
+MAX_PATTERNS = 5_000
+"""Patterns that are looked through, those of most failures. At a million executions there are some
+1,400 (`docs/figures/scale.md`)."""
+
+_MAX_WORKSPACES = 20
+"""Whose marks are kept: a few megabytes each at most."""
+
+
+class UnknownPatternError(UnknownNameError):
+    """There is no pattern of that id."""
+
+    def __init__(self, pattern_id: str) -> None:
+        super().__init__("pattern", pattern_id, (), "GET /patterns")
+
+
+class PatternsQuery(WireModel):
+    """Which patterns are asked for."""
+
+    tool_name: Name | None = Field(
+        default=None, description="Only those of the tool that calls name so."
+    )
+    server_name: Name | None = Field(default=None, description="Its server, if it is meant.")
+    category: ErrorCategory | None = Field(default=None, description="Only those of that kind.")
+    limit: int = Field(default=100, ge=1, le=1000)
+
+    def includes(self, pattern: Pattern) -> bool:
+        """Whether a pattern is one of them."""
+        return (
+            self.tool_name in (None, pattern.tool_name)
+            and self.server_name in (None, pattern.server_name)
+            and self.category in (None, pattern.category)
+        )
+
+
+class Patterns:
+    """Reads patterns. Every method raises `StoreError` when the store cannot say.
+
+    Args:
+        store: where they are.
+        memory: knows registered tools.
+        redactor: masks secrets before anything is answered.
+    """
+
+    def __init__(self, *, store: Store, memory: Memory, redactor: Redactor) -> None:
+        self._store = store
+        self._memory = memory
+        self._redactor = redactor
+        self._marks: LRUCache[tuple[str, datetime], Mapping[str, str]] = LRUCache(_MAX_WORKSPACES)
+
+    async def listed(self, workspace: str, query: PatternsQuery) -> FailurePatternList:
+        """Those that are asked for, most failures first."""
+        is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
+        rows = await self._most(workspace, MAX_PATTERNS if is_filtered else query.limit)
+        found = await asyncio.to_thread(lambda: [decoded_pattern(row.data) for row in rows])
+        asked = [each for each in found if query.includes(each)][: query.limit]
+        return FailurePatternList(
+            patterns=await self._shown(workspace, asked),
+            consolidated_at=await self.consolidated_at(workspace),
+        )
+
+    async def consolidated_at(self, workspace: str) -> datetime | None:
+        """When the latest nightly job did so; None before the first."""
+        rows = await self._store.knowledge.get(workspace, CONSOLIDATED, [""])
+        return decoded(datetime, rows[0].data) if rows else None
+
+    async def by_pattern(self, workspace: str, marks: Mapping[str, int]) -> dict[str, int]:
+        """Failures that are counted by mark (hex), by pattern; those of none are left out."""
+        of_marks = await self._of_marks(workspace)
+        found: dict[str, int] = {}
+        for mark, count in marks.items():
+            if mark in of_marks:
+                found[of_marks[mark]] = found.get(of_marks[mark], 0) + count
+        return found
+
+    async def find(self, workspace: str, pattern_id: str) -> tuple[Pattern, FailurePattern]:
+        """A pattern as it is stored, and as it is answered.
+
+        Raises:
+            UnknownPatternError: there is none of that id.
+        """
+        found = await self.get(workspace, [pattern_id])
+        if not found:
+            raise UnknownPatternError(pattern_id)
+        [shown] = await self._shown(workspace, found)
+        return found[0], shown
+
+    async def get(self, workspace: str, pattern_ids: Sequence[str]) -> list[Pattern]:
+        """Those of the patterns that are there, in the order of the ids."""
+        rows = await self._store.knowledge.get(workspace, PATTERN, pattern_ids)
+        by_id = {row.key: decoded_pattern(row.data) for row in rows}
+        return [by_id[each] for each in pattern_ids if each in by_id]
+
+    async def shown(self, workspace: str, pattern_ids: Sequence[str]) -> list[FailurePattern]:
+        """As `get`, as they are answered."""
+        return await self._shown(workspace, await self.get(workspace, pattern_ids))
+
+    async def _most(self, workspace: str, limit: int) -> list[Row]:
+        return await self._store.knowledge.scan(workspace, PATTERN, limit, by="rank")
+
+    async def _shown(self, workspace: str, patterns: Sequence[Pattern]) -> list[FailurePattern]:
+        registry = await self._memory.registry(workspace)
+
+        def made() -> list[FailurePattern]:
+            found = []
+            for each in patterns:
+                tool = ToolKey(workspace, each.server_name, each.tool_name)
+                stored = registry.named(tool)
+                tool_id = stored.tool.tool_id if stored else None
+                found.append(_answered(each, tool, tool_id, self._redactor))
+            return found
+
+        return await asyncio.to_thread(made)
+
+    async def _of_marks(self, workspace: str) -> Mapping[str, str]:
+        """Which pattern a failure belongs to, by its mark in hex; as of one consolidation."""
+        at = await self.consolidated_at(workspace)
+        if at is None:  # what is there is of a first run that is under way
+            return {}
+        known = self._marks.get((workspace, at))
+        if known is None:
+            rows = await self._most(workspace, MAX_PATTERNS)
+            known = self._marks[workspace, at] = await asyncio.to_thread(_marks_of, rows)
+        return known
+
+
+def _marks_of(rows: Sequence[Row]) -> dict[str, str]:
+    return {mark.hex(): row.key for row in rows for mark in decoded_pattern(row.data).marks()}
+
+
+def _answered(
+    pattern: Pattern, tool: ToolKey, tool_id: str | None, redactor: Redactor
+) -> FailurePattern:
+    """A pattern as it is answered: without secrets, whenever it was learned."""
+    wordings = [redactor.text(each) for each in pattern.signatures or [pattern.leader]]
+    return FailurePattern(
+        pattern_id=pattern.pattern_id,
+        tool=named(tool, tool_id),
+        category=pattern.category,
+        signature=wordings[0],
+        wordings=list(dict.fromkeys(wordings)),
+        count=pattern.count,
+        mended=pattern.mended,
+        agents=pattern.agents,
+        examples=pattern.execution_ids,
+        lesson=redactor.text(pattern.lesson),
+        first_seen=pattern.first_seen,
+        last_seen=pattern.last_seen,
+    )

@@ -1,0 +1,131 @@
+"""`aftercall rebuild`: which stores, what it says meanwhile, and what it removes afterwards."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from aftercall.cli.status import duration
+from ingest.rebuild import Progress, Rebuilt
+from ingest.rebuild import rebuild as rebuild_knowledge
+from ingest.seed import load_seed
+from mongo.errors import StoreInUseError
+from mongo.protocol import Store
+from retrieval.index.opening import INDEX_FACT, EdgePlace, destroy_index, next_index_name
+from retrieval.index.protocol import VectorIndex
+from service.archive import refuse_half_imported
+from service.lifecycle import COMMAND_PATIENCE_S, when_it_answers
+from service.settings import Settings
+from service.stores import (
+    INDEX_MODEL_FACT,
+    index_place,
+    open_named,
+    opened_embedder,
+    opened_store,
+    remove_former,
+    where_index_is,
+)
+
+_SAY_EVERY_S = 2.0
+
+GRACE_S = 10.0
+"""Before vectors on a server are removed: services notice the switch within half a second, and what
+they were asked before is answered."""
+
+
+async def rebuild(
+    settings: Settings, say: Callable[[str], None], *, grace_s: float = GRACE_S
+) -> Rebuilt:
+    """Learn everything anew beside what answers, then switch; returns what was made.
+
+    Killed at any point, what was known holds, and it can be run again.
+
+    Args:
+        settings: of the stores, and of the model that is to make the vectors.
+        say: told how it goes.
+        grace_s: seconds from the switch until former vectors on a server are removed.
+
+    Raises:
+        StoreError, EmbeddingError, VectorIndexError, OSError: what stopped it, with the cure.
+    """
+    async with (
+        _log(settings, say) as store,
+        opened_embedder(settings) as embedder,
+    ):
+        await refuse_half_imported(store.metadata)
+        seeds = await asyncio.to_thread(load_seed)
+        place = index_place(settings)
+        former_model = await store.metadata.get(INDEX_MODEL_FACT)
+
+        async def open_index(generation: int) -> VectorIndex:
+            async def opened() -> VectorIndex:
+                await destroy_index(place, name)  # of a rebuild that was killed
+                return await open_named(settings, name, embedder)
+
+            name = next_index_name(generation)
+            return await when_it_answers(
+                opened,
+                f"the vector index at {where_index_is(settings)}",
+                patience_s=0 if settings.qdrant.url is None else COMMAND_PATIENCE_S,
+            )
+
+        done = await rebuild_knowledge(
+            store=store,
+            embedder=embedder.embedder,
+            seeds=seeds,
+            open_index=open_index,
+            facts=lambda generation: {
+                INDEX_FACT: next_index_name(generation),
+                INDEX_MODEL_FACT: embedder.fingerprint,
+            },
+            lease_s=settings.indexing.lease_s,
+            on_progress=_teller(say, embedder.name),
+        )
+        if former_model not in (None, embedder.fingerprint):
+            say(
+                f"the vectors are of another model now: restart every service with it "
+                f"(AFTERCALL_EMBEDDING_MODEL={settings.embedding.model}); until then it answers "
+                "from its former vectors and learns nothing"
+            )
+            if not isinstance(place, EdgePlace):
+                say("the former vectors stay on the server; the next rebuild removes them")
+                return done
+        if not isinstance(place, EdgePlace):
+            say(f"removing the former vectors in {grace_s:.0f} s")
+            await asyncio.sleep(grace_s)
+        await remove_former(place, next_index_name(done.generation))
+        return done
+
+
+@asynccontextmanager
+async def _log(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[Store]:
+    """The log store; beside the running service, where the embedded one has one."""
+    async with AsyncExitStack() as stack:
+        try:
+            store = await stack.enter_async_context(
+                opened_store(settings, patience_s=COMMAND_PATIENCE_S)
+            )
+        except StoreInUseError:
+            say(f"a service runs on {settings.data.dir}: it goes on answering and learning")
+            store = await stack.enter_async_context(opened_store(settings, beside=True))
+        yield store
+
+
+def _teller(say: Callable[[str], None], model: str) -> Callable[[Progress], None]:
+    """Tells at once from how much is learned, and then how far it is, every two seconds."""
+    started: float | None = None
+    said = 0.0
+
+    def tell(progress: Progress) -> None:
+        nonlocal started, said
+        now = time.monotonic()
+        if started is None:
+            started = said = now
+            say(f"learning from {progress.total:,} records with {model}")
+        elif now - said >= _SAY_EVERY_S and progress.done:
+            said = now
+            rate = progress.done / (now - started)
+            left = duration((progress.total - progress.done) / rate)
+            say(f"{progress.done:,} of {progress.total:,} ({rate:,.0f} a second, {left} left)")
+
+    return tell

@@ -1,0 +1,86 @@
+"""Quality and cohesion of many tools at once: as fitness has the one, and boundaries the other."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from mongo.contents import StoredTool
+from mongo.records import ToolKey
+from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
+from retrieval.fitness.registry import Candidate, Registry, offered, plain_candidate
+from retrieval.fitness.score import quality_of, trials_of
+from retrieval.fitness.statistics import ToolStatistics, merged
+from retrieval.memory import Memory
+
+_AT_A_TIME = 20
+"""Tools that are judged before others get the interpreter: a few milliseconds."""
+
+
+class Standing(NamedTuple):
+    """How good a tool is now; None where nothing is known."""
+
+    quality: float | None = None
+    cohesion: float | None = None
+    cohesion_warning: bool = False
+
+
+async def standings(
+    memory: Memory,
+    cohesion: CohesionRules,
+    workspace: str,
+    tools: Sequence[ToolKey],
+    now: datetime,
+) -> Mapping[ToolKey, Standing]:
+    """How good these tools are now, registered or not.
+
+    Raises:
+        StoreError: the store cannot say.
+    """
+    registry = await memory.registry(workspace)
+    clusters = await memory.axis_clusters(workspace)
+    statistics, health = await memory.statistics(tools), await memory.health(tools)
+
+    def made() -> dict[ToolKey, Standing]:
+        found = {}
+        for place, tool in enumerate(tools):
+            if place % _AT_A_TIME == 0:
+                time.sleep(0)
+            candidate = _in_force(registry, registry.named(tool))
+            known = health.get(tool)
+            score = cohesion_of(known, clusters, now=now, rules=cohesion) if known else None
+            found[tool] = Standing(
+                quality=_quality(candidate, statistics.get(tool), now),
+                cohesion=score.score if score else None,
+                cohesion_warning=score.warning if score else False,
+            )
+        return found
+
+    return await asyncio.to_thread(made)
+
+
+def _in_force(registry: Registry, stored: StoredTool | None) -> Candidate | None:
+    """What calls of a registered tool are judged as: its promoted version, if they name it so."""
+    if stored is None:
+        return None
+    candidate = offered(registry, stored)
+    return (
+        candidate
+        if candidate.key == stored.tool_key
+        else plain_candidate(registry, stored, "original")
+    )
+
+
+def _quality(
+    candidate: Candidate | None, statistics: ToolStatistics | None, now: datetime
+) -> float | None:
+    """As in the factors of its fitness; of a tool that is not registered by all its versions."""
+    if candidate is None:
+        known = statistics.versions.values() if statistics else ()
+        trials = merged(*(each.trials for each in known))
+        return quality_of(trials, now=now) if trials else None
+    trials = trials_of(candidate, statistics)
+    if not trials and candidate.since is None:
+        return None
+    return quality_of(trials, now=now, start=candidate.start, since=candidate.since)

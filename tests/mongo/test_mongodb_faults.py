@@ -1,0 +1,541 @@
+"""The MongoDB store where processes are killed or sleep, connections break, and others write."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymongo import AsyncMongoClient
+from pymongo.asynchronous.collection import AsyncCollection
+
+from mongo.errors import StateConflictError, StoreFencedError, StoreUnavailableError
+from mongo.mongodb import MongoOptions, MongoStore, database, events, knowledge, open_mongo_store
+from mongo.mongodb.database import Record
+from mongo.protocol import Store
+from mongo.records import Appended, Commit, Counter, Cursor, Event, Removal, Row, StateRow
+from tests.mongo.conftest import mongo_options
+from tests.mongo.store_samples import (
+    SEARCH,
+    closing,
+    ids,
+    make_command,
+    make_event,
+    make_events,
+    read_all,
+    scan_all,
+)
+
+WRITES = (
+    "bulk_write",
+    "insert_many",
+    "insert_one",
+    "update_one",
+    "find_one_and_update",
+    "delete_many",
+)
+
+
+class KilledError(Exception):
+    """The process ends here."""
+
+
+@pytest.fixture
+async def options(tmp_path: Path) -> MongoOptions:
+    """A database of the test's own."""
+    return await mongo_options(tmp_path)
+
+
+@pytest.fixture
+async def store(options: MongoOptions) -> AsyncIterator[MongoStore]:
+    """The process that is killed, or sleeps."""
+    async with closing(await open_mongo_store(options)) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def other(options: MongoOptions) -> AsyncIterator[MongoStore]:
+    """Another process."""
+    async with closing(await open_mongo_store(options)) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others wait for killed processes as long as a test can."""
+    monkeypatch.setattr(events, "GAP_S", 0.05)
+    monkeypatch.setattr(database, "PATIENCE_S", 0.0)
+
+
+@contextmanager
+def killed_after(steps: int) -> Iterator[list[int]]:
+    """The process ends after so many writes, of which it has a list; of several at once, each."""
+    done: list[int] = []
+
+    def counted(name: str) -> Any:
+        whole = getattr(AsyncCollection, name)
+
+        async def write(collection: Any, *arguments: Any, **options: Any) -> Any:
+            if name in ("bulk_write", "insert_many") and len(arguments[0]) > 1:
+                for each in arguments[0]:  # cut anywhere
+                    await getattr(collection, name)([each], **options)
+                return None
+            if len(done) >= steps:
+                raise KilledError
+            done.append(len(done))
+            return await whole(collection, *arguments, **options)
+
+        return write
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in WRITES:
+            patch.setattr(AsyncCollection, name, counted(name))
+        yield done
+
+
+@contextmanager
+def asleep_before(name: str, collection: str) -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
+    """The first who writes so to a collection sleeps before it; says so, and can be woken."""
+    asleep, awake = asyncio.Event(), asyncio.Event()
+    whole = getattr(AsyncCollection, name)
+
+    async def write(self: Any, *arguments: Any, **options: Any) -> Any:
+        if self.name == collection and not asleep.is_set():
+            asleep.set()
+            await awake.wait()
+        return await whole(self, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AsyncCollection, name, write)
+        yield asleep, awake
+
+
+# Commits.
+
+
+async def fill(store: Store, workspace: str) -> Commit:
+    """A workspace that something was learned of, and a commit that changes some of all."""
+    before = [Row("rule", key, b"{old}", rank=5) for key in "abc"]
+    tool = SEARCH._replace(workspace=workspace)
+    counts = {Counter("calls", hour, tool): hour for hour in (1, 2)}
+    await store.knowledge.commit(Commit(workspace, before, counters=counts, moved=(0, 3)))
+    return Commit(
+        workspace,
+        [Row("rule", "b", b"{new}", tool), Row("rule", "d", b"{new}"), Row("pattern", "p", b"{p}")],
+        [Removal("rule", "a"), Removal("rule", "b"), Removal("rule", "c", rank=4)],
+        {Counter("calls", hour, tool): 10 * hour for hour in (2, 3)},
+        (3, 7),
+    )
+
+
+async def learned(store: Store, workspace: str) -> dict[str, Any]:
+    """All that a commit may change."""
+    cursors = await store.knowledge.cursors()
+    sums = await store.counters.sums(workspace, ["calls"], since=0, until=9, by=["hour"])
+    return {
+        "cursor": cursors[workspace],
+        "rules": [
+            (row.key, row.data, row.serial)
+            for row in await scan_all(store.knowledge, "rule", workspace)
+        ],
+        "patterns": [row.key for row in await scan_all(store.knowledge, "pattern", workspace)],
+        "counts": {each.hour: each.number for each in sums},
+    }
+
+
+BEFORE = {
+    "cursor": Cursor(3, 1),
+    "rules": [(key, b"{old}", 1) for key in "abc"],
+    "patterns": [],
+    "counts": {1: 1, 2: 2},
+}
+AFTER = {
+    "cursor": Cursor(7, 2),
+    "rules": [("b", b"{new}", 2), ("c", b"{old}", 1), ("d", b"{new}", 2)],
+    "patterns": ["p"],
+    "counts": {1: 1, 2: 22, 3: 30},
+}
+
+
+@pytest.mark.parametrize("is_large", [False, True], ids=["inline", "in pieces"])
+async def test_a_commit_that_is_killed_anywhere_is_done_or_not(
+    store: MongoStore,
+    other: MongoStore,
+    monkeypatch: pytest.MonkeyPatch,
+    is_large: bool,
+) -> None:
+    """Who reads its cursor next finds all of it or nothing; doing it again does it once."""
+    if is_large:
+        monkeypatch.setattr(knowledge, "INLINE_BYTES", 0)
+        monkeypatch.setattr(database, "MAX_BYTES", 2_000)
+    outcomes = []
+    for steps in range(100):
+        workspace = f"w-{steps}"
+        commit = await fill(other, workspace)
+        with killed_after(steps) as done, contextlib.suppress(KilledError):
+            await store.knowledge.commit(commit)
+            break
+        # Another one begins to finish it, and is killed too.
+        with killed_after(steps // 2), contextlib.suppress(KilledError):
+            await store.knowledge.cursors()
+        found = await learned(other, workspace)
+        assert found in (BEFORE, AFTER)
+        outcomes.append(found == AFTER)
+        if found == BEFORE:
+            await other.knowledge.commit(commit)
+            assert await learned(other, workspace) == AFTER
+        with pytest.raises(StoreFencedError):
+            await other.knowledge.commit(commit)
+    assert len(done) > 8
+    assert outcomes == sorted(outcomes)
+    assert outcomes.count(True) > 5
+    assert await learned(other, workspace) == AFTER
+
+
+async def test_large_commits_leave_nothing_behind(
+    store: MongoStore, options: MongoOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a killed one had written down goes with the next."""
+    monkeypatch.setattr(knowledge, "INLINE_BYTES", 0)
+    commit = await fill(store, "w")
+    with killed_after(1), pytest.raises(KilledError):
+        await store.knowledge.commit(commit)
+    async with AsyncMongoClient[Record](options.uri) as client:
+        kept = client[options.database]["JOURNAL"]
+        assert await kept.count_documents({}) == 1
+        await store.knowledge.commit(commit)
+        assert await kept.count_documents({}) == 0
+    assert await learned(store, "w") == AFTER
+
+
+async def test_what_a_sleeper_writes_late_changes_nothing(
+    store: MongoStore, other: MongoStore
+) -> None:
+    """It slept between its commit and applying it; another one went on meanwhile."""
+    commit = await fill(other, "w")
+    with asleep_before("bulk_write", "KNOWLEDGE") as (asleep, awake):
+        late = asyncio.create_task(store.knowledge.commit(commit))
+        await asleep.wait()
+        assert await learned(other, "w") == AFTER
+        newer = Commit(
+            "w",
+            [Row("rule", "b", b"{newest}")],
+            [Removal("rule", "d"), Removal("pattern", "p")],
+            {Counter("calls", 3, SEARCH._replace(workspace="w")): 5},
+        )
+        await other.knowledge.commit(newer)
+        expected = await learned(other, "w")
+        awake.set()
+        assert await late == 2
+    assert await learned(other, "w") == expected
+    assert expected["rules"] == [("b", b"{newest}", 3), ("c", b"{old}", 1)]
+    assert expected["counts"] == {1: 1, 2: 22, 3: 35}
+
+
+async def test_what_another_process_is_just_doing_is_left_to_it(
+    store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who reads the cursor meanwhile waits, and does not write all of it once more."""
+    monkeypatch.setattr(database, "PATIENCE_S", 60.0)
+    commit = await fill(other, "w")
+    with asleep_before("bulk_write", "KNOWLEDGE") as (asleep, awake):
+        busy = asyncio.create_task(store.knowledge.commit(commit))
+        await asleep.wait()
+        reading = asyncio.create_task(other.knowledge.cursors())
+        await asyncio.wait([reading], timeout=0.2)
+        assert not reading.done()
+        awake.set()
+        await busy
+        assert await reading == {"w": Cursor(7, 2)}
+
+
+async def test_two_learners_take_turns(store: MongoStore, other: MongoStore) -> None:
+    """Each learns from where it finds the cursor; every position is counted once."""
+
+    async def learn(of: Store) -> None:
+        while True:
+            cursor = (await of.knowledge.cursors()).get("w", Cursor())
+            if cursor.position >= 30:
+                return
+            moved = (cursor.position, cursor.position + 1)
+            rows = [Row("rule", f"r-{moved[1]:02}")]
+            with contextlib.suppress(StoreFencedError):
+                await of.knowledge.commit(
+                    Commit("w", rows, counters={Counter("calls", 1): 1}, moved=moved)
+                )
+
+    await asyncio.gather(*(learn(of) for of in (store, other, store, other)))
+    [counted] = await other.counters.sums("w", ["calls"], since=0, until=9)
+    assert counted.number == 30 == await store.knowledge.count("rule", "w")
+    assert (await other.knowledge.cursors())["w"] == Cursor(30, 30)
+
+
+# The log.
+
+
+async def follow(store: Store, workspace: str, seen: list[Event]) -> None:
+    """Read on to the end, as far as it goes now."""
+    while page := await store.events.after(workspace, seen[-1].position if seen else 0, 3):
+        seen += page
+
+
+async def test_an_append_that_is_killed_anywhere_can_be_sent_again(
+    store: MongoStore, other: MongoStore
+) -> None:
+    """No reader stays behind its gap, each event is there once, and the counts are right."""
+    batch = make_events(4)
+    for steps in range(100):
+        workspace, seen = f"w-{steps}", list[Event]()
+        await other.events.append(workspace, batch[:1])
+        with killed_after(steps):
+            try:
+                await store.events.append(workspace, batch)
+                break
+            except KilledError:
+                pass
+        await other.events.append(workspace, [make_event(9)])
+        await follow(other, workspace, seen)
+        verdicts = await other.events.append(workspace, batch)
+        assert verdicts[0] == "duplicate"
+        assert "conflict" not in verdicts
+        await follow(other, workspace, seen)
+        assert sorted(ids(seen)) == sorted(ids([*batch, make_event(9)]))
+        assert seen == await read_all(store.events, workspace)
+        head = (await other.events.heads())[workspace]
+        assert (dict(head.counts), head.position) == ({"execution": 5}, seen[-1].position)
+    assert steps == 4  # three events are new: their positions, and each of them
+
+
+async def test_a_writer_that_sleeps_does_not_lose_its_events(
+    store: MongoStore, other: MongoStore
+) -> None:
+    """Readers went past its positions: it takes others, which they have not read yet."""
+    seen: list[Event] = []
+    with asleep_before("insert_many", "TOOL_EXECUTION_LOG") as (asleep, awake):
+        late = asyncio.create_task(store.events.append("w", make_events(2)))
+        await asleep.wait()
+        await other.events.append("w", make_events(3, first=1))
+        await follow(other, "w", seen)
+        assert ids(seen) == ["id-1", "id-2", "id-3"]
+        awake.set()
+        assert await late == ["accepted", "duplicate"]
+    await follow(other, "w", seen)
+    assert ids(seen) == ["id-1", "id-2", "id-3", "id-0"]
+    assert [event.received_at for event in seen] == sorted(event.received_at for event in seen)
+    assert (await other.events.heads())["w"].counts == {"execution": 4}
+
+
+async def test_a_reader_waits_for_a_writer_that_is_slow(
+    store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it reserved comes before what others stored meanwhile."""
+    monkeypatch.setattr(events, "GAP_S", 60.0)
+    with asleep_before("insert_many", "TOOL_EXECUTION_LOG") as (asleep, awake):
+        slow = asyncio.create_task(store.events.append("w", make_events(1)))
+        await asleep.wait()
+        await other.events.append("w", make_events(1, first=1))
+        assert (await other.events.heads())["w"].position == 2
+        reading = asyncio.create_task(other.events.after("w", 0, 10))
+        await asyncio.wait([reading], timeout=0.2)
+        assert not reading.done()
+        awake.set()
+        await slow
+        assert ids(await reading) == ["id-0", "id-1"]
+
+
+async def test_two_processes_append_at_once(store: MongoStore, other: MongoStore) -> None:
+    """A follower sees every event once, in the order in which it stays."""
+    seen: list[Event] = []
+
+    async def write(of: Store, first: int) -> list[Appended]:
+        verdicts: list[Appended] = []
+        for turn in range(15):
+            batch = [make_event(turn), make_event(first + turn)]
+            verdicts += await of.events.append("w", batch)
+        return verdicts
+
+    writers = [
+        asyncio.create_task(write(of, 100 * number))
+        for number, of in enumerate((store, other, store, other), 1)
+    ]
+    while not all(writer.done() for writer in writers):
+        await follow(store, "w", seen)
+    verdicts = [verdict for writer in writers for verdict in await writer]
+    await follow(store, "w", seen)
+    assert (verdicts.count("accepted"), verdicts.count("duplicate")) == (75, 45)
+    assert len(seen) == 75 == len(set(ids(seen)))
+    assert seen == await read_all(other.events, "w")
+    assert (await other.events.heads())["w"].counts == {"execution": 75}
+
+
+# Commands.
+
+
+async def commanded(store: Store, workspace: str) -> tuple[list[str], list[tuple[str, int]]]:
+    """The events of a workspace, and its state."""
+    rows = await store.events.state(workspace, "tool")
+    return ids(await read_all(store.events, workspace)), [(row.key, row.position) for row in rows]
+
+
+async def test_a_command_that_is_killed_anywhere_is_done_or_not(
+    store: MongoStore, other: MongoStore
+) -> None:
+    """With both of its rows and its event; sent again it is done once."""
+    outcomes = []
+    for steps in range(100):
+        workspace = f"w-{steps}"
+        first, held = make_command(0, "old")
+        await other.events.append(workspace, [first], [held])
+        event, row = make_command(1, "new", expected=0)
+        state = [row, StateRow("tool", "old", None, expected=1)]
+        with killed_after(steps):
+            try:
+                await store.events.append(workspace, [event], state)
+                break
+            except KilledError:
+                pass
+        # Whoever asks how far the log goes finishes it, so that it is learned.
+        heads = await other.events.heads()
+        found, rows = await commanded(other, workspace)
+        assert (found, [key for key, _ in rows]) in (
+            (["id-0"], ["old"]),
+            (["id-0", "id-1"], ["new"]),
+        )
+        outcomes.append(len(found) == 2)
+        assert heads[workspace].counts == {"tool": len(found)}
+        if len(found) == 2:
+            with pytest.raises(StateConflictError):
+                await other.events.append(workspace, [event], state)
+        else:
+            await other.events.append(workspace, [event], state)
+        found, rows = await commanded(store, workspace)
+        assert found == ["id-0", "id-1"]
+        [last] = await other.events.find(workspace, "tool", ["id-1"])
+        assert rows == [("new", last.position)]
+    assert outcomes == sorted(outcomes)
+    assert outcomes.count(True) >= 4
+
+
+async def test_a_command_that_is_finished_late_changes_nothing(
+    store: MongoStore, other: MongoStore
+) -> None:
+    """Another process has finished it, and done the next."""
+    event, row = make_command(1, "a", expected=0)
+    with asleep_before("bulk_write", "COMMAND_STATE") as (asleep, awake):
+        late = asyncio.create_task(store.events.append("w", [event], [row]))
+        await asleep.wait()
+        [held] = await other.events.state("w", "tool")
+        second, removed = make_command(2, "a", expected=held.position)
+        await other.events.append("w", [second], [replace(removed, data=None)])
+        awake.set()
+        assert await late == ["accepted"]
+    assert await commanded(other, "w") == (["id-1", "id-2"], [])
+
+
+# Generations.
+
+
+async def test_another_process_takes_up_the_generation(
+    store: MongoStore, other: MongoStore
+) -> None:
+    """What it still learns for the former one is refused."""
+    beside = await store.open_generation(2)
+    await beside.commit(Commit("w", [Row("rule", "new")], moved=(0, 4)))
+    await other.knowledge.commit(Commit("w", [Row("rule", "old")], moved=(0, 9)))
+    await store.switch(2, {"index": "two"})
+    with pytest.raises(StoreFencedError):
+        await other.knowledge.commit(Commit("w", moved=(9, 10)))
+    assert await other.refresh()
+    assert not await other.refresh()
+    assert other.knowledge.generation == 2
+    assert [row.key for row in await scan_all(other.knowledge, "rule", "w")] == ["new"]
+    assert await other.metadata.get("index") == "two"
+    await other.knowledge.commit(Commit("w", moved=(4, 5)))
+
+
+async def test_a_rebuild_that_was_begun_anew_elsewhere_goes_no_further(
+    store: MongoStore, other: MongoStore
+) -> None:
+    """Neither can it learn nor switch; the newer one does both."""
+    former = await store.open_generation(2)
+    await former.commit(Commit("w", [Row("rule", "former")], moved=(0, 4)))
+    newer = await other.open_generation(2)
+    assert await newer.cursors() == {}
+    with pytest.raises(StoreFencedError):
+        await former.commit(Commit("w", moved=(4, 5)))
+    with pytest.raises(StoreFencedError):
+        await store.switch(2, {})
+    await newer.commit(Commit("w", [Row("rule", "newer")], moved=(0, 4)))
+    await other.switch(2, {})
+    await store.refresh()
+    assert [row.key for row in await scan_all(store.knowledge, "rule", "w")] == ["newer"]
+
+
+# Connections.
+
+
+@asynccontextmanager
+async def cutting(uri: str, each: int) -> AsyncIterator[tuple[str, list[int]]]:
+    """A way to the server that cuts each so many answers; and how many it has cut."""
+    host, _, port = uri.removeprefix("mongodb://").partition(":")
+    answers, cuts = [0], [0]
+
+    async def pipe(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool
+    ) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                answers[0] += is_answer
+                if is_answer and not answers[0] % each:
+                    cuts[0] += 1  # after the server has done it
+                    break
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, here = await asyncio.open_connection(host, int(port.rstrip("/")))
+        await asyncio.gather(
+            pipe(reader, here, is_answer=False), pipe(there, writer, is_answer=True)
+        )
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"mongodb://127.0.0.1:{server.sockets[0].getsockname()[1]}", cuts
+
+
+async def insisted(call: Any) -> Any:
+    """What a call answers in the end, however often it is sent again."""
+    while True:
+        with contextlib.suppress(StoreUnavailableError):
+            return await call()
+
+
+@pytest.mark.real
+async def test_connections_that_break_lose_and_double_nothing(
+    store: MongoStore, options: MongoOptions
+) -> None:
+    """Every tenth answer is lost, after the server has done what was asked."""
+    wanted: Sequence[Event] = make_events(4)
+    async with cutting(options.uri, each=10) as (uri, cuts):
+        quick = replace(options, uri=uri, connect_timeout_s=2.0, timeout_s=2.0)
+        flaky = await insisted(lambda: open_mongo_store(quick))
+        for number, event in enumerate(wanted):
+            command, row = make_command(number, f"k-{number:02}")
+            await insisted(lambda event=event: flaky.events.append("w", [event]))
+            await insisted(lambda c=command, r=row: flaky.events.append("w", [c], [r]))
+            commit = Commit("w", counters={Counter("calls", 1): 1}, moved=(number, number + 1))
+            with contextlib.suppress(StoreFencedError):  # it was done, and the answer lost
+                await insisted(lambda commit=commit: flaky.knowledge.commit(commit))
+        assert cuts[0] > 6
+        await flaky.close()
+    log = await read_all(store.events, "w")
+    assert sorted(ids(log)) == sorted(2 * ids(wanted))
+    assert len(await store.events.state("w", "tool")) == 4
+    [counted] = await store.counters.sums("w", ["calls"], since=0, until=9)
+    assert counted.number == 4
+    assert (await store.events.heads())["w"].counts == {"execution": 4, "tool": 4}
