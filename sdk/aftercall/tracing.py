@@ -15,7 +15,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import Final
 
 try:
     from opentelemetry import context as otel_context
@@ -38,8 +37,6 @@ _MAX_CHARS = 256
 _MAX_FIRST = 1_000
 """Failed first attempts that are remembered, so that a repair joins their trace."""
 
-_PLACE: Final = otel_context.create_key("aftercall-attempt")
-
 
 class TracingObserver:
     """Makes a span of each attempt, which is current while the tool runs, and of each question.
@@ -58,7 +55,7 @@ class TracingObserver:
 
     def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
         """An attempt is about to be made, in this task and thread."""
-        current = _living(otel_context.get_current())
+        current = otel_context.get_current()
         parent = self._parent(attempt, current)
         span = self._tracer.start_span(
             f"execute_tool {_name(attempt.facts.tool_name)}",
@@ -72,7 +69,7 @@ class TracingObserver:
             if begins_trace and attempt.repair_of is None:
                 self._remember(attempt.execution_id, span.get_span_context())
 
-        return _TracedAttempt(self._tracer, span, _Place(span, current), on_failure)
+        return _TracedAttempt(self._tracer, span, current, on_failure)
 
     def _parent(self, attempt: PlannedAttempt, current: Context) -> Context:
         if attempt.repair_of is None or trace.get_current_span(current).get_span_context().is_valid:
@@ -90,61 +87,26 @@ class TracingObserver:
                 self._first.popitem(last=False)
 
 
-class _Place:
-    """Where a span is current: the context around it, and whether it is over.
-
-    Where the beginning and the end of a call are told by hooks, the end may come in another task
-    or thread, while another call is current, or never. A token of OpenTelemetry's can be used only
-    where and in the order in which it was made; so a context says itself that it is over, and
-    whoever finds it current goes back to the one around it.
-    """
-
-    def __init__(self, span: Span, around: Context) -> None:
-        self.span = span
-        self.around = around
-        self.is_over = False
-
-    def enter(self) -> None:
-        marked = otel_context.set_value(_PLACE, self, self.around)
-        otel_context.attach(trace.set_span_in_context(self.span, marked))
-
-    def leave(self) -> None:
-        self.is_over = True
-        current = otel_context.get_current()
-        living = _living(current)
-        if living is not current:
-            otel_context.attach(living)
-
-
-def _living(context: Context) -> Context:
-    """The context, or the first one around it that is not over."""
-    while True:
-        place = otel_context.get_value(_PLACE, context)
-        if not isinstance(place, _Place) or not place.is_over:
-            return context
-        if trace.get_current_span(context) is not place.span:  # of somebody who is not over
-            return context
-        context = place.around
-
-
 class _TracedAttempt:
     """The span of an attempt; current from the beginning until the tool has stopped."""
 
     def __init__(
-        self, tracer: Tracer, span: Span, place: _Place, on_failure: Callable[[], None]
+        self, tracer: Tracer, span: Span, caller: Context, on_failure: Callable[[], None]
     ) -> None:
         self._tracer = tracer
         self._span = span
-        self._place = place
+        self._caller = caller
         self._on_failure = on_failure
         self._stopped_at: int | None = None
         self._around = sys.exception()  # where a call is made while another error is handled
         self._has_ended = False
-        place.enter()
+        otel_context.attach(trace.set_span_in_context(span, caller))
 
     def stopped(self) -> None:
         self._stopped_at = time.time_ns()
-        self._place.leave()
+        # Not by a token: hooks may say the end in another task, or while another call is current.
+        if trace.get_current_span() is self._span:
+            otel_context.attach(self._caller)
         raised, around = sys.exception(), self._around
         self._around = None
         if raised is not around and not isinstance(raised, Exception | None):
@@ -164,7 +126,7 @@ class _TracedAttempt:
     def asking(self) -> Iterator[None]:
         span = self._tracer.start_span(
             "aftercall.suggest",
-            context=trace.set_span_in_context(self._span, self._place.around),
+            context=trace.set_span_in_context(self._span, self._caller),
             kind=SpanKind.CLIENT,
         )
         with trace.use_span(
@@ -183,9 +145,8 @@ class _TracedAttempt:
             self._span.end(self._stopped_at)
 
     def __del__(self) -> None:
-        # Of a call whose result was a question to the user it is never told that it ended, and of
-        # one whose second hook never came not even that it stopped.
-        self._place.is_over = True
+        # Nobody says that a call ended whose result was a question to the user, or whose second
+        # hook never came.
         self._end()
 
 

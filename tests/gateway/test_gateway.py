@@ -229,15 +229,6 @@ async def test_a_server_that_does_not_start_leaves_the_others_working(
     assert "MCP server 'broken' cannot be reached: FileNotFoundError" in texts(fails)[0]
 
 
-async def test_an_unknown_tool_is_told_as_such(open_gateway: OpenGateway) -> None:
-    """A wrong name is not a problem of the server."""
-    async with open_gateway({"time": TIME_SERVER}) as client:
-        result = await client.call_tool_mcp("no_such_tool", {})
-
-    assert result.is_error
-    assert texts(result)[0] == "Unknown tool: 'no_such_tool'"
-
-
 async def test_calls_go_through_while_the_service_is_away(
     open_gateway: OpenGateway, service: ContractService, recorder: Recorder
 ) -> None:

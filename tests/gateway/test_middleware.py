@@ -120,19 +120,6 @@ async def test_what_a_server_masks_stays_masked() -> None:
     assert shown[0] == "Error calling tool 'search'"
 
 
-async def test_without_suggestions_an_exception_stays_what_it_was() -> None:
-    """The text is the tool's, with nothing added."""
-    library = Library()
-
-    assert await library.call("refuse") == (True, ["not today"], library_meta(library))
-
-
-def library_meta(library: Library) -> dict[str, Any]:
-    """What FastMCP itself puts into each result's meta."""
-    server_info = {"name": "library", "version": library.mcp.version}
-    return {"io.modelcontextprotocol/serverInfo": server_info}
-
-
 async def test_with_suggestions_the_tools_own_error_comes_first() -> None:
     """An exception becomes an error result: its own text, then one block with the suggestions."""
     library = Library(answer(suggestion(confidence=0.5, action="escalate")))
@@ -152,13 +139,6 @@ async def test_protocol_errors_keep_their_form() -> None:
         await library.call("needs_capability")
 
     assert caught.value.code == MISSING_REQUIRED_CLIENT_CAPABILITY
-
-
-async def test_a_refused_authorisation_keeps_its_form() -> None:
-    """It has its own meaning for the client, so nothing is mixed into it."""
-    library = Library(answer(suggestion(confidence=0.5, action="escalate")))
-
-    assert (await library.call("forbidden"))[:2] == (True, ["no"])
 
 
 async def test_a_request_for_input_passes_through_untouched() -> None:

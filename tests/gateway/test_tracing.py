@@ -109,22 +109,6 @@ async def test_the_command_sends_spans_where_opentelemetrys_variables_say(
     assert sent["traceparent"] == f"00-{TRACE}-{span.span_id}-01"
 
 
-@pytest.mark.real
-async def test_a_collector_that_is_away_harms_no_call(
-    config: Path, service: ContractService, environment: dict[str, str]
-) -> None:
-    """The call is answered, standard output stays MCP's, and the gateway ends in order."""
-    call = request(2, "tools/call", name=TOOL, arguments={})
-    environment |= {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1/v1/traces"}
-    async with started(command(config, service.url), environment) as process:
-        _, called = await answers(process, HELLO, call)
-        rest, told = await process.communicate(b"")
-
-    assert (process.returncode, rest) == (0, b"")
-    assert not called["result"]["isError"]
-    assert told.count(b"spans") <= 2
-
-
 _UNTRACED = """
 import sys
 from aftercall.cli import main

@@ -274,14 +274,6 @@ def test_a_tool_that_people_approve_is_never_retried() -> None:
     assert len(records.executions) == 1
 
 
-def test_an_unknown_tool_is_a_failed_call() -> None:
-    """What the model made up is recorded under the name it used, as the node tells it."""
-    reflection, records, _ = reflecting(answer())
-    message = run(graph_of([search], reflection), "serch", {"query": "x"})
-    assert "serch is not a valid tool" in str(message.content)
-    assert [(e.tool_name, e.outcome) for e in records.executions] == [("serch", "failure")]
-
-
 def test_a_typed_error_may_stand_in_the_artifact() -> None:
     """`response_format="content_and_artifact"` with an `Outcome` says what the text cannot."""
 

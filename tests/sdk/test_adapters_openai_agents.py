@@ -1,7 +1,6 @@
 """The OpenAI Agents SDK: each call recorded once with its right outcome, repaired or advised on."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -18,7 +17,6 @@ from agents import (
     tool_input_guardrail,
 )
 from agents.testing import ScriptedModel, assistant_message, function_call
-from agents.tool_context import ToolContext
 from pydantic import Field
 
 from aftercall import ConfigurationError, ToolAnnotations
@@ -239,16 +237,6 @@ async def test_what_somebody_looked_at_is_not_sent_otherwise() -> None:
         reflection.reflecting(inner)
 
 
-async def test_arguments_that_are_no_json_are_the_models_affair() -> None:
-    """They are passed on as they are, answered by the SDK, and not recorded."""
-    reflection, records, _ = reflection_of()
-    tool = reflection.reflecting(function_tool(search))
-    told = await outputs_of([tool], ("search", '{"query": '), hooks=reflection.run_hooks)
-    assert told == [DEFAULT_TEXT]
-    told = await outputs_of([function_tool(search)], ("search", "[1]"), hooks=reflection.run_hooks)
-    assert (told, records.executions) == ([DEFAULT_TEXT], [])
-
-
 async def test_sessions_are_runs_unless_somebody_says_otherwise() -> None:
     """Two runs are two sessions; a group of runs is one."""
     reflection, records, _ = reflection_of()
@@ -259,29 +247,6 @@ async def test_sessions_are_runs_unless_somebody_says_otherwise() -> None:
     assert sessions[0] == sessions[1] != sessions[2] == sessions[3]
     await outputs_of([tool], FITTING, run_config=RunConfig(group_id="chat-7"))
     assert records.executions[-1].session_id == "chat-7"
-
-
-async def test_a_call_that_never_ended_lends_nothing_to_another() -> None:
-    """Models number calls anew in every run, and a new context may have an old one's address."""
-    reflection, records, _ = reflection_of()
-    tool = function_tool(search, failure_error_function=None)
-    agent = Agent(name="ada", tools=[tool])
-
-    def context_of(top_k: int) -> ToolContext[None]:
-        arguments = json.dumps({"query": "x", "top_k": top_k})
-        return ToolContext(
-            context=None, tool_name="search", tool_call_id="call-0", tool_arguments=arguments
-        )
-
-    for top_k in range(50):
-        began = context_of(top_k)
-        await reflection.run_hooks.on_tool_start(began, agent, tool)
-        del began  # it raised, and the run is over
-        ended = context_of(100 + top_k)
-        await reflection.run_hooks.on_tool_start(ended, agent, tool)
-        await reflection.run_hooks.on_tool_end(ended, agent, tool, "done")
-        del ended
-    assert [e.parameters["top_k"] for e in records.executions] == list(range(100, 150))
 
 
 async def test_claims_are_given_by_tool_name() -> None:

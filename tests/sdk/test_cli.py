@@ -1,7 +1,6 @@
 """The command line's frame, and `aftercall status`."""
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint
@@ -184,14 +183,6 @@ def test_without_a_service_status_names_the_cure(capsys: pytest.CaptureFixture[s
     assert len(shown.err.splitlines()) == 1
 
 
-def test_a_reader_that_leaves_is_no_error(service: ContractService) -> None:
-    """`aftercall status | head -0` ends without a traceback."""
-    shell = f"'{AFTERCALL}' status --service {service.url} | true"
-    ended = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False)
-
-    assert ended.stderr == ""
-
-
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.4, "0 s"), (8, "8 s"), (725, "12 min 5 s"), (3600, "1 h"), (273_600, "3 d 4 h")],
@@ -199,20 +190,3 @@ def test_a_reader_that_leaves_is_no_error(service: ContractService) -> None:
 def test_durations_are_told_in_their_two_largest_units(seconds: float, text: str) -> None:
     """Nobody wants to divide by 3,600."""
     assert duration(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["take", ""], "ID must not be empty"),
-        (["take", "x", "--reason", "y" * 2_001], "2,000 characters at most"),
-    ],
-)
-def test_a_recommendation_that_is_named_wrongly_is_told_in_one_line(
-    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Before anything is sent."""
-    assert run("recommendations", *words) == 1
-    error = capsys.readouterr().err
-    assert told in error
-    assert error.count("\n") == 1

@@ -1,13 +1,10 @@
 """The whole evolution: failures in, a new version in force out, or nothing changed and why."""
 
-import asyncio
-import codecs
 import hashlib
 import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -253,15 +250,6 @@ async def test_code_that_fails_its_checks_is_never_kept(home: Home) -> None:
     assert home.is_untouched()
 
 
-async def test_code_that_hangs_in_its_checks_is_never_kept(home: Home) -> None:
-    home.chat.says(fenced("import time\ntime.sleep(600)\n"))
-    hurried = Checks(commands=(("{python}", "{file}"),), timeout_s=0.5)
-    result = await home.evolve(checks=hurried, max_rounds=1)
-    assert result.status == "rejected"
-    assert "was killed" in result.why
-    assert home.is_untouched()
-
-
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
@@ -424,77 +412,6 @@ async def test_promotions_cannot_make_the_evolver_read_other_files(
     assert any("the original" in note for note in result.notes)
 
 
-async def test_a_linked_folder_is_followed_once(home: Home, tmp_path: Path) -> None:
-    """The real folder gets the file, and the promotion names it below the promotions' folder."""
-    (home.root / "current").symlink_to("tools")
-    (tmp_path / "alias").symlink_to(home.root)
-    home.chat.says(fenced(NEW))
-    result = await home.evolve(
-        script=tmp_path / "alias" / "current" / "shout.py",
-        promotions_file=tmp_path / "alias" / PROMOTIONS_FILE,
-    )
-    assert result.status == "evolved", result.why
-    assert home.versions == ["shout_v1_1.py"]
-    assert home.promotions["shout"].evolved_file == "tools/shout_v1_1.py"
-
-
-@pytest.fixture
-def readable_by_all(chat: ScriptedChatServer) -> Iterator[Home]:
-    """Below the system's own temporary folder, for another user cannot enter pytest's."""
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        yield Home(Path(name) / "root", chat)
-
-
-@pytest.mark.parametrize("when", ["before", "meanwhile"])
-async def test_a_folder_that_cannot_be_written_changes_nothing(
-    readable_by_all: Home, when: str
-) -> None:
-    """Known beforehand the model is not asked; else the new version is given up."""
-    home = readable_by_all
-    superuser = os.geteuid() == 0
-
-    class Locking:
-        asked = 0
-
-        async def evolve(self, task: EvolutionTask) -> EvolvedCode:  # noqa: ARG002
-            self.asked += 1
-            home.tools.chmod(0o555)
-            return EvolvedCode(NEW)
-
-    evolver = Locking()
-    home.root.chmod(0o777)
-    if when == "before":
-        home.tools.chmod(0o555)
-    codecs.lookup("utf-8-sig")  # another user may not read this Python's own files
-    if superuser:  # nothing is forbidden to it
-        os.chown(home.tools, 65534, 65534)
-        os.seteuid(65534)
-    try:
-        result = await home.evolve(evolver=evolver)
-    finally:
-        if superuser:
-            os.seteuid(0)
-        home.tools.chmod(0o755)
-    assert result.status == "failed"
-    assert evolver.asked == (when == "meanwhile")
-    assert not home.versions
-    assert home.promotions == {}
-
-
-async def test_a_promotions_file_that_cannot_be_written_leaves_no_file(home: Home) -> None:
-    """The new version is taken away again: it would be in nobody's way, but it was not promoted."""
-
-    class Blocking:
-        async def evolve(self, task: EvolutionTask) -> EvolvedCode:  # noqa: ARG002
-            home.promotions_file.mkdir()
-            return EvolvedCode(NEW)
-
-    result = await home.evolve(evolver=Blocking())
-    assert result.status == "failed"
-    assert not home.versions
-
-
 async def test_a_changelog_that_cannot_be_written_is_caught_up(home: Home) -> None:
     """The promotion stands, and the next evolution adds the line that is missing."""
     (home.root / CHANGELOG_FILE).mkdir()
@@ -508,16 +425,6 @@ async def test_a_changelog_that_cannot_be_written_is_caught_up(home: Home) -> No
     assert (first.version, first.source) == ("1.1.0", "found")
     assert first.sha256 == hashlib.sha256(NEW.encode()).hexdigest()
     assert (second.version, second.source) == ("1.2.0", "evolved")
-
-
-async def test_one_tool_evolved_twice_at_once_gets_two_versions(home: Home) -> None:
-    """The later one is in force, and says that it was not made from the one before it."""
-    home.chat.says(fenced(NEW), fenced(NEWER))
-    results = await asyncio.gather(home.evolve(), home.evolve())
-    assert sorted(str(result.version) for result in results) == ["1.1.0", "1.2.0"]
-    assert home.promotions["shout"].evolved_version == "1.2.0"
-    (later,) = [result for result in results if result.version == "1.2.0"]
-    assert any("replaces 1.1.0" in note for note in later.notes)
 
 
 EVOLVES = """

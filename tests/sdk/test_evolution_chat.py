@@ -92,11 +92,6 @@ async def test_the_json_form_is_read_plain_and_in_a_json_block(
     assert (evolved.code, evolved.summary) == (CODE, "guards the argument")
 
 
-async def test_thoughts_before_the_answer_are_not_the_answer(chat: ScriptedChatServer) -> None:
-    chat.says(says(f"<think>\n```python\ndraft()\n```\n</think>\n```python\n{CODE}\n```"))
-    assert (await evolver(chat).evolve(task())).code == CODE
-
-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -167,13 +162,6 @@ async def test_one_deadline_holds_over_everything(chat: ScriptedChatServer, answ
     """A server that says nothing, and one that sends a byte now and then, end alike."""
     error = await asyncio.wait_for(refusal(chat, answer, timeout_s=0.3), timeout=10)
     assert "no whole answer in 0.3 s" in str(error)
-
-
-async def test_no_server_is_told_with_the_cure() -> None:
-    with ScriptedChatServer() as gone:
-        url = gone.url
-    with pytest.raises(EvolverError, match="check base_url, and that the server runs"):
-        await ChatEvolver(url, "m", retries=0).evolve(task())
 
 
 async def test_the_key_is_in_no_error_and_no_log(

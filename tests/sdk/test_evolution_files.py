@@ -18,7 +18,6 @@ from aftercall.evolution.files import (
     resolve_script,
     version_in,
     versioned_name,
-    versions_beside,
 )
 from aftercall.models.tools import VersionNumber
 
@@ -67,18 +66,6 @@ def test_whatever_a_script_is_called_its_versions_stay_in_its_folder(
 )
 def test_ordinary_names_stay_as_they_are(script: str, name: str) -> None:
     assert versioned_name(script, VersionNumber(1, 2)) == name
-
-
-def test_versions_are_found_whatever_they_are(tmp_path: Path) -> None:
-    """A folder or a broken link takes its version too; other names do not."""
-    script = tmp_path / "shout.py"
-    script.write_text("print(1)")
-    (tmp_path / "shout_v1_1.py").touch()
-    (tmp_path / "shout_v1_10.py").mkdir()
-    (tmp_path / "shout_v2_0_1.py").symlink_to("nowhere")
-    for other in ("shout_v1_3.txt", "shout_v1.py", "shouting_v9_9.py", "shout_v1_4.py.bak"):
-        (tmp_path / other).touch()
-    assert sorted(versions_beside(script)) == [(1, 1, 0), (1, 10, 0), (2, 0, 1)]
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "broken link", "folder"])
@@ -178,12 +165,3 @@ def test_half_a_line_swallows_no_other(tmp_path: Path) -> None:
         file.write(b'{"at": "2026-02-')
     append_entries(path, [entry(version="1.2.0")])
     assert [one.version for one in read_changelog(path)] == ["1.1.0", "1.2.0"]
-
-
-def test_a_changelog_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("old")
-    (tmp_path / "log.jsonl").symlink_to(victim)
-    with pytest.raises(OSError, match="symbolic"):
-        append_entries(tmp_path / "log.jsonl", [entry()])
-    assert victim.read_text() == "old"

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from aftercall.errors import ConfigurationError
 from aftercall.executors import (
     Command,
     CommandExecutor,
@@ -132,16 +131,6 @@ async def test_an_input_that_does_not_fit_is_rejected_before_the_tool_runs(
     assert said in str(failure)
 
 
-@pytest.mark.parametrize("data", ["\ud800", {"a": "\ud800"}, {"a": object()}])
-@pytest.mark.parametrize("template", [(), ("{input}",)])
-async def test_an_input_that_is_no_json_is_rejected_before_the_tool_runs(
-    commands: CommandExecutor, template: tuple[str, ...], data: Any
-) -> None:
-    """As an argument and on standard input; it says nothing about the tool."""
-    failure = await fails(commands, python_tool("{tool_dir}/echo.py", *template), data)
-    assert (failure.ran, failure.error.type) == (False, "InvalidInput")
-
-
 async def test_members_of_an_input_go_where_they_are_named(commands: CommandExecutor) -> None:
     """Text as it is, anything else as JSON; what is not named stays out."""
     echo = python_tool("{tool_dir}/echo.py", "{a}/{b}", "{c}", "{input}", '{"x": 1}')
@@ -225,15 +214,6 @@ async def test_an_input_cannot_name_a_file_outside(
     assert (failure.ran, "not allowed" in str(failure)) == (False, True)
 
 
-def test_settings_that_cannot_work_are_refused(folder: Path) -> None:
-    """When the executor is made, not at the first call."""
-    with pytest.raises(ConfigurationError, match="no command is allowed"):
-        CommandExecutor(folder, commands={})
-    for bad in (folder / "gone", folder / "outside.py"):
-        with pytest.raises(ConfigurationError, match="tool_dir"):
-            CommandExecutor(folder, tool_dir=bad, commands={"python": sys.executable})
-
-
 # Command lines: evolved files
 
 
@@ -310,13 +290,6 @@ async def test_output_is_json_or_text(
 ) -> None:
     """And always a plain JSON value."""
     assert (await commands.execute(script(folder, source), None)).value == value
-
-
-async def test_standard_error_of_a_success_is_told(commands: CommandExecutor, folder: Path) -> None:
-    """It is no part of the result."""
-    made = script(folder, "import sys; print('careful', file=sys.stderr); print(1)")
-    result = await commands.execute(made, None)
-    assert (result.value, result.details) == (1, {"stderr": "careful"})
 
 
 @pytest.mark.parametrize(
@@ -396,14 +369,6 @@ async def test_children_end_with_their_tool(commands: CommandExecutor, folder: P
     assert await gone(int((folder / "pids").read_text()))
 
 
-async def test_a_tool_that_closes_its_output_is_waited_for(
-    commands: CommandExecutor, folder: Path
-) -> None:
-    """Its exit status counts."""
-    source = "import os, time\nos.close(1); os.close(2); time.sleep(0.2); os._exit(4)"
-    assert (await fails(commands, script(folder, source))).error.code == "4"
-
-
 async def test_the_environment_is_minimal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets of this process are none of a tool's business; what is given is added."""
     monkeypatch.setenv("A_SECRET", "swordfish")
@@ -414,16 +379,6 @@ async def test_the_environment_is_minimal(folder: Path, monkeypatch: pytest.Monk
     environment, cwd = (await executor.execute(made, None)).value  # type: ignore[misc]  # a pair
     assert set(environment) - {"LC_CTYPE"} == {"PATH", "LANG", "MINE"}
     assert cwd == str(folder)
-
-
-async def test_a_program_that_is_not_there_is_refused(folder: Path) -> None:
-    """It says nothing about the tool."""
-    executor = CommandExecutor(
-        folder, tool_dir=folder / "tools", commands={"python": folder / "nothing"}
-    )
-    refusal = await fails(executor, python_tool("{tool_dir}/echo.py"))
-    assert isinstance(refusal, ToolRefusedError)
-    assert "cannot be started" in str(refusal)
 
 
 # Python callables
@@ -485,19 +440,6 @@ async def test_a_callable_cannot_end_the_event_loop() -> None:
         assert failure.error.type in {"KeyboardInterrupt", "CancelledError"}
 
 
-async def test_a_cancelled_call_stays_cancelled() -> None:
-    """It is no failure of the callable."""
-
-    async def wait() -> None:
-        await asyncio.Event().wait()
-
-    call = asyncio.create_task(PythonExecutor({"t": wait}).execute(tool(), None))
-    await asyncio.sleep(0)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-
-
 async def test_a_callable_that_takes_too_long_fails() -> None:
     """An asynchronous one is stopped, a thread is left behind; the loop is held up by neither."""
     release = asyncio.Event()
@@ -531,13 +473,6 @@ async def test_a_promoted_version_is_never_the_originals_callable() -> None:
     executor.register("t", lambda: "evolved", version="1.1")
     assert (await executor.execute(promoted, None)).value == "evolved"
     assert (await executor.execute(tool(version="1.0.0"), None)).value == "original"
-
-
-async def test_an_object_can_be_passed_as_one_argument() -> None:
-    """For callables that take their parameters so."""
-    executor = PythonExecutor()
-    executor.register("t", lambda parameters: [*sorted(parameters)], unpack=False)
-    assert (await executor.execute(tool(), {"b": 1, "a": 2})).value == ["a", "b"]
 
 
 # MCP, and choosing
@@ -575,25 +510,6 @@ async def test_tools_of_mcp_servers_are_called() -> None:
         assert not executor.fits(foreign)
         assert isinstance(await fails(executor, foreign, {}), ToolRefusedError)
         assert not executor.fits(tool({"evolved_file": "x.py"}, name="shout", server_name="hall"))
-
-
-async def test_a_slow_mcp_tool_times_out() -> None:
-    """And says that the server may work on."""
-    from fastmcp import FastMCP
-
-    from aftercall.executors.mcp import McpExecutor
-
-    server: FastMCP[None] = FastMCP("slow")
-    release = asyncio.Event()
-
-    @server.tool
-    async def wait() -> None:
-        await release.wait()
-
-    async with McpExecutor({"slow": server}) as executor:
-        failure = await fails(executor, tool(name="wait", server_name="slow"), timeout_s=0.3)
-        assert (failure.error.type, failure.ran) == ("Timeout", True)
-        release.set()
 
 
 async def test_the_first_executor_that_fits_runs_a_tool(commands: CommandExecutor) -> None:

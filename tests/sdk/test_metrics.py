@@ -168,21 +168,6 @@ def test_a_promised_tool_gets_in_at_its_first_call() -> None:
     assert labels(metrics) == {OTHER, "first", "s/registered"}
 
 
-def test_labels_are_never_more_than_the_bound() -> None:
-    """Also of tools that are promised or come again and again; and with 0 there are none."""
-    for most in (0, 1, 2, 7):
-        metrics = ToolCallMetrics(most)
-        for number in range(50):
-            metrics.promise(f"promised_{number}")
-            for _ in range(CALLS_FOR_LABEL):
-                metrics.observe(f"tool_{number}", "ok")
-                metrics.observe(f"promised_{number}", "ok")
-        assert metrics.labels == most
-        assert len(labels(metrics)) == most + 1
-    with pytest.raises(ValueError, match="0 or more"):
-        ToolCallMetrics(-1)
-
-
 def test_calls_from_many_threads_are_all_counted() -> None:
     """While the page is read."""
     metrics = ToolCallMetrics()

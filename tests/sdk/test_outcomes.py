@@ -17,7 +17,6 @@ from aftercall import (
     Outcome,
     PythonExecutor,
     Tool,
-    ToolAnnotations,
     Toolbox,
     ToolFailedError,
     ToolRefusedError,
@@ -29,7 +28,6 @@ from aftercall import (
 from aftercall.models import Referral
 from aftercall.outcomes import log_line, referral_of, typed_error
 from aftercall.reflection.results import read_exception
-from aftercall.toolbox.rules import Candidate, ResilientRules, severity_of
 from tests.sdk.scripted_advice import AsyncScripted, Records, SyncScripted, answer
 
 WEAK = {"status": "success_no_parse", "items": []}
@@ -293,25 +291,6 @@ def test_a_weak_success_of_a_toolbox_stays_one() -> None:
     assert (weak.outcome, weak.result, weak.result_status) == ("success", WEAK, "success_no_parse")
     assert referred.outcome == "failure"
     assert referred.error == failed.value.error == boundary().error
-
-
-def test_a_referral_goes_on_to_the_next_tool_and_evolves_nothing() -> None:
-    """It is marked low, since the tool was honest; weak answers count as medium."""
-    reads = ToolAnnotations(read_only_hint=True)
-    candidates = [
-        Candidate(Tool(tool_id=name, name=name, updated_at=AT, annotations=reads), 0.9, True)
-        for name in ("titles", "films")
-    ]
-    rules = ResilientRules(candidates, max_attempts=5, may_repeat=False, trust_annotations=True)
-    referrals = [boundary().error, Outcome.low_utility("a menu").error]
-    for error in referrals:
-        candidate = rules.next()
-        assert candidate is not None
-        assert error is not None
-        rules.ended(candidate, ToolFailedError(error))
-    assert rules.next() is None
-    assert rules.to_evolve() is None
-    assert [severity_of(each) for each in referrals if each] == ["low", "medium"]
 
 
 async def test_a_script_tells_typed_outcomes_as_json(tmp_path: Path) -> None:

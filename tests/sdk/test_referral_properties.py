@@ -151,14 +151,6 @@ def test_values_are_read_for_what_they_unmistakably_are(axes: Any, found: list[s
     assert read(boundary_axes=axes).boundary_axes == found
 
 
-def test_of_too_many_axes_the_first_distinct_ones_are_kept() -> None:
-    """A thousand, and long ones end in an ellipsis."""
-    many = [f"axis {number // 2}" for number in range(1_000)]
-    assert read(boundary_axes=many).boundary_axes == [f"axis {n}" for n in range(MAX_AXES)]
-    [long] = read(boundary_axes="x" * 500).boundary_axes
-    assert (len(long), long[-1]) == (MAX_AXIS_CHARS, "…")
-
-
 def test_the_work_on_junk_is_bounded() -> None:
     """Nested arrays of nothing, of which there would be 10^16 members, are left early."""
     nothing: list[Any] = []

@@ -1,7 +1,6 @@
 """Spans of attempts, and where the caller is in its trace on the way to the service."""
 
 import asyncio
-import gc
 import json
 import logging
 import re
@@ -16,7 +15,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.baggage import set_baggage
 from opentelemetry.context import attach, detach
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind, StatusCode
 
@@ -31,7 +30,6 @@ from aftercall.reflection import (
     call_with_reflection_sync,
 )
 from aftercall.reflection.observers import CallFacts, PlannedAttempt
-from aftercall.reflection.results import OutcomeReader
 from aftercall.span_export import exporting
 from aftercall.tracing import TracingObserver
 from tests.sdk.loopback import Loopback
@@ -210,23 +208,6 @@ async def test_a_call_that_is_given_up_ends_its_span(spans: Spans) -> None:
     assert (span.attributes or {})["error.type"] == "CancelledError"
 
 
-async def test_a_question_to_the_user_ends_its_attempts_span(spans: Spans) -> None:
-    """Nobody says that it ended, for it has no outcome yet; the span is sent all the same."""
-
-    class Asking(OutcomeReader):
-        def is_outcome(self, result: object) -> bool:
-            return result is None
-
-    await call_with_reflection(
-        PickyTool(BAD).run_async, tool_name="rag_query", parameters=BAD, agent="a",
-        client=AsyncScripted(), recorder=Records(), reader=Asking(),
-        observers=[TracingObserver(spans.provider)],
-    )  # fmt: skip
-    gc.collect()
-
-    assert spans.one(ATTEMPT).status.status_code is StatusCode.UNSET
-
-
 async def test_the_end_may_be_told_elsewhere(
     spans: Spans, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -247,66 +228,6 @@ async def _begun(observer: CallObserver) -> Any:
 def _planned(**facts: Any) -> PlannedAttempt:
     known = {"tool_name": "rag_query", "agent": "librarian", **facts}
     return PlannedAttempt(facts=CallFacts(**known), execution_id="e", parameters=BAD, number=1)
-
-
-def test_calls_may_end_in_the_order_in_which_they_began(spans: Spans) -> None:
-    """Two calls at once in one thread, by hooks: after both, nothing is current."""
-    observer = TracingObserver(spans.provider)
-    first, second = observer.planned(_planned()), observer.planned(_planned())
-    _end(first)
-    assert trace.get_current_span().get_span_context().is_valid
-    _end(second)
-    assert not trace.get_current_span().get_span_context().is_valid
-
-
-def test_a_call_whose_end_is_never_told_is_forgotten(spans: Spans) -> None:
-    """Its second hook never came: it is dropped, its span is sent, and later calls stand alone."""
-    observer = TracingObserver(spans.provider)
-    dropped = observer.planned(_planned())
-    del dropped
-    gc.collect()
-    assert spans.one(ATTEMPT)
-    _end(observer.planned(_planned(tool_name="next")))
-
-    assert spans.one("execute_tool next").parent is None
-    assert not trace.get_current_span().get_span_context().is_valid
-
-
-def _end(observed: Any) -> None:
-    observed.stopped()
-    observed.ended(duration_ms=1, error=None)
-
-
-@pytest.mark.parametrize("when", ["on_start", "on_end"])
-async def test_a_processor_that_raises_never_fails_a_call(
-    run: Run, spans: Spans, when: str
-) -> None:
-    """Whatever somebody put into the provider, a call is repaired and recorded as without it."""
-
-    def broken(*_: Any, **__: Any) -> None:
-        raise RuntimeError("broken")
-
-    processor = SpanProcessor()
-    setattr(processor, when, broken)
-    spans.provider.add_span_processor(processor)
-    reflected, records = await run(PickyTool(GOOD), answer(LIMIT))
-    assert reflected.succeeded
-    assert [attempt.outcome for attempt in records.executions] == ["failure", "success"]
-
-
-def test_names_are_bounded_and_clean(spans: Spans) -> None:
-    """They are data: what is endless is cut, what is no text is made one."""
-    observed = TracingObserver(spans.provider).planned(
-        _planned(tool_name="t" * 10_000, agent="\ud800", session_id="s" * 10_000)
-    )
-    observed.stopped()
-    observed.ended(duration_ms=1, error=None)
-
-    (span,) = spans.ended
-    attributes = span.attributes or {}
-    assert span.name == "execute_tool " + "t" * 256
-    assert attributes["gen_ai.conversation.id"] == "s" * 256
-    str(attributes["gen_ai.agent.name"]).encode()
 
 
 TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-0[13]")
