@@ -19,7 +19,7 @@ from aftercall.models.health import ReferralKind
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class _Rule:
     """A form of words that corrects an answer, matched at the beginning of a clause."""
 
     kind: ReferralKind
@@ -27,12 +27,12 @@ class Rule:
     pattern: re.Pattern[str]
 
 
-def _low(confidence: float, *parts: str) -> Rule:
-    return Rule("low_utility", confidence, re.compile("".join(parts)))
+def _low(confidence: float, *parts: str) -> _Rule:
+    return _Rule("low_utility", confidence, re.compile("".join(parts)))
 
 
-def _wrong_tool(confidence: float, *parts: str) -> Rule:
-    return Rule("wrong_tool_boundary", confidence, re.compile("".join(parts)))
+def _wrong_tool(confidence: float, *parts: str) -> _Rule:
+    return _Rule("wrong_tool_boundary", confidence, re.compile("".join(parts)))
 
 
 # A clause has at most 300 characters, and no unbounded repeat stands within another.

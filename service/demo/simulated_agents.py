@@ -26,7 +26,7 @@ from aftercall.models import (
     SuggestResponse,
 )
 from aftercall.reflection.retry_rules import (
-    Failure,
+    FailedAttempt,
     ReflectionPolicy,
     RetryRules,
     apply_changes,
@@ -368,7 +368,7 @@ class _Player:
             task.asked += answer is not None
             task.abstained += answer is not None and answer.abstained
             task.is_asking = answer is not None
-            failure = Failure(failed.execution.parameters, failed.error, changes)
+            failure = FailedAttempt(failed.execution.parameters, failed.error, changes)
             retry = rules.next_retry(failure, answer)
             if self.at >= self._now:
                 return

@@ -35,7 +35,7 @@ Any beginning of a match is a match, so that it can be asked of text that is sti
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class MessageHeader:
     """A header, read. `complete` is False when its `<|message|>` never came."""
 
     role: str = "assistant"
@@ -60,7 +60,7 @@ def tool_name(recipient: str) -> str | None:
     return bounded_text(recipient.strip().removeprefix(_FUNCTIONS), MAX_NAME_CHARS) or None
 
 
-def read_header(raw: str, *, complete: bool = True) -> tuple[Header, str]:
+def read_header(raw: str, *, complete: bool = True) -> tuple[MessageHeader, str]:
     """The header, and the rest of `raw` from the first word on that does not belong to one.
 
     Args:
@@ -83,11 +83,11 @@ def read_header(raw: str, *, complete: bool = True) -> tuple[Header, str]:
             elif complete or (word in _TYPES and (recipient or section == "constrain")):
                 continue
             else:
-                return Header(role or "assistant", channel, recipient, complete), raw[
+                return MessageHeader(role or "assistant", channel, recipient, complete), raw[
                     found.start() :
                 ]
         if marker is None:
-            return Header(role or "assistant", channel, recipient, complete), ""
+            return MessageHeader(role or "assistant", channel, recipient, complete), ""
         begin, section = marker.end(), marker[1]
 
 
@@ -191,7 +191,7 @@ class Payload:
 
     __slots__ = ("_max_bytes", "_read", "first", "header", "is_json", "size", "strings", "tokens")
 
-    def __init__(self, header: Header, *, is_json: bool | None, max_bytes: int) -> None:
+    def __init__(self, header: MessageHeader, *, is_json: bool | None, max_bytes: int) -> None:
         self.header = header
         self.is_json = is_json
         self.tokens: list[Token] = []

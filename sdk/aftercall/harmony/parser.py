@@ -23,9 +23,9 @@ from aftercall.harmony.markup import (
     MAX_HEADER_CHARS,
     MAX_SECTIONS,
     OPENING,
-    Header,
     JsonStrings,
     MarkerReader,
+    MessageHeader,
     Payload,
     Token,
     read_header,
@@ -127,7 +127,7 @@ class HarmonyParser:
         self._message_text: tuple[str, str | None] | None = None
         self._header = ""
         self._sections = 0
-        self._payload = Payload(Header(), is_json=True, max_bytes=self._max_bytes)
+        self._payload = Payload(MessageHeader(), is_json=True, max_bytes=self._max_bytes)
         self._skipped: JsonStrings | None = None
         self._doubtful = False
         # A plain function: a bound method would make each parser a cycle for the collector.
@@ -169,7 +169,7 @@ class HarmonyParser:
         if not token.marker:
             text = token.text.lstrip()
             if text:
-                self._begin_content(Header())
+                self._begin_content(MessageHeader())
                 self._again(token._replace(text=text))
         elif token.marker == "start":
             self._begin_header()
@@ -213,7 +213,7 @@ class HarmonyParser:
 
     # --- text
 
-    def _begin_content(self, header: Header) -> None:
+    def _begin_content(self, header: MessageHeader) -> None:
         self._message += 1
         if header.kind == "text":
             self._message_text = header.role, header.channel
@@ -338,7 +338,7 @@ class _PayloadError(ValueError):
 
 
 def read_message(
-    header: Header,
+    header: MessageHeader,
     payload: str,
     *,
     text_tools: Mapping[str, str] = TEXT_TOOLS,
@@ -385,7 +385,7 @@ def read_message(
 
 
 def _tool_and_arguments(
-    header: Header, payload: str, text_tools: Mapping[str, str]
+    header: MessageHeader, payload: str, text_tools: Mapping[str, str]
 ) -> tuple[str, JsonObject]:
     if header.recipient is None:
         return _pseudo_call(payload)
@@ -451,7 +451,7 @@ def _words(error: Exception) -> str:
     return f"cannot be taken: {error}"  # such as a number of thousands of digits
 
 
-def _name_at_start(header: Header, payload: str) -> str | None:
+def _name_at_start(header: MessageHeader, payload: str) -> str | None:
     if header.recipient is not None:
         return tool_name(header.recipient)
     found = _TOOL_FIRST.match(payload)

@@ -182,7 +182,7 @@ _SWEEP_S = 10.0
 
 
 @dataclass(slots=True)
-class Counts:
+class _Counts:
     """What became of executions so far (see `RecorderStats`)."""
 
     sent: int = 0
@@ -218,7 +218,7 @@ class Courier:
         self._torn = 0
         self._disk_failed = False
         self._lock = threading.Lock()  # of _hand and counts
-        self.counts = Counts()
+        self.counts = _Counts()
 
     @property
     def idle_s(self) -> float:

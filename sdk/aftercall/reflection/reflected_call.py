@@ -31,7 +31,7 @@ from aftercall.reflection.results import (
     ResultReader,
     StatusReader,
 )
-from aftercall.reflection.retry_rules import Failure, ReflectionPolicy, Retry, RetryRules
+from aftercall.reflection.retry_rules import FailedAttempt, ReflectionPolicy, Retry, RetryRules
 
 ResultT = TypeVar("ResultT")
 
@@ -198,7 +198,7 @@ class ReflectedCall(Generic[ResultT]):
         last = self._attempts[-1]
         if last.error is None or self._rules is None:
             return None
-        failure = Failure(last.parameters, last.error, last.changes)
+        failure = FailedAttempt(last.parameters, last.error, last.changes)
         retry = self._rules.next_retry(
             failure, answer if isinstance(answer, SuggestResponse) else None
         )

@@ -98,7 +98,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedAttempt:
     """A failed attempt as the rules see it; `changes` as in `Retry`."""
 
     parameters: JsonObject
@@ -121,7 +121,7 @@ class RetryRules:
         self._policy = policy
         self._may_repeat = may_repeat
         self._jitter = jitter
-        self._failures: list[Failure] = []
+        self._failures: list[FailedAttempt] = []
         self._first_answer: deque[Suggestion] = deque()
         self._followed: set[str] = set()
         self._offered: list[Suggestion] = []
@@ -134,7 +134,7 @@ class RetryRules:
         """Suggestions offered and not tried, for a manual fix."""
         return [offer for offer in self._offered if offer.suggestion_id not in self._followed]
 
-    def next_retry(self, failure: Failure, answer: SuggestResponse | None) -> Retry | None:
+    def next_retry(self, failure: FailedAttempt, answer: SuggestResponse | None) -> Retry | None:
         """What to do about `failure`; None ends the call and leaves `reason`.
 
         Args:
@@ -182,7 +182,7 @@ class RetryRules:
         is_new = (last.type, last.code, last.message) != (before.type, before.code, before.message)
         return deque(s for s in answer.suggestions if is_new or s.action == "retry_unchanged")
 
-    def _first_usable(self, offers: deque[Suggestion], about: Failure) -> Retry | None:
+    def _first_usable(self, offers: deque[Suggestion], about: FailedAttempt) -> Retry | None:
         """The best suggestion that may be followed; those that were looked at are used up."""
         self.reason = "there is no further suggestion" if self._offered else self._why_none
         while offers:
@@ -199,7 +199,7 @@ class RetryRules:
                 return retry
         return None
 
-    def _follow(self, offer: Suggestion, about: Failure) -> Retry | None:
+    def _follow(self, offer: Suggestion, about: FailedAttempt) -> Retry | None:
         backoff_s = self._jitter() * self._policy.base_backoff_s * 2.0 ** (len(self._failures) - 1)
         if offer.action == "retry_unchanged":
             # The jitter comes on top: never earlier than advised, and not all at the same moment.
