@@ -26,16 +26,30 @@ def scripted(service: Loopback) -> Scripted:
 
 
 @pytest.fixture(params=[Client, AsyncClient], ids=["sync", "async"])
-async def call(service: Loopback, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Callable[..., Any]]:
+    """Makes either client; what it gives calls a method by its name."""
+    clients = []
+
+    def made(url: str, **options: Any) -> Any:
+        client = request.param(url, **options)
+        clients.append(client)
+
+        async def method(name: str, *args: Any, **options: Any) -> Any:
+            answer = getattr(client, name)(*args, **options)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        return method
+
+    yield made
+    for client in clients:
+        if inspect.isawaitable(closing := client.close()):
+            await closing
+
+
+@pytest.fixture
+def call(service: Loopback, connect: Callable[..., Any]) -> Any:
     """Calls a method of either client by its name."""
-    client = request.param(service.url)
-
-    async def method(name: str, *args: Any, **options: Any) -> Any:
-        answer = getattr(client, name)(*args, **options)
-        return await answer if inspect.isawaitable(answer) else answer
-
-    yield method
-    await method("close")
+    return connect(service.url)
 
 
 @pytest.fixture
