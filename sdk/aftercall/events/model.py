@@ -71,7 +71,7 @@ class EventSink(Protocol):
     """Takes events in their order: planned before result, each once."""
 
     def emit(self, event: ToolCallEvent) -> None:
-        """Take an event over; returns at once and does not raise."""
+        """Take an event over, at once. What it raises is logged by its type, and harms nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class CallSink(Protocol):
     """
 
     def finished(self, call: FinishedCall) -> None:
-        """Take a call over; returns at once and does not raise."""
+        """Take a call over, at once. What it raises is logged by its type, and harms nothing."""
 
 
 Sink: TypeAlias = EventSink | CallSink
