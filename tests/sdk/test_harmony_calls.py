@@ -380,7 +380,7 @@ async def test_a_feed_that_is_interrupted_takes_no_other_call_with_it(stream: St
 
 
 async def test_what_may_be_text_of_another_call_is_not_run(stream: Stream) -> None:
-    """A tool call quoted in a string that never ended does nothing, unless that is asked for."""
+    """A tool call quoted in a string that never ended does nothing."""
     ran: list[str] = []
     dispatcher = Dispatcher({"rm": lambda: ran.append("rm")})
     text = real("functions.write", '{"text": "' + real("functions.rm", {}))
@@ -393,10 +393,6 @@ async def test_what_may_be_text_of_another_call_is_not_run(stream: Stream) -> No
     assert [result.tool for result in stream.results()] == ["write", "rm"]
     assert [answer.status for answer in results_in(items)] == ["error", "error"]
     assert [result.latency_ms for result in stream.results()] == [None, None]
-    asked = Stream(stream.driver)
-    asked.options["run_doubtful"] = True
-    await asked(text, dispatcher)
-    assert ran == ["rm"]
 
 
 async def test_a_doubtful_call_is_no_failure_of_its_tool(stream: Stream) -> None:

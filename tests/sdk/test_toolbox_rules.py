@@ -171,10 +171,10 @@ def test_a_possible_effect_is_always_the_last_thing_that_happens(
     while (candidate := plan.next()) is not None:
         plan.ended(candidate, endings[candidate.tool.tool_id])
     assert len(plan.tried) + len(plan.skipped) == len(tools)
-    assert sum(each.failure is None or each.failure.ran for each in plan.tried) <= most
-    for each in plan.tried[:-1]:
-        assert each.failure is not None
-        assert may_repeat or not may_have_had_effect(each.candidate.tool, each.failure)
+    assert sum(failure is None or failure.ran for _, failure in plan.tried) <= most
+    for candidate, failure in plan.tried[:-1]:
+        assert failure is not None
+        assert may_repeat or not may_have_had_effect(candidate.tool, failure)
     assert outcome_of(None) == "success"
 
 

@@ -14,7 +14,6 @@ from aftercall.client.transport import (
     BASE_URL,
     QueryValue,
     Request,
-    RetryPolicy,
     checked_base_url,
     client_headers,
     mapped_errors,
@@ -24,9 +23,15 @@ from aftercall.client.transport import (
     reads_nothing,
     record,
     request_headers,
+    retry_wait_s,
     segment,
 )
-from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
+from aftercall.errors import (
+    AftercallError,
+    ConfigurationError,
+    ServiceFailedError,
+    ServiceUnreachableError,
+)
 from aftercall.json_values import JsonObject
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
@@ -51,7 +56,9 @@ class BaseClient:
         headers: Mapping[str, str] | None = None,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        self._policy = RetryPolicy(retries=retries)
+        if retries < 0:
+            raise ConfigurationError(f"retries must be 0 or more, not {retries}")
+        self._retries = retries
         self._redactor = redactor
         self._url = checked_base_url(base_url)
         self._http = httpx2.Client(
@@ -228,7 +235,8 @@ class BaseClient:
                     )
                 return read_answer(request, response)
             except AftercallError as error:
-                wait_s = self._policy.wait_s(attempt, error) if request.retried else None
+                retries = self._retries if request.retried else 0
+                wait_s = retry_wait_s(attempt, error, retries)
                 if wait_s is None:
                     raise
             time.sleep(wait_s)

@@ -38,7 +38,7 @@ class Client(BaseClient):
         timeout_s: seconds to wait for an answer once connected; longest silence, not longest
             download.
         connect_timeout_s: seconds to wait for a connection.
-        retries: how often a request is sent again (see `aftercall.client.transport.RetryPolicy`).
+        retries: how often a request is sent again (see `aftercall.client.transport.retry_wait_s`).
         redactor: masks secrets before they leave the process; None sends everything as it is.
         headers: sent with every request.
         transport: another way to send: a proxy, a unix socket, an application in this process.

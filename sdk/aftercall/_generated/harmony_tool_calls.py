@@ -3,7 +3,7 @@
 # Made by `make generate` from harmony/async_tool_calls.py; edit that.
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from aftercall.bounded import bounded_text
 from aftercall.events import PlannedCall, ToolCalls
@@ -16,7 +16,7 @@ from aftercall.harmony.calls import (
     Ran,
     result_item,
 )
-from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, TEXT_TOOLS, HarmonyParser
+from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, HarmonyParser
 from aftercall.redaction import DEFAULT_REDACTOR
 from aftercall.reflection.results import read_exception
 
@@ -42,7 +42,8 @@ class HarmonyToolCalls:
 
     For each call: `ToolCallPlanned` as soon as it is whole, then it is run, then `ToolCallResult`,
     and its result is inserted behind it as a `HarmonyResult`. A call whose payload cannot be read
-    is told and answered with an error. The parser's items are passed on as they are.
+    is told and answered with an error, and so is one that may be text of another call's arguments
+    (`tool_call_doubtful`). The parser's items are passed on as they are.
 
     Without an executor (None) nothing is run and nothing inserted: calls end when a tool's message
     with their result is read, in this stream or, after `close`, in the next one of the request.
@@ -56,9 +57,7 @@ class HarmonyToolCalls:
     Args:
         calls: gives the calls of the request their numbers, and tells the sinks.
         executor: runs them; by default nothing is run and `{"ok":true}` is the result (seed 001).
-        max_payload_bytes, text_tools: see `HarmonyParser`.
-        run_doubtful: whether to run what may be text of another call's arguments. False answers
-            it with an error of type `tool_call_doubtful`.
+        max_payload_bytes: see `HarmonyParser`.
     """
 
     def __init__(
@@ -67,13 +66,10 @@ class HarmonyToolCalls:
         executor: CallExecutor | None = NoOpExecutor(),  # noqa: B008  # it has no state
         *,
         max_payload_bytes: int = MAX_PAYLOAD_BYTES,
-        text_tools: Mapping[str, str] = TEXT_TOOLS,
-        run_doubtful: bool = False,
     ) -> None:
         self._calls = calls
         self._executor = executor
-        self._run_doubtful = run_doubtful
-        self._parser = HarmonyParser(max_payload_bytes, text_tools=text_tools)
+        self._parser = HarmonyParser(max_payload_bytes)
         self._waiting: deque[tuple[str, PlannedCall]] = deque()
         # They outlive a feed that is interrupted: the next one goes on behind its call.
         self._unhandled: deque[HarmonyItem] = deque()
@@ -138,7 +134,7 @@ class HarmonyToolCalls:
             self._calls.unreadable(call.tool, call.payload, error_type=error_type, message=message)
             return None, Ran(error_type=error_type, message=message)
         planned = self._calls.planned(call.tool or "unknown", call.arguments)
-        if call.doubtful and not self._run_doubtful and self._executor is not None:
+        if call.doubtful and self._executor is not None:
             planned.refused(DOUBTFUL, _WHY_DOUBTFUL)
             return None, Ran(error_type=DOUBTFUL, message=_WHY_DOUBTFUL)
         return planned, Ran()

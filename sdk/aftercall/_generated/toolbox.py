@@ -15,7 +15,10 @@ from aftercall.evolution import (
     PastFailure,
     checks_beside,
 )
-from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, Executor
+from aftercall.executors.protocol import (
+    DEFAULT_TIMEOUT_S,
+    Executor,
+)
 from aftercall.json_values import JsonValue
 from aftercall.models import (
     BestTool,

@@ -43,6 +43,7 @@ MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_QUERY_CHARS = 60_000
 """Most characters of a query as it is sent: HTTP clients and servers end near 65,536."""
 
+_BASE_S, _CAP_S, _MAX_RETRY_AFTER_S = 0.1, 2.0, 5.0
 _RETRIED_STATUS = frozenset({429, 502, 503, 504})
 
 # What a proxy in front of the service may answer by itself: the status alone says what is wrong.
@@ -164,40 +165,24 @@ def full_jitter_s(attempt: int, *, base_s: float, cap_s: float) -> float:
     return random.uniform(0.0, bound)  # noqa: S311  # spreads load, keeps no secret
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """When a failed request is sent again.
+def retry_wait_s(attempt: int, error: AftercallError, retries: int) -> float | None:
+    """Seconds until a failed request is sent again, after attempt 1, 2, ...; None when it is not.
 
-    Connections that were refused or broke off, 429, 502, 503 and 504 are; an answer that did not
-    come in time is not, for the caller's time is up then. A `Retry-After` beyond
-    `max_retry_after_s` ends the matter too: the error carries it, and the caller may come back.
+    Connections that were refused or broke off, 429, 502, 503 and 504 are retried; an answer that
+    did not come in time is not, for the caller's time is up then. A `Retry-After` beyond 5 seconds
+    ends the matter too: the error carries it, and the caller may come back.
     """
-
-    retries: int = 2
-    base_s: float = 0.1
-    cap_s: float = 2.0
-    max_retry_after_s: float = 5.0
-
-    def __post_init__(self) -> None:
-        if self.retries < 0:
-            raise ConfigurationError(f"retries must be 0 or more, not {self.retries}")
-
-    def wait_s(self, attempt: int, error: AftercallError) -> float | None:
-        """Seconds until the next attempt after attempt 1, 2, ...; None when there is none."""
-        if attempt > self.retries or not _may_pass(error):
-            return None
-        jitter_s = full_jitter_s(attempt, base_s=self.base_s, cap_s=self.cap_s)
-        asked_s = error.retry_after_s if isinstance(error, ApiError) else None
-        if asked_s is None:
-            return jitter_s
-        # The jitter comes on top, or all who were turned away would come back at once.
-        return asked_s + min(jitter_s, self.base_s) if asked_s <= self.max_retry_after_s else None
-
-
-def _may_pass(error: AftercallError) -> bool:
+    asked_s = None
     if isinstance(error, ApiError):
-        return error.status in _RETRIED_STATUS
-    return isinstance(error, ServiceUnreachableError) and not isinstance(error, ServiceTimeoutError)
+        may_pass, asked_s = error.status in _RETRIED_STATUS, error.retry_after_s
+    else:
+        may_pass = isinstance(error, ServiceUnreachableError)
+        may_pass = may_pass and not isinstance(error, ServiceTimeoutError)
+    if attempt > retries or not may_pass or (asked_s or 0.0) > _MAX_RETRY_AFTER_S:
+        return None
+    jitter_s = full_jitter_s(attempt, base_s=_BASE_S, cap_s=_CAP_S)
+    # On top of the wait that was asked for, or all who were turned away would come back at once.
+    return jitter_s if asked_s is None else asked_s + min(jitter_s, _BASE_S)
 
 
 def checked_base_url(base_url: str) -> httpx2.URL:

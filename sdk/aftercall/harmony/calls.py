@@ -212,7 +212,6 @@ class Dispatcher:
             `Timeout` and runs on unseen.
         unpack: False passes the arguments as one object.
         redactor: masks secrets in the messages of errors.
-        max_result_chars: a longer result is cut, in its texts and members.
     """
 
     def __init__(
@@ -222,13 +221,11 @@ class Dispatcher:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         unpack: bool = True,
         redactor: Redactor = DEFAULT_REDACTOR,
-        max_result_chars: int = MAX_RESULT_CHARS,
     ) -> None:
         self._functions = dict(functions)
         self._timeout_s = timeout_s
         self._unpack = unpack
         self._redactor = redactor
-        self._max_result_chars = max_result_chars
 
     def run(self, call: HarmonyCall) -> Ran:
         """Run it here and now."""
@@ -314,7 +311,7 @@ class Dispatcher:
 
     def _ended(self, returned: object) -> Ran:
         value = Outcome.coerce(returned).unwrap()
-        return Ran(bounded_json(value, max_chars=self._max_result_chars))
+        return Ran(bounded_json(value, max_chars=MAX_RESULT_CHARS))
 
     def _failed(self, error: BaseException) -> Ran:
         if isinstance(error, SystemExit):

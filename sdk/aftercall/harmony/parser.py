@@ -70,7 +70,7 @@ class HarmonyParser:
     - A message also ends where the next one begins, or at a `<|channel|>` in an assistant's text.
     - A header that never comes to `<|message|>` is read as far as it is one; the rest is content.
     - Text outside of messages is text of no channel; white space there is dropped.
-    - Payloads are JSON, also those with the type `code`, save for the recipients in `text_tools`.
+    - Payloads are JSON, also those with the type `code`, save for the recipients in `TEXT_TOOLS`.
     - A payload that the stream ends in is a call when it can be read: `<|call|>` is a stop token,
       which engines leave out.
     - A payload over the limit is told once, and skipped up to the next marker.
@@ -81,22 +81,15 @@ class HarmonyParser:
     Args:
         max_payload_bytes: largest payload of a call, in bytes of UTF-8; of a tool's result, that
             much is kept.
-        text_tools: recipients whose payload is text and no JSON, with the argument that takes it.
 
     Raises:
         ConfigurationError: `max_payload_bytes` is less than 1.
     """
 
-    def __init__(
-        self,
-        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
-        *,
-        text_tools: Mapping[str, str] = TEXT_TOOLS,
-    ) -> None:
+    def __init__(self, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> None:
         if max_payload_bytes < 1:
             raise ConfigurationError("max_payload_bytes must be at least 1; the default is 8192")
         self._max_bytes = max_payload_bytes
-        self._text_tools = dict(text_tools)
         self._begin()
 
     def feed(self, chunk: str) -> list[HarmonyItem]:
@@ -221,7 +214,7 @@ class HarmonyParser:
             return
         is_json: bool | None = None
         if header.kind == "call":
-            is_json = header.recipient not in self._text_tools
+            is_json = header.recipient not in TEXT_TOOLS
         self._payload = Payload(header, is_json=is_json, max_bytes=self._max_bytes)
         self._state = HarmonyParser._in_payload
 
@@ -265,9 +258,7 @@ class HarmonyParser:
             return
         # Without a marker after it, an empty payload is one that is still to come.
         header = payload.header if token else replace(payload.header, complete=False)
-        self._items.append(
-            read_message(header, text, text_tools=self._text_tools, doubtful=self._doubtful)
-        )
+        self._items.append(read_message(header, text, doubtful=self._doubtful))
         if token:
             self._again(token)
         self._state = HarmonyParser._outside
@@ -341,7 +332,6 @@ def read_message(
     header: MessageHeader,
     payload: str,
     *,
-    text_tools: Mapping[str, str] = TEXT_TOOLS,
     doubtful: bool = False,
     problem: str | None = None,
     error_type: str = PAYLOAD_PARSE_ERROR,
@@ -351,7 +341,6 @@ def read_message(
     Args:
         header: of the message.
         payload: all of it, or what could be held.
-        text_tools: recipients whose payload is text and no JSON, with the argument that takes it.
         doubtful: see `HarmonyCall`.
         problem: why a call cannot be made, where that shows before its payload is read.
         error_type: of such a call.
@@ -368,7 +357,7 @@ def read_message(
     tool, arguments = None, None
     if problem is None:
         try:
-            tool, arguments = _tool_and_arguments(header, payload, text_tools)
+            tool, arguments = _tool_and_arguments(header, payload)
         except (ValueError, RecursionError) as error:
             is_deep = isinstance(error, RecursionError)
             problem = f"the payload {'is nested too deeply' if is_deep else _words(error)}"
@@ -384,9 +373,7 @@ def read_message(
     )
 
 
-def _tool_and_arguments(
-    header: MessageHeader, payload: str, text_tools: Mapping[str, str]
-) -> tuple[str, JsonObject]:
+def _tool_and_arguments(header: MessageHeader, payload: str) -> tuple[str, JsonObject]:
     if header.recipient is None:
         return _pseudo_call(payload)
     name = tool_name(header.recipient)
@@ -394,8 +381,8 @@ def _tool_and_arguments(
         raise _PayloadError("is addressed to a tool without a name")
     if not header.complete and not payload.strip():
         raise _PayloadError("never came: the message broke off before it")
-    if header.recipient in text_tools:
-        return name, {text_tools[header.recipient]: check_text(payload)}
+    if header.recipient in TEXT_TOOLS:
+        return name, {TEXT_TOOLS[header.recipient]: check_text(payload)}
     # A function without parameters is often called with nothing at all.
     return name, _arguments(_loads(payload)) if payload.strip() else {}
 

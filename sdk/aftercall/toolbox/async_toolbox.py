@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import cast
 from uuid import uuid4
 
 from pydantic import TypeAdapter
@@ -27,6 +28,7 @@ from aftercall.errors import AftercallError, ConfigurationError
 from aftercall.evolution import (
     Checks,
     EvolutionResult,
+    EvolutionService,
     Evolver,
     EvolvingTool,
     PastFailure,
@@ -57,6 +59,7 @@ from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.reflection.results import read_exception
 from aftercall.toolbox.resolver import (
     AWAY,
+    LinkedService,
     Resolver,
     ServiceLink,
     entry_for,
@@ -444,7 +447,7 @@ class AsyncToolbox:
             mutation_hint=mutation_hint,
             scenario=scenario,
             failures=failures,
-            service=self.link.client,
+            service=self.link.client and cast("EvolutionService", LinkedService(self.link)),
             redactor=self.link.redactor,
         )
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aftercall.client import AsyncClient, Client
 from aftercall.errors import (
@@ -106,6 +106,19 @@ class ServiceLink:
     def _pause(self, error: Exception) -> None:
         self._paused_until = time.monotonic() + PAUSE_S
         self._problem = str(error)
+
+
+class LinkedService:
+    """The methods of `AsyncClient`, asked through a link."""
+
+    def __init__(self, link: ServiceLink) -> None:
+        self._link = link
+
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
+        """The client's method of this name, in bounded time."""
+        return lambda *args, **options: self._link.ask(
+            lambda client: getattr(client, method)(*args, **options)
+        )
 
 
 class Resolver:

@@ -1,28 +1,16 @@
 """What to do after a tool failed: which one next, how bad it was, when to evolve. No I/O.
 
 A candidate that hardly fits the scenario is never run: the nearest tool of a registry may be far
-away, and what it does may be anything. That it failed often does not make it one of these.
+away, and what it does may be anything.
 
 The next candidate is tried only when the failure cannot have left an effect behind, or two tools
-might do one thing twice ("Retrying" of the domain's rules):
+might do one thing twice: the tool did not run; or its maker claims that it only reads
+(`readOnlyHint` without `destructiveHint`) or is idempotent; or the caller vouches (`may_repeat`).
 
-- the tool did not run: the input was rejected, or this machine refused;
-- it says that it only reads (`readOnlyHint`, unless it says `destructiveHint` too), or that doing
-  it again changes nothing more (`idempotentHint`); these are claims of the tool's maker, and
-  `trust_annotations=False` believes none of them;
-- the caller vouches for it (`may_repeat`).
-
-A failure is marked when the tool ran. That the input did not fit, or that this machine does not run
-the tool, is not the tool's failure in the scenario. How severe it was:
-
-- `low`: it may pass by itself: a timeout, a lost connection, a rate limit; or the tool says that
-  this is not its job (`wrong_tool_boundary`), which is honest and no fault;
-- `high`: the tool is broken whatever the input: it cannot be loaded, misses a name or a part, was
-  killed, or wrote without end;
-- `medium`: all else, `low_utility` among it.
-
-A tool that refers the caller elsewhere is not evolved for that: its implementation is not at fault,
-and whether to split it or to change its contract is its builder's to decide (seed 000).
+A failure is marked when the tool ran. It is `low` when it may pass by itself, or when the tool
+says that this is not its job, which is honest; `high` when the tool is broken whatever the input;
+else `medium`. A tool that refers the caller elsewhere is not evolved for that: whether to split it
+is its builder's to decide (seed 000).
 """
 
 from collections.abc import Sequence
@@ -122,11 +110,10 @@ _PASSING = frozenset(
         "Timeout", "TimeoutError", "ConnectionError", "ConnectionRefusedError",
         "ConnectionResetError", "ConnectTimeout", "ReadTimeout", "ConnectError", "ReadError",
         "RateLimitError", "BrokenPipeError", "TemporaryError", "TooManyRequests",
+        "wrong_tool_boundary",
     }
 )  # fmt: skip
 _PASSING_CODES = frozenset({"408", "425", "429", "502", "503", "504", "ETIMEDOUT", "ECONNREFUSED"})
-
-_HONEST = frozenset({"wrong_tool_boundary"})
 
 _BROKEN = frozenset(
     {
@@ -149,14 +136,6 @@ class Candidate:
     score: float | None
     runs_here: bool
     suits: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A candidate and how it ended; `failure` is None for a success."""
-
-    candidate: Candidate
-    failure: ToolFailedError | None
 
 
 class ResilientRules:
@@ -182,7 +161,8 @@ class ResilientRules:
         self._may_repeat = may_repeat
         self._trust_annotations = trust_annotations
         self._ran = 0
-        self.tried: list[Tried] = []
+        self.tried: list[tuple[Candidate, ToolFailedError | None]] = []
+        """How each ended, with its failure or None."""
         self.skipped: list[Skipped] = []
         self.stop_reason: str | None = None
         """Why no further tool may be tried, though there may be some."""
@@ -191,7 +171,11 @@ class ResilientRules:
         """Whom to try next; None ends it, and all that are left are skipped."""
         while self._left and self.stop_reason is None:
             candidate = self._left.pop(0)
-            if any(_same(candidate.tool, before.candidate.tool) for before in self.tried):
+            tool, version = candidate.tool.tool_id, candidate.tool.version or ""
+            if any(
+                before.tool.tool_id == tool and same_version(before.tool.version or "", version)
+                for before, _ in self.tried
+            ):
                 self._skip(candidate, "it was tried already")
             elif not candidate.suits:
                 self._skip(candidate, "it hardly fits the scenario")
@@ -208,7 +192,7 @@ class ResilientRules:
 
     def ended(self, candidate: Candidate, failure: ToolFailedError | None) -> None:
         """How the attempt with a candidate ended."""
-        self.tried.append(Tried(candidate, failure))
+        self.tried.append((candidate, failure))
         self._ran += failure is None or failure.ran
         if failure is None:
             self.stop_reason = "a tool succeeded"
@@ -228,16 +212,14 @@ class ResilientRules:
         """
         if self.stop_reason is not None:
             return None
-        failed = (
-            each.candidate
-            for each in self.tried
-            if each.failure is not None and each.failure.ran and not is_referral(each.failure.error)
-        )
-        return next(failed, None)
+        for candidate, failure in self.tried:
+            if failure is not None and failure.ran and not is_referral(failure.error):
+                return candidate
+        return None
 
     def why(self) -> str:
         """How it ended, in a sentence."""
-        if any(each.failure is None for each in self.tried):
+        if any(failure is None for _, failure in self.tried):
             before = len(self.tried) - 1
             return "the first tool succeeded" if before == 0 else f"succeeded after {before} others"
         if not self.tried:
@@ -273,11 +255,7 @@ def outcome_of(failure: ToolFailedError | None) -> AttemptOutcome:
 
 
 def severity_of(error: ExecutionError) -> Severity:
-    """How bad a failure was, as the top of this module has it."""
-    if error.type in _PASSING | _HONEST or (error.code or "") in _PASSING_CODES:
+    """How bad a failure was."""
+    if error.type in _PASSING or (error.code or "") in _PASSING_CODES:
         return "low"
     return "high" if error.type in _BROKEN else "medium"
-
-
-def _same(one: Tool, other: Tool) -> bool:
-    return one.tool_id == other.tool_id and same_version(one.version or "", other.version or "")
