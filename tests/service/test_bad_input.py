@@ -458,3 +458,12 @@ def test_an_unknown_execution_or_tool_is_404(service: RunningService) -> None:
     error_of(service.client.get(f"/executions/{uuid4()}"), 404, "not_found")
     error_of(service.client.get("/tools/none"), 404, "not_found")
     error_of(service.client.delete("/tools/none"), 404, "not_found")
+
+
+@pytest.mark.parametrize("path", ["/boundaries", "/known-tools", "/stats/usage", "/stats/totals"])
+def test_an_unknown_parameter_of_a_query_is_refused_by_name(
+    service: RunningService, path: str
+) -> None:
+    """A misspelt one is not passed over."""
+    answer = service.client.get(path, params={"limti": 3})
+    assert "unknown parameter `limti`" in error_of(answer, 422, "invalid_request")

@@ -4,8 +4,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from aftercall.models import Boundaries
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
@@ -15,7 +13,6 @@ from tests.service.running_service import (
     hashing_settings,
     running,
 )
-from tests.service.test_bad_input import error_of
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"  # noqa: S105  # it only looks like one
 
@@ -78,11 +75,6 @@ def test_what_tools_say_is_masked(service: RunningService) -> None:
     tool = fresh("leaky")
     service.record(a_referral(tool, f"login with {SECRET}"))
     assert SECRET.lower() not in str(clustered(service)).lower()
-
-
-@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "tool=a", "Limit=3"])
-def test_other_questions_are_refused(service: RunningService, query: str) -> None:
-    error_of(service.client.get(f"/boundaries?{query}"), 422, "invalid_request")
 
 
 def test_the_answer_is_bounded(service: RunningService) -> None:

@@ -1,7 +1,5 @@
 """The fittest tool over HTTP: its factors, what is told beside it, and what is refused."""
 
-import http.client
-import json
 from typing import Any
 from urllib.parse import quote
 
@@ -11,7 +9,7 @@ from embeddings.protocol import EmbeddingError
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
-from tests.service.running_service import RunningService, hashing_settings, on_loop, running
+from tests.service.running_service import hashing_settings, on_loop, running
 from tests.service.test_bad_input import error_of
 
 
@@ -211,51 +209,6 @@ def test_an_unknown_namespace_is_404_with_the_nearest_names(fitness: Fitness) ->
     assert answer.json()["error"]["details"]["nearest"][0] == name
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ({}, "scenario: is missing"),
-        ({"scenario": ""}, "scenario: must say something"),
-        ({"scenario": " \t "}, "scenario: must say something"),
-        ({"scenario": "x" * 10_001}, "scenario: must have at most 10,000 characters"),
-        ({"scenario": "a\0b"}, "NUL"),
-        ({"scenario": "x", "limit": 0}, "limit"),
-        ({"scenario": "x", "limit": 51}, "limit"),
-        ({"scenario": "x", "limit": "many"}, "limit"),
-        ({"scenario": "x", "mode": "best"}, "mode"),
-        ({"scenario": "x", "useRag": "perhaps"}, "useRag"),
-        ({"scenario": "x", "useRagg": "true"}, "unknown parameter `useRagg`"),
-        ({"senario": "x"}, "unknown parameter `senario`"),
-    ],
-)
-def test_bad_queries_are_422_and_name_the_parameter(
-    fitness: Fitness, query: dict[str, Any], said: str
-) -> None:
-    """A misspelt one is not passed over."""
-    name = fresh("translator")
-    fitness.put(name)
-    answer = fitness.client.get(f"/namespaces/{name}/best", params=query)
-    assert said in error_of(answer, 422, "invalid_request")
-
-
-def raw_get(service: RunningService, target: str) -> tuple[int, dict[str, Any]]:
-    """A request line of any length; the client of the other tests refuses long ones itself."""
-    host, port = service.url.removeprefix("http://").split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=10)
-    connection.request("GET", target)
-    answer = connection.getresponse()
-    body = json.loads(answer.read())
-    connection.close()
-    return answer.status, body
-
-
-@pytest.mark.parametrize("scenario", ["", "  ", "x" * 10_001, "x" * 100_000, None, 7])
-def test_find_refuses_scenarios_that_are_none(fitness: Fitness, scenario: object) -> None:
-    """Empty, blank, of 100 kB, of another type."""
-    answer = fitness.client.post("/tools/find", json={"scenario": scenario})
-    assert "scenario" in error_of(answer, 422, "invalid_request")
-
-
 def test_a_scenario_of_any_script_and_full_length_is_taken(fitness: Fitness) -> None:
     """10,000 characters, which need four bytes each."""
     name = fresh("translator")
@@ -313,12 +266,6 @@ def test_find_offers_tools_of_all_namespaces_best_first(tmp_path: Any) -> None:
         assert [each["tool"]["toolId"] for each in tagged["candidates"]] == ["speaker"]
         assert fitness.find("translate a report", tags=["nothing"])["candidates"] == []
         assert len(fitness.find("translate a report", limit=1)["candidates"]) == 1
-
-
-def test_find_in_an_empty_workspace_is_empty(tmp_path: Any) -> None:
-    """No tool fits where there is none."""
-    with running(hashing_settings(tmp_path)) as service:
-        assert Fitness(service).find()["candidates"] == []
 
 
 def test_find_demotes_what_failed_in_like_scenarios(tmp_path: Any) -> None:

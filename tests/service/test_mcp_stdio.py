@@ -153,15 +153,6 @@ def test_the_configuration_for_http_names_the_endpoint(capsys: pytest.CaptureFix
     assert servers == {"aftercall": {"type": "http", "url": "http://there:8799/mcp"}}
 
 
-def test_help_tells_how_to_use_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the way into a client's configuration."""
-    with pytest.raises(SystemExit):
-        main(["mcp", "--help"])
-    out = capsys.readouterr().out
-    assert "--config-snippet" in out
-    assert "aftercall serve" in out
-
-
 def test_what_is_missing_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,14 +88,6 @@ def test_a_query_selects_values_that_occur(page: Samples, query: str) -> None:
             assert set(value.split("|")) <= there, (metric, label)
 
 
-def test_parentheses_and_quotes_are_closed() -> None:
-    """As far as that can be seen without Prometheus."""
-    for query in queries():
-        for opened, closed in ("()", "{}", "[]"):
-            assert query.count(opened) == query.count(closed), query
-        assert query.count('"') % 2 == 0
-
-
 def test_the_dashboard_is_one_that_grafana_takes() -> None:
     """Of any data source, for any job and instance; panels have ids of their own, in a grid."""
     assert DASHBOARD["schemaVersion"] >= 39
@@ -120,23 +112,6 @@ def test_the_dashboard_is_one_that_grafana_takes() -> None:
             assert panel["description"], panel["title"]
             for target in panel["targets"]:
                 assert 'job=~"$job", instance=~"$instance"' in target["expr"]
-
-
-def test_the_dashboard_shows_what_it_should() -> None:
-    """Calls and latencies, answers and repairs, queue and lag, errors and requests."""
-    asked = " ".join(queries())
-    for metric in (
-        "tool_calls_total",
-        "tool_call_latency_ms_bucket",
-        "aftercall_suggest_duration_seconds_bucket",
-        "aftercall_suggest_abstentions_total",
-        "aftercall_repairs_total",
-        "aftercall_pending_indexing",
-        "aftercall_indexing_lag_seconds",
-        "aftercall_store_errors_total",
-        "aftercall_http_requests_total",
-    ):
-        assert metric in asked
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])

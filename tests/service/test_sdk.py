@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 
 from aftercall import (
-    AsyncClient,
     Client,
     Execution,
     ExecutionError,
@@ -62,16 +61,6 @@ def test_every_method_of_the_client_works(service: RunningService) -> None:
         assert client.get_tool(f"server/{tool}") == put
         assert put in client.list_tools()
         client.delete_tool(f"server/{tool}")
-
-
-async def test_the_async_client_works(service: RunningService) -> None:
-    """The same, without blocking."""
-    async with AsyncClient(service.url) as client:
-        one = an_execution()
-        assert (await client.record(one)).accepted == 1
-        assert (await client.get_execution(one.execution_id)) == one
-        assert (await client.suggest(a_failed_call("t"))).took_ms >= 0
-        assert (await client.status()).executions > 0
 
 
 def test_errors_become_the_exceptions_of_their_status(service: RunningService) -> None:

@@ -165,6 +165,7 @@ def test_a_slow_database_is_waited_for(proxy: TcpProxy, tmp_path: Path) -> None:
         eventually(lambda: has_learned(service, 20) or has_learned(service, 21), 60)
 
 
+@pytest.mark.prove
 def test_connections_that_are_cut_again_and_again_double_and_lose_nothing(
     proxy: TcpProxy, tmp_path: Path
 ) -> None:

@@ -84,20 +84,6 @@ def test_an_empty_store_has_sensible_answers(empty: RunningService) -> None:
 # What is refused
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "usage?window=1h", "usage?window=", "usage?limit=0", "usage?limit=501", "usage?tool=x",
-        "totals?window=24h", "trend?window=24", "trend?toolName=", "trend?limit=3",
-        "latency?toolName=" + "x" * 257, "tools?limit=many", "reflection?limit=3",
-        "patterns?limit=501", "patterns/p?window=1y", "agents/a?limit=3", "confidence?window=24h",
-    ],
-)  # fmt: skip
-def test_other_questions_are_refused(service: RunningService, question: str) -> None:
-    """The parameter is named."""
-    error_of(service.client.get(f"/stats/{question}"), 422, "invalid_request")
-
-
 @pytest.mark.parametrize("name", ["trend", "latency"])
 def test_a_server_alone_is_no_tool(service: RunningService, name: str) -> None:
     """The message says what is missing."""

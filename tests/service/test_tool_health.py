@@ -123,27 +123,3 @@ def test_a_near_name_is_told(fitness: Fitness) -> None:
     fitness.learned()
     response = fitness.client.get(f"/tools/text/{name}s/health")
     assert response.json()["error"]["details"]["nearest"][0] == f"text/{name}"
-
-
-def test_a_name_that_is_too_long_is_refused(fitness: Fitness) -> None:
-    """As in every path."""
-    assert fitness.client.get(f"/tools/{'x' * 300}/health").status_code == 422
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/tools/x/health"),
-        ("GET", "/boundaries"),
-        ("GET", "/known-tools"),
-        ("GET", "/recommendations"),
-        ("PUT", "/recommendations/7d1f0c52-6a3e-4a44-9b1c-0d4a3a2b9e11"),
-        ("GET", "/corrections"),
-        ("POST", "/corrections"),
-    ],
-)
-def test_unknown_parameters_are_refused(fitness: Fitness, method: str, path: str) -> None:
-    """On each of the endpoints of health and boundaries, by their names."""
-    answer = fitness.client.request(method, f"{path}?sort=up", json={})
-    assert answer.status_code == 422
-    assert answer.json()["error"]["message"].startswith("unknown parameter `sort`")

@@ -107,17 +107,6 @@ def test_what_the_exporter_sends_is_recorded(
     assert {failure["sessionId"], success["sessionId"]} == {"s-1"}
 
 
-def test_a_span_at_a_time_is_recorded_too(service: RunningService) -> None:
-    """With a `SimpleSpanProcessor` every request has one span; the agent is the service then."""
-    provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))
-    provider.add_span_processor(
-        SimpleSpanProcessor(exporter_to(service, Compression.NoCompression))
-    )
-    execution_id = call_tool(provider.get_tracer("tests"), "s-2", 3)
-    provider.shutdown()
-    assert stored(service, execution_id)["agent"] == "helpdesk"
-
-
 def test_suggest_learns_from_spans(service: RunningService) -> None:
     """Mistakes that agents mended under OpenTelemetry alone are mended for the next one."""
     provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))

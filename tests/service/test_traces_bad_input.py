@@ -160,6 +160,7 @@ def test_many_packed_requests_at_once_all_have_their_turn(service: RunningServic
     assert service.client.get("/status").json()["executions"] == before + 2_400
 
 
+@pytest.mark.prove
 def test_a_hundred_thousand_distinct_tools_are_read() -> None:
     """In one request, each as an execution of its own."""
     values = {"gen_ai.tool.name": "tool-00000000", "tool_arguments": "{}"}

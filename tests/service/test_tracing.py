@@ -13,10 +13,8 @@ from typing import Any
 
 import httpx2
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
-from starlette.types import Receive, Scope, Send
 
 from aftercall import AsyncClient, Client
 from aftercall.reflection import call_with_reflection
@@ -25,7 +23,6 @@ from aftercall.stages import measured_by, stage
 from aftercall.tracing import TracingObserver
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
-from service.environment import read_settings
 from service.spans import RequestSpans, StageSpans
 from service.tracing import traced
 from tests.sdk.scripted_advice import PickyTool, Records
@@ -200,23 +197,6 @@ async def test_the_log_line_names_the_trace(app: Traced, caplog: pytest.LogCaptu
     assert "trace_id" not in quiet
 
 
-async def test_where_nothing_is_traced_the_log_line_names_no_trace(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """`OTEL_SDK_DISABLED` takes OpenTelemetry's own SDK out, whatever our settings say."""
-    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    tracer = TracerProvider().get_tracer("t")
-    app = RequestSpans(
-        create_app(hashing_settings(tmp_path), Lifecycle()), tracer, StageSpans(tracer)
-    )
-    transport = httpx2.ASGITransport(app=app)
-    caplog.set_level(logging.DEBUG, logger="service.middleware")
-    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        await client.get("/status")
-    [record] = caplog.records
-    assert "trace_id" not in record.__dict__["aftercall_fields"]
-
-
 _BROKEN = (
     "",
     f"00-{'0' * 32}-{'0' * 16}-01",
@@ -225,14 +205,6 @@ _BROKEN = (
     f"00-{TRACE}",
     "\u00e9",
 )
-
-
-async def test_a_broken_traceparent_begins_a_trace(app: Traced) -> None:
-    """As the W3C has it: what cannot be read is as if it were not there."""
-    for header in _BROKEN:
-        raw = [("traceparent", header.encode()), ("tracestate", b"=,=" * 500)]
-        assert (await app.client.get("/status", headers=raw)).status_code == 200
-    assert [span.parent for span in app.requests()] == [None] * len(_BROKEN)
 
 
 async def test_an_error_of_ours_is_one(app: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,29 +222,6 @@ async def test_an_error_of_ours_is_one(app: Traced, monkeypatch: pytest.MonkeyPa
     assert failed.status.status_code is StatusCode.ERROR
     assert (failed.attributes or {})["error.type"] == "500"
     assert "who-is-ill" not in app.spans.text
-
-
-async def test_what_breaks_off_is_marked() -> None:
-    """An answer that ends in the middle: the type of what was raised is in the span."""
-    spans = Spans()
-
-    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        with stage("part"):
-            raise ConnectionResetError("who-is-ill")
-
-    async def ignore(_: Any) -> None:
-        """Nobody reads the answer."""
-
-    spanned = RequestSpans(broken, spans.tracer, StageSpans(spans.tracer))
-    scope = {"type": "http", "method": "GET", "path": "/x", "headers": [], "server": None}
-    with pytest.raises(ConnectionResetError):
-        await spanned(scope, ignore, ignore)  # type: ignore[arg-type]  # it never receives
-
-    for span in (spans.one("GET"), spans.one("part")):
-        assert span.status.status_code is StatusCode.ERROR
-        assert (span.attributes or {})["error.type"] == "ConnectionResetError"
-        assert not span.events
 
 
 def test_unless_it_is_set_the_app_stays_as_it_is(tmp_path: Path) -> None:
@@ -396,17 +345,3 @@ def test_without_the_extra_the_start_says_what_to_install(tmp_path: Path) -> Non
     assert "pip install 'aftercall-service[otel]'" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "d").exists()
-
-
-def test_the_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the names that the README gives them."""
-    environ = {
-        "AFTERCALL_TRACING_URL": "http://collector:4318/v1/traces",
-        "AFTERCALL_TRACING_SAMPLED_SHARE": "0.25",
-    }
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
-    settings = read_settings()
-    assert settings.tracing.url == "http://collector:4318/v1/traces"
-    assert settings.tracing.sampled_share == 0.25
-    assert not trace.get_current_span().get_span_context().is_valid
