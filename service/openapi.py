@@ -6,6 +6,7 @@ firewall. This one needs no script at all.
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,10 @@ def install_openapi(app: FastAPI) -> None:
 
 
 def _completed(document: dict[str, Any]) -> dict[str, Any]:
-    data = json.loads((Path(__file__).parent / "routes" / "openapi.json").read_text("utf-8"))
+    text = (Path(__file__).parent / "routes" / "openapi.json").read_text("utf-8")
+    # What is older than the retention is refused, so that examples are of yesterday.
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    data = json.loads(text.replace("2026-02-20", f"{yesterday:%Y-%m-%d}"))
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             extra = data["operations"][f"{method.upper()} {path}"]

@@ -22,7 +22,7 @@ from aftercall.process import bind, url_of
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
 from service.server import loop_factory
-from service.settings import DataSettings, EmbeddingSettings, Settings
+from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,10 +30,11 @@ T = TypeVar("T")
 
 
 def hashing_settings(folder: Path, **sections: Any) -> Settings:
-    """Settings for a service on `folder` whose embedder needs no model."""
+    """Settings for a service on `folder` whose embedder needs no model, and that keeps all."""
     settings = Settings(
         data=DataSettings(dir=folder / "data"),
         embedding=EmbeddingSettings(model="hashing", cache_dir=folder / "models"),
+        retention=RetentionSettings(days=0),
     )
     return settings.with_values(**sections)
 
@@ -180,6 +181,7 @@ def aftercall(*arguments: str, environ: dict[str, str] | None = None) -> "subpro
         env={
             **{k: v for k, v in os.environ.items() if not k.startswith("AFTERCALL_")},
             "AFTERCALL_EMBEDDING_MODEL": "hashing",
+            "AFTERCALL_RETENTION_DAYS": "0",
             **(environ or {}),
         },
         stdin=subprocess.PIPE,
