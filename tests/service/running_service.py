@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -25,6 +26,9 @@ from service.server import loop_factory
 from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
 
 ROOT = Path(__file__).parents[2]
+
+DAY = str((datetime.now(UTC) - timedelta(days=1)).date())
+"""When calls were made whose time does not matter: what is older than the retention is refused."""
 
 T = TypeVar("T")
 
@@ -43,7 +47,7 @@ def execution(**fields: Any) -> dict[str, Any]:
     """A valid success in the wire's form, with a new id."""
     return {
         "executionId": str(uuid4()),
-        "timestamp": "2026-02-20T14:30:00Z",
+        "timestamp": f"{DAY}T14:30:00Z",
         "agent": "librarian",
         "serverName": "rag-server",
         "toolName": "rag_query",

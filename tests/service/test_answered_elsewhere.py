@@ -10,6 +10,7 @@ import pytest
 from service.settings import Settings
 from tests.mongo.mongo_server import SharedMongo
 from tests.service.running_service import (
+    DAY,
     RunningService,
     eventually,
     execution,
@@ -57,7 +58,7 @@ def lesson(tool: str, session: str) -> list[dict[str, Any]]:
         toolName=tool,
         parameters={"revision": "main"},
         sessionId=session,
-        timestamp="2026-02-20T14:31:00Z",
+        timestamp=f"{DAY}T14:31:00Z",
     )
     return [wrong(tool, sessionId=session), right]
 

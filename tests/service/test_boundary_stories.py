@@ -255,4 +255,4 @@ def rebuilt(settings: Any) -> None:
 
     from service.rebuild import rebuild
 
-    asyncio.run(rebuild(settings, lambda _: None, lambda _: True))
+    asyncio.run(rebuild(settings, lambda _: None))

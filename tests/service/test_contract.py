@@ -8,6 +8,7 @@ import pytest
 
 from aftercall.json_values import content_hash
 from tests.service.running_service import (
+    DAY,
     RunningService,
     eventually,
     execution,
@@ -26,7 +27,7 @@ def indexed(service: RunningService) -> None:
 def test_an_execution_is_read_back_as_it_was_sent(service: RunningService) -> None:
     """With every field, in camelCase, times in UTC."""
     sent = failure(
-        timestamp="2026-02-20T15:30:00.250+01:00",
+        timestamp=f"{DAY}T15:30:00.250+01:00",
         context="look it up",
         durationMs=12.5,
         toolVersion="2",
@@ -41,7 +42,7 @@ def test_an_execution_is_read_back_as_it_was_sent(service: RunningService) -> No
     )
     service.record(sent)
     stored = service.client.get(f"/executions/{sent['executionId']}").json()
-    assert stored.pop("timestamp") == "2026-02-20T14:30:00.250000Z"
+    assert stored.pop("timestamp") == f"{DAY}T14:30:00.250000Z"
     sent.pop("timestamp")
     error = {"code": None, "stack": None, "details": {}} | sent.pop("error")
     assert stored == sent | {"error": error}

@@ -13,6 +13,7 @@ from aftercall.client import Client
 from aftercall.errors import NotFoundError
 from tests.service.fitness_client import fresh
 from tests.service.running_service import (
+    DAY,
     RunningService,
     eventually,
     execution,
@@ -60,7 +61,7 @@ def test_a_correction_of_a_recorded_call_is_tied_to_its_tool(service: RunningSer
     told = corrected(
         service, correctionId=correction_id, executionId=call["executionId"],
         kind="wrong_tool_boundary", boundaryAxes=["transport", "HTML-Lesen \u2603"], agent="clerk",
-        timestamp="2026-02-20T15:30:00.250+01:00",
+        timestamp=f"{DAY}T15:30:00.250+01:00",
     )  # fmt: skip
     assert told == {
         "correctionId": correction_id, "executionId": call["executionId"],
@@ -73,7 +74,7 @@ def test_a_correction_of_a_recorded_call_is_tied_to_its_tool(service: RunningSer
     assert counted == {
         "correctionId": correction_id, "executionId": call["executionId"],
         "serverName": "rag-server", "toolName": call["toolName"],
-        "at": "2026-02-20T14:30:00.250000Z", "kind": "wrong_tool_boundary", "text": SAID,
+        "at": f"{DAY}T14:30:00.250000Z", "kind": "wrong_tool_boundary", "text": SAID,
         "boundaryAxes": ["transport", "HTML-Lesen \u2603"], "agent": "clerk",
     }  # fmt: skip
     assert listed(service, toolName=call["toolName"]) == []
@@ -101,7 +102,7 @@ def test_a_session_stands_for_its_latest_call(service: RunningService) -> None:
     """By the calls' own times; narrowed by tool and server where they are named."""
     session, tool = fresh("session"), fresh("tool")
     early, late, other = (
-        execution(sessionId=session, timestamp=f"2026-02-20T14:3{minute}:00Z", toolName=name)
+        execution(sessionId=session, timestamp=f"{DAY}T14:3{minute}:00Z", toolName=name)
         for minute, name in ((1, tool), (5, tool), (7, "else"))
     )
     service.record([late, early, other])
@@ -128,7 +129,7 @@ def test_a_correction_sent_twice_stays_with_its_first_call(service: RunningServi
     """Also when the session has gone on since; it is listed once."""
     session = fresh("session")
     first, second = (
-        execution(sessionId=session, timestamp=f"2026-02-20T14:3{minute}:00Z") for minute in (1, 5)
+        execution(sessionId=session, timestamp=f"{DAY}T14:3{minute}:00Z") for minute in (1, 5)
     )
     service.record(first)
     correction_id = str(uuid4())
@@ -150,7 +151,7 @@ def test_a_correction_sent_twice_stays_with_its_first_call(service: RunningServi
         {"kind": "wrong_tool_boundary"},
         {"boundaryAxes": ["transport"]},
         {"agent": "another"},
-        {"timestamp": "2026-02-20T14:30:01Z"},
+        {"timestamp": f"{DAY}T14:30:01Z"},
         {"executionId": str(uuid4())},
         {"executionId": None, "sessionId": "another"},
     ],
@@ -160,7 +161,7 @@ def test_the_same_id_with_other_content_is_409(
 ) -> None:
     """And the first stays as it was."""
     fields: dict[str, Any] = {
-        "correctionId": str(uuid4()), "executionId": str(uuid4()), "timestamp": "2026-02-20T14:30Z",
+        "correctionId": str(uuid4()), "executionId": str(uuid4()), "timestamp": f"{DAY}T14:30Z",
     }  # fmt: skip
     corrected(service, **fields)
     message = error_of(correct(service, **{**fields, **changed}), 409, "conflict")

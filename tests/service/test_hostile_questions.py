@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from tests.service.running_service import RunningService, eventually, execution, failure
+from tests.service.running_service import DAY, RunningService, eventually, execution, failure
 
 MIB = 1024 * 1024
 SCHEMA = {
@@ -32,7 +32,7 @@ def _experience(service: RunningService) -> None:
         )
         right = execution(
             parameters={"city": "Rome", "limit": 5, "rows": [{"day": "1"}]},
-            repairOf=wrong["executionId"], timestamp="2026-02-20T14:31:00Z", **at,
+            repairOf=wrong["executionId"], timestamp=f"{DAY}T14:31:00Z", **at,
         )  # fmt: skip
         records += [wrong, right]
     service.record(records).raise_for_status()
@@ -260,7 +260,7 @@ def test_what_is_asked_about_can_be_recorded_and_learned(
     wrong = failure(parameters=hostile, error={"message": message}, **at)
     right = execution(
         parameters={**hostile, "city": "Rome"}, repairOf=wrong["executionId"],
-        timestamp="2026-02-20T14:31:00Z", **at,
+        timestamp=f"{DAY}T14:31:00Z", **at,
     )  # fmt: skip
     receipt = service.record([wrong, right])
     assert receipt.json() == {"accepted": 2, "duplicates": 0, "rejected": [], "leftOut": 0}
