@@ -37,11 +37,11 @@ except ImportError as error:
     ) from error
 
 from aftercall.adapters.questions import KnownTool, code_of, has_run
-from aftercall.adapters.results import McpResultReader
 from aftercall.bounded import bounded_text
 from aftercall.callers import Caller, name_or_none
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader, canonical
 from aftercall.json_values import JsonObject, JsonValue
+from aftercall.mcp_results import McpResultReader
 from aftercall.models.base import WireModel
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.outcomes import STATUS_KEY, Outcome, referral_of, typed_error_in_text

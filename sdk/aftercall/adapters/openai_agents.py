@@ -66,9 +66,9 @@ from aftercall.adapters.questions import (
     failure_text,
     with_advice,
 )
-from aftercall.adapters.results import McpResultReader
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject
+from aftercall.mcp_results import McpResultReader
 from aftercall.models.calls import ExecutionError, ToolAnnotations
 from aftercall.reflection import (
     CallObserver,

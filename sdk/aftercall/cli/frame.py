@@ -40,23 +40,6 @@ class Command(Protocol):
         """
 
 
-class _BrokenCommand:
-    """Stands in for a command that cannot be loaded, so that the others still work."""
-
-    def __init__(self, name: str, problem: Exception) -> None:
-        self.name = name
-        self._problem = f"{type(problem).__name__}: {problem}"
-        self.help = f"(cannot be loaded: {self._problem})"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """None: it is not run by way of a parser, as nobody knows its options."""
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Tell why it cannot be run."""
-        del args
-        raise AftercallError(f"the command {self.name!r} cannot be loaded: {self._problem}")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code: 0 done, 1 failed, 130 interrupted.
 
@@ -70,10 +53,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = discover()
     # Only the module of the command that is meant is imported; all of them for the list.
     meant = {words[0]: found[words[0]]} if words and words[0] in found else found
-    commands = {name: _load(name, entry_point) for name, entry_point in meant.items()}
+    commands: dict[str, Command] = {}
+    for name, entry_point in meant.items():
+        try:
+            commands[name] = _load(entry_point)
+        except Exception as problem:  # noqa: BLE001  # another distribution's fault, of any kind
+            shown = f"{type(problem).__name__}: {problem}"
+            print(f"aftercall: the command {name!r} cannot be loaded: {shown}", file=sys.stderr)
+    if meant and not commands:
+        return _FAILED
     parser = _parser(commands)
-    is_broken = bool(words) and isinstance(commands.get(words[0]), _BrokenCommand)
-    args = argparse.Namespace(command=words[0]) if is_broken else parser.parse_args(words)
+    args = parser.parse_args(words)
     if args.command is None:
         parser.print_help(sys.stderr)
         return _USAGE
@@ -98,13 +88,10 @@ def discover(entries: Iterable[EntryPoint] | None = None) -> Mapping[str, EntryP
     return dict(sorted(found.items()))
 
 
-def _load(name: str, entry_point: EntryPoint) -> Command:
-    try:
-        command = cast("Command", entry_point.load())
-        command.add_arguments(argparse.ArgumentParser(add_help=False))
-        _ = (command.name, command.help, command.run)
-    except Exception as problem:  # noqa: BLE001  # another distribution's fault, of any kind
-        return _BrokenCommand(name, problem)
+def _load(entry_point: EntryPoint) -> Command:
+    command = cast("Command", entry_point.load())
+    command.add_arguments(argparse.ArgumentParser(add_help=False))
+    _ = (command.name, command.help, command.run)
     return command
 
 

@@ -44,7 +44,6 @@ _IMPLIED_TYPE = {
 _COUNTS = ("min_items", "max_items", "min_length", "max_length")
 _NUMBERS = ("minimum", "maximum")
 _BOUNDS = (("min_items", "max_items"), ("min_length", "max_length"), _NUMBERS)
-_NEVER_EMPTY = ("number", "integer", "boolean")
 
 # Words of JSON Schema that stand for a constraint of another name, or for none.
 _ELSEWHERE = {"properties": "fields", "schema": "json_schema"} | dict.fromkeys(
@@ -317,11 +316,6 @@ def _check_types(wanted: Deliverable) -> None:
             raise ConfigurationError(
                 f"{first} is about a {first_kind} and {name} about a {kind}; keep one of them"
             )
-    if wanted.non_empty is True and wanted.expected_type in _NEVER_EMPTY:
-        raise ConfigurationError(
-            f"non_empty says nothing about a {wanted.expected_type}, which is never empty; use "
-            "minimum and maximum"
-        )
 
 
 def _check_bounds(wanted: Deliverable) -> None:
@@ -332,16 +326,6 @@ def _check_bounds(wanted: Deliverable) -> None:
                 f"{low_name} is {low:g} and {high_name} is {high:g}, which nothing can meet; "
                 "exchange or change them"
             )
-    low, high = wanted.minimum, wanted.maximum
-    is_range = wanted.type == "integer" and low is not None and high is not None
-    if is_range and math.ceil(low or 0) > math.floor(high or 0):
-        raise ConfigurationError("no integer lies between minimum and maximum; widen them")
-    if wanted.non_empty is True and 0 in (wanted.max_items, wanted.max_length):
-        raise ConfigurationError("non_empty contradicts a most of 0; keep one of them")
-    for name in wanted.full:
-        part = wanted.fields.get(name)
-        if part is not None and 0 in (part.max_items, part.max_length):
-            raise ConfigurationError(f"non_empty contradicts the most of 0 in fields.{name}")
 
 
 def _check_size(wanted: Deliverable) -> None:

@@ -8,8 +8,6 @@ from typing import Any, Self
 
 import mcp_types
 from fastmcp import Client
-from fastmcp.client.client import CallToolResult
-from fastmcp.exceptions import ToolError
 from mcp import MCPError
 
 from aftercall.executors.protocol import (
@@ -21,12 +19,14 @@ from aftercall.executors.protocol import (
     rejected,
     timed_out,
     titled,
-    tool_error,
 )
 from aftercall.json_values import JsonValue, make_json_value
+from aftercall.mcp_results import McpResultReader
 from aftercall.models.tools import Tool
-from aftercall.outcomes import ToolFailedError, error_in_result, status_in_result, unwrapped
+from aftercall.outcomes import ToolFailedError
 from aftercall.reflection.results import read_exception
+
+_READER = McpResultReader()
 
 # The server looked at the call and did not run it.
 _NOT_RUN = (mcp_types.INVALID_PARAMS, mcp_types.METHOD_NOT_FOUND, mcp_types.INVALID_REQUEST)
@@ -105,13 +105,11 @@ class McpExecutor:
             if isinstance(error, TimeoutError) and limit.expired():
                 raise timed_out(timeout_s, "the server may work on") from error
             raise ToolFailedError(read_exception(error)) from error
-        typed = error_in_result(result.structured_content, _texts(result), is_error=result.is_error)
-        if typed is not None:
-            raise ToolFailedError(typed)
-        if result.is_error:
-            raise ToolFailedError(tool_error(ToolError.__name__, _text(result)))
-        status = status_in_result(result.structured_content, result.meta)
-        return ExecutorResult(_value(result), status=status)
+        failure = _READER.read_failure(result)
+        if failure is not None:
+            raise ToolFailedError(failure)
+        value = _READER.value_of(result)
+        return ExecutorResult(make_json_value(value), status=_READER.read_status(result))
 
     async def _connect(self, name: str, client: "Client[Any]") -> None:
         async with self._connecting:
@@ -122,22 +120,3 @@ class McpExecutor:
             except Exception as error:
                 raise ToolRefusedError(f"MCP server {name!r} cannot be reached: {error}") from error
             self._connected.add(name)
-
-
-def _value(result: CallToolResult) -> JsonValue:
-    """The structured content, or else the text of the blocks."""
-    if result.structured_content is not None:
-        return make_json_value(unwrapped(result.structured_content))
-    return make_json_value(_text(result))
-
-
-def _texts(result: CallToolResult) -> list[str]:
-    return [block.text for block in result.content if isinstance(block, mcp_types.TextContent)]
-
-
-def _text(result: CallToolResult) -> str:
-    blocks = [
-        block.text if isinstance(block, mcp_types.TextContent) else f"<{block.type}>"
-        for block in result.content
-    ]
-    return "\n".join(blocks)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import JsonValue
 from aftercall.models.calls import ExecutionError
-from aftercall.outcomes import error_in_result, status_in_result
+from aftercall.outcomes import error_in_result, status_in_result, unwrapped
 from aftercall.reflection.results import OutcomeReader
 
 _MAX_MESSAGE_CHARS = 8_000
@@ -41,6 +41,13 @@ class McpResultReader(OutcomeReader):
         if seen.structured is not None:
             return bounded_json(seen.structured)
         return bounded_json(seen.shown[0] if len(seen.shown) == 1 else seen.shown)
+
+    def value_of(self, result: object) -> object:
+        """What the tool returned: the structured content as it was, or else the whole text."""
+        seen = _McpResult.of(result)
+        if seen is None:
+            return result
+        return "\n".join(seen.shown) if seen.structured is None else unwrapped(seen.structured)
 
 
 @dataclass(frozen=True, slots=True)
