@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -25,7 +25,6 @@ from retrieval.index.protocol import VectorIndexError
 from retrieval.log import executions, recorded_tools
 from service.bodies import TooDeep, parse_json
 from service.dashboard.html import (
-    Content,
     Html,
     Value,
     badge,
@@ -68,18 +67,31 @@ SURE: Final = 0.80
 _PASTED: Final = "pasted"
 """The one field of a call that is pasted whole."""
 
-_FIELDS: Final = {
-    "tool": "toolName",
-    "server": "serverName",
-    "agent": "agent",
-    "error": "error.message",
-    "type": "error.type",
-    "code": "error.code",
-    "parameters": "parameters",
-    "context": "context",
-}
-"""The fields of the form, which are also the parameters of a link that fills them in; and where
-what they hold stands in a call."""
+
+class _Field(NamedTuple):
+    name: str
+    """In the form, and in a link that fills it in."""
+    path: str
+    """Where what it holds stands in a call."""
+    label: str
+    rows: int = 0
+    """Of one for several lines; 0: it has one line."""
+
+
+_FIELDS: Final = (
+    _Field("tool", "toolName", "Tool"),
+    _Field("server", "serverName", "Server (optional)"),
+    _Field("agent", "agent", f"Agent ({ASKER} when left out)"),
+    _Field("error", "error.message", "Error message", rows=2),
+    _Field("type", "error.type", "Error type (optional)"),
+    _Field("code", "error.code", "Error code (optional)"),
+    _Field("parameters", "parameters", "Parameters, a JSON object", rows=5),
+    _Field("context", "context", "What the agent was trying to do (optional)", rows=2),
+)
+
+_PASTE: Final = _Field(
+    _PASTED, "", "A recorded execution, a failed call, or a body of POST /suggest, as JSON", rows=8
+)
 
 _SOURCES: Final = {
     "schema": "the tool's schema",
@@ -111,7 +123,6 @@ class FaultyFormError(Exception):
 
 async def try_it(look: Look, typed: Texts | None = None) -> Shown:
     """The page; with an answer, when the form was sent with `typed` in its fields."""
-    known = await recorded_tools(look.context.store, look.workspace, _MAX_TOOLS)
     texts, answer = typed or await _filled_in(look), Html()
     faults: Texts = {}
     if typed is not None:
@@ -120,32 +131,24 @@ async def try_it(look: Look, typed: Texts | None = None) -> Shown:
         except FaultyFormError as error:
             faults = error.faults
             answer = _said("Nothing was asked: the form says what is wrong.")
-    pasted = _form(
-        look,
-        [
-            _area(
-                _PASTED,
-                "A recorded execution, a failed call, or a body of POST /suggest, as JSON",
-                8,
-                texts,
-                faults,
-            )
-        ],
-        "Ask about what is pasted",
-    )
+    options = _options(await recorded_tools(look.context.store, look.workspace, _MAX_TOOLS))
+    fields = [_input(each, texts, faults, options.get(each.name)) for each in _FIELDS]
+    pasted = _form(look, [_input(_PASTE, texts, faults)], "Ask about what is pasted")
+    is_pasted = _PASTED in (typed or ())
     content = [
-        p("Ask about a failed call as a gateway would. Nothing is recorded: neither the call nor "
-          "the answer counts or teaches."),
+        p(
+            "Ask about a failed call as a gateway would. Nothing is recorded: neither the call nor "
+            "the answer counts or teaches."
+        ),
         section(
             "A failed call",
             await _examples(look),
-            _form(look, _fields(list(known), texts, faults), "Ask"),
-            tag("details", tag("summary", "Or paste a whole call"), pasted,
-                open=_PASTED in (typed or ())),
+            _form(look, fields, "Ask"),
+            tag("details", tag("summary", "Or paste a whole call"), pasted, open=is_pasted),
             remark="Ctrl+Enter asks from any field.",
         ),
         tag("div", answer, id="answer", class_="page"),
-    ]  # fmt: skip
+    ]
     return Shown("Try it", markup(content), is_live=False)
 
 
@@ -203,56 +206,40 @@ def request_of(typed: Texts) -> SuggestRequest:
 
 
 def _from_fields(typed: Texts) -> SuggestRequest:
-    stripped = {name: typed.get(name, "").strip() for name in _FIELDS}
-    faults = {}
-    if not stripped["tool"]:
-        faults["tool"] = "is empty; name the tool that was called"
-    if not stripped["error"]:
-        faults["error"] = "is empty; write what the tool said when it failed"
-    if faults:
-        raise FaultyFormError(faults)
-    parameters: object = {}
-    if stripped["parameters"]:
-        parameters = _parsed("parameters", stripped["parameters"])
-    if not isinstance(parameters, dict):
-        words = 'must be a JSON object, such as {"topK": 50}'
-        raise FaultyFormError({"parameters": words})
-    call: dict[str, object] = {"agent": ASKER, "parameters": parameters}
-    error: dict[str, object] = {}
-    for name, path in _FIELDS.items():
-        if stripped[name] and name != "parameters":
-            place = error if path.startswith("error.") else call
-            place[path.removeprefix("error.")] = stripped[name]
-    call["error"] = error | {"message": typed["error"]}
+    call: dict[str, Any] = {"agent": ASKER, "parameters": {}, "error": {}}
+    for field in _FIELDS:
+        text = typed.get(field.name, "").strip()
+        if field.name == "parameters" and text:
+            call["parameters"] = _parsed(field.name, text)
+        elif text:
+            within, _, last = field.path.rpartition(".")
+            (call[within] if within else call)[last] = text
     try:
         return SuggestRequest(execution=FailedCall.model_validate(call))
-    except ValidationError as problem:
-        names = {path: name for name, path in _FIELDS.items()}
-        told: dict[str, list[str]] = {}
-        for each in faults_of(problem, FailedCall):
+    except ValidationError as error:
+        names = {field.path: field.name for field in _FIELDS}
+        faults: dict[str, list[str]] = {}
+        for each in faults_of(error, FailedCall):
             name = names.get(each.path) or names.get(each.path.split(".")[0]) or "error"
-            told.setdefault(name, []).append(safe_message(each.problem))
-        faulty = {name: "; ".join(each) for name, each in told.items()}
-        raise FaultyFormError(faulty) from problem
+            faults.setdefault(name, []).append(safe_message(each.problem))
+        joined = {name: "; ".join(each) for name, each in faults.items()}
+        raise FaultyFormError(joined) from error
 
 
 def _from_pasted(text: str) -> SuggestRequest:
     """A body of `/suggest`, or a failed call by itself."""
-    if not text.strip():
-        raise FaultyFormError({_PASTED: "is empty; paste a failed call as JSON"})
     value = _parsed(_PASTED, text)
     if not isinstance(value, dict):
-        words = "must be one JSON object: a failed call, or a body of `/suggest`"
-        raise FaultyFormError({_PASTED: words})
-    if "execution" not in value and value.get("outcome") == "success":
-        raise FaultyFormError({_PASTED: "is a call that succeeded; paste one that failed"})
-    model = SuggestRequest if "execution" in value else FailedCall
+        raise FaultyFormError({_PASTED: "must be one JSON object: a call, or a body of `/suggest`"})
+    is_body = "execution" in value
     try:
-        read = model.model_validate(value)
+        if is_body:
+            return SuggestRequest.model_validate(value)
+        return SuggestRequest(execution=FailedCall.model_validate(value))
     except ValidationError as error:
-        sentences = [safe_message(each.sentence) for each in faults_of(error, model)]
-        raise FaultyFormError({_PASTED: "; ".join(sentences)}) from error
-    return read if isinstance(read, SuggestRequest) else SuggestRequest(execution=read)
+        found = faults_of(error, SuggestRequest if is_body else FailedCall)
+        sentences = "; ".join(safe_message(each.sentence) for each in found)
+        raise FaultyFormError({_PASTED: sentences}) from error
 
 
 def _parsed(name: str, text: str) -> object:
@@ -270,7 +257,7 @@ async def _filled_in(look: Look) -> Texts:
     if example := look.query.get("example"):
         for each in await executions(look.context.store.events, look.workspace, [example]):
             return texts_of(look.context.redactor.call(each.execution))
-    return {name: look.query[name] for name in _FIELDS if look.query.get(name)}
+    return look.query
 
 
 def texts_of(call: Execution | FailedCall) -> Texts:
@@ -319,68 +306,47 @@ def _form(look: Look, fields: Sequence[Html], action: str) -> Html:
                novalidate=True, action=f"{PREFIX}{address}", data_into="answer")  # fmt: skip
 
 
-def _fields(known: Sequence[ToolKey], texts: Texts, faults: Texts) -> list[Html]:
-    servers: dict[str, set[str | None]] = {}
+def _options(known: Iterable[ToolKey]) -> dict[str, list[Html]]:
+    """What fields propose. A tool that one server alone has fills that server in."""
+    tools, servers = dict[str, set[str | None]](), set[str]()
     for each in known:
-        servers.setdefault(each.tool_name, set()).add(each.server_name)
-    # A tool that one server alone has fills that server in.
-    tools = [
-        tag("option", value=name, data_fills=next(iter(found)) if len(found) == 1 else None)
-        for name, found in sorted(servers.items())
-    ]
-    names = sorted({each.server_name for each in known if each.server_name})
-    options = [tag("option", value=each) for each in names]
-    return [
-        _line("tool", "Tool", texts, faults, tools, fills="server"),
-        _line("server", "Server (optional)", texts, faults, options),
-        _line("agent", f"Agent ({ASKER} when left out)", texts, faults),
-        _area("error", "Error message", 2, texts, faults),
-        _line("type", "Error type (optional)", texts, faults),
-        _line("code", "Error code (optional)", texts, faults),
-        _area("parameters", "Parameters, a JSON object", 5, texts, faults),
-        _area("context", "What the agent was trying to do (optional)", 2, texts, faults),
-    ]
-
-
-def _line(
-    name: str,
-    label: str,
-    texts: Texts,
-    faults: Texts,
-    options: Sequence[Html] = (),
-    fills: str | None = None,
-) -> Html:
-    listed = f"f-{name}-list" if options else None
-    value = texts.get(name, "")
-    field = tag("input", type="text", value=value, list=listed, data_fills=fills,
-                maxlength=300, **_attributes(name, faults))  # fmt: skip
-    return _labelled(name, label, [field, tag("datalist", options, id=listed)], faults, "field")
-
-
-def _area(name: str, label: str, rows: int, texts: Texts, faults: Texts) -> Html:
-    # As it was typed, with what cannot be seen; one character more than is taken, so that what a
-    # browser cuts off is not taken for the whole.
-    typed = Html(escape("\n" + texts.get(name, "").encode("utf-8", "replace").decode()))
-    field = tag("textarea", typed, rows=rows, maxlength=MAX_CHARS + 1, **_attributes(name, faults))
-    return _labelled(name, label, field, faults, "field wide")
-
-
-def _attributes(name: str, faults: Texts) -> dict[str, str | None]:
-    is_faulty = name in faults
+        tools.setdefault(each.tool_name, set()).add(each.server_name)
+        servers.add(each.server_name or "")
+    fills = {name: next(iter(found)) for name, found in tools.items() if len(found) == 1}
     return {
-        "id": f"f-{name}",
-        "name": name,
-        "spellcheck": "false",
-        "autocomplete": "off",
-        "aria_invalid": "true" if is_faulty else None,
-        "aria_describedby": f"f-{name}-fault" if is_faulty else None,
+        "tool": [tag("option", value=each, data_fills=fills.get(each)) for each in sorted(tools)],
+        "server": [tag("option", value=each) for each in sorted(servers - {""})],
     }
 
 
-def _labelled(name: str, label: str, field: Content, faults: Texts, class_: str) -> Html:
-    fault = faults.get(name)
-    said = tag("p", fault, id=f"f-{name}-fault", class_="fault") if fault else None
-    return box(class_, tag("label", label, for_=f"f-{name}"), field, said)
+def _input(
+    field: _Field, texts: Texts, faults: Texts, options: Sequence[Html] | None = None
+) -> Html:
+    name, typed = f"f-{field.name}", texts.get(field.name, "")
+    fault = faults.get(field.name)
+    attributes: dict[str, str | int | None] = {
+        "id": name,
+        "name": field.name,
+        "spellcheck": "false",
+        "autocomplete": "off",
+        "aria_invalid": "true" if fault else None,
+        "aria_describedby": f"{name}-fault" if fault else None,
+    }
+    if field.rows:
+        # As it was typed, with what cannot be seen; one character more than is taken, so that what
+        # a browser cuts off is not taken for the whole.
+        text = Html(escape("\n" + typed.encode("utf-8", "replace").decode()))
+        entry = tag("textarea", text, rows=field.rows, maxlength=MAX_CHARS + 1, **attributes)
+    else:
+        more = {"list": f"{name}-list", "data_fills": "server"} if options else {}
+        entry = tag("input", type="text", value=typed, maxlength=300, **attributes, **more)
+    return box(
+        "field wide" if field.rows else "field",
+        tag("label", field.label, for_=name),
+        entry,
+        tag("datalist", options, id=f"{name}-list") if options else None,
+        tag("p", fault, id=f"{name}-fault", class_="fault") if fault else None,
+    )
 
 
 # The answer

