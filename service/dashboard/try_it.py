@@ -207,23 +207,28 @@ def request_of(typed: Texts) -> SuggestRequest:
 
 def _from_fields(typed: Texts) -> SuggestRequest:
     call: dict[str, Any] = {"agent": ASKER, "parameters": {}, "error": {}}
+    faults: dict[str, str] = {}
     for field in _FIELDS:
         text = typed.get(field.name, "").strip()
         if field.name == "parameters" and text:
-            call["parameters"] = _parsed(field.name, text)
+            try:
+                call["parameters"] = _parsed(field.name, text)
+            except FaultyFormError as error:
+                faults |= error.faults
         elif text:
             within, _, last = field.path.rpartition(".")
             (call[within] if within else call)[last] = text
+    names = {field.path: field.name for field in _FIELDS}
     try:
-        return SuggestRequest(execution=FailedCall.model_validate(call))
+        asked = SuggestRequest(execution=FailedCall.model_validate(call))
     except ValidationError as error:
-        names = {field.path: field.name for field in _FIELDS}
-        faults: dict[str, list[str]] = {}
         for each in faults_of(error, FailedCall):
             name = names.get(each.path) or names.get(each.path.split(".")[0]) or "error"
-            faults.setdefault(name, []).append(safe_message(each.problem))
-        joined = {name: "; ".join(each) for name, each in faults.items()}
-        raise FaultyFormError(joined) from error
+            before = f"{faults[name]}; " if name in faults else ""
+            faults[name] = before + safe_message(each.problem)
+    if faults:
+        raise FaultyFormError(faults)
+    return asked
 
 
 def _from_pasted(text: str) -> SuggestRequest:
