@@ -1,0 +1,195 @@
+"""Patterns: what is said of them, the rules that mend them, and what they rest on in a store."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from aftercall.models import FailurePattern
+from aftercall.redaction import Redactor
+from retrieval.edits.kinds import Clamp, Edit, Rename, Replace
+from retrieval.knowledge.documents import document_id
+from retrieval.knowledge.rules import ToolKnowledge
+from retrieval.patterns import Pattern, mark_of
+from service.dashboard.calls import belonging_to, examples_of
+from service.dashboard.failures import compared, mended_share
+from service.dashboard.pattern import evidence_of, rules_of
+from service.patterns import Patterns
+from tests.dashboard.made import pattern
+from tests.dashboard.test_calls import pattern_of
+from tests.retrieval.known_tools.made_records import knowledge, mended, record
+from tests.service.fitness_client import fresh
+from tests.service.running_service import (
+    RunningService,
+    eventually,
+    execution,
+    failure,
+    hashing_settings,
+    on_loop,
+    running,
+)
+
+SIGNATURE = "Invalid parameter: topK must be <= <n>"
+GONE = "00000000-0000-4000-8000-000000000000"
+
+KNOWN: dict[str, Pattern] = {}
+"""What the nightly job left, by id."""
+
+
+def test_counts_are_compared_in_words() -> None:
+    """Never by a sign or a colour alone; not at all with what is not known."""
+    assert compared(3, None) == ""
+    assert compared(3, 3) == "as many as before (3)"
+    assert compared(1_500, 0) == "1,500 more than before (0)"
+    assert compared(0, 2) == "2 fewer than before (2)"
+
+
+def test_nothing_is_mended_of_no_failures() -> None:
+    """And never more than all of them."""
+    assert mended_share(pattern(count=0)) is None
+    assert mended_share(pattern(count=2, mended=4)) == 1.0
+
+
+def rules(known: ToolKnowledge, *signatures: str) -> list[tuple[str, int, int, bool]]:
+    """Lesson, repairs, agents, and whether it is told."""
+    belongs = belonging_to("default", pattern_of(*signatures))
+    found = rules_of(record(knowledge=known), belongs, Redactor())
+    return [(each.lesson, each.repairs, each.agents, each.is_told) for each in found]
+
+
+def test_rules_say_what_speaks_for_them() -> None:
+    """Those of other patterns are left out."""
+    known = mended(knowledge(), "too many", [Clamp(name="max_count", maximum=100)])
+    mended(known, "no such path", [Rename(name="path", to="paths")])
+    assert rules(known, "too many") == [("max_count must be at most 100.", 2, 2, True)]
+
+
+def test_one_repair_under_two_wordings_is_one_rule() -> None:
+    """Its repairs add up."""
+    edits: list[Edit] = [Rename(name="path", to="paths")]
+    known = mended(mended(knowledge(), "too many", edits), "at most <n>", edits)
+    assert rules(known, "too many", "at most <n>") == [
+        ("The parameter is called paths, not path.", 4, 2, True)
+    ]
+
+
+def test_a_rule_of_one_session_is_not_told_to_everybody() -> None:
+    """Its value is that caller's own."""
+    edits: list[Edit] = [Replace(name="path", before="/a", value="/b")]
+    known = mended(knowledge(), "too many", edits, sessions=["s1"])
+    [(_, repairs, _, is_told)] = rules(known, "too many")
+    assert (repairs, is_told) == (1, False)
+
+
+def test_a_value_under_a_name_that_became_secret_is_not_in_a_lesson() -> None:
+    """At any depth; what was learned before stays as it was learned."""
+    redactor = Redactor.create(extra_names=["door_word"])
+    edits: list[Edit] = [
+        Replace(name="door_word", before="zebra", value="zebu"),
+        Replace(name="inside", inside=("doorWord",), before={"a": "zebra"}, value=4711),
+    ]
+    known = mended(knowledge(), "too many", edits)
+    [found] = rules_of(
+        record(knowledge=known), belonging_to("default", pattern_of("too many")), redactor
+    )
+    assert not any(word in found.lesson for word in ("zebra", "zebu", "4711"))
+    assert "door_word" in found.lesson
+
+
+def test_a_rule_without_edits_is_the_same_call_again() -> None:
+    """And it says so."""
+    known = mended(knowledge(), "took <n> s", [])
+    assert rules(known, "took <n> s")[0][0] == "Make the same call again, later."
+
+
+def test_nothing_is_known_of_a_tool_that_nothing_was_learned_of() -> None:
+    """An empty list."""
+    assert rules_of(record(), lambda _: True, Redactor()) == []
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    async def get(_: Patterns, __: str, pattern_ids: Sequence[str]) -> list[Pattern]:
+        return [KNOWN[each] for each in pattern_ids if each in KNOWN]
+
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        running(hashing_settings(tmp_path_factory.mktemp("evidence"))) as started,
+    ):
+        patched.setattr(Patterns, "get", get)
+        yield started
+
+
+def learned(service: RunningService, *records: dict[str, Any]) -> None:
+    """Record, and wait until it is learned."""
+    assert service.record(list(records)).status_code == 202
+    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+
+
+def repaired(tool: str, minute: int, **fields: Any) -> list[dict[str, Any]]:
+    """A failure, and the success that mended it a second later."""
+    called = {"toolName": tool, "serverName": "s", "sessionId": fresh("session"), **fields}
+    start = datetime.now(UTC) - timedelta(hours=1) + timedelta(minutes=minute)
+    before, after = ((start + timedelta(seconds=each)).isoformat() for each in (0, 1))
+    return [
+        failure(**called, timestamp=before),
+        execution(**called, timestamp=after, attempt=2, parameters={"query": "x", "topK": 10}),
+    ]
+
+
+def stored(service: RunningService, tool: str, *examples: str) -> FailurePattern:
+    """The pattern of the tool's failures, as a nightly run leaves it."""
+    kept = Pattern(
+        pattern_id=fresh("pattern"), server_name="s", tool_name=tool,
+        category="invalid_parameters", leader=SIGNATURE, execution_ids=list(examples), count=1,
+    )  # fmt: skip
+    kept.set_marks({mark_of(document_id("default", "reflection", "s", tool, SIGNATURE))})
+    KNOWN[kept.pattern_id] = kept
+    named = {"serverName": "s", "toolName": tool}
+    return pattern(kept.pattern_id, tool=named, signature=SIGNATURE, examples=list(examples))
+
+
+def test_a_pattern_has_its_repairs_examples_and_rules(service: RunningService) -> None:
+    """The latest first; what has expired is counted."""
+    tool = fresh("tool")
+    first, second = repaired(tool, 1), repaired(tool, 2)
+    learned(service, *first, *second)
+    failed = [each[0]["executionId"] for each in (first, second)]
+    found = on_loop(
+        service, evidence_of(service.context, "default", stored(service, tool, GONE, *failed))
+    )
+    assert [each.failed.execution_id for each in found.repairs] == failed[::-1]
+    assert [each.execution_id for each in found.examples] == failed[::-1]
+    assert (found.examples_gone, found.repairs_gone) == (1, 0)
+    assert found.repairs[0].changes == ["replace /topK: 50 -> 10"]
+    assert [each.repairs for each in found.rules] == [2]
+
+
+def test_repairs_of_another_kind_of_failure_are_left_out(service: RunningService) -> None:
+    """Though they are the same tool's."""
+    tool = fresh("tool")
+    other = repaired(tool, 1)
+    other[0]["error"] = {"message": "Invalid parameter: topK must be a multiple of ten"}
+    learned(service, *other)
+    found = on_loop(service, evidence_of(service.context, "default", stored(service, tool)))
+    assert (found.repairs, found.rules, found.examples) == ([], [], [])
+
+
+def test_many_patterns_have_an_example_each(service: RunningService) -> None:
+    """A repair where there is one, else a failed call, else nothing."""
+    mended, failed, nothing = fresh("tool"), fresh("tool"), fresh("tool")
+    now = datetime.now(UTC).isoformat()
+    alone = failure(toolName=failed, serverName="s", timestamp=now)
+    learned(service, *repaired(mended, 1), alone)
+    patterns = [
+        stored(service, mended),
+        stored(service, failed, alone["executionId"]),
+        stored(service, nothing, GONE),
+    ]
+    found = on_loop(service, examples_of(service.context, "default", patterns))
+    of_mended, of_failed, of_nothing = (found[each.pattern_id] for each in patterns)
+    assert of_mended.repair is not None
+    assert of_failed.failed is not None
+    assert of_failed.failed.execution_id == alone["executionId"]
+    assert (of_nothing.repair, of_nothing.failed) == (None, None)
