@@ -229,12 +229,15 @@ def _learn_repairs(
     if not stored.execution.parameters_known:
         return
     tool, since = stored.tool_key, stored.received_at - LOOKBACK
+    name = (tool.server_name, tool.tool_name)
     of_tool = [
-        each.execution
-        for each in calls
-        if each.tool_key == tool and each.received_at >= since and each.execution.parameters_known
+        each
+        for stored_call in calls
+        if ((each := stored_call.execution).server_name, each.tool_name) == name
+        and stored_call.received_at >= since
+        and each.parameters_known
     ]
-    if len({each.outcome for each in of_tool}) < 2:  # of both kinds
+    if len({each.outcome for each in of_tool}) == 1:
         return
     for repair in mine(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
         knowledge = cache.made(KNOWLEDGE, tool_row(tool))
@@ -274,11 +277,12 @@ def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution
         failed_at=failed.timestamp if failed else None,
     )
     found = batch.issued.get(execution.suggestion_id)
-    if found is None or found[0].position > stored.position:
+    since = stored.received_at - LOOKBACK
+    if found and found[0].position < stored.position and found[0].received_at >= since:
+        _count_followed(cache, execution.suggestion_id, found[1], followed, stored.position)
+    else:
         cache.made(FOLLOWED, execution.suggestion_id).calls.append(followed)
         cache.put(FOLLOWED, execution.suggestion_id)
-    elif found[0].received_at >= stored.received_at - LOOKBACK:
-        _count_followed(cache, execution.suggestion_id, found[1], followed, stored.position)
 
 
 def _learn_issued(

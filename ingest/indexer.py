@@ -33,7 +33,6 @@ from retrieval.memory import Memory
 from retrieval.rows import DOCUMENT, VECTOR
 
 BATCH = 1_000
-"""Events per commit: enough to share the cost of a tool's knowledge among its calls."""
 EMBED_BATCH = 64
 """Documents per round of the model: a fraction of a second, so that few wait for many."""
 
@@ -63,6 +62,7 @@ class Indexer:
         lease_s: seconds without a sign of life after which other processes may go on.
         is_shared: whether other processes may learn into the store too.
         knowledge: another generation than the current one, for a rebuild.
+        batch: events per commit: enough to share the cost of a tool's knowledge among its calls.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class Indexer:
         lease_s: float = 15.0,
         is_shared: bool = False,
         knowledge: Knowledge | None = None,
+        batch: int = BATCH,
     ) -> None:
         self._store = store
         self._memory = memory
@@ -83,6 +84,7 @@ class Indexer:
         self._embedder = embedder
         self._on_axes = on_axes
         self._own = knowledge
+        self._batch = batch
         self._leases = WorkspaceLeases(
             store, lease_s, lambda: self._knowledge.generation, is_shared=is_shared
         )
@@ -183,7 +185,7 @@ class Indexer:
             position, serial = (cursor.position, cursor.serial) if cursor else (0, 0)
             if cache is None or cache.serial != serial:
                 cache = WorkspaceCache(workspace, serial)
-            events = await self._store.events.after(workspace, position, BATCH)
+            events = await self._store.events.after(workspace, position, self._batch)
             if not events:
                 return 0
             learned = await learn_batch(self._store, knowledge, cache, events, position, lease)

@@ -1,5 +1,6 @@
 """The workspace cache: decoded rows of one workspace as of one commit, learned into in place."""
 
+import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -59,8 +60,10 @@ class WorkspaceCache:
                 self._rows.move_to_end((kind.name, key))
             else:
                 missing.setdefault(kind, {})[key] = None
-        for kind, keys in missing.items():
-            rows = await knowledge.get(self.workspace, kind.name, keys)
+        read = await asyncio.gather(
+            *(knowledge.get(self.workspace, kind.name, keys) for kind, keys in missing.items())
+        )
+        for (kind, keys), rows in zip(missing.items(), read, strict=True):
             found = {row.key: kind.decode(row) for row in rows}
             self._rows.update({(kind.name, key): found.get(key) for key in keys})
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from pydantic import BaseModel, Field
 
@@ -81,6 +82,7 @@ class SeedEntry(BaseModel):
         return document_id("@seed", "reflection", self.server_name, self.tool_name, self.pattern)
 
 
+@lru_cache(8_192)
 def document_id(
     workspace: str, kind: Kind, server_name: str | None, tool_name: str | None, what: str
 ) -> str:

@@ -17,7 +17,7 @@ class Clock:
 
 
 class Leases:
-    """What a store knows of leases, as `mongo.upkeep` says; it can be away."""
+    """What a store knows of leases, as `mongo.protocol.Leases` says; it can be away."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Lease] = {}
@@ -25,11 +25,11 @@ class Leases:
         self.answers_get_lost = False
         """Writes are done, and the caller hears an error."""
 
-    async def read_lease(self, name: str) -> Lease | None:
+    async def read(self, name: str) -> Lease | None:
         self._reach()
         return self.rows.get(name)
 
-    async def take_lease(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
+    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
         self._reach()
         if self.rows.get(name) != seen:
             return None
@@ -37,7 +37,7 @@ class Leases:
         self._answer()
         return self.rows[name]
 
-    async def beat_lease(self, lease: Lease) -> Lease | None:
+    async def beat(self, lease: Lease) -> Lease | None:
         self._reach()
         now = self.rows.get(lease.name)
         if now is None or (now.token, now.holder, now.held) != (lease.token, lease.holder, True):
@@ -46,7 +46,7 @@ class Leases:
         self._answer()
         return self.rows[lease.name]
 
-    async def give_back_lease(self, lease: Lease) -> None:
+    async def give_back(self, lease: Lease) -> None:
         self._reach()
         now = self.rows.get(lease.name)
         if now is not None and (now.token, now.holder) == (lease.token, lease.holder):

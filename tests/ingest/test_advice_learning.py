@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from aftercall.models import Execution, Suggestion, Tool
-from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.knowledge.recovery import workspace_wide
 from retrieval.knowledge.rules import ToolKnowledge
@@ -103,6 +102,5 @@ async def test_a_misspelt_tool_is_found_by_its_name(brain: Brain) -> None:
          "updatedAt": "2026-02-20T14:30:00Z"}
     )  # fmt: skip
     await brain.put_tool(tool)
-    brain.suggester._memory.forget_tool(StoredTool(WORKSPACE, tool).tool_key)
     found = await best(brain, asked)
     assert (found.action, found.tool) == ("switch_tool", "fetch_page")

@@ -1,0 +1,162 @@
+"""The fold: what is known follows from the log alone, however it was learned."""
+
+import random
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from embeddings.hashing import HashingEmbedder
+from ingest.indexer import learn_batch
+from ingest.nightly.job import NightlyJob
+from ingest.nightly.steps import expire
+from ingest.workspace import WorkspaceCache
+from mongo.protocol import Generation, Store
+from mongo.sqlite import open_sqlite_store
+from retrieval.memory import Memory
+from retrieval.rows import KNOWLEDGE, SKIPPED, tool_row
+from tests.ingest.histories import BEGIN, WORKSPACE, held, history
+
+DAYS = 40.0
+RETENTION = timedelta(days=30)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """An empty store."""
+    opened = await open_sqlite_store(tmp_path / "data")
+    yield opened
+    await opened.close()
+
+
+async def learn(store: Store, generation: Generation, seed: int, until: int | None = None) -> None:
+    """Learn the log in batches cut by dice; sometimes by another process, without a cache."""
+    dice = random.Random(seed)  # noqa: S311  # no secret
+    cache: WorkspaceCache | None = None
+    while True:
+        cursor = (await generation.cursors()).get(WORKSPACE)
+        position = cursor.position if cursor else 0
+        events = await store.events.after(WORKSPACE, position, dice.choice([1, 2, 17, 100]))
+        events = [each for each in events if until is None or each.position <= until]
+        if not events:
+            return
+        if cache is None or dice.random() < 0.1:
+            cache = WorkspaceCache(WORKSPACE, cursor.serial if cursor else 0)
+        await learn_batch(store, generation, cache, events, position)
+        cache.shrink()
+
+
+async def fill(store: Store, seed: int, count: int = 500) -> None:
+    """A history with every kind of event in the log."""
+    for event in history(seed, count, DAYS):
+        await store.events.append(WORKSPACE, [event])
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_where_batches_are_cut_changes_nothing(store: Store, seed: int) -> None:
+    """Two generations that learned one log in other batches hold the same rows, to the byte."""
+    await fill(store, seed)
+    other = await store.open_generation(2)
+    await learn(store, store.knowledge, seed)
+    await learn(store, other, seed + 100)
+    assert await held(other) == await held(store.knowledge)
+    assert not await store.knowledge.count(SKIPPED.name)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_rebuild_after_an_expiry_is_what_was_learned_live(store: Store, seed: int) -> None:
+    """The base has learned what expired; a generation that begins with it ends with the same."""
+    await fill(store, seed)
+    await learn(store, store.knowledge, seed)
+    live = await held(store.knowledge)
+    end = BEGIN + timedelta(days=DAYS)
+    for days in (-3.0, 0.0):  # the job of an earlier night, and of the last one
+        job = NightlyJob(
+            store=store, memory=Memory(store), open_model=_no_model, keeper=None,
+            knowledge=store.knowledge, retention=RETENTION,
+            clock=lambda days=days: end + timedelta(days=days),
+        )  # fmt: skip
+        done = await expire(job)
+    assert done["learned"]
+    first = (await store.events.after(WORKSPACE, 0, 1))[0]
+    assert first.received_at >= end - RETENTION - timedelta(days=1)
+    anew = await store.open_generation(2)
+    await learn(store, anew, seed + 200)
+    assert await held(anew) == live
+
+
+async def test_the_base_never_passes_what_was_learned(store: Store) -> None:
+    """What the current generation has not learned stays in the log, however old it is."""
+    await fill(store, 1, count=100)
+    await learn(store, store.knowledge, 1, until=20)
+    job = NightlyJob(
+        store=store, memory=Memory(store), open_model=_no_model, keeper=None,
+        knowledge=store.knowledge, retention=RETENTION,
+        clock=lambda: BEGIN + timedelta(days=400),
+    )  # fmt: skip
+    await expire(job)
+    assert (await (await store.open_generation(0)).cursors())[WORKSPACE].position == 20
+    assert (await store.events.after(WORKSPACE, 0, 1))[0].position == 21
+
+
+async def test_an_outcome_counts_before_its_failure_is_learned(store: Store) -> None:
+    """One that comes first leaves the rule as one that comes last; a store without it does not."""
+    events = list(history(5, 120, 0.5))
+    outcomes = [each for each in events if each.kind == "outcome"]
+    failures = [each for each in events if each.kind == "execution"]
+    assert outcomes
+    for workspace, order in (
+        ("first", [*outcomes, *failures]), ("last", [*failures, *outcomes]), ("without", failures),
+    ):  # fmt: skip
+        for event in order:
+            await store.events.append(workspace, [event])
+        events_ = await store.events.after(workspace, 0, 1_000)
+        await learn_batch(store, store.knowledge, WorkspaceCache(workspace), events_, 0)
+    reported = {}
+    for workspace in ("first", "last", "without"):
+        rows = [
+            row
+            for name in ("search", "fetch")
+            for row in await store.knowledge.get(workspace, KNOWLEDGE.name, [f"srv\x1f{name}"])
+        ]
+        rules = [
+            rule
+            for row in rows
+            for known in KNOWLEDGE.decode(row).signatures.values()
+            for rule in known.rules.values()
+        ]
+        reported[workspace] = sum(r.successes for r in rules), sum(r.failures for r in rules)
+    assert reported["first"] == reported["last"]
+    assert reported["without"] != reported["first"]
+
+
+async def test_an_event_that_cannot_be_learned_is_passed_over_and_named(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays in the log and in a row; those behind it are learned."""
+    await fill(store, 2, count=60)
+    broken = (await store.events.after(WORKSPACE, 0, 1))[0]
+    monkeypatch.setattr("ingest.fold._contents", _without(broken.position))
+    await learn(store, store.knowledge, 2)
+    rows = await store.knowledge.scan(WORKSPACE, SKIPPED.name, 10)
+    assert [int(row.key) for row in rows] == [broken.position]
+    cursor = (await store.knowledge.cursors())[WORKSPACE]
+    assert cursor.position == (await store.events.heads())[WORKSPACE].position
+    assert await store.knowledge.count(KNOWLEDGE.name)
+    assert tool_row(broken.tool) if broken.tool else True
+
+
+def _without(position: int):  # type: ignore[no-untyped-def]
+    from ingest.fold import _contents
+
+    def contents(events):  # type: ignore[no-untyped-def]
+        found = _contents(events)
+        found.pop(position, None)
+        return found
+
+    return contents
+
+
+async def _no_model() -> HashingEmbedder:
+    return HashingEmbedder()
