@@ -257,6 +257,8 @@ class ArchiveReader:
             if value.get("aftercall") == "end":
                 if value.get("counts") != self.counts or value.get("checksum") != self._hex:
                     raise _bad(number, "does not agree with the lines before it")
+                if self._line():  # to the end, where what is compressed has its own checksum
+                    raise _bad(number + 1, "follows the end")
                 return
             self._digest.update(line)
             if len(value) != 1 or not isinstance(content := next(iter(value.values())), dict):

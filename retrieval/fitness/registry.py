@@ -135,9 +135,9 @@ class Registry:
 
     @cached_property
     def _by_name(self) -> dict[ToolKey, StoredTool]:
-        return {
-            each.tool_key: each for each in sorted(self.by_id.values(), key=lambda t: t.position)
-        }
+        # Tools that were imported have one position.
+        in_order = sorted(self.by_id.values(), key=lambda t: (t.position, t.tool.updated_at))
+        return {each.tool_key: each for each in in_order}
 
     def named(self, tool: ToolKey) -> StoredTool | None:
         """The tool that executions name so: the latest put, when several ids share the name."""

@@ -58,7 +58,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def recorded(house: House) -> None:
-    """A failure, now."""
+    """A failure, now, learned from."""
     call = failure(timestamp=datetime.now(UTC).isoformat())
     (await house.client.post("/executions", json=call)).raise_for_status()
     async with asyncio.timeout(20):

@@ -8,6 +8,8 @@ import pytest
 
 from aftercall import AsyncClient
 from aftercall.errors import ServiceUnreachableError
+from aftercall.models import Execution
+from mongo.contents import execution_of
 from service.demo.history import HistoryProgress, HistoryReport, executions_alone, play_history
 from service.demo.in_process import InProcessClient, in_process
 
@@ -53,10 +55,11 @@ async def test_a_history_is_recorded_learned_and_reported(client: InProcessClien
 async def test_suggestions_that_were_followed_are_told_as_such(client: InProcessClient) -> None:
     """A call on a suggestion's word carries its id, the call that it mends, and its attempt."""
     report = await play_history(client, calls_per_day=40, now=NOW)
-    kept = [
-        stored.execution
-        for stored in await client.context.store.scan_executions("default", 0, 5_000)
-    ]
+    log, kept = client.context.store.events, list[Execution]()
+    position = 0
+    while events := await log.after("default", position, 500):
+        kept += [execution_of(each).execution for each in events if each.kind == "execution"]
+        position = events[-1].position
     by_id = {each.execution_id: each for each in kept}
     following = [each for each in kept if each.suggestion_id is not None]
 

@@ -129,16 +129,16 @@ def test_service_worker_and_nightly_run_as_the_compose_file_says(stack: Stack) -
 PENDING = """
 import asyncio
 from service.environment import read_settings
-from service.stores import open_store
+from service.stores import opened_store
+from retrieval.log import counts
 
 async def main():
-    store = await open_store(read_settings())
-    for _ in range(600):
-        if not (pending := (await store.counts()).pending):
-            break
-        await asyncio.sleep(0.1)
-    print(pending)
-    await store.close()
+    async with opened_store(read_settings()) as store:
+        for _ in range(600):
+            if not (pending := (await counts(store)).pending):
+                break
+            await asyncio.sleep(0.1)
+        print(pending)
 
 asyncio.run(main())
 """

@@ -14,7 +14,7 @@ from aftercall.json_values import canonical_json
 from aftercall.models import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.redaction import is_redacted
 from ingest.learner import learn_failure, learn_outcome, learn_repair, learn_success
-from ingest.mining import mine
+from ingest.mining import Repair, mine
 from retrieval.answer import Question, answer
 from retrieval.edits.kinds import Add, Edit, Replace
 from retrieval.knowledge.rules import ToolKnowledge, skeleton_of
@@ -146,6 +146,15 @@ def error_of(number: int, sent: dict[str, Any]) -> ExecutionError:
     )
 
 
+def mined(calls: Sequence[Execution]) -> list[Repair]:
+    """All repairs that are found while the calls arrive one by one."""
+    return [
+        repair
+        for count, new in enumerate(calls, start=1)
+        for repair in mine(calls[:count], new, lambda failed: read_error(failed.error, {}))
+    ]
+
+
 def learned(history: Sequence[Sequence[Execution]]) -> tuple[ToolKnowledge, ToolKnowledge]:
     """What is known of the tool, and of all tools, after these calls; each list is a session."""
     own, shared = ToolKnowledge(), ToolKnowledge()
@@ -155,14 +164,16 @@ def learned(history: Sequence[Sequence[Execution]]) -> tuple[ToolKnowledge, Tool
                 learn_success(own, call, None)
             else:
                 learn_failure(own, call, read_error(call.error, call.parameters), None)
-        for repair in mine(calls):
+        for repair in mined(calls):
             learn_repair(own, repair, None, shared)
             if not repair.edits:
                 continue
             for number in range(3):
+                reading = repair.reading
                 learn_outcome(
-                    own, repair.reading.signature, repair.edits, "success", f"fan {number}", shared
-                )
+                    own, reading.signature, reading.category, repair.edits, "success",
+                    f"fan {number}", shared,
+                )  # fmt: skip
     return own, shared
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from aftercall.models import FailedCall, Suggestion, SuggestRequest
+from retrieval.log import suggestion
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import object_schema
 
@@ -20,9 +21,9 @@ REQUEST = SuggestRequest(
 )  # fmt: skip
 
 
-def told(suggestion: Suggestion) -> dict[str, Any]:
+def told(given: Suggestion) -> dict[str, Any]:
     """All of a suggestion but its id, which is new each time."""
-    return suggestion.model_dump(exclude={"suggestion_id"})
+    return given.model_dump(exclude={"suggestion_id"})
 
 
 async def test_a_rehearsal_answers_the_same_and_leaves_no_suggestion(brain: Brain) -> None:
@@ -37,6 +38,6 @@ async def test_a_rehearsal_answers_the_same_and_leaves_no_suggestion(brain: Brai
     await brain.suggester.close()  # what is to be stored is stored then
     for each in rehearsed.suggestions:
         assert brain.suggester.issued(WORKSPACE, each.suggestion_id) is None
-        assert await brain.store.get_suggestion(WORKSPACE, each.suggestion_id) is None
+        assert await suggestion(brain.store.events, WORKSPACE, each.suggestion_id) is None
     for each in answered.suggestions:
-        assert await brain.store.get_suggestion(WORKSPACE, each.suggestion_id) is not None
+        assert await suggestion(brain.store.events, WORKSPACE, each.suggestion_id) is not None

@@ -105,7 +105,8 @@ def test_outcomes_count_for_all_tools_too() -> None:
     tool, shared = ToolKnowledge(), ToolKnowledge()
     made = repair({"n": "5"}, {"n": 5}, "n must be an integer")
     learn_repair(tool, made, None, shared)
-    learn_outcome(tool, made.reading.signature, made.edits, "failure", "bob", shared)
+    reading = made.reading
+    learn_outcome(tool, reading.signature, reading.category, made.edits, "failure", "bob", shared)
     [general] = shared.signatures.values()
     [rule] = general.rules.values()
     assert (general.signature, rule.repairs, rule.failures) == ("wrong_type", 1, 1)

@@ -14,10 +14,10 @@ from aftercall.models import (
     ToolAnnotations,
 )
 from embeddings.protocol import EmbeddingError
-from mongo.contents import StoredTool
 from mongo.errors import StoreUnavailableError
 from mongo.records import ToolKey
 from retrieval.index.protocol import VectorIndexError
+from retrieval.log import suggestion
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import an_execution, object_schema
 
@@ -53,7 +53,7 @@ async def register(memory: Brain, **fields: Any) -> None:
         }
         | fields
     )
-    await memory.store.put_tool(StoredTool(WORKSPACE, tool))
+    await memory.put_tool(tool)
 
 
 async def succeed(memory: Brain, count: int, start: int = 1, **fields: Any) -> None:
@@ -90,7 +90,7 @@ async def test_a_suggestion_is_found_by_id_at_once_and_stored_soon(brain: Brain)
     assert brain.suggester.issued("elsewhere", issued) is None
     await brain.suggester.close()
     assert brain.suggester.issued(WORKSPACE, issued) is None
-    assert await brain.store.get_suggestion(WORKSPACE, issued) is not None
+    assert await suggestion(brain.store.events, WORKSPACE, issued) is not None
 
 
 async def test_a_suggestion_that_could_not_be_stored_is_stored_with_the_next(
@@ -102,12 +102,12 @@ async def test_a_suggestion_that_could_not_be_stored_is_stored_with_the_next(
         raise StoreUnavailableError("away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(brain.store, "save_suggestions", away)
+        patch.setattr(brain.store.events, "append", away)
         first = (await ask(brain, failed(input_schema=SCHEMA))).suggestions[0].suggestion_id
         await brain.suggester.close()
     await ask(brain, failed(input_schema=SCHEMA))
     await brain.suggester.close()
-    assert await brain.store.get_suggestion(WORKSPACE, first) is not None
+    assert await suggestion(brain.store.events, WORKSPACE, first) is not None
 
 
 async def test_the_registered_schema_and_annotations_count(brain: Brain) -> None:
@@ -146,4 +146,4 @@ async def test_a_tool_of_that_name_on_another_server_is_another_tool(brain: Brai
     )
     assert response.suggestions[0].evidence.successes == 0
     assert response.suggestions[0].evidence.execution_ids == []
-    assert await brain.store.get_knowledge(ToolKey(WORKSPACE, None, "now")) is None
+    assert await brain.knowledge(ToolKey(WORKSPACE, None, "now")) is None

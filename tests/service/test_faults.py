@@ -7,11 +7,13 @@ import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from secrets import token_hex
 from typing import Any
 
 import pytest
 
 from embeddings.protocol import EmbeddingError
+from mongo.sqlite.store import FILE_NAME
 from service.logs import JsonFormatter
 from tests.service.running_service import (
     RunningService,
@@ -43,7 +45,7 @@ def test_a_full_disk_is_503_and_recording_goes_on_when_there_is_space(
     own_service: RunningService,
 ) -> None:
     """What was stored stays readable, what did not fit is not stored, and Retry-After says when."""
-    before, refused = execution(), execution(result="x" * 500_000)
+    before, refused = execution(), execution(result=token_hex(500_000))
     own_service.record(before)
     limit_pages(own_service, 1)
     response = own_service.record([refused])
@@ -172,7 +174,7 @@ def test_while_another_process_switches_the_store_recording_waits_and_the_rest_g
     """A rebuild that switches holds the embedded store for seconds: nobody is refused."""
     service, stored, late = own_service, execution(), execution()
     assert service.record(stored).status_code == 202
-    path = service.context.store._path  # type: ignore[attr-defined]  # the one place to reach it
+    path = service.context.settings.data.dir / FILE_NAME
     with closing(sqlite3.connect(path, isolation_level=None)) as switching:
         switching.execute("BEGIN IMMEDIATE")
         with ThreadPoolExecutor(1) as caller:
