@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.reading import Faults, rows
-from tests.browser.story import DOTS_AGENT, HOSTILE_AGENT
+from tests.browser.story import HOSTILE_AGENT
 from tests.service.running_service import ServeProcess
 
 pytestmark = pytest.mark.real
@@ -72,16 +72,6 @@ def test_an_agent_s_page_says_what_the_api_says(page: Page, story: ServeProcess)
     assert [row[0] for row in rows(page, "Patterns of an agent")] == mine
     page.get_by_role("link", name="no answer within <n> s").click()
     expect(page).to_have_url(re.compile("/dashboard/patterns/"))
-
-
-@pytest.mark.parametrize("agent", [HOSTILE_AGENT, DOTS_AGENT, "@sum"], ids=["html", "dots", "at"])
-def test_a_hostile_name_is_text_and_leads_to_its_own_page(page: Page, agent: str) -> None:
-    """In the table, in the heading and in the address."""
-    page.goto("/dashboard/agents?window=30d")
-    page.get_by_role("searchbox", name="Filter Agents").fill(agent)
-    page.get_by_role("link", name=agent, exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(agent)
-    expect(page.get_by_role("region", name="In this window")).to_be_visible()
 
 
 def test_an_agent_that_nobody_knows_gets_a_clear_page(page: Page, faults: Faults) -> None:

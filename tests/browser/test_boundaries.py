@@ -1,8 +1,5 @@
 """The page Boundaries in a browser."""
 
-import json
-from pathlib import Path
-
 import httpx2
 import pytest
 from playwright.sync_api import Page, expect
@@ -70,16 +67,6 @@ def test_a_warning_is_told_with_its_reason_and_leads_to_the_tool(page: Page) -> 
     expect(card).to_contain_text("Recommended")
     card.get_by_role("link", name="Its page").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("page_reader")
-
-
-def test_the_tables_can_be_taken_along(page: Page, tmp_path: Path) -> None:
-    """Each by itself."""
-    page.goto("/dashboard/boundaries")
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Download Clusters of axes as JSON").click()
-    download.value.save_as(tmp_path / "clusters")
-    clusters = json.loads((tmp_path / "clusters").read_text("utf-8"))
-    assert "transport" in {each["name"] for each in clusters}
 
 
 def test_without_referrals_it_says_what_one_is(empty_page: Page) -> None:

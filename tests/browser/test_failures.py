@@ -1,8 +1,5 @@
 """The pages Failures and pattern in a browser."""
 
-import csv
-import io
-import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -120,47 +117,6 @@ def test_a_category_of_the_chart_leads_to_its_patterns(page: Page, story: ServeP
     ).click()
     expect(page.get_by_role("combobox", name="Category")).to_have_value("timeout")
     assert {row[2] for row in rows(page, "Failure patterns")} == {"timeout"}
-
-
-def test_a_filter_that_takes_nothing_says_so(page: Page) -> None:
-    """Whatever was asked for, also markup."""
-    page.goto("/dashboard/failures?window=7d&tool=%3Cimg%20src%3Dy%20onerror%3Dpwned%3D5%3E%22%27")
-    expect(page.get_by_text("No pattern of this window is like that.")).to_be_visible()
-    field = page.get_by_role("searchbox", name="Tool", exact=True)
-    expect(field).to_have_value("<img src=y onerror=pwned=5>\"'")
-
-
-def test_the_download_holds_what_the_table_shows(page: Page, tmp_path: Path) -> None:
-    """As it is filtered by the address, in both forms."""
-    page.goto("/dashboard/failures?window=7d&category=timeout")
-    told = rows(page, "Failure patterns")
-    for kind in ("JSON", "CSV"):
-        with page.expect_download() as download:
-            page.get_by_role("link", name=f"Download Failure patterns as {kind}").click()
-        download.value.save_as(tmp_path / kind)
-    taken = json.loads((tmp_path / "JSON").read_text("utf-8"))
-    assert [[each["signature"], f"{each['failures']:,}"] for each in taken] == [
-        [row[0], row[3]] for row in told
-    ]
-    table = list(csv.reader(io.StringIO((tmp_path / "CSV").read_text("utf-8-sig"))))
-    assert [row[0] for row in table] == ["Pattern", *(row[0] for row in told)]
-
-
-def test_new_failures_are_counted_without_reload(page: Page, story: ServeProcess) -> None:
-    """In the cards and in the table."""
-    page.goto("/dashboard/failures?window=7d")
-    card = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name=TOP_K))
-    expect(card).to_be_visible()
-    before = next(each["failures"] for each in met(story) if each["pattern"]["signature"] == TOP_K)
-    with httpx2.Client(base_url=story.url, timeout=30) as client:
-        teller = Teller(client)
-        teller.call(
-            "search", hours_ago=0.01, parameters={"query": "x", "topK": 50}, error=too_many()
-        )
-        teller.send()
-    expect(card).to_contain_text(f"{before + 1:,} failures")
-    row = page.get_by_role("table", name="Failure patterns").get_by_role("row", name=TOP_K)
-    expect(row).to_contain_text(f"{before + 1:,}")
 
 
 def test_a_pattern_s_page_says_what_the_api_says(page: Page, story: ServeProcess) -> None:

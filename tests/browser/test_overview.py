@@ -87,19 +87,6 @@ def test_charts_are_also_tables(page: Page, story: ServeProcess) -> None:
     ]
 
 
-def test_a_new_call_is_shown_without_loading_again(page: Page, story: ServeProcess) -> None:
-    """In the same document, and in the foot's time."""
-    page.goto("/dashboard/")
-    calls = stat(page, "Last 24 hours", "Calls")
-    before = int(calls.inner_text().replace(",", ""))
-    page.evaluate("window.stayed = true")
-    record(story)
-    expect(calls).to_have_text(f"{before + 1:,}")
-    record(story)
-    expect(calls).to_have_text(f"{before + 2:,}")
-    assert page.evaluate("window.stayed") is True
-
-
 def test_links_lead_to_tools_and_patterns_in_the_same_window(page: Page) -> None:
     page.goto("/dashboard/?window=7d")
     for title in ("Most frequent failures", "Tools in trouble"):

@@ -1,6 +1,5 @@
 """The pages Tools and tool in a browser."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.reading import Faults, grave_findings, rows, same
 from tests.browser.story import (
-    DOTS_TOOL,
-    HOSTILE_SERVER,
-    HOSTILE_TOOL,
-    NEVER_CALLED,
     TWIN,
     Teller,
     tell_mending,
@@ -88,19 +83,6 @@ def test_the_table_sorts_and_filters_by_the_keyboard(page: Page) -> None:
     page.keyboard.press("Shift+Tab")
     page.get_by_role("searchbox", name="Filter Tools").press_sequentially("fetch web")
     assert [row[0] for row in rows(page, "Tools")] == ["fetch_page"]
-
-
-def test_the_download_holds_what_the_table_shows(page: Page, tmp_path: Path) -> None:
-    """Also the tools that were never called."""
-    page.goto("/dashboard/tools?window=7d")
-    shown = rows(page, "Tools")
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Download Tools as JSON").click()
-    download.value.save_as(tmp_path / "tools")
-    taken = json.loads((tmp_path / "tools").read_text("utf-8"))
-    assert [[each["tool"], f"{each['calls']:,}"] for each in taken] == [
-        [row[0], row[2]] for row in shown
-    ]
 
 
 def test_a_tool_s_page_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
@@ -198,28 +180,6 @@ def test_a_tool_that_is_asked_for_several_jobs_is_told_so(page: Page) -> None:
     said = rows(page, "Said of this tool")
     assert said[0][1] == "referral: wrong_tool_boundary"
     assert "at once" in said[0][2]
-
-
-@pytest.mark.parametrize(
-    ("tool", "heading"),
-    [
-        (HOSTILE_TOOL, f"{HOSTILE_SERVER}/{HOSTILE_TOOL}"),
-        (DOTS_TOOL, DOTS_TOOL),
-        ("=cmd()", "-1+1/=cmd()"),
-        ("never_called", NEVER_CALLED),
-    ],
-    ids=["html", "dots", "formula", "never called"],
-)
-def test_every_tool_of_the_table_leads_to_its_page(page: Page, tool: str, heading: str) -> None:
-    """Whatever its name, which stays text."""
-    page.goto("/dashboard/tools?window=7d")
-    page.get_by_role("searchbox", name="Filter Tools").fill(
-        f"{tool} {heading.split('/', maxsplit=1)[0]}"
-    )
-    page.get_by_role("link", name=tool, exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(heading)
-    expect(page.get_by_role("region", name="Versions and fitness")).to_be_visible()
-    assert page.locator("main img, main script").count() == 0
 
 
 def test_the_block_for_agents_can_be_copied(
