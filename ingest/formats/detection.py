@@ -38,25 +38,25 @@ _JSONRPC = re.compile(rb'\{.{0,1000}"jsonrpc"', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Detection:
     """What a beginning shows; `format` is None where it shows none."""
 
     format: Format | None
     shape: Shape
 
 
-def look_at(beginning: bytes) -> Look:
+def look_at(beginning: bytes) -> Detection:
     """Format and shape of a file that begins so."""
     text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
     text = text.decode("utf-8", "ignore").encode()  # the cut may lie within a character
     lines = text.split(b"\n", _LINES)[:_LINES]
     if _is_document(lines):
-        return Look(_format_of(_begun(text)), "document")
+        return Detection(_format_of(_begun(text)), "document")
     for line in lines:
         found = _format_of(_begun(line)) or _format_of_log(line)
         if found is not None:
-            return Look(found, "lines")
-    return Look(None, "lines")
+            return Detection(found, "lines")
+    return Detection(None, "lines")
 
 
 def _is_document(lines: list[bytes]) -> bool:

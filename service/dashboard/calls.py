@@ -45,7 +45,7 @@ _MAX_LESSON: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class ShownRepair:
     """A failed call and the success that mended it; secrets are masked as of today."""
 
     failed: Execution
@@ -74,10 +74,10 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class PatternExample:
     """What shows a pattern best: a repair, else a failed call; both None when none is left."""
 
-    repair: Repair | None = None
+    repair: ShownRepair | None = None
     failed: Execution | None = None
 
     @property
@@ -90,7 +90,7 @@ class Example:
 
 async def examples_of(
     context: Context, workspace: str, patterns: Sequence[FailurePattern]
-) -> dict[str, Example]:
+) -> dict[str, PatternExample]:
     """An example of each pattern, by its id: a few questions to the store, however many there are.
 
     Raises:
@@ -109,7 +109,7 @@ async def examples_of(
     ids = [*ids_of(row for found in mending.values() for row in found), *failed]
     calls = await executions_of(context, workspace, ids)
     return {
-        pattern.pattern_id: Example(
+        pattern.pattern_id: PatternExample(
             next(iter(read_repairs(mending.get(pattern.pattern_id, ()), calls, context.redactor)),
                  None),
             next((calls[each] for each in reversed(pattern.examples) if each in calls), None),
@@ -161,10 +161,10 @@ def ids_of(rows: Iterable[MendedFailure]) -> list[str]:
 
 def read_repairs(
     rows: Iterable[MendedFailure], calls: dict[str, Execution], redactor: Redactor
-) -> list[Repair]:
+) -> list[ShownRepair]:
     """The repairs of which both calls are still stored, in their order."""
     return [
-        Repair(calls[row.failed_id], calls[row.mended_id], _lesson_of_row(row, redactor))
+        ShownRepair(calls[row.failed_id], calls[row.mended_id], _lesson_of_row(row, redactor))
         for row in rows
         if row.failed_id in calls and row.mended_id in calls
     ]
@@ -211,7 +211,7 @@ def call_html(look: Look, title: str, call: Execution, level: int) -> Html:
     )
 
 
-def repair_html(look: Look, repair: Repair, level: int) -> Html:
+def repair_html(look: Look, repair: ShownRepair, level: int) -> Html:
     """The failed call and the one that mended it, and between them what changed.
 
     Args:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from service.dashboard.html import Content, Html, details, markup, tag
-from service.dashboard.table import Column, Table
+from service.dashboard.table import Column, DataTable
 from service.dashboard.words import score
 
 Point = tuple[float, float]
@@ -97,7 +97,7 @@ def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Poin
             for at, value in each
         ],
     ]  # fmt: skip
-    table = Table(
+    table = DataTable(
         title,
         [Column("k", "Series"), Column("x", x, "number"), Column("y", y, "number")],
         [{"k": name, "x": at, "y": value} for name, each in points.items() for at, value in each],
@@ -157,7 +157,7 @@ def _over_time(
         {"x": label, **{name: values[at] for name, values in series.items()}}
         for at, label in enumerate(labels)
     ]
-    table = Table(title, columns, rows, plain=True)
+    table = DataTable(title, columns, rows, plain=True)
     return _figure(title, [axes, drawn, hints], list(series), table, height)
 
 
@@ -165,7 +165,7 @@ def _figure(
     title: str,
     drawn: Content,
     names: Sequence[str],
-    table: Table,
+    table: DataTable,
     height: int,
     below: Content = None,
 ) -> Html:

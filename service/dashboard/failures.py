@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, get_args
 
 from aftercall.models import ErrorCategory, FailurePattern, PatternFailures
-from service.dashboard.calls import Example, agents_html, call_html, examples_of, repair_html
+from service.dashboard.calls import PatternExample, agents_html, call_html, examples_of, repair_html
 from service.dashboard.html import (
     Html,
     badge,
@@ -117,7 +117,7 @@ async def _met_most(look: Look, met: Sequence[PatternFailures]) -> Html:
     )
 
 
-def _card(look: Look, met: PatternFailures, example: Example) -> Html:
+def _card(look: Look, met: PatternFailures, example: PatternExample) -> Html:
     pattern = met.pattern
     share = mended_share(pattern)
     so_far = f"Agents mended {percent(share)} of all so far." if share else "None is mended so far."
@@ -136,7 +136,7 @@ def _card(look: Look, met: PatternFailures, example: Example) -> Html:
     )  # fmt: skip
 
 
-def _example(look: Look, example: Example) -> Html:
+def _example(look: Look, example: PatternExample) -> Html:
     if example.repair is not None:
         title, shown = "Example with its repair", repair_html(look, example.repair, 4)
     elif example.failed is not None:

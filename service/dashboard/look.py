@@ -14,7 +14,7 @@ from aftercall.errors import AftercallError
 from aftercall.models import ToolName, UsageWindow
 from service.context import Context
 from service.dashboard.html import Html
-from service.dashboard.table import Column, Table
+from service.dashboard.table import Column, DataTable
 from service.routes.parameters import DEFAULT_WORKSPACE
 
 PREFIX: Final = "/dashboard"
@@ -106,7 +106,7 @@ class Look:
     workspaces: Sequence[str]
     """All there are, in order."""
     slow: Shared
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, DataTable] = field(default_factory=dict)
     """Tables of the page that can be taken along, by name."""
 
     def link(self, path: str, **query: str) -> str:
@@ -156,8 +156,8 @@ class Look:
         page_size: int = 25,
         look: str = "",
     ) -> Html:
-        """A table that can be sorted, filtered and taken along, as `Table` describes it."""
-        table = Table(name, columns, rows, missing=missing, page_size=page_size, look=look)
+        """A table that can be sorted, filtered and taken along, as `DataTable` describes it."""
+        table = DataTable(name, columns, rows, missing=missing, page_size=page_size, look=look)
         self.tables[name] = table
         return table.html(self.again(table=name))
 

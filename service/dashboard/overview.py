@@ -37,7 +37,7 @@ from service.dashboard.html import (
 )
 from service.dashboard.look import Look, Shown
 from service.dashboard.suggestions import repair_words
-from service.dashboard.table import Column, Link, Table
+from service.dashboard.table import Column, DataTable, Link
 from service.dashboard.tools import place_of
 from service.dashboard.words import (
     MAX_SIGNATURE,
@@ -209,7 +209,7 @@ def _answers(look: Look, found: ReflectionStatistics) -> Html:
 
 def _patterns(look: Look, found: PatternStatistics) -> Html:
     keys = ("signature", "tool", "failures", "before")
-    table = Table(
+    table = DataTable(
         "Most frequent failures",
         [each for each in pattern_columns(look) if each.key in keys],
         found.patterns[:_TOP],
@@ -223,7 +223,7 @@ def _patterns(look: Look, found: PatternStatistics) -> Html:
 def _tools(look: Look, tools: Sequence[ToolStatistics]) -> Html:
     failed = [each for each in tools if each.failures]
     failed.sort(key=lambda each: (-each.failures, success_rate(each) or 0.0))
-    table = Table(
+    table = DataTable(
         "Tools in trouble",
         [
             Column(
@@ -262,7 +262,7 @@ def _how_to_begin(*, is_complete: bool) -> Html:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DayChange:
     """One sentence."""
 
     words: str
@@ -279,7 +279,7 @@ def changes(
     patterns: PatternStatistics,
     tools_day: ToolStatisticsList,
     tools_week: ToolStatisticsList,
-) -> list[Change]:
+) -> list[DayChange]:
     """What changed in the last 24 hours, most general first; never empty.
 
     Args:
@@ -289,9 +289,9 @@ def changes(
         tools_week: those of 7d, which hold these 24 hours too.
     """
     if day.before is None:
-        return [Change("There is nothing to compare with yet: a day's calls are needed first.")]
+        return [DayChange("There is nothing to compare with yet: a day's calls are needed first.")]
     if not calls(day.totals) and not calls(day.before):
-        return [Change("Nothing was called in the last 48 hours.")]
+        return [DayChange("Nothing was called in the last 48 hours.")]
     return [
         _changed_calls(calls(day.totals), calls(day.before)),
         *_changed_rate(day.totals, day.before),
@@ -313,43 +313,43 @@ def is_sure(one: CallCounts, other: CallCounts) -> bool:
     return error > 0 and abs(one.successes / n - other.successes / m) / error >= _SURE
 
 
-def _change(look: Look, change: Change) -> str:
+def _change(look: Look, change: DayChange) -> str:
     words = toned(one_line(change.words, 2 * MAX_SIGNATURE), change.tone)
     if change.pattern_id is not None:
         return link(words, look.pattern(change.pattern_id))
     return words if change.tool is None else link(words, look.tool(change.tool))
 
 
-def _changed_calls(now: int, before: int) -> Change:
+def _changed_calls(now: int, before: int) -> DayChange:
     words = f"{counted(now, 'call')} in the last 24 hours"
     if before == 0:
-        return Change(f"{words}, none in the 24 hours before.")
+        return DayChange(f"{words}, none in the 24 hours before.")
     if now == before:
-        return Change(f"{words}, as many as in the 24 hours before.")
+        return DayChange(f"{words}, as many as in the 24 hours before.")
     # Of few calls a percentage would say more than there is.
     by = f" ({(now - before) / before:+.0%})" if before >= _FEW else ""
-    return Change(f"{words}, {count(before)} in the 24 hours before{by}.")
+    return DayChange(f"{words}, {count(before)} in the 24 hours before{by}.")
 
 
-def _changed_rate(now: CallCounts, before: CallCounts) -> list[Change]:
+def _changed_rate(now: CallCounts, before: CallCounts) -> list[DayChange]:
     rate, former = success_rate(now), success_rate(before)
     if rate is None or former is None:
         return []
     if min(calls(now), calls(before)) < _FEW:
-        return [Change(f"Fewer than {_FEW} calls on one side: success rates are not compared.")]
+        return [DayChange(f"Fewer than {_FEW} calls on one side: success rates are not compared.")]
     words = f"{percent(rate)} succeeded, {percent(former)} the day before"
     if not is_sure(now, before):
-        return [Change(f"{words}: no more of a difference than chance gives.")]
+        return [DayChange(f"{words}: no more of a difference than chance gives.")]
     points = (rate - former) * 100
     if points > 0:
-        return [Change(f"{words}: up by {points:.1f} points.", "good")]
-    return [Change(f"{words}: down by {-points:.1f} points.", "bad")]
+        return [DayChange(f"{words}: up by {points:.1f} points.", "good")]
+    return [DayChange(f"{words}: down by {-points:.1f} points.", "bad")]
 
 
-def _changed_tools(day: ToolStatisticsList, week: ToolStatisticsList) -> Iterable[Change]:
+def _changed_tools(day: ToolStatisticsList, week: ToolStatisticsList) -> Iterable[DayChange]:
     today = {place_of(each.tool): each for each in day.tools}
-    failing: list[Change] = []
-    recovered: list[Change] = []
+    failing: list[DayChange] = []
+    recovered: list[DayChange] = []
     for each in week.tools:
         now = today.get(place_of(each.tool), CallCounts())
         # Both windows end now, so what is left of the week is what was before these 24 hours.
@@ -361,7 +361,7 @@ def _changed_tools(day: ToolStatisticsList, week: ToolStatisticsList) -> Iterabl
                 f"{name} began to fail: {count(now.failures)} of {count(calls(now))} calls; in the "
                 f"days before none of {count(earlier)}."
             )
-            failing.append(Change(words, "bad", tool=each.tool))
+            failing.append(DayChange(words, "bad", tool=each.tool))
         # It failed so often that a day without a failure is news: every tenth call, at least.
         was_bad = failed >= _ENOUGH and failed * 10 >= earlier
         if was_bad and now.failures == 0 and now.successes >= _QUIET:
@@ -369,13 +369,13 @@ def _changed_tools(day: ToolStatisticsList, week: ToolStatisticsList) -> Iterabl
                 f"{name} recovered: no failure in {count(now.successes)} calls; in the days before "
                 f"{count(failed)} of {count(earlier)} failed."
             )
-            recovered.append(Change(words, "good", tool=each.tool))
+            recovered.append(DayChange(words, "good", tool=each.tool))
     return [*_first(failing, "tools began to fail"), *_first(recovered, "tools recovered")]
 
 
-def _new_patterns(patterns: PatternStatistics) -> Iterable[Change]:
+def _new_patterns(patterns: PatternStatistics) -> Iterable[DayChange]:
     new = [
-        Change(
+        DayChange(
             f"A failure that was not there the day before, {counted(each.failures, 'time')}: "
             f"{each.pattern.signature[:160]}",
             "warn",
@@ -387,6 +387,6 @@ def _new_patterns(patterns: PatternStatistics) -> Iterable[Change]:
     return _first(new, "patterns of failure were not there the day before")
 
 
-def _first(found: Sequence[Change], words: str) -> list[Change]:
+def _first(found: Sequence[DayChange], words: str) -> list[DayChange]:
     more = len(found) - _MOST
-    return [*found[:_MOST], *([Change(f"{more} more {words}.")] if more > 0 else [])]
+    return [*found[:_MOST], *([DayChange(f"{more} more {words}.")] if more > 0 else [])]

@@ -17,7 +17,7 @@ from retrieval.proposals.experience import rule_trials
 from service.context import Context
 from service.dashboard.calls import (
     MAX_LOOKED,
-    Repair,
+    ShownRepair,
     agents_html,
     belonging_to,
     call_html,
@@ -72,7 +72,7 @@ class PatternEvidence:
     examples: list[Execution]
     examples_gone: int
     """Examples whose executions have expired or were removed."""
-    repairs: list[Repair]
+    repairs: list[ShownRepair]
     repairs_gone: int
     """Repairs among the latest ones whose executions are gone."""
     rules: "list[ShownRule]"

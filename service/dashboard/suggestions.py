@@ -27,7 +27,7 @@ from service.dashboard.html import (
     tag,
 )
 from service.dashboard.look import Look, Shown
-from service.dashboard.table import Column, Table
+from service.dashboard.table import Column, DataTable
 from service.dashboard.words import (
     calls,
     count,
@@ -103,14 +103,14 @@ def _answers(answers: AnswerCounts) -> Html:
         )
         return section("Answers", missing, remark=remark)
     rest = max(0, answers.asked - answers.abstained - answers.confident)
-    actions = Table(
+    actions = DataTable(
         "Answers by action",
         [Column("action", "Best suggestion"), Column("answers", "Answers", "number")],
         answers.by_action,
         missing="No answer had a suggestion.",
         plain=True,
     )
-    abstentions = Table(
+    abstentions = DataTable(
         "Abstentions by kind of error",
         [Column("category", "Kind of error"), Column("answers", "Answers", "number")],
         answers.abstentions,
@@ -193,7 +193,7 @@ def _in_force(scaling: Scaling) -> Html:
         return section("Which calibration is in force", p(words))
     at = f" at {moment(scaling.fitted_at)}" if scaling.fitted_at else ""
     fitted = counted(scaling.outcomes, "outcome")
-    table = Table(
+    table = DataTable(
         "Own calibration beside the shipped one",
         [
             Column("shipped", "Shipped confidence", "percent"),

@@ -65,7 +65,7 @@ Row = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DataTable:
     """A table; `rows` are all of it, of which a reader sees a page at a time."""
 
     name: str

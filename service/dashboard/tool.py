@@ -47,7 +47,7 @@ from service.dashboard.html import (
 from service.dashboard.look import Look, Shown
 from service.dashboard.pattern import record_of
 from service.dashboard.profile import ToolParameters, parameters_html, parameters_of
-from service.dashboard.table import Column, Link, Row, Table
+from service.dashboard.table import Column, DataTable, Link, Row
 from service.dashboard.tools import place_of
 from service.dashboard.words import (
     MAX_SENTENCE,
@@ -396,7 +396,7 @@ async def _patterns(look: Look, health: ToolHealth) -> Html:
 
 
 def _versions(look: Look, evidence: ToolEvidence) -> Html:
-    versions = Table(
+    versions = DataTable(
         "Versions of this tool",
         [
             Column("version", "Version"),
@@ -419,7 +419,7 @@ def _versions(look: Look, evidence: ToolEvidence) -> Html:
 
 
 def _fitness(look: Look, fitness: Sequence[tuple[str, BestTool]]) -> list[Html | None]:
-    table = Table(
+    table = DataTable(
         "Fitness of this tool",
         [
             Column("namespace", "Namespace", of=lambda row: row[0]),
@@ -470,7 +470,7 @@ def _cohesion(health: ToolHealth) -> Html:
     if cohesion.score is None:
         words = "It never referred a request elsewhere, so nothing is known of its boundaries."
         return section("Cohesion", p(words))
-    axes = Table(
+    axes = DataTable(
         "Axes of this tool's boundary failures",
         [
             Column("name", "Axis"),
@@ -494,7 +494,7 @@ def _cohesion(health: ToolHealth) -> Html:
 
 
 def _kinds(health: ToolHealth) -> Html:
-    table = Table(
+    table = DataTable(
         "Kinds of failure of this tool",
         [
             Column("category", "Category"),

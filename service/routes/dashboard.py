@@ -35,7 +35,7 @@ from service.dashboard.look import (
 from service.dashboard.overview import overview
 from service.dashboard.pattern import pattern
 from service.dashboard.suggestions import suggestions
-from service.dashboard.table import Table
+from service.dashboard.table import DataTable
 from service.dashboard.tool import tool
 from service.dashboard.tools import tools
 from service.dashboard.try_it import try_it
@@ -224,7 +224,7 @@ def _missing(title: str, what: str, cure: str, status: int) -> Shown:
     return Shown(title, content, status=status)
 
 
-def _file(table: Table, kind: str) -> Response:
+def _file(table: DataTable, kind: str) -> Response:
     content, media_type = (
         (table.json(), "application/json") if kind == "json" else (table.csv(), "text/csv")
     )

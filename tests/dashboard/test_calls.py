@@ -12,8 +12,8 @@ from retrieval.knowledge.documents import document_id
 from retrieval.patterns import Pattern, mark_of
 from retrieval.rows import MendedFailure
 from service.dashboard.calls import (
-    Example,
-    Repair,
+    PatternExample,
+    ShownRepair,
     belonging_to,
     call_html,
     ids_of,
@@ -63,9 +63,9 @@ def called(number: int, *, failed: bool = False, **fields: Any) -> Execution:
     )
 
 
-def repair(before: dict[str, Any], after: dict[str, Any]) -> Repair:
+def repair(before: dict[str, Any], after: dict[str, Any]) -> ShownRepair:
     """A repair that changed parameters so."""
-    return Repair(called(1, failed=True, parameters=before), called(2, parameters=after), "")
+    return ShownRepair(called(1, failed=True, parameters=before), called(2, parameters=after), "")
 
 
 def test_repairs_belong_to_the_pattern_of_their_signature() -> None:
@@ -84,7 +84,7 @@ def test_a_repair_is_shown_with_both_calls_and_what_changed() -> None:
     [found] = read_repairs([row(IDS[1], IDS[4], "too many", edits)], calls, Redactor())
     assert found.changes == ["replace /max_count: 500 -> 100"]
     assert found.lesson == "max_count must be at most 100."
-    assert Example(found).glimpse == "replace /max_count: 500 -> 100"
+    assert PatternExample(found).glimpse == "replace /max_count: 500 -> 100"
     shown = repair_html(look(), found, 3)
     assert "Error: max_count must be &lt;= 100" in shown
     assert "3.0 s after the failure." in shown
@@ -101,7 +101,7 @@ def test_a_repair_lacks_what_has_expired_or_cannot_be_read() -> None:
 
 def test_a_mending_call_that_claims_to_be_earlier_waited_no_time() -> None:
     """Callers' clocks differ."""
-    earlier = Repair(called(5, failed=True), called(2), "")
+    earlier = ShownRepair(called(5, failed=True), called(2), "")
     assert "0.0 ms after the failure." in repair_html(look(), earlier, 3)
 
 
@@ -149,7 +149,7 @@ def test_changes_are_told_in_order_with_both_values() -> None:
     ]  # fmt: skip
     same = repair({"a": 1}, {"a": 1})
     assert same.changes == []
-    assert "the same call worked" in Example(same).glimpse
+    assert "the same call worked" in PatternExample(same).glimpse
 
 
 def test_the_patch_is_one_that_can_be_applied() -> None:

@@ -14,7 +14,7 @@ from aftercall.models import (
     UsageWindow,
     WindowTotals,
 )
-from service.dashboard.overview import Change, changes, is_sure
+from service.dashboard.overview import DayChange, changes, is_sure
 from tests.dashboard.made import NOW, met
 
 
@@ -56,13 +56,13 @@ def told(
     today: ToolStatisticsList | None = None,
     week: ToolStatisticsList | None = None,
     found: PatternStatistics | None = None,
-) -> list[Change]:
+) -> list[DayChange]:
     return changes(
         day(now, before), found or patterns(), today or tools("24h"), week or tools("7d")
     )
 
 
-def words(found: list[Change]) -> str:
+def words(found: list[DayChange]) -> str:
     return "\n".join(each.words for each in found)
 
 

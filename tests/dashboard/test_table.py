@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from service.dashboard.table import Column, Link, Row, Table
+from service.dashboard.table import Column, DataTable, Link, Row
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def table(rows: Sequence[Row], *columns: Column) -> Table:
+def table(rows: Sequence[Row], *columns: Column) -> DataTable:
     found = columns or (Column("name", "Name"), Column("calls", "Calls", "number"))
-    return Table("Tools", found, rows)
+    return DataTable("Tools", found, rows)
 
 
 def cells(content: bytes) -> list[list[str]]:
@@ -81,4 +81,4 @@ def test_a_file_holds_the_values_of_the_table() -> None:
     ids=["plain", "path", "nothing left"],
 )
 def test_names_of_files_are_plain(name: str, expected: str) -> None:
-    assert Table(name, [], []).file_name("csv") == expected
+    assert DataTable(name, [], []).file_name("csv") == expected

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.formats.detection import FORMATS, LOOK_BYTES, Look, look_at
+from ingest.formats.detection import FORMATS, LOOK_BYTES, Detection, look_at
 from tests.ingest.transcripts import HELLO, answered, call, called, result, texts, user
 
 EXECUTION = {"executionId": "x", "toolName": "t", "parameters": {"messages": [{"role": "user"}]}}
@@ -52,35 +52,35 @@ VALUES: list[tuple[Any, str]] = [
 def test_a_value_is_told_in_a_line_and_over_many(value: Any, format_: str | None) -> None:
     """As the first line of many, and as one document, pretty-printed."""
     line = json.dumps(value).encode()
-    assert look_at(line) == Look(format_, "lines")  # type: ignore[arg-type]
+    assert look_at(line) == Detection(format_, "lines")  # type: ignore[arg-type]
     assert look_at(line + b"\n" + line + b"\n").format == format_
     if isinstance(value, dict | list) and value:
         for indent in (1, 2, "\t"):
             pretty = json.dumps(value, indent=indent).encode()
-            assert look_at(b"\xef\xbb\xbf\n" + pretty) == Look(format_, "document")  # type: ignore[arg-type]
+            assert look_at(b"\xef\xbb\xbf\n" + pretty) == Detection(format_, "document")  # type: ignore[arg-type]
 
 
 def test_a_value_that_is_cut_off_is_told_as_far_as_it_goes() -> None:
     """A first line, or a document, that is longer than what is looked at."""
     long = {"model": "m", "messages": [user("é" * LOOK_BYTES)]}
     raw = json.dumps(long, ensure_ascii=False).encode()
-    assert look_at(raw[:LOOK_BYTES]) == Look("openai", "lines")
-    assert look_at(raw[: LOOK_BYTES - 1]) == Look("openai", "lines")
+    assert look_at(raw[:LOOK_BYTES]) == Detection("openai", "lines")
+    assert look_at(raw[: LOOK_BYTES - 1]) == Detection("openai", "lines")
     pretty = json.dumps(long, indent=2).encode()[:LOOK_BYTES]
-    assert look_at(pretty) == Look("openai", "document")
+    assert look_at(pretty) == Detection("openai", "document")
 
 
 def test_a_damaged_first_line_hides_nothing() -> None:
     """The next lines tell."""
     for damaged in (b"{not json", b'{"executionId": "x', b"", b"\n\n", b"{}", b"# a comment"):
         look = look_at(damaged + b"\n" + json.dumps(call(1, "t", {})).encode() + b"\n")
-        assert look == Look("mcp" if b"exec" not in damaged else "executions", "lines")
+        assert look == Detection("mcp" if b"exec" not in damaged else "executions", "lines")
 
 
 def test_a_log_of_a_desktop_client_is_told_by_its_first_message() -> None:
     """Whatever it says before."""
-    assert look_at(DESKTOP.encode()) == Look("mcp", "lines")
-    assert look_at(b"[38956] Using x\n" + DESKTOP.encode()) == Look("mcp", "lines")
+    assert look_at(DESKTOP.encode()) == Detection("mcp", "lines")
+    assert look_at(b"[38956] Using x\n" + DESKTOP.encode()) == Detection("mcp", "lines")
 
 
 @given(beginning=st.binary(max_size=300) | st.text(alphabet='{}[]",:\n a1', max_size=60))
