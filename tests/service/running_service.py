@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,6 +20,9 @@ import httpx2
 import uvicorn
 
 from aftercall.process import bind, url_of
+from mongo.records import Commit, Row, ToolKey, encoded
+from retrieval.health.record import KnownHealth
+from retrieval.rows import HEALTH, TROUBLE, USED, tool_row
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
 from service.server import loop_factory
@@ -111,6 +114,31 @@ class RunningService:
 def on_loop(service: RunningService, work: Coroutine[Any, Any, T]) -> T:
     """What a coroutine of the service's own stores returns, run where they live."""
     return asyncio.run_coroutine_threadsafe(work, service.loop).result(timeout=10)
+
+
+def put_rows(service: RunningService, *rows: Row) -> None:
+    """Leave rows of knowledge, as the learner and nightly jobs do."""
+
+    async def commit() -> None:
+        serial = await service.context.store.knowledge.commit(Commit("default", list(rows)))
+        service.context.memory.forget_rows("default", rows, serial)
+
+    on_loop(service, commit())
+
+
+def put_health(service: RunningService, known: Mapping[ToolKey, KnownHealth]) -> None:
+    """Let this be what was counted of tools."""
+    at = int(time.time() * 1000)
+    rows = []
+    for tool, health in known.items():
+        key = tool_row(tool)
+        data = encoded(health, sparse=True)
+        rows += [
+            Row(HEALTH.name, key, data, tool),
+            Row(USED.name, key, tool=tool, rank=at),
+            Row(TROUBLE.name, key, tool=tool, rank=at),
+        ]
+    put_rows(service, *rows)
 
 
 @contextmanager

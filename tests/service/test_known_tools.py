@@ -1,0 +1,225 @@
+"""`GET /known-tools` of a true service: calls are recorded, and the next agent is told of them."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+from xml.etree import ElementTree as ET
+
+import httpx2
+import pytest
+
+from aftercall import Client
+from mongo.records import ToolKey
+from retrieval.health.record import KnownHealth, Tally, Weak
+from retrieval.known_tools.text import estimate_tokens
+from tests.service.fitness_client import Fitness, fresh
+from tests.service.running_service import (
+    RunningService,
+    execution,
+    failure,
+    hashing_settings,
+    put_health,
+    running,
+)
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "repo_path": {"type": "string"},
+        "max_count": {"type": "integer", "minimum": 1, "maximum": 100},
+    },
+    "required": ["repo_path"],
+}
+
+
+def ask(service: RunningService, **query: Any) -> httpx2.Response:
+    return service.client.get("/known-tools", params=query)
+
+
+def told(service: RunningService, **query: Any) -> str:
+    answer = ask(service, **query)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def parsed(text: str) -> ET.Element:
+    """A block as XML."""
+    return ET.fromstring(text)  # noqa: S314  # our own output is what is tested
+
+
+def names(text: str) -> list[str]:
+    """The tools of a block, in its order."""
+    return [each.attrib["name"] for each in parsed(text)]
+
+
+def record_mended(fitness: Fitness, name: str, sessions: int = 3) -> None:
+    """In each session a call fails for its maximum, and works with it."""
+    now = datetime.now(UTC) - timedelta(hours=1)
+    message = "Invalid parameter: max_count must be <= 100"
+    for number in range(sessions):
+        common = {
+            "toolName": name, "serverName": "git", "sessionId": fresh("s"),
+            "agent": f"agent-{number}", "inputSchema": SCHEMA,
+        }  # fmt: skip
+        at = now + timedelta(minutes=number)
+        wrong = {"repo_path": "/srv/repo", "max_count": 500}
+        fitness.service.record(
+            failure(
+                **common, timestamp=at.isoformat(), parameters=wrong,
+                error={"type": "ValidationError", "message": message},
+            )
+        )  # fmt: skip
+        at += timedelta(seconds=5)
+        right = {"repo_path": "/srv/repo", "max_count": 100}
+        fitness.service.record(execution(**common, timestamp=at.isoformat(), parameters=right))
+    fitness.learned()
+
+
+def test_what_was_learned_of_a_tool_is_told(fitness: Fitness) -> None:
+    """Its signature, how it fares, the common mistake and what mends it, in both forms."""
+    name = fresh("git_log")
+    fitness.put(name, serverName="git", inputSchema=SCHEMA)
+    record_mended(fitness, name)
+    answer = ask(fitness.service, tool=name)
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    [tool] = parsed(answer.text)
+    assert tool.attrib == {"name": name, "server": "git"}
+    said = tool.text or ""
+    assert said.startswith("(repo_path: string, max_count?: integer 1..100)\n")
+    assert "6 calls, 50% ok, lately 50%" in said
+    assert 'pitfall, 3 times: "Invalid parameter: max_count must be <= …"' in said
+    assert "max_count must be at least 1 and at most 100." in said
+    page = ask(fitness.service, tool=name, format="markdown")
+    assert page.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert "### Common pitfalls" in page.text
+    assert "### If it fails" in page.text
+
+
+def test_referrals_are_told_within_a_call_of_the_sdk(fitness: Fitness) -> None:
+    """A tool that was never registered is told of as well, under its recorded name."""
+    name = fresh("page_fetcher")
+    details = {
+        "boundaryAxes": ["transport", "extraction"], "evidence": "there is a form & no <list>",
+        "suggestedSplit": ["fetch the page", "list the films"],
+    }  # fmt: skip
+    error = {"type": "wrong_tool_boundary", "message": "I fetch only", "details": details}
+    for number in range(6):
+        at = datetime.now(UTC) - timedelta(hours=number + 1)
+        fitness.record(name, ok=False, timestamp=at.isoformat(), error=error, parameters={})
+    fitness.learned()
+    with Client(fitness.service.url) as client:
+        text = client.known_tools([name], max_tokens=500)
+    [tool] = parsed(text)
+    said = tool.text or ""
+    assert 'not its job 6 times: "' in said
+    assert 'latest "there is a form & no <list>"' in said
+    assert 'if this fails, try: split it into "fetch the page", then "list the films"' in said
+
+
+def test_recorded_names_will_do_for_ids(fitness: Fitness) -> None:
+    """With or without the server, also where a server's name holds a slash."""
+    name, server = fresh("read"), fresh("files/local")
+    fitness.record(name, ok=True, serverName=server)
+    fitness.learned()
+    for asked in (name, f"{server}/{name}"):
+        assert names(told(fitness.service, tool=asked)) == [name]
+    registered = fresh("write")
+    fitness.put(registered)
+    assert set(names(told(fitness.service, tool=[name, registered]))) == {name, registered}
+
+
+def test_an_unknown_name_is_told_with_the_nearest(fitness: Fitness) -> None:
+    """Registered or only recorded, tools and namespaces."""
+    name = fresh("calendar_search")
+    fitness.record(name, ok=True)
+    fitness.learned()
+    answer = ask(fitness.service, tool=name.replace("search", "serach"))
+    assert answer.status_code == 404
+    error = answer.json()["error"]
+    assert error["code"] == "not_found"
+    assert name in error["details"]["nearest"]
+    namespace = fresh("translation")
+    fitness.put(fresh("translator"), namespace=namespace)
+    answer = ask(fitness.service, namespace=f"{namespace}s")
+    assert answer.status_code == 404
+    assert namespace in answer.json()["error"]["details"]["nearest"]
+
+
+def test_a_namespace_is_told_whole(fitness: Fitness) -> None:
+    """All tools that serve it, and no other; further tools add to them."""
+    namespace = fresh("weather")
+    one, two, other = fresh("forecast"), fresh("report"), fresh("elsewhere")
+    for name in (one, two):
+        fitness.put(name, namespace=namespace)
+    fitness.put(other)
+    assert set(names(told(fitness.service, namespace=namespace))) == {one, two}
+    assert set(names(told(fitness.service, namespace=namespace, tool=other))) == {one, two, other}
+
+
+def test_all_tools_are_told_the_most_useful_first(tmp_path: Path) -> None:
+    """Those that fail often before those that work, and those before tools that nobody called."""
+    with running(hashing_settings(tmp_path)) as service:
+        assert "No tool is known." in told(service)
+        assert "No tool is known." in told(service, format="markdown", maxTokens=50)
+        fitness = Fitness(service)
+        fitness.put("unused")
+        for _ in range(3):
+            fitness.record("steady", ok=True)
+            fitness.record("failing", ok=False)
+        fitness.learned()
+        assert names(told(service)) == ["failing", "steady", "unused"]
+        for budget in (50, 60, 70, 90, 150):
+            text = told(service, maxTokens=budget)
+            assert estimate_tokens(text) <= budget
+            left = 3 - len(names(text))
+            assert (f"{left} more tool" in text) == (left > 0)
+
+
+def test_many_tools_are_told_in_one_order(tmp_path: Path) -> None:
+    """Whether little or much is remembered of each, and however many are read at a time."""
+    now = datetime.now(UTC)
+    rows: dict[ToolKey, KnownHealth] = {}
+    for number in range(150):
+        known = KnownHealth(successes=Tally(count=300 - number, weight=300 - number, at=now))
+        known.recent_weak.append(Weak(at=now, execution_id=str(uuid4()), why="w" * 20_000))
+        tool = ToolKey("default", None, f"tool-{number:03}")
+        rows[tool] = known
+    with running(hashing_settings(tmp_path)) as service:
+        put_health(service, rows)
+        expected = [tool.tool_name for tool in rows]
+        for _ in range(2):
+            assert names(told(service, maxTokens=100_000)) == expected
+        few = names(told(service, maxTokens=300))
+        assert few == expected[: len(few)]
+
+
+def test_links_have_the_public_address(tmp_path: Path) -> None:
+    """Where people reach the service is not where it listens."""
+    settings = hashing_settings(tmp_path, server={"public_url": "https://tools.example.org/"})
+    with running(settings) as service:
+        Fitness(service).put("a.b")
+        page = told(service, format="markdown")
+        assert "[Dashboard](https://tools.example.org/dashboard/tools/a.b)" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ({"maxTokens": 49}, "maxTokens"),
+        ({"maxTokens": 100_001}, "maxTokens"),
+        ({"maxTokens": "many"}, "maxTokens"),
+        ({"format": "html"}, "format"),
+        ({"tools": "git_log"}, "tools"),
+        ({"tool": ""}, "tool"),
+        ({"tool": ["x"] * 101}, "tool"),
+        ({"namespace": ""}, "namespace"),
+    ],
+)
+def test_what_is_not_of_the_contract_is_refused(
+    service: RunningService, query: dict[str, Any], named: str
+) -> None:
+    """By name, so that a misspelt parameter is not passed over."""
+    answer = ask(service, **query)
+    assert answer.status_code == 422
+    assert named in answer.json()["error"]["message"]

@@ -1,0 +1,440 @@
+"""`/metrics`: what is counted, that scrapers can read it, and that it never fails."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import uuid4
+
+import httpx2
+import pytest
+
+from mongo.errors import StoreReadOnlyError, StoreUnavailableError
+from mongo.protocol import LogStore
+from retrieval.index.edge import EdgeIndex
+from retrieval.index.protocol import VectorIndexUnavailableError
+from service.app import create_app
+from service.context import Lifecycle
+from service.metrics import RequestMetrics, kind_of
+from service.metrics_page import WORKSPACES, Lag, Question
+from tests.service.metrics_page import Samples, read_open_metrics, read_text, scrape
+from tests.service.running_service import (
+    RunningService,
+    eventually,
+    execution,
+    failure,
+    hashing_settings,
+    on_loop,
+    running,
+)
+
+PROMETHEUS_3 = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,"
+    "application/openmetrics-text;version=0.0.1;q=0.4,"
+    "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+)
+
+
+@pytest.fixture
+def own_service(tmp_path: Path) -> Iterator[RunningService]:
+    """A service that nothing was counted in yet, and that a test may break."""
+    with running(hashing_settings(tmp_path)) as started:
+        yield started
+
+
+def ask(service: RunningService, **fields: Any) -> dict[str, Any]:
+    """The answer of /suggest to a failure."""
+    response = service.client.post("/suggest", json={"execution": failure(**fields)})
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def test_a_recorded_call_is_counted_under_the_seeds_names(own_service: RunningService) -> None:
+    """Seed 001, in the service: counted on the result, with the latency where it was measured."""
+    own_service.record(execution(serverName=None, toolName="search", durationMs=12.5))
+    own_service.record(
+        [
+            failure(serverName=None, toolName="search", durationMs=7),
+            failure(serverName=None, toolName="search"),
+            execution(serverName="docs", toolName="search"),
+        ]
+    )
+    page = scrape(own_service)
+    assert page.of("tool_calls_total", tool="search", status="ok") == 1
+    assert page.of("tool_calls_total", tool="search", status="error") == 2
+    assert page.of("tool_call_latency_ms_count", tool="search") == 2
+    assert page.of("tool_call_latency_ms_sum", tool="search") == 19.5
+    assert page.of("tool_calls_total", tool="docs/search", status="ok") == 1
+    assert not [
+        name
+        for name, labels in page
+        if name.startswith("tool_call_latency_ms") and ("tool", "docs/search") in labels
+    ]
+    assert page.of("aftercall_executions_total", verdict="stored") == 4
+
+
+def test_only_new_executions_count(own_service: RunningService) -> None:
+    """Not one that is sent again, nor one that is refused; alone and in a list alike."""
+    record = execution(toolName="t", serverName=None)
+    own_service.record(record)
+    own_service.record(record)
+    own_service.record([record, record, {"malformed": True}])
+    assert own_service.record({**record, "agent": "another"}).status_code == 409
+    own_service.record([{**record, "agent": "another"}])
+    page = scrape(own_service)
+    assert page.of("tool_calls_total", tool="t", status="ok") == 1
+    verdicts = {
+        each: page.of("aftercall_executions_total", verdict=each)
+        for each in ("stored", "left_out", "duplicate", "rejected")
+    }
+    assert verdicts == {"stored": 1, "left_out": 0, "duplicate": 3, "rejected": 3}
+
+
+def test_what_sampling_leaves_out_counts(tmp_path: Path) -> None:
+    """Each call once: those that are left out too, one that stands for others as itself."""
+    sampling = {"successes_per_minute": 1.0, "kept_share": 0.05}
+    with running(hashing_settings(tmp_path, sampling=sampling)) as service:
+        service.record([execution(toolName="t", serverName=None) for _ in range(60)])
+        for _ in range(3):
+            service.record(execution(toolName="t", serverName=None))
+        page = scrape(service)
+    assert page.of("tool_calls_total", tool="t", status="ok") == 63
+    stored = page.of("aftercall_executions_total", verdict="stored")
+    assert 0 < stored < 63
+    assert page.of("aftercall_executions_total", verdict="left_out") == 63 - stored
+
+
+def test_answers_abstentions_and_suggestions_are_counted(own_service: RunningService) -> None:
+    """With the time that they took; an abstention by the category of the error."""
+    answers = [ask(own_service), ask(own_service, toolName="x", error={"message": "oops"})]
+    assert [each["abstained"] for each in answers] == [False, True]
+    page = scrape(own_service)
+    assert page.of("aftercall_suggest_answers_total", outcome="suggested") == 1
+    assert page.of("aftercall_suggest_answers_total", outcome="abstained") == 1
+    category = answers[1]["pattern"]["category"]
+    assert page.of("aftercall_suggest_abstentions_total", category=category) == 1
+    action = answers[0]["suggestions"][0]["action"]
+    assert page.of("aftercall_suggestions_total", action=action) >= 1
+    assert page.of("aftercall_suggest_duration_seconds_count") == 2
+    assert page.of("aftercall_suggest_duration_seconds_sum") > 0
+
+
+def test_repairs_are_counted_by_who_tells_of_them(own_service: RunningService) -> None:
+    """A report that is sent again does not count again."""
+    suggestion = ask(own_service)["suggestions"][0]["suggestionId"]
+    report = {"outcome": "success", "executionId": str(uuid4())}
+    for _ in range(2):
+        path = f"/suggestions/{suggestion}/outcome"
+        assert own_service.client.post(path, json=report).status_code == 204
+    own_service.record(
+        [
+            execution(suggestionId=suggestion, repairOf=str(uuid4()), attempt=2),
+            failure(suggestionId=suggestion, attempt=3),
+            execution(repairOf=str(uuid4()), attempt=2),
+        ]
+    )
+    page = scrape(own_service)
+    counted = {
+        (source, outcome): page.of("aftercall_repairs_total", source=source, outcome=outcome)
+        for source in ("report", "execution", "caller")
+        for outcome in ("success", "failure")
+    }
+    assert counted == {
+        ("report", "success"): 1, ("report", "failure"): 0,
+        ("execution", "success"): 1, ("execution", "failure"): 1,
+        ("caller", "success"): 1, ("caller", "failure"): 0,
+    }  # fmt: skip
+
+
+def test_a_repair_that_is_told_twice_counts_once(own_service: RunningService) -> None:
+    """A report and the execution that it tells of say the same, whichever comes first."""
+    suggestion = ask(own_service)["suggestions"][0]["suggestionId"]
+    on_loop(own_service, own_service.context.indexer.close())  # it would settle it, but later
+    for is_reported_first in (True, False):
+        record = execution(suggestionId=suggestion, attempt=2)
+        told = {"outcome": "success", "executionId": record["executionId"]}
+        if not is_reported_first:
+            own_service.record(record)
+        path = f"/suggestions/{suggestion}/outcome"
+        assert own_service.client.post(path, json=told).status_code == 204
+        own_service.record(record)
+    page = scrape(own_service)
+    counted = [
+        page.of("aftercall_repairs_total", source=source, outcome="success")
+        for source in ("report", "execution")
+    ]
+    assert counted == [1, 1]
+
+
+def test_requests_are_counted_by_template_and_status(own_service: RunningService) -> None:
+    """Never by path: ids, and paths that do not exist, make no series of their own."""
+    for _ in range(5):
+        own_service.client.get(f"/executions/{uuid4()}")
+        own_service.client.get(f"/nothing/{uuid4()}")
+    own_service.client.request("PROPFIND", "/status")
+    page = scrape(own_service)
+    counted = "aftercall_http_requests_total"
+    template = "/executions/{executionId}"
+    assert page.of(counted, method="GET", route=template, status="404") == 5
+    assert page.of(counted, method="GET", route="unknown", status="404") == 5
+    assert {dict(labels)["method"] for name, labels in page if name == counted} == {"GET", "other"}
+    duration = "aftercall_http_request_duration_seconds_count"
+    assert page.of(duration, method="GET", route=template) == 5
+
+
+def test_a_request_without_an_answer_has_no_status() -> None:
+    """Its sender went away."""
+    requests = RequestMetrics()
+    requests.observe("GET", None, 0, 0.5)
+    labels = {"method": "GET", "route": "unknown", "status": "none"}
+    assert requests.registry.get_sample_value("aftercall_http_requests_total", labels) == 1
+
+
+def test_the_queue_and_the_stores_are_seen(own_service: RunningService) -> None:
+    """And what is pending is none, once it was learned."""
+    own_service.record([execution(), failure()])
+    eventually(lambda: scrape(own_service).of("aftercall_pending_indexing") == 0)
+    page = scrape(own_service)
+    assert page.of("aftercall_stored_executions") == 2
+    assert page.of("aftercall_documents") >= 1
+    assert page.of("aftercall_vectors") > page.of("aftercall_documents")
+    assert page.of("aftercall_indexing_lag_seconds") == 0
+    assert page.of("aftercall_store_up", store="log") == 1
+    assert page.of("aftercall_store_up", store="vectors") == 1
+    assert page.of("aftercall_ready") == 1
+    assert page.of("aftercall_learning_up") == 1
+
+
+def test_a_waiting_execution_has_an_age(
+    own_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lag is that of the oldest one, while learning stands."""
+    on_loop(own_service, own_service.context.indexer.close())
+    own_service.record(execution())
+    # A store may say up to half a second late that a workspace has work.
+    eventually(lambda: scrape(own_service).of("aftercall_indexing_lag_seconds") > 0)
+    assert scrape(own_service).of("aftercall_pending_indexing") == 1
+
+
+async def test_the_oldest_execution_is_found_in_whatever_workspace() -> None:
+    """Few workspaces are asked at a scrape, and the one that stands still is found, and kept."""
+    now = datetime.now(UTC)
+    waiting = {f"w{number:02}": now for number in range(40)}
+    waiting["w33"] = now - timedelta(hours=1)
+    asked: list[str] = []
+
+    class Queue:
+        async def queued_workspaces(self) -> list[str]:
+            return sorted(waiting)
+
+        async def pending(self, workspace: str, limit: int) -> list[Any]:
+            asked.append(workspace)
+            return [SimpleNamespace(received_at=waiting[workspace])][:limit]
+
+    lag, store = Lag(), cast("LogStore", Queue())
+    seen = [await lag.seconds(store) for _ in range(10)]
+    assert [seconds > 3000 for seconds in seen] == [False] * 4 + [True] * 6
+    assert len(asked) <= 10 * (WORKSPACES + 1)
+    assert set(asked) == set(waiting)
+    waiting["w33"] = now
+    assert [seconds > 3000 for seconds in [await lag.seconds(store) for _ in range(6)]] == [
+        False
+    ] * 6
+    waiting.clear()
+    assert await lag.seconds(store) == 0
+
+
+def test_a_store_that_fails_is_told_and_counted(own_service: RunningService) -> None:
+    """The page is there all the same, without what the store would have to say."""
+    own_service.record(execution(toolName="t", serverName=None))
+    on_loop(own_service, own_service.context.store.close())
+    assert own_service.record(execution()).status_code == 503
+    page = scrape(own_service)
+    assert page.of("aftercall_store_up", store="log") == 0
+    assert page.of("aftercall_store_up", store="vectors") == 1
+    assert page.of("aftercall_ready") == 0
+    assert "aftercall_pending_indexing" not in page.names()
+    assert page.of("aftercall_store_errors_total", store="log", kind="unavailable") == 1
+    assert page.of("tool_calls_total", tool="t", status="ok") == 1
+
+
+def test_an_index_that_answers_do_without_is_counted(
+    own_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No status of a request shows it, for suggestions come from rules then."""
+
+    async def broken(*_: object) -> object:
+        raise VectorIndexUnavailableError("away")
+
+    monkeypatch.setattr(EdgeIndex, "search", broken)
+    monkeypatch.setattr(EdgeIndex, "count", broken)
+    assert ask(own_service)["suggestions"]
+    page = scrape(own_service)
+    assert page.of("aftercall_store_errors_total", store="vectors", kind="unavailable") == 1
+    assert page.of("aftercall_store_up", store="vectors") == 0
+    assert "aftercall_vectors" not in page.names()
+
+
+def test_a_store_that_hangs_does_not_hang_the_page(
+    own_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is waited for a second, and is not asked a second time meanwhile."""
+    asked: list[object] = []
+
+    async def hang(store: object, workspace: str | None = None) -> None:
+        asked.append(store)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(type(own_service.context.store), "counts", hang)
+    pages = [scrape(own_service) for _ in range(2)]
+    assert [page.of("aftercall_store_up", store="log") for page in pages] == [0, 0]
+    assert len(asked) == 1
+
+
+async def test_a_question_goes_on_when_who_asked_it_went_away() -> None:
+    """The next one gets its answer; an error that nobody expected is no answer."""
+    question = Question[int](60.0)
+    may_answer = asyncio.Event()
+
+    async def slow() -> int:
+        await may_answer.wait()
+        return 7
+
+    async def broken() -> int:
+        raise RuntimeError("of nobody's making")
+
+    first = asyncio.create_task(question.answer(slow))
+    await asyncio.sleep(0)
+    first.cancel()
+    second = asyncio.create_task(question.answer(slow))
+    await asyncio.sleep(0)
+    may_answer.set()
+    assert await second == 7
+    assert await question.answer(broken) is None
+
+
+async def test_the_page_is_there_while_the_service_is_starting(tmp_path: Path) -> None:
+    """It says that calls are not served yet, and counts those that were refused."""
+    app = create_app(hashing_settings(tmp_path), Lifecycle())
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        assert (await client.get("/status")).status_code == 503
+        response = await client.get("/metrics")
+    assert response.status_code == 200
+    page = read_text(response.text)
+    assert page.of("aftercall_ready") == 0
+    refused = {"method": "GET", "route": "/status", "status": "503"}
+    assert page.of("aftercall_http_requests_total", **refused) == 1
+    assert any(name == "aftercall_build_info" for name in page.names())
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/plain;version=0.0.4", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/plain;version=1.0.0", "text/plain; version=1.0.0; charset=utf-8"),
+        ("application/openmetrics-text", "application/openmetrics-text; version=1.0.0"),
+        (PROMETHEUS_3, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        ("application/openmetrics-text;version=0.0.1", "text/plain; version=0.0.4"),
+        ("application/openmetrics-text;version=2.0.0", "text/plain; version=0.0.4"),
+        ("application/openmetrics-text;version=1.0.0;q=0", "text/plain; version=0.0.4"),
+        ("application/openmetrics-text;version=1.0.0;escaping=dots", "application/openmetrics"),
+        ("application/openmetrics-text;version=x.y", "text/plain; version=0.0.4"),
+        ("text/plain;version=;;;=,,;", "text/plain; version=0.0.4"),
+    ],
+)
+def test_the_format_is_the_one_that_was_asked_for(
+    service: RunningService, accept: str, content_type: str
+) -> None:
+    """Prometheus' own parsers take either; no `Accept` breaks the page."""
+    service.record(execution(toolName='a"b\\c\n✓', serverName=None))
+    headers = {"accept": accept.encode("latin-1")}
+    response = service.client.get("/metrics", headers=headers)
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith(content_type)
+    is_open = response.headers["content-type"].startswith("application/openmetrics")
+    assert response.text.endswith("# EOF\n") == is_open
+    page = read_open_metrics(response.text) if is_open else read_text(response.text)
+    assert page.of("tool_calls_total", tool='a"b\\c\ufffd✓', status="ok") >= 1
+    assert not [name for name in page.names() if name.endswith("_created")]
+
+
+def test_both_formats_say_the_same(service: RunningService) -> None:
+    """But for what the scrapes themselves change."""
+    moving = ("process_", "aftercall_http_", "python_")
+
+    def still(page: Samples) -> Samples:
+        return Samples({key: value for key, value in page.items() if not key[0].startswith(moving)})
+
+    service.record(execution())
+    eventually(lambda: scrape(service).of("aftercall_pending_indexing") == 0)
+    text = service.client.get("/metrics").text
+    opened = service.client.get("/metrics", headers={"accept": PROMETHEUS_3}).text
+    assert still(read_text(text)) == still(read_open_metrics(opened))
+
+
+def test_the_page_is_packed_when_asked_for(service: RunningService) -> None:
+    """As Prometheus asks; and as it is for who cannot unpack it."""
+    packed = service.client.get("/metrics", headers={"accept-encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    plain = service.client.get("/metrics", headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert int(packed.headers["content-length"]) < len(plain.content) / 4
+    assert "aftercall_ready 1.0" in packed.text
+
+
+def test_no_flood_of_names_fills_the_page(tmp_path: Path) -> None:
+    """Beyond half the setting, tools are `other`; one that is called again has a label."""
+    with running(hashing_settings(tmp_path, metrics={"tools": 10})) as service:
+        flood = [execution(toolName=f"made_up_{number}") for number in range(300)]
+        assert service.record(flood).json()["accepted"] == 300
+        for _ in range(3):
+            service.record(execution(toolName="real", serverName="s"))
+        page = scrape(service)
+    tools = {dict(labels)["tool"] for name, labels in page if name == "tool_calls_total"}
+    assert len(tools) == 5 + 1 + 1
+    assert {"s/real", "other"} < tools
+    assert page.of("tool_calls_total", tool="other", status="ok") == 297
+    assert page.of("aftercall_tool_labels") == 6
+    assert page.of("aftercall_tool_labels_limit") == 10
+
+
+def test_two_services_in_one_process_do_not_share_their_counts(
+    service: RunningService, own_service: RunningService
+) -> None:
+    """Each has registries of its own."""
+    own_service.record(execution(toolName="only_here", serverName=None))
+    name, labels = "tool_calls_total", frozenset({"tool": "only_here", "status": "ok"}.items())
+    assert (name, labels) in scrape(own_service)
+    assert (name, labels) not in scrape(service)
+
+
+def test_every_series_that_can_be_known_is_there_from_the_start(
+    own_service: RunningService,
+) -> None:
+    """At 0: a rate over one that appears with its first event would miss it."""
+    page = scrape(own_service)
+    for name in (
+        "aftercall_suggest_answers_total",
+        "aftercall_suggest_abstentions_total",
+        "aftercall_suggestions_total",
+        "aftercall_repairs_total",
+        "aftercall_store_errors_total",
+        "aftercall_executions_total",
+        "tool_calls_total",
+    ):
+        values = {value for (each, _), value in page.items() if each == name}
+        assert values == {0.0}, name
+
+
+def test_a_kind_of_error_is_the_most_exact_one() -> None:
+    """A store that can only be read is also one that is unavailable."""
+    assert kind_of(StoreReadOnlyError) == "read_only"
+    assert kind_of(StoreUnavailableError) == "unavailable"
+    assert kind_of(VectorIndexUnavailableError) == "unavailable"
+    assert kind_of(ValueError) == "other"
