@@ -2,24 +2,21 @@
 
 import asyncio
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import httpx2
 import pytest
 
 from mongo.errors import StoreReadOnlyError, StoreUnavailableError
-from mongo.protocol import LogStore
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndexUnavailableError
 from service.app import create_app
 from service.context import Lifecycle
 from service.metrics import RequestMetrics, kind_of
-from service.metrics_page import WORKSPACES, Lag, Question
-from tests.service.metrics_page import Samples, read_open_metrics, read_text, scrape
+from service.metrics_page import Question
+from tests.service.metrics_page import read_open_metrics, read_text, scrape
 from tests.service.running_service import (
     RunningService,
     eventually,
@@ -219,34 +216,6 @@ def test_a_waiting_execution_has_an_age(
     assert scrape(own_service).of("aftercall_pending_indexing") == 1
 
 
-async def test_the_oldest_execution_is_found_in_whatever_workspace() -> None:
-    """Few workspaces are asked at a scrape, and the one that stands still is found, and kept."""
-    now = datetime.now(UTC)
-    waiting = {f"w{number:02}": now for number in range(40)}
-    waiting["w33"] = now - timedelta(hours=1)
-    asked: list[str] = []
-
-    class Queue:
-        async def queued_workspaces(self) -> list[str]:
-            return sorted(waiting)
-
-        async def pending(self, workspace: str, limit: int) -> list[Any]:
-            asked.append(workspace)
-            return [SimpleNamespace(received_at=waiting[workspace])][:limit]
-
-    lag, store = Lag(), cast("LogStore", Queue())
-    seen = [await lag.seconds(store) for _ in range(10)]
-    assert [seconds > 3000 for seconds in seen] == [False] * 4 + [True] * 6
-    assert len(asked) <= 10 * (WORKSPACES + 1)
-    assert set(asked) == set(waiting)
-    waiting["w33"] = now
-    assert [seconds > 3000 for seconds in [await lag.seconds(store) for _ in range(6)]] == [
-        False
-    ] * 6
-    waiting.clear()
-    assert await lag.seconds(store) == 0
-
-
 def test_a_store_that_fails_is_told_and_counted(own_service: RunningService) -> None:
     """The page is there all the same, without what the store would have to say."""
     own_service.record(execution(toolName="t", serverName=None))
@@ -288,7 +257,7 @@ def test_a_store_that_hangs_does_not_hang_the_page(
         asked.append(store)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(type(own_service.context.store), "counts", hang)
+    monkeypatch.setattr("service.metrics_page.counts", hang)
     pages = [scrape(own_service) for _ in range(2)]
     assert [page.of("aftercall_store_up", store="log") for page in pages] == [0, 0]
     assert len(asked) == 1
@@ -364,20 +333,6 @@ def test_the_format_is_the_one_that_was_asked_for(
     assert not [name for name in page.names() if name.endswith("_created")]
 
 
-def test_both_formats_say_the_same(service: RunningService) -> None:
-    """But for what the scrapes themselves change."""
-    moving = ("process_", "aftercall_http_", "python_")
-
-    def still(page: Samples) -> Samples:
-        return Samples({key: value for key, value in page.items() if not key[0].startswith(moving)})
-
-    service.record(execution())
-    eventually(lambda: scrape(service).of("aftercall_pending_indexing") == 0)
-    text = service.client.get("/metrics").text
-    opened = service.client.get("/metrics", headers={"accept": PROMETHEUS_3}).text
-    assert still(read_text(text)) == still(read_open_metrics(opened))
-
-
 def test_the_page_is_packed_when_asked_for(service: RunningService) -> None:
     """As Prometheus asks; and as it is for who cannot unpack it."""
     packed = service.client.get("/metrics", headers={"accept-encoding": "gzip"})
@@ -402,16 +357,6 @@ def test_no_flood_of_names_fills_the_page(tmp_path: Path) -> None:
     assert page.of("tool_calls_total", tool="other", status="ok") == 297
     assert page.of("aftercall_tool_labels") == 6
     assert page.of("aftercall_tool_labels_limit") == 10
-
-
-def test_two_services_in_one_process_do_not_share_their_counts(
-    service: RunningService, own_service: RunningService
-) -> None:
-    """Each has registries of its own."""
-    own_service.record(execution(toolName="only_here", serverName=None))
-    name, labels = "tool_calls_total", frozenset({"tool": "only_here", "status": "ok"}.items())
-    assert (name, labels) in scrape(own_service)
-    assert (name, labels) not in scrape(service)
 
 
 def test_every_series_that_can_be_known_is_there_from_the_start(

@@ -4,22 +4,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 import pytest
-from service.former_vectors import remove_former
-from service.switching import IndexSwitch
 
-from embeddings.hashing import HashingEmbedder
 from mongo.errors import StoreDamagedError, StoreReadOnlyError, StoreUnavailableError
-from mongo.records import StoreCounts
-from retrieval.index.opening import CurrentIndex, EdgePlace, list_indexes, open_index
+from mongo.protocol import Store
 from retrieval.index.protocol import (
-    IndexModelMismatchError,
     VectorIndex,
-    VectorIndexError,
     VectorIndexUnavailableError,
 )
+from retrieval.log import StoreCounts
 from service.lifecycle import when_it_answers
 from service.readiness import StoreWatch, VectorCheck, disagreement
 from service.settings import Settings
@@ -168,17 +163,16 @@ def test_queues_and_corpus_are_allowed_for(
         assert "aftercall rebuild" in said
 
 
-class CountingStore:
-    """Counts and generations, as they are told; the last holds on."""
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[StoreCounts]:
+    """What the log store counts, one after the other; the last holds on."""
+    left: list[StoreCounts] = []
 
-    def __init__(self, *counts: StoreCounts | Exception) -> None:
-        self.told = list(counts)
+    async def counts(_: object) -> StoreCounts:
+        return left.pop(0) if len(left) > 1 else left[0]
 
-    async def counts(self) -> StoreCounts:
-        told = self.told.pop(0) if len(self.told) > 1 else self.told[0]
-        if isinstance(told, Exception):
-            raise told
-        return told
+    monkeypatch.setattr("service.readiness.counts", counts)
+    return left
 
 
 class CountingIndex:
@@ -193,46 +187,46 @@ class CountingIndex:
         return self.vectors
 
 
-def check_of(store: CountingStore, index: CountingIndex, clock: list[float]) -> VectorCheck:
+def check_of(index: CountingIndex, clock: list[float]) -> VectorCheck:
     return VectorCheck(
-        store=store,  # type: ignore[arg-type]  # what is asked of it
-        index=index,  # type: ignore[arg-type]  # as above
+        store=cast("Store", None),
+        index=cast("VectorIndex", index),
         seeds=0,
         clock=lambda: clock[0],
         between_looks_s=0,
     )
 
 
-async def test_vectors_that_are_missing_for_good_are_told() -> None:
+async def test_vectors_that_are_missing_for_good_are_told(told: list[StoreCounts]) -> None:
     """With their number and the cure."""
-    store, index = CountingStore(StoreCounts(9, 0, 0, 9)), CountingIndex(4)
-    found = await check_of(store, index, [0.0]).look()
+    told.append(StoreCounts(9, 0, 0, 9))
+    found = await check_of(CountingIndex(4), [0.0]).look()
     assert (found.vectors, found.consistent) == (4, False)
     assert found.problem is not None
     assert found.problem.startswith("5 documents")
 
 
-async def test_what_moves_meanwhile_is_no_disagreement() -> None:
+async def test_what_moves_meanwhile_is_no_disagreement(told: list[StoreCounts]) -> None:
     """Two counts are never of one moment."""
-    moving = [StoreCounts(9, 0, 0, 9), StoreCounts(9, 0, 0, 9), StoreCounts(9, 1, 0, 9)]
-    store = CountingStore(*moving)
-    found = await check_of(store, CountingIndex(8), [0.0]).look()
+    told += [StoreCounts(9, 0, 0, 9), StoreCounts(9, 0, 0, 9), StoreCounts(9, 1, 0, 9)]
+    found = await check_of(CountingIndex(8), [0.0]).look()
     assert found.consistent
 
 
-async def test_an_index_that_is_away_says_nothing_of_agreement() -> None:
+async def test_an_index_that_is_away_says_nothing_of_agreement(told: list[StoreCounts]) -> None:
     """It is a problem of its own, and the status page is there all the same."""
+    told.append(StoreCounts(9, 0, 0, 9))
     index = CountingIndex(VectorIndexUnavailableError("away"))
-    found = await check_of(CountingStore(StoreCounts(9, 0, 0, 9)), index, [0.0]).look()
+    found = await check_of(index, [0.0]).look()
     assert (found.vectors, found.consistent) == (None, True)
     assert found.problem is not None
 
 
-async def test_vectors_are_not_counted_for_every_request() -> None:
+async def test_vectors_are_not_counted_for_every_request(told: list[StoreCounts]) -> None:
     """Some seconds old will do, and then it is looked again."""
-    clock = [0.0]
-    index = CountingIndex(9)
-    check = check_of(CountingStore(StoreCounts(9, 0, 0, 9)), index, clock)
+    told.append(StoreCounts(9, 0, 0, 9))
+    clock, index = [0.0], CountingIndex(9)
+    check = check_of(index, clock)
     await check.look()
     clock[0] = 4.0
     await check.look()
@@ -251,19 +245,23 @@ class AnsweringStore:
         self.hangs = False
         self.asked = 0
 
-    async def generation(self) -> int:
+    @property
+    def metadata(self) -> Self:
+        return self
+
+    async def get(self, _: str) -> str:
         self.asked += 1
         if self.hangs:
             await asyncio.Event().wait()
         if self.error:
             raise self.error
-        return 1
+        return "1"
 
 
 async def test_a_store_that_comes_back_is_noticed() -> None:
     """By itself, as soon as it is asked again."""
     store, clock = AnsweringStore(), [0.0]
-    watch = StoreWatch(store, clock=lambda: clock[0])  # type: ignore[arg-type]  # what is asked
+    watch = StoreWatch(cast("Store", store), clock=lambda: clock[0])
     assert await watch.answers()
     store.error, clock[0] = StoreUnavailableError("away"), 1.0
     assert not await watch.answers()
@@ -275,127 +273,13 @@ async def test_a_store_that_hangs_does_not_answer() -> None:
     """Whoever asks is told within the bound."""
     store = AnsweringStore()
     store.hangs = True
-    watch = StoreWatch(store, within_s=0.01)  # type: ignore[arg-type]  # what is asked
+    watch = StoreWatch(cast("Store", store), within_s=0.01)
     assert not await watch.answers()
 
 
 async def test_many_who_ask_at_once_are_one_question() -> None:
     """A page of probes is no load."""
     store = AnsweringStore()
-    watch = StoreWatch(store, clock=lambda: 0.0)  # type: ignore[arg-type]  # what is asked
+    watch = StoreWatch(cast("Store", store), clock=lambda: 0.0)
     assert await asyncio.gather(*(watch.answers() for _ in range(20))) == [True] * 20
     assert store.asked == 1
-
-
-# Switching to rebuilt vectors
-
-
-class ToldIndexer:
-    def __init__(self) -> None:
-        self.generations: list[int] = []
-        self.is_closed = False
-
-    def switched(self, generation: int) -> None:
-        self.generations.append(generation)
-
-    async def close(self) -> None:
-        self.is_closed = True
-
-
-async def opened_at(folder: Path, name: str) -> VectorIndex:
-    embedder = HashingEmbedder()
-    return await open_index(
-        EdgePlace(folder),
-        name,
-        dimension=embedder.dimension,
-        fingerprint=embedder.fingerprint,
-    )
-
-
-def switch_of(
-    index: CurrentIndex, indexer: ToldIndexer, folder: Path, names: list[str], **changes: Any
-) -> IndexSwitch:
-    async def named() -> str:
-        return names[0]
-
-    async def opened(name: str) -> VectorIndex:
-        return await opened_at(folder, name)
-
-    arguments: dict[str, Any] = {
-        "index": index,
-        "place": EdgePlace(folder),
-        "named": named,
-        "opened": opened,
-        "indexer": indexer,
-        "claims": ToldIndexer(),
-    }
-    return IndexSwitch(**arguments | changes)
-
-
-async def test_a_switch_opens_the_new_vectors_and_removes_the_former(tmp_path: Path) -> None:
-    """The process that had them open is the only one that can."""
-    index = CurrentIndex(await opened_at(tmp_path, "vectors"))
-    indexer, names = ToldIndexer(), ["vectors"]
-    switch = switch_of(index, indexer, tmp_path, names)
-    try:
-        await switch.on_generation(1)
-        names[0] = "vectors-g2"
-        await switch.on_generation(2)
-        assert index.opened == "vectors-g2"
-        assert indexer.generations == [1, 2]
-        assert await list_indexes(EdgePlace(tmp_path)) == ["vectors-g2"]
-        assert switch.problem is None
-    finally:
-        await index.close()
-
-
-async def test_vectors_of_another_model_are_not_switched_to(tmp_path: Path) -> None:
-    """It goes on answering from its own, learns nothing, and says what to do."""
-    index = CurrentIndex(await opened_at(tmp_path, "vectors"))
-    indexer = ToldIndexer()
-
-    async def of_another_model(name: str) -> VectorIndex:
-        raise IndexModelMismatchError(name)
-
-    switch = switch_of(index, indexer, tmp_path, ["vectors-g2"], opened=of_another_model)
-    try:
-        await switch.on_generation(2)
-        assert index.opened == "vectors"
-        assert await index.count() == 0
-        assert indexer.is_closed
-        assert indexer.generations == []
-        assert switch.problem is not None
-        assert "restart" in switch.problem
-    finally:
-        await index.close()
-
-
-async def test_a_switch_that_fails_is_to_be_told_again(tmp_path: Path) -> None:
-    """Until then the former vectors answer."""
-    index = CurrentIndex(await opened_at(tmp_path, "vectors"))
-    indexer = ToldIndexer()
-
-    async def away(name: str) -> VectorIndex:
-        raise VectorIndexUnavailableError(name)
-
-    switch = switch_of(index, indexer, tmp_path, ["vectors-g2"], opened=away)
-    try:
-        with pytest.raises(VectorIndexError):
-            await switch.on_generation(2)
-        assert index.opened == "vectors"
-        assert indexer.generations == []
-    finally:
-        await index.close()
-
-
-async def test_what_a_rebuild_is_making_is_left_alone(tmp_path: Path) -> None:
-    """Only what is older than the current vectors is a leftover for sure."""
-    for name in ("vectors", "vectors-g2", "vectors-g3", "vectors-g4"):
-        await (await opened_at(tmp_path, name)).close()
-    held = await opened_at(tmp_path, "vectors-g2")  # by a process that has not switched yet
-    try:
-        assert await remove_former(EdgePlace(tmp_path), "vectors-g3") == ["vectors"]
-        left = ["vectors-g2", "vectors-g3", "vectors-g4"]
-        assert await list_indexes(EdgePlace(tmp_path)) == left
-    finally:
-        await held.close()
