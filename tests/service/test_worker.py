@@ -9,16 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.ingest.shared_history import calls
 
+from aftercall.models import Execution
 from aftercall.redaction import Redactor
 from ingest.intake import Intake
+from retrieval.log import counts
 from service.context import open_context
 from service.server import work_once
 from service.settings import Settings
-from service.stores import open_store
+from service.stores import opened_store
 from tests.mongo.mongo_server import SharedMongo
-from tests.service.running_service import ROOT, hashing_settings
+from tests.service.running_service import ROOT, execution, hashing_settings
 
 WORKSPACE = "default"
 CALLS = 60
@@ -82,19 +83,18 @@ def running_worker(settings: Settings) -> "Iterator[subprocess.Popen[str]]":
             process.kill()
 
 
-async def record(settings: Settings, first: int = 1) -> None:
-    store = await open_store(settings)
-    intake = Intake(store, Redactor(), lambda: None)
-    await intake.accept(WORKSPACE, calls(first, CALLS))
-    await store.close()
+def calls(count: int) -> list[Execution]:
+    return [Execution.model_validate(execution()) for _ in range(count)]
+
+
+async def record(settings: Settings) -> None:
+    async with opened_store(settings) as store:
+        await Intake(store.events, Redactor(), lambda: None).accept(WORKSPACE, calls(CALLS))
 
 
 async def pending(settings: Settings) -> int:
-    store = await open_store(settings)
-    try:
-        return (await store.counts()).pending
-    finally:
-        await store.close()
+    async with opened_store(settings) as store:
+        return (await counts(store)).pending
 
 
 @pytest.mark.real
@@ -147,7 +147,7 @@ async def test_a_service_that_leaves_learning_to_workers_records_only(tmp_path: 
     """What it stores stays queued for whoever learns."""
     settings = hashing_settings(tmp_path, indexing={"here": False})
     async with open_context(settings) as context:
-        await context.intake.accept(WORKSPACE, calls(1, 1))
-        assert context.indexer._learner._task is None
-        assert (await context.store.counts()).pending == 1
-        assert await context.indexer.run_until_empty() == 1
+        await context.intake.accept(WORKSPACE, calls(1))
+        assert (await counts(context.store)).pending == 1
+        await context.indexer.catch_up()
+        assert (await counts(context.store)).pending == 0
