@@ -46,19 +46,23 @@ from embeddings.onnx import DEFAULT_THREADS, OnnxModel  # noqa: E402  # as above
 from embeddings.protocol import Embedder  # noqa: E402  # as above
 from embeddings.text import terms_text  # noqa: E402  # as above
 from ingest.indexer import Indexer  # noqa: E402  # as above
-from mongo.protocol import LogStore  # noqa: E402  # as above
-from mongo.records import (  # noqa: E402  # as above
-    NewExecution,
+from mongo.contents import (  # noqa: E402  # as above
     PromotionEvent,
     StoredPromotion,
-    StoredTool,
+    execution_event,
+    promotion_command,
+    tool_command,
 )
+from mongo.protocol import Store  # noqa: E402  # as above
+from mongo.records import Commit, Event, Removal  # noqa: E402  # as above
 from mongo.sqlite import open_sqlite_store  # noqa: E402  # as above
 from retrieval.index.edge import EdgeIndex  # noqa: E402  # as above
 from retrieval.index.opening import FIRST_INDEX  # noqa: E402  # as above
 from retrieval.index.protocol import IndexPoint, VectorIndex  # noqa: E402  # as above
 from retrieval.knowledge.documents import Document  # noqa: E402  # as above
+from retrieval.log import counts  # noqa: E402  # as above
 from retrieval.memory import Memory  # noqa: E402  # as above
+from retrieval.rows import DOCUMENT, VECTOR  # noqa: E402  # as above
 
 WORKSPACE = "default"
 
@@ -151,7 +155,7 @@ def tools(count: int) -> Iterator[Tool]:
         )
 
 
-def failed_calls(registered: Sequence[Tool], count: int) -> Iterator[NewExecution]:
+def failed_calls(registered: Sequence[Tool], count: int) -> Iterator[Event]:
     """Failures in distinct scenarios, evenly over the tools, over the last weeks."""
     dice = random.Random(9)
     about = phrases(PHRASES)
@@ -173,7 +177,10 @@ def failed_calls(registered: Sequence[Tool], count: int) -> Iterator[NewExecutio
                 "error": {"type": "RuntimeError", "message": dice.choice(_ERRORS)},
             }
         )
-        yield NewExecution(execution, content_hash(execution.execution_id))
+        yield execution_event(
+            WORKSPACE, execution, content_hash=content_hash(execution.execution_id),
+            schema_hash=None, input_schema=None,
+        )  # fmt: skip
 
 
 def questions(count: int, groups: int) -> list[tuple[int, str]]:
@@ -200,25 +207,27 @@ async def fill(data: Path, tool_count: int, failure_count: int) -> dict[str, Any
     indexer = Indexer(store=store, memory=Memory(store), index=index, embedder=embedder)
     try:
         registered = list(tools(tool_count))
-        for tool in registered:
-            await store.put_tool(StoredTool(WORKSPACE, tool))
-        await store.change_promotions(list(_promotions(registered)))
+        commands = [tool_command(WORKSPACE, each.tool_id, None, each) for each in registered]
+        commands += [promotion_command(each, None) for each in _promotions(registered)]
+        await store.events.append(
+            WORKSPACE, [event for event, _ in commands], [state for _, state in commands]
+        )
         calls = failed_calls(registered, failure_count)
         for batch in iter(lambda: list(islice(calls, BATCH)), []):
-            await store.append(WORKSPACE, batch)
+            await store.events.append(WORKSPACE, batch)
         say("learning from them")
         while await indexer.learn_step():
             pass
         say("making their vectors")
         await _embed(store, index, embedder)
         await index.compacted()
-        counts = await store.counts(WORKSPACE)
+        known = await counts(store, WORKSPACE)
     finally:
         await indexer.close()
         await index.close()
         await embedder.close()
         await store.close()
-    return {"tools": counts.tools, "executions": counts.executions, "documents": counts.documents}
+    return {"tools": known.tools, "executions": known.executions, "documents": known.documents}
 
 
 def _promotions(registered: Sequence[Tool]) -> Iterator[PromotionEvent]:
@@ -235,12 +244,13 @@ def _promotions(registered: Sequence[Tool]) -> Iterator[PromotionEvent]:
         yield PromotionEvent(WORKSPACE, tool.tool_id, _START, "promoted", stored)
 
 
-async def _embed(store: LogStore, index: VectorIndex, embedder: Embedder) -> None:
+async def _embed(store: Store, index: VectorIndex, embedder: Embedder) -> None:
     about = phrases(PHRASES)
     vectors = dict(zip(about, await embedder.embed(about, "document"), strict=True))
     noise = np.random.default_rng(17)
-    while rows := await store.pending_vectors("default", 1_000):
-        documents = [Document.model_validate_json(row.data) for row in rows]
+    while rows := await store.knowledge.scan(WORKSPACE, VECTOR.name, 1_000, by="rank"):
+        found = await store.knowledge.get(WORKSPACE, DOCUMENT.name, [row.key for row in rows])
+        documents = [DOCUMENT.decode(row) for row in found]
         others = [each for each in documents if each.kind != "scenario"]
         embedded = (
             await embedder.embed([each.text for each in others], "document") if others else ()
@@ -262,7 +272,8 @@ async def _embed(store: LogStore, index: VectorIndex, embedder: Embedder) -> Non
                 )
             )  # fmt: skip
         await index.upsert(points)
-        await store.mark_embedded(rows)
+        done = [Removal(VECTOR.name, row.key, row.rank) for row in rows]
+        await store.knowledge.commit(Commit(WORKSPACE, removed=done))
 
 
 def _phrase(document: Document) -> str:

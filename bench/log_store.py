@@ -1,4 +1,4 @@
-"""How fast the embedded log store is: durable appends, the indexing queue, counting.
+"""How fast the embedded log store is: durable appends, the way to the learner, counting.
 
     python bench/log_store.py [--executions 20000] [--json]
 
@@ -25,14 +25,11 @@ from uuid import uuid4
 
 from aftercall.json_values import content_hash
 from aftercall.models import Execution, ExecutionError
-from mongo.records import (
-    DocumentRow,
-    IndexCommit,
-    KnowledgeRow,
-    NewExecution,
-    ToolKey,
-)
-from mongo.sqlite import FILE_NAME, SqliteLogStore, open_sqlite_store
+from mongo.contents import execution_event
+from mongo.records import Commit, Event, Row
+from mongo.sqlite import SqliteStore, open_sqlite_store
+from retrieval.log import counts as counts_of
+from retrieval.rows import tool_row
 
 WORKSPACE = "default"
 TOOLS = 200
@@ -50,7 +47,7 @@ LOADS = (
 """Executions per call, how many callers append at once, and what the event loop does meanwhile:
 computes without a pause or not, and how soon threads may ask it for the interpreter lock."""
 
-SHADOW_DOCUMENTS = 100_000
+GENERATION_DOCUMENTS = 100_000
 """Of 1 kB each, which a rebuild learns before it switches."""
 
 BUSY_SWITCH_S = 0.0005
@@ -84,20 +81,20 @@ class AppendRow:
 
 @dataclass(frozen=True)
 class QueueRow:
-    """The indexing queue and the counters, at the size the appends left."""
+    """Learning and the counters, at the size the appends left."""
 
     executions: int
     indexed_per_second: float
     counts_p50_ms: float
     counts_p99_ms: float
-    shadow_ms: float
-    """To open one, all that is in the log queued."""
-    adopt_ms: float
-    """To switch to a shadow of `SHADOW_DOCUMENTS` documents; others' writes wait so long."""
+    opened_ms: float
+    """To open a new generation."""
+    switched_ms: float
+    """To switch to a generation of `GENERATION_DOCUMENTS` documents."""
     bytes_per_execution: float
 
 
-def make_execution(number: int) -> NewExecution:
+def make_execution(number: int) -> Event:
     """A call as a gateway records it: 700 to 800 bytes of JSON, every fourth a failure."""
     has_failed = number % 4 == 0
     execution = Execution(
@@ -117,17 +114,21 @@ def make_execution(number: int) -> NewExecution:
         session_id=f"session-{number // 20}",
         sequence=number % 20,
     )
-    return NewExecution(
-        execution, content_hash(execution.model_dump(mode="json")), schema_hash="a" * 64
+    return execution_event(
+        WORKSPACE,
+        execution,
+        content_hash=content_hash(execution.model_dump(mode="json")),
+        schema_hash="a" * 64,
+        input_schema=None,
     )
 
 
-def batches_of(executions: list[NewExecution], size: int) -> list[list[NewExecution]]:
+def batches_of(executions: list[Event], size: int) -> list[list[Event]]:
     """Consecutive batches, the last one perhaps smaller."""
     return [executions[start : start + size] for start in range(0, len(executions), size)]
 
 
-def measure_floor(folder: Path, batches: list[list[NewExecution]]) -> float:
+def measure_floor(folder: Path, batches: list[list[Event]]) -> float:
     """Executions a second into a bare table, one blocking COMMIT per batch."""
     with closing(sqlite3.connect(folder / "floor.sqlite3", isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -138,14 +139,14 @@ def measure_floor(folder: Path, batches: list[list[NewExecution]]) -> float:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(
                 "INSERT INTO floor VALUES (?)",
-                [(new.execution.model_dump_json(),) for new in batch],
+                [(new.data,) for new in batch],
             )
             connection.execute("COMMIT")
         return sum(map(len, batches)) / (time.perf_counter() - started)
 
 
 async def measure_append(
-    store: SqliteLogStore, folder: Path, *, batch: int, callers: int, loop: str, total: int
+    store: SqliteStore, folder: Path, *, batch: int, callers: int, loop: str, total: int
 ) -> AppendRow:
     """Rate and latency of `callers` that append `total` executions between them."""
     if loop == "busy":
@@ -155,10 +156,10 @@ async def measure_append(
     calls_ms: list[float] = []
     lags_ms: list[float] = []
 
-    async def caller(own: Iterator[list[NewExecution]]) -> None:
+    async def caller(own: Iterator[list[Event]]) -> None:
         for executions in own:
             started = time.perf_counter()
-            await store.append(WORKSPACE, executions)
+            await store.events.append(WORKSPACE, executions)
             calls_ms.append(1000 * (time.perf_counter() - started))
 
     beside = [asyncio.create_task(watch_loop(lags_ms))]
@@ -206,70 +207,53 @@ async def keep_busy() -> None:
         await asyncio.sleep(0)
 
 
-async def measure_queue(store: SqliteLogStore, folder: Path) -> QueueRow:
-    """Draining the queue as the indexer does, with knowledge and documents for each batch."""
+async def measure_queue(store: SqliteStore, folder: Path) -> QueueRow:
+    """Reading and committing as the learner does, with knowledge and documents for each batch."""
     counts_ms = []
     for _ in range(200):
         started = time.perf_counter()
-        counts = await store.counts()
+        counts = await counts_of(store)
         counts_ms.append(1000 * (time.perf_counter() - started))
     started = time.perf_counter()
-    generation = await store.generation()
-    while pending := await store.pending(WORKSPACE, INDEX_BATCH):
-        tools = {stored.tool_key for stored in pending}
-        await store.commit_index(
-            IndexCommit(
-                WORKSPACE,
-                generation,
-                positions=[stored.position for stored in pending],
-                knowledge=[KnowledgeRow(tool, b"x" * 4000) for tool in tools],
-                documents=[document_of(tool) for tool in tools],
-            )
-        )
+    position = 0
+    while events := await store.events.after(WORKSPACE, position, INDEX_BATCH):
+        tools = {event.tool for event in events if event.tool is not None}
+        rows = [Row("knowledge", tool_row(tool), b"x" * 4000, tool) for tool in tools]
+        rows += [Row("document", tool_row(tool), b"x" * 1000, tool) for tool in tools]
+        moved = position, events[-1].position
+        await store.knowledge.commit(Commit(WORKSPACE, put=rows, moved=moved))
+        position = events[-1].position
     drained = time.perf_counter() - started
     size = size_of(folder)
-    shadow_ms, adopt_ms = await measure_switch(store)
+    opened_ms, switched_ms = await measure_switch(store)
     return QueueRow(
         executions=counts.executions,
-        indexed_per_second=counts.pending / drained,
+        indexed_per_second=counts.executions / drained,
         counts_p50_ms=percentile(counts_ms, 50),
         counts_p99_ms=percentile(counts_ms, 99),
-        shadow_ms=shadow_ms,
-        adopt_ms=adopt_ms,
+        opened_ms=opened_ms,
+        switched_ms=switched_ms,
         bytes_per_execution=size / counts.executions,
     )
 
 
-async def measure_switch(store: SqliteLogStore) -> tuple[float, float]:
-    """Milliseconds to open a shadow, and to switch to it after it has learned from everything."""
+async def measure_switch(store: SqliteStore) -> tuple[float, float]:
+    """Milliseconds to open a generation, and to switch to it when it is full."""
     started = time.perf_counter()
-    shadow = await store.open_shadow()
-    shadow_ms = 1000 * (time.perf_counter() - started)
-    generation = await shadow.generation()
-    for first in range(0, SHADOW_DOCUMENTS, INDEX_BATCH):
-        queued = await shadow.pending(WORKSPACE, INDEX_BATCH)
-        documents = [
-            DocumentRow(WORKSPACE, str(uuid4()), b"x" * 1000, is_new=True)
-            for _ in range(min(INDEX_BATCH, SHADOW_DOCUMENTS - first))
-        ]
-        positions = [stored.position for stored in queued]
-        await shadow.commit_index(
-            IndexCommit(WORKSPACE, generation, positions=positions, documents=documents)
-        )
-        await shadow.mark_embedded(await shadow.pending_vectors(WORKSPACE, INDEX_BATCH))
+    number = store.knowledge.generation + 1
+    anew = await store.open_generation(number)
+    opened_ms = 1000 * (time.perf_counter() - started)
+    for _ in range(0, GENERATION_DOCUMENTS, INDEX_BATCH):
+        rows = [Row("document", str(uuid4()), b"x" * 1000) for _ in range(INDEX_BATCH)]
+        await anew.commit(Commit(WORKSPACE, put=rows))
     started = time.perf_counter()
-    await store.adopt(shadow, {})
-    return shadow_ms, 1000 * (time.perf_counter() - started)
+    await store.switch(number, {})
+    return opened_ms, 1000 * (time.perf_counter() - started)
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the store's file and its log."""
-    return sum(path.stat().st_size for path in folder.glob(f"{FILE_NAME}*"))
-
-
-def document_of(tool: ToolKey) -> DocumentRow:
-    """One distinct document per tool, as repeated calls give."""
-    return DocumentRow(tool.workspace, content_hash(list(tool)), b"x" * 1000)
+    """Bytes of the store's files."""
+    return sum(path.stat().st_size for path in folder.glob("*.sqlite3*"))
 
 
 def percentile(values: list[float], percent: int) -> float:
@@ -290,18 +274,19 @@ def print_table(appends: list[AppendRow], queue: QueueRow) -> None:
         print(f"{row.floor_per_second:>9,.0f} {row.ratio:>6.2f}", end=" ")
         print(f"{row.p50_ms:>8.2f} {row.p99_ms:>8.2f} {row.loop_lag_p99_ms:>16.2f}")
     print(f"\nat {queue.executions:,} executions:")
-    print(f"  pending + commit_index  {queue.indexed_per_second:,.0f} executions/s")
+    print(f"  after + commit          {queue.indexed_per_second:,.0f} executions/s")
     print(f"  counts()                p50 {queue.counts_p50_ms:.2f} ms", end=", ")
     print(f"p99 {queue.counts_p99_ms:.2f} ms")
-    print(f"  open_shadow             {queue.shadow_ms:,.0f} ms")
-    print(f"  adopt, {SHADOW_DOCUMENTS:,} documents  {queue.adopt_ms:,.0f} ms")
+    print(f"  open_generation         {queue.opened_ms:,.0f} ms")
+    print(f"  switch, {GENERATION_DOCUMENTS:,} documents {queue.switched_ms:,.0f} ms")
     print(f"  on disk                 {queue.bytes_per_execution:,.0f} bytes/execution")
 
 
 async def measure(total: int) -> tuple[list[AppendRow], QueueRow]:
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as name:
         folder = Path(name)
-        async with await open_sqlite_store(folder) as store:
+        store = await open_sqlite_store(folder)
+        try:
             appends = [
                 # A lone caller waits for each fsync in turn; a tenth of the rows says as much.
                 await measure_append(
@@ -315,6 +300,8 @@ async def measure(total: int) -> tuple[list[AppendRow], QueueRow]:
                 for batch, callers, loop in LOADS
             ]
             return appends, await measure_queue(store, folder)
+        finally:
+            await store.close()
 
 
 def main() -> None:

@@ -39,7 +39,8 @@ from bench.service import Service, ask, load, percentiles, say, serving  # noqa:
 from embeddings.cache import open_embedder  # noqa: E402  # as above
 from embeddings.models import default_cache_dir  # noqa: E402  # as above
 from mongo.sqlite import open_sqlite_store  # noqa: E402  # as above
-from retrieval.knowledge.documents import Document  # noqa: E402  # as above
+from retrieval.log import counts  # noqa: E402  # as above
+from retrieval.rows import DOCUMENT  # noqa: E402  # as above
 
 SMALL, LARGE = 10_000, 1_000_000
 ROUNDS, QUESTIONS, WARM_UP = 8, 50, 20
@@ -159,13 +160,16 @@ def rebuilding(data: Path) -> Json:
 
 
 async def _texts(data: Path) -> tuple[list[str], int]:
-    async with await open_sqlite_store(data) as store:
+    store = await open_sqlite_store(data)
+    try:
         texts: list[str] = []
         after = ""
-        while rows := await store.scan_documents("default", after, 1_000):
-            texts += [Document.model_validate_json(row.data).text for row in rows]
-            after = rows[-1].document_id
-        return texts, (await store.counts()).executions
+        while rows := await store.knowledge.scan("default", DOCUMENT.name, 1_000, after=after):
+            texts += [DOCUMENT.decode(row).text for row in rows]
+            after = rows[-1].key
+        return texts, (await counts(store)).executions
+    finally:
+        await store.close()
 
 
 async def _embedding_alone(texts: list[str]) -> float:
