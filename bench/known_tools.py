@@ -44,8 +44,7 @@ from embeddings.models import (  # noqa: E402  # as above
     default_cache_dir,
 )
 from mongo.records import ToolKey  # noqa: E402  # as above
-from retrieval.known_tools import estimate_tokens  # noqa: E402  # as above
-from retrieval.known_tools.text import COMMON_WORDS  # noqa: E402  # as above
+from retrieval.known_tools.text import COMMON_WORDS, estimate_tokens  # noqa: E402  # as above
 from service.app import create_app  # noqa: E402  # as above
 from service.context import (  # noqa: E402  # as above
     Context,

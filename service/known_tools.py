@@ -13,14 +13,9 @@ from aftercall.models.base import Name
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.fitness.registry import Registry, UnknownNamespaceError, UnknownToolError
-from retrieval.known_tools import (
-    ToolFacts,
-    ToolRecord,
-    facts_of,
-    markdown_page,
-    prompt_block,
-    use_of,
-)
+from retrieval.known_tools.common import ToolRecord
+from retrieval.known_tools.facts import ToolFacts, facts_of, use_of
+from retrieval.known_tools.pages import markdown_page, prompt_block
 from retrieval.log import recorded_tools
 from service.context import Context
 

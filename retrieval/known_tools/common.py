@@ -24,6 +24,16 @@ from retrieval.paths import first, place_of
 from retrieval.reading.faults import JsonType
 from retrieval.values import fits
 
+_SETTLED = 5
+"""Successes from which on a parameter that half of the calls have is one, and no key of a map."""
+
+_MAX_SHOWN = 16
+"""Parameters that are told one by one; required ones come first."""
+
+_MAX_ALLOWED = 8
+_MAX_NAME = 64
+_MAX_VALUE = 30
+
 
 @dataclass(frozen=True, slots=True)
 class ToolRecord:
@@ -53,8 +63,16 @@ class ToolRecord:
         return view if view.parameters or states_none else None
 
 
-_SETTLED = 5
-"""Successes from which on a parameter that half of the calls have is one, and no key of a map."""
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A tool's parameters in two lengths, each in parentheses; unescaped.
+
+    `full` says types, bounds and allowed values; `short` names the required parameters and counts
+    the others. Both are `(?)` where nothing is known.
+    """
+
+    short: str
+    full: str
 
 
 def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
@@ -167,26 +185,6 @@ def common_value(record: ToolRecord, name: str) -> Sequence[JsonValue]:
     if stated is None:
         return []
     return stated.allowed[:1] or ([stated.default] if stated.has_default else [])
-
-
-_MAX_SHOWN = 16
-"""Parameters that are told one by one; required ones come first."""
-
-_MAX_ALLOWED = 8
-_MAX_NAME = 64
-_MAX_VALUE = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """A tool's parameters in two lengths, each in parentheses; unescaped.
-
-    `full` says types, bounds and allowed values; `short` names the required parameters and counts
-    the others. Both are `(?)` where nothing is known.
-    """
-
-    short: str
-    full: str
 
 
 def signature_of_tool(record: ToolRecord, clean: Clean) -> Signature:

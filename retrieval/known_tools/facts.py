@@ -9,14 +9,14 @@ from json import dumps
 from math import log
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import Cohesion, ErrorCategory
+from aftercall.models import Cohesion, ErrorCategory, ReferralKind
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits.kinds import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap, Wrap
-from retrieval.health.record import HALF_LIFE, KnownHealth, MethodTallies, Tally, decay
+from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
 from retrieval.knowledge.parameter import COMMON_SESSIONS
 from retrieval.knowledge.recovery import TRANSIENT
 from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
@@ -32,24 +32,9 @@ from retrieval.proposals.experience import rule_trials
 from retrieval.reading.reader import signature_of
 
 _WEEK = timedelta(days=7)
+
 _PER_WEEK = log(2) * (_WEEK / HALF_LIFE)
 """At a steady rate r the weight of a tally is r x half-life / ln 2 (the sum of the decays)."""
-
-
-def weekly(tally: Tally, now: datetime) -> float:
-    """Events a week, by a tally."""
-    return tally.weight_at(now) * _PER_WEEK
-
-
-def weekly_of_count(
-    count: int, first_seen: datetime | None, last_seen: datetime | None, now: datetime
-) -> float:
-    """Events a week, by a plain count: over the time that it took, as far as that is not past."""
-    if last_seen is None:
-        return 0.0
-    weeks = max(1.0, (last_seen - (first_seen or last_seen)) / _WEEK)
-    return count / weeks * decay(now, last_seen)
-
 
 MAX_PITFALLS = 6
 """Kinds of failure told of one tool; more than that is a tool to be mended, not to be learned."""
@@ -57,8 +42,23 @@ MAX_PITFALLS = 6
 _MAX_SIGNATURE = 100
 _MAX_LESSON = 160
 _MAX_EXAMPLE = 80
+
 _ELSEWHERE: frozenset[ErrorCategory] = frozenset({"wrong_tool_boundary", "low_utility"})
 """Told as referrals."""
+
+_MAX_NAME = 256
+_MAX_ABOUT = 120
+_MAX_EVIDENCE = 120
+_MAX_MESSAGE = 200
+_MAX_AXIS = 40
+_MAX_AXES = 4
+_MAX_METHODS = 8
+_MAX_VIOLATIONS = 3
+_MAX_PARTS = 5
+_MAX_PART = 60
+
+_QUANTILE = 0.75
+"""Within the wait that is told, three of four sessions saw such a failure pass (as in advice)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,122 +86,6 @@ class Pitfall:
     example: Example | None = None
 
 
-def pitfalls_of(record: ToolRecord, now: datetime, clean: Clean) -> list[Pitfall]:
-    """The most frequent kinds of failure of a tool, most frequent first."""
-    if record.knowledge is None:
-        return []
-    known = [
-        (weekly_of_count(each.count, each.first_seen, each.last_seen, now), each)
-        for each in record.knowledge.signatures.values()
-        if each.category not in _ELSEWHERE and each.count
-    ]
-    known.sort(key=lambda pair: (-pair[0], -pair[1].count, pair[1].signature))
-    return [_pitfall(record, each, rate, clean) for rate, each in known[:MAX_PITFALLS]]
-
-
-def _pitfall(
-    record: ToolRecord, known: SignatureKnowledge, per_week: float, clean: Clean
-) -> Pitfall:
-    error = plain(without_masks(known.signature), _MAX_SIGNATURE, clean)
-    ranked = sorted(_told(record, known), key=lambda pair: (-pair[0], lesson_of(pair[1].edits)))
-    if not ranked:
-        return Pitfall(error, known.category, known.count, per_week)
-    confidence, rule = ranked[0]
-    edits = [concrete(record, edit) if isinstance(edit, Clamp) else edit for edit in rule.edits]
-    return Pitfall(
-        error,
-        known.category,
-        known.count,
-        per_week,
-        plain(lesson_of(edits), _MAX_LESSON, clean),
-        confidence,
-        _example(record, edits, clean),
-    )
-
-
-def _told(record: ToolRecord, known: SignatureKnowledge) -> Iterator[tuple[float, RepairRule]]:
-    for rule in known.rules.values():
-        if rule.edits and may_be_told(rule, record):
-            confidence = lower_bound(rule_trials(rule))
-            if confidence >= MIN_CONFIDENCE:
-                yield confidence, rule
-
-
-def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
-    """A bound that each error states anew, as what the schema or the calls say that it is."""
-    if edit.inside or (edit.minimum, edit.maximum) != (None, None):
-        return edit
-    view = record.schema_view()
-    stated = view.parameters.get(edit.name) if view is not None else None
-    if stated is not None and (stated.minimum, stated.maximum) != (None, None):
-        return edit.model_copy(update={"minimum": stated.minimum, "maximum": stated.maximum})
-    known = record.profile.parameters.get(edit.name) if record.profile is not None else None
-    bound = known.boundary() if known is not None else None
-    if known is None or bound is None:
-        return edit
-    if not (known.is_shared or _is_common(record, edit.name, bound)):
-        return edit
-    low = bound.smallest if bound.fails_below is not None else None
-    high = bound.largest if bound.fails_above is not None else None
-    return edit.model_copy(update={"minimum": low, "maximum": high})
-
-
-def _example(record: ToolRecord, edits: list[Edit], clean: Clean) -> Example | None:
-    """What the edits of whole parameters did, shown on values that everybody may see."""
-    failed: JsonObject = {}
-    worked: JsonObject = {}
-    for edit in edits:
-        pair = None if edit.inside else _shown(record, edit)
-        if pair is None:
-            return None
-        failed |= pair[0]
-        worked |= pair[1]
-    before, after = (dumps(each, ensure_ascii=False) for each in (failed, worked))
-    if before == after or max(len(before), len(after)) > _MAX_EXAMPLE:
-        return None
-    shown = Example(plain(before, _MAX_EXAMPLE, clean), plain(after, _MAX_EXAMPLE, clean))
-    return shown if shown.failed != shown.worked else None
-
-
-def _shown(record: ToolRecord, edit: Edit) -> tuple[JsonObject, JsonObject] | None:
-    match edit:
-        case Replace():
-            return {edit.name: edit.before}, {edit.name: edit.value}
-        case Add():
-            return {}, {edit.name: edit.value}
-        case Clamp():
-            return _clamped(edit)
-        case _:
-            usual = common_value(record, edit.to if isinstance(edit, Rename) else edit.name)
-            return _on_usual(edit, usual[0] if usual else "…")
-
-
-def _on_usual(edit: Edit, value: JsonValue) -> tuple[JsonObject, JsonObject] | None:
-    """An edit of form, shown on the usual value of its parameter, or on `…`."""
-    match edit:
-        case Rename():
-            return {edit.name: value}, {edit.to: value}
-        case Remove():
-            return {edit.name: "…"}, {}  # a usual value of it is one that worked
-        case Cast() if isinstance(value, int | float) and not isinstance(value, bool):
-            return {edit.name: str(value)}, {edit.name: value}
-        case Wrap():
-            return {edit.name: "…"}, {edit.name: ["…"]}
-        case Unwrap():
-            return {edit.name: [value]}, {edit.name: value}
-        case _:
-            return None
-
-
-def _clamped(edit: Clamp) -> tuple[JsonObject, JsonObject] | None:
-    """One beyond the bound, which is nobody's own value, and the bound."""
-    limit, step = (edit.maximum, 1) if edit.maximum is not None else (edit.minimum, -1)
-    if limit is None or not float(limit).is_integer():
-        return None
-    beyond, bound = int(limit) + step, int(limit)
-    return {edit.name: beyond}, {edit.name: bound}
-
-
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A number beyond which a parameter was refused, as far as the schema does not say so."""
@@ -210,53 +94,6 @@ class Limit:
     worked: str
     beyond: str
     refused: int
-
-
-def limits_of(record: ToolRecord, clean: Clean) -> list[Limit]:
-    """Numbers that were refused as out of range, by parameter; the bounds are what worked.
-
-    The refused numbers themselves are their callers' own and are not told.
-    """
-    profile, view = record.profile, record.schema_view()
-    if profile is None:
-        return []
-    found = []
-    for name, known in sorted(profile.parameters.items()):
-        stated = view.parameters.get(name) if view is not None else None
-        if view is not None and stated is None:
-            continue
-        bound = known.boundary()
-        if bound is None or not (known.is_shared or _is_common(record, name, bound)):
-            continue
-        above = bound.fails_above is not None and (stated is None or stated.maximum is None)
-        below = bound.fails_below is not None and (stated is None or stated.minimum is None)
-        if above or below:
-            worked = " to ".join(dict.fromkeys((number(bound.smallest), number(bound.largest))))
-            beyond = "more and less" if above and below else "more" if above else "less"
-            shown = plain(name, _MAX_SIGNATURE, clean)
-            found.append(Limit(shown, worked, beyond, len(known.beyond)))
-    return found
-
-
-def _is_common(record: ToolRecord, name: str, bound: tuple[float | None, ...]) -> bool:
-    """Whether the ends of what worked are common knowledge, where one agent alone says so."""
-    profile = record.profile
-    values = {each.value for each in profile.common_values(name)} if profile is not None else set()
-    return {bound[1], bound[2]} <= values
-
-
-_MAX_NAME = 256
-_MAX_ABOUT = 120
-_MAX_EVIDENCE = 120
-_MAX_MESSAGE = 200
-_MAX_AXIS = 40
-_MAX_AXES = 4
-_MAX_METHODS = 8
-_MAX_VIOLATIONS = 3
-_MAX_PARTS = 5
-_MAX_PART = 60
-_QUANTILE = 0.75
-"""Within the wait that is told, three of four sessions saw such a failure pass (as in advice)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +214,7 @@ def facts_of(
     cohesion = cohesion_of(health, clusters, now=now, rules=rules)
     successes, failures = _counts(record)
     calls, failed = weekly(health.successes, now), weekly(health.failures, now)
-    tool = record.tool
+    tool, parameter = record.tool, health.method_parameter
     return ToolFacts(
         key=record.key,
         tool_id=tool.tool_id if tool else None,
@@ -390,10 +227,10 @@ def facts_of(
         lately=calls / (calls + failed) if calls + failed else None,
         calls_per_week=calls + failed,
         failures_per_week=failed,
-        method_parameter=_method_parameter(health, clean),
+        method_parameter=plain(parameter, _MAX_AXIS, clean) if parameter else None,
         methods=_methods(record, health, now, clean),
-        boundary=_boundary(health, cohesion, now, clean),
-        utility=_utility(health, now, clean),
+        boundary=_referrals(health, "wrong_tool_boundary", cohesion, now, clean),
+        utility=_referrals(health, "low_utility", None, now, clean),
         weak=health.weak.count,
         corrections=health.corrections.count,
         cohesion=plain(cohesion.message, _MAX_MESSAGE, clean) if cohesion.warning else None,
@@ -403,6 +240,170 @@ def facts_of(
         waits=_waits(record, health, now),
         split=_split(health, now, clean, tool_names),
     )
+
+
+def weekly(tally: Tally, now: datetime) -> float:
+    """Events a week, by a tally."""
+    return tally.weight_at(now) * _PER_WEEK
+
+
+def weekly_of_count(
+    count: int, first_seen: datetime | None, last_seen: datetime | None, now: datetime
+) -> float:
+    """Events a week, by a plain count: over the time that it took, as far as that is not past."""
+    if last_seen is None:
+        return 0.0
+    weeks = max(1.0, (last_seen - (first_seen or last_seen)) / _WEEK)
+    return count / weeks * decay(now, last_seen)
+
+
+def pitfalls_of(record: ToolRecord, now: datetime, clean: Clean) -> list[Pitfall]:
+    """The most frequent kinds of failure of a tool, most frequent first."""
+    if record.knowledge is None:
+        return []
+    known = [
+        (weekly_of_count(each.count, each.first_seen, each.last_seen, now), each)
+        for each in record.knowledge.signatures.values()
+        if each.category not in _ELSEWHERE and each.count
+    ]
+    known.sort(key=lambda pair: (-pair[0], -pair[1].count, pair[1].signature))
+    return [_pitfall(record, each, rate, clean) for rate, each in known[:MAX_PITFALLS]]
+
+
+def _pitfall(
+    record: ToolRecord, known: SignatureKnowledge, per_week: float, clean: Clean
+) -> Pitfall:
+    error = plain(without_masks(known.signature), _MAX_SIGNATURE, clean)
+    ranked = sorted(_told(record, known), key=lambda pair: (-pair[0], lesson_of(pair[1].edits)))
+    if not ranked:
+        return Pitfall(error, known.category, known.count, per_week)
+    confidence, rule = ranked[0]
+    edits = [concrete(record, edit) if isinstance(edit, Clamp) else edit for edit in rule.edits]
+    return Pitfall(
+        error,
+        known.category,
+        known.count,
+        per_week,
+        plain(lesson_of(edits), _MAX_LESSON, clean),
+        confidence,
+        _example(record, edits, clean),
+    )
+
+
+def _told(record: ToolRecord, known: SignatureKnowledge) -> Iterator[tuple[float, RepairRule]]:
+    for rule in known.rules.values():
+        if rule.edits and may_be_told(rule, record):
+            confidence = lower_bound(rule_trials(rule))
+            if confidence >= MIN_CONFIDENCE:
+                yield confidence, rule
+
+
+def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
+    """A bound that each error states anew, as what the schema or the calls say that it is."""
+    if edit.inside or (edit.minimum, edit.maximum) != (None, None):
+        return edit
+    view = record.schema_view()
+    stated = view.parameters.get(edit.name) if view is not None else None
+    if stated is not None and (stated.minimum, stated.maximum) != (None, None):
+        return edit.model_copy(update={"minimum": stated.minimum, "maximum": stated.maximum})
+    known = record.profile.parameters.get(edit.name) if record.profile is not None else None
+    bound = known.boundary() if known is not None else None
+    if known is None or bound is None:
+        return edit
+    if not (known.is_shared or _is_common(record, edit.name, bound)):
+        return edit
+    low = bound.smallest if bound.fails_below is not None else None
+    high = bound.largest if bound.fails_above is not None else None
+    return edit.model_copy(update={"minimum": low, "maximum": high})
+
+
+def _example(record: ToolRecord, edits: list[Edit], clean: Clean) -> Example | None:
+    """What the edits of whole parameters did, shown on values that everybody may see."""
+    failed: JsonObject = {}
+    worked: JsonObject = {}
+    for edit in edits:
+        pair = None if edit.inside else _shown(record, edit)
+        if pair is None:
+            return None
+        failed |= pair[0]
+        worked |= pair[1]
+    before, after = (dumps(each, ensure_ascii=False) for each in (failed, worked))
+    if before == after or max(len(before), len(after)) > _MAX_EXAMPLE:
+        return None
+    shown = Example(plain(before, _MAX_EXAMPLE, clean), plain(after, _MAX_EXAMPLE, clean))
+    return shown if shown.failed != shown.worked else None
+
+
+def _shown(record: ToolRecord, edit: Edit) -> tuple[JsonObject, JsonObject] | None:
+    match edit:
+        case Replace():
+            return {edit.name: edit.before}, {edit.name: edit.value}
+        case Add():
+            return {}, {edit.name: edit.value}
+        case Clamp():
+            return _clamped(edit)
+        case _:
+            usual = common_value(record, edit.to if isinstance(edit, Rename) else edit.name)
+            return _on_usual(edit, usual[0] if usual else "…")
+
+
+def _on_usual(edit: Edit, value: JsonValue) -> tuple[JsonObject, JsonObject] | None:
+    """An edit of form, shown on the usual value of its parameter, or on `…`."""
+    match edit:
+        case Rename():
+            return {edit.name: value}, {edit.to: value}
+        case Remove():
+            return {edit.name: "…"}, {}  # a usual value of it is one that worked
+        case Cast() if isinstance(value, int | float) and not isinstance(value, bool):
+            return {edit.name: str(value)}, {edit.name: value}
+        case Wrap():
+            return {edit.name: "…"}, {edit.name: ["…"]}
+        case Unwrap():
+            return {edit.name: [value]}, {edit.name: value}
+        case _:
+            return None
+
+
+def _clamped(edit: Clamp) -> tuple[JsonObject, JsonObject] | None:
+    """One beyond the bound, which is nobody's own value, and the bound."""
+    limit, step = (edit.maximum, 1) if edit.maximum is not None else (edit.minimum, -1)
+    if limit is None or not float(limit).is_integer():
+        return None
+    beyond, bound = int(limit) + step, int(limit)
+    return {edit.name: beyond}, {edit.name: bound}
+
+
+def limits_of(record: ToolRecord, clean: Clean) -> list[Limit]:
+    """Numbers that were refused as out of range, by parameter; the bounds are what worked.
+
+    The refused numbers themselves are their callers' own and are not told.
+    """
+    profile, view = record.profile, record.schema_view()
+    if profile is None:
+        return []
+    found = []
+    for name, known in sorted(profile.parameters.items()):
+        stated = view.parameters.get(name) if view is not None else None
+        if view is not None and stated is None:
+            continue
+        bound = known.boundary()
+        if bound is None or not (known.is_shared or _is_common(record, name, bound)):
+            continue
+        above = bound.fails_above is not None and (stated is None or stated.maximum is None)
+        below = bound.fails_below is not None and (stated is None or stated.minimum is None)
+        if above or below:
+            worked = " to ".join(dict.fromkeys((number(bound.smallest), number(bound.largest))))
+            beyond = "more and less" if above and below else "more" if above else "less"
+            shown = plain(name, _MAX_SIGNATURE, clean)
+            found.append(Limit(shown, worked, beyond, len(known.beyond)))
+    return found
+
+
+def _is_common(record: ToolRecord, name: str, bound: tuple[float | None, ...]) -> bool:
+    """Whether the ends of what worked are common knowledge, where one agent alone says so."""
+    profile = record.profile
+    values = {each.value for each in profile.common_values(name)} if profile is not None else set()
+    return {bound[1], bound[2]} <= values
 
 
 def _counts(record: ToolRecord) -> tuple[int, int]:
@@ -418,12 +419,6 @@ def _first_sentence(text: str) -> str:
     return sentence if len(sentence) <= _MAX_ABOUT else sentence[: _MAX_ABOUT - 1].rstrip() + "…"
 
 
-def _method_parameter(health: KnownHealth, clean: Clean) -> str | None:
-    if health.method_parameter is None:
-        return None
-    return plain(health.method_parameter, _MAX_AXIS, clean)
-
-
 def _methods(
     record: ToolRecord, health: KnownHealth, now: datetime, clean: Clean
 ) -> tuple[Method, ...]:
@@ -432,7 +427,7 @@ def _methods(
     stated = view.parameters.get(health.method_parameter or "") if view is not None else None
     allowed = stated.allowed if stated is not None else ()
     told = [
-        (_weight(each, now), name, each)
+        (each.successes.weight_at(now) + each.failures.weight_at(now), name, each)
         for name, each in health.methods.items()
         if len(each.sessions) >= COMMON_SESSIONS or name in allowed
     ]
@@ -440,31 +435,22 @@ def _methods(
     return tuple(
         Method(plain(name, _MAX_AXIS, clean), calls, each.successes.count / calls)
         for _, name, each in told[:_MAX_METHODS]
-        if (calls := each.successes.count + each.failures.count)
+        if (calls := each.calls)
     )
 
 
-def _weight(method: MethodTallies, now: datetime) -> float:
-    return method.successes.weight_at(now) + method.failures.weight_at(now)
-
-
-def _boundary(health: KnownHealth, cohesion: Cohesion, now: datetime, clean: Clean) -> Referrals:
-    tally = health.categories.get("wrong_tool_boundary")
+def _referrals(
+    health: KnownHealth, kind: ReferralKind, cohesion: Cohesion | None, now: datetime, clean: Clean
+) -> Referrals:
+    tally = health.categories.get(kind)
     if tally is None:
         return Referrals()
-    axes = tuple(
-        (plain(each.name, _MAX_AXIS, clean), each.count) for each in cohesion.axes[:_MAX_AXES]
-    )
-    evidence = _latest(health, "wrong_tool_boundary", clean)
-    return Referrals(tally.count, weekly(tally, now), axes, evidence)
-
-
-def _utility(health: KnownHealth, now: datetime, clean: Clean) -> Referrals:
-    tally = health.categories.get("low_utility")
-    if tally is None:
-        return Referrals()
+    axes = cohesion.axes[:_MAX_AXES] if cohesion else ()
     return Referrals(
-        tally.count, weekly(tally, now), evidence=_latest(health, "low_utility", clean)
+        tally.count,
+        weekly(tally, now),
+        tuple((plain(each.name, _MAX_AXIS, clean), each.count) for each in axes),
+        _latest(health, kind, clean),
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from math import ceil
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 Clean = Callable[[str], str]
 """Masks secrets in a text, such as `Redactor.text`."""
@@ -58,29 +58,14 @@ def number(value: float) -> str:
     return str(int(value)) if whole else f"{value:.6g}"
 
 
-def is_bare(name: str) -> bool:
-    """Whether a name is a plain identifier, which needs no quotation marks."""
-    return _BARE.fullmatch(name) is not None
-
-
 def named(name: str) -> str:
     """A name that stands in running text: as it is, or in quotation marks."""
-    return name if is_bare(name) else in_quotes(name)
+    return name if _BARE.fullmatch(name) else in_quotes(name)
 
 
 def in_quotes(text: str) -> str:
     """A text in quotation marks that it cannot end itself."""
     return '"' + text.replace('"', "'") + '"'
-
-
-def xml_text(text: str) -> str:
-    """The content of an XML element; no tag begins or ends in it."""
-    return escape(text)
-
-
-def xml_attribute(text: str) -> str:
-    """The value of an XML attribute, with its quotation marks."""
-    return quoteattr(text)
 
 
 def markdown_text(text: str) -> str:

@@ -10,8 +10,7 @@ from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.confidence import lower_bound
 from retrieval.knowledge.rules import RepairRule
-from retrieval.known_tools import ToolRecord
-from retrieval.known_tools.common import may_be_told
+from retrieval.known_tools.common import ToolRecord, may_be_told
 from retrieval.log import repairs as tool_repairs
 from retrieval.proposals.experience import rule_trials
 from service.context import Context

@@ -11,8 +11,7 @@ from retrieval.edits.kinds import Add, Cast, Clamp, Rename, Replace
 from retrieval.health.record import MethodTallies, Violation
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.recovery import RecoveryTimes, learn_recovery
-from retrieval.known_tools.markdown import markdown_page
-from retrieval.known_tools.prompt import prompt_block
+from retrieval.known_tools.pages import markdown_page, prompt_block
 from retrieval.known_tools.text import estimate_tokens
 from tests.retrieval.cases import object_schema
 from tests.retrieval.known_tools.made_records import (

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from retrieval.known_tools.common import ToolRecord
-from retrieval.known_tools.markdown import markdown_page
-from retrieval.known_tools.prompt import prompt_block
+from retrieval.known_tools.pages import markdown_page, prompt_block
 from retrieval.known_tools.text import estimate_tokens, plain
 from tests.retrieval.known_tools.hostile import records, texts
 from tests.retrieval.known_tools.made_records import CLEAN, told
