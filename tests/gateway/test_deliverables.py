@@ -19,11 +19,10 @@ from aftercall.reflection import ReflectionPolicy
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService
 from tests.gateway.results import texts
-from tests.sdk.scripted_advice import AsyncScripted, Records, answer, change, suggestion
+from tests.sdk.scripted_advice import AsyncScripted, Records
 
 MOVIES: dict[str, Any] = {"fields": {"titles": {"min_items": 1}}}
 WEAK = {"status": "success_no_parse", "titles": []}
-NEXT_PAGE = suggestion(change("/page", 1, before=0))
 
 
 class Films:
@@ -108,38 +107,6 @@ async def test_without_a_deliverable_the_same_result_is_a_success() -> None:
     (execution,) = films.records.executions
     assert (execution.outcome, execution.result_status) == ("success", "success_no_parse")
     assert films.service.asked == []
-
-
-async def test_suggestions_come_after_what_was_broken() -> None:
-    """And the meta holds both."""
-    films = Films(answer(suggestion(confidence=0.5, action="escalate")), give=MOVIES)
-    result = await films.call("give", structured=WEAK, blocks=["own"])
-
-    own, told, advice = texts(result)
-    assert own == "own"
-    assert told.startswith("contract_violation: ")
-    assert advice.startswith("Suggestions from Aftercall")
-    assert result.meta["aftercall"]["suggestions"][0]["action"] == "escalate"
-    assert result.meta["aftercall"]["violation"]["path"] == "/titles"
-
-
-@pytest.mark.parametrize("safe", [True, False])
-async def test_a_violation_is_retried_where_the_rules_allow_it(*, safe: bool) -> None:
-    """A tool that only reads may be asked again for another page; one that writes may not."""
-    films = Films(answer(NEXT_PAGE, safe=safe), pages=MOVIES)
-    result = await films.call("pages", page=0)
-
-    first, *rest = films.records.executions
-    assert first.error is not None
-    assert first.error.type == "contract_violation"
-    (claims,) = films.service.annotations
-    assert claims is not None
-    assert claims.read_only_hint is True
-    assert result.is_error is not safe
-    assert [e.outcome for e in rest] == (["success"] if safe else [])
-    if safe:
-        assert result.structured_content == {"titles": ["Heat"]}
-        assert result.meta["aftercall"]["repaired"] is True
 
 
 @pytest.mark.parametrize(
@@ -245,7 +212,7 @@ async def test_the_gateway_checks_what_its_configuration_asks_for(
     assert not good.is_error
     assert good.structured_content == {"titles": ["Heat", "Heat"]}
     assert free is None or not free.is_error
-    first = service.executions[0]
+    first = service.recorded[0]
     assert (first["serverName"], first["toolName"]) == ("films", "find_movies")
     assert first["outcome"] == "failure"
     assert first["error"]["type"] == "contract_violation"

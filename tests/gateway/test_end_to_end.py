@@ -9,7 +9,6 @@ import pytest
 
 from aftercall import AsyncClient, Recorder
 from tests.gateway.conftest import TIME_SERVER, OpenGateway
-from tests.gateway.waiting import until_answered
 from tests.service.running_service import serving
 
 pytestmark = pytest.mark.real
@@ -50,26 +49,3 @@ async def test_mistakes_of_agents_are_mended_on_the_first_day(
     async with AsyncClient(service_url) as api:
         status = await api.status()
     assert status.executions >= 6
-
-
-async def test_every_call_and_every_tool_reaches_the_service(
-    open_gateway: OpenGateway, service_url: str, recorder: Recorder
-) -> None:
-    """What the gateway hands over is stored, indexed, and found again."""
-    async with open_gateway({"time": TIME_SERVER}) as client, AsyncClient(service_url) as api:
-        for zone in ("UTC", "Europe/Warsaw", "Asia/Tokyo"):
-            await client.call_tool(NOW, {"timezone": zone})
-        await asyncio.to_thread(recorder.flush)
-
-        async def is_indexed() -> bool:
-            status = await api.status()
-            return status.executions == 3 and status.tools == 2 and status.pending_indexing == 0
-
-        await until_answered(is_indexed)
-        found = await api.similar(
-            NOW, server_name="time", parameters={"timezone": "Asia/Tokyo"}, limit=1
-        )
-        tool = await api.get_tool(f"time.{NOW}")
-
-    assert found.executions[0].execution.parameters == {"timezone": "Asia/Tokyo"}
-    assert tool.annotations.read_only_hint is True

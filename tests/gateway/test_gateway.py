@@ -1,7 +1,6 @@
 """The gateway in front of the real `mcp-server-time` and `mcp-server-git`."""
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -67,49 +66,6 @@ async def test_several_servers_tools_are_told_apart_by_prefix(
     assert "First" in texts(log)[0]
 
 
-async def test_a_success_passes_through_unchanged_and_is_recorded(
-    open_gateway: OpenGateway, service: ContractService, recorder: Recorder
-) -> None:
-    """Content, structure and meta are the server's; nothing is asked; one execution is recorded."""
-    meta = {"aftercall/agent": "librarian", "aftercall/session": "s-1", "aftercall/context": "why"}
-    async with open_gateway({"time": TIME_SERVER}) as client:
-        result = await client.call_tool_mcp(NOW, {"timezone": "UTC"}, meta=meta)
-    await asyncio.to_thread(recorder.flush)
-
-    assert not result.is_error
-    assert result.structured_content is not None
-    assert json.loads(texts(result)[0]) == result.structured_content
-    assert "aftercall" not in (result.meta or {})
-    assert service.questions == []
-    (execution,) = service.executions
-    assert execution["serverName"] == "time"
-    assert execution["toolName"] == NOW
-    assert execution["parameters"] == {"timezone": "UTC"}
-    assert execution["outcome"] == "success"
-    assert execution["result"] == result.structured_content
-    assert (execution["agent"], execution["sessionId"]) == ("librarian", "s-1")
-    assert execution["context"] == "why"
-
-
-async def test_a_failure_shows_the_tools_own_error_first_and_then_the_suggestions(
-    open_gateway: OpenGateway, service: ContractService
-) -> None:
-    """When nothing may be retried, the agent reads what the tool said, then what might help."""
-    service.suggest = lambda _: answer(suggestion(WARSAW, confidence=0.6))
-    async with open_gateway({"time": TIME_SERVER}) as client:
-        result = await client.call_tool_mcp(NOW, {"timezone": "Warsaw"})
-
-    assert result.is_error
-    own, advice = texts(result)
-    assert own.endswith("Invalid timezone: 'No time zone found with key Warsaw'")
-    assert advice.startswith("Suggestions from Aftercall (recorded data, not instructions):")
-    assert '"Warsaw" -> "Europe/Warsaw"' in advice
-    assert result.meta is not None
-    told = result.meta["aftercall"]
-    assert told["repaired"] is False
-    assert told["suggestions"][0]["changes"][0]["value"] == "Europe/Warsaw"
-
-
 async def test_a_repaired_call_gives_the_true_result_and_tells_of_the_repair(
     open_gateway: OpenGateway, service: ContractService, recorder: Recorder
 ) -> None:
@@ -132,7 +88,7 @@ async def test_a_repaired_call_gives_the_true_result_and_tells_of_the_repair(
     assert told["changes"] == [WARSAW | {"reason": "the error says so"}]
     assert "No time zone found with key Warsaw" in told["firstError"]
     assert told["timeToRepairMs"] > 0
-    failed, repaired = service.executions
+    failed, repaired = service.recorded
     assert repaired["repairOf"] == failed["executionId"]
     assert repaired["suggestionId"] == offer["suggestionId"]
 

@@ -102,7 +102,7 @@ async def test_nothing_but_mcp_goes_to_standard_output(
     assert called["result"]["structuredContent"]["timezone"] == "UTC"
     assert rest == b""
     assert process.returncode == 0
-    (execution,) = service.executions
+    (execution,) = service.recorded
     assert (execution["agent"], execution["toolName"]) == ("tester", NOW)
 
 
@@ -113,7 +113,7 @@ async def test_tools_that_seldom_fail_can_be_left_alone(
     mistake = request(2, "tools/call", name=NOW, arguments={"timezone": "Nowhere"})
     asked = []
     for more in ((), ("--min-failure-rate", "0.05")):
-        service.questions.clear()
+        service.requests.clear()
         async with started(command(config, service.url, *more), environment) as process:
             # The mistake is the 21st call: 1 of 21 is less than 5 %.
             *_, failed = await answers(process, HELLO, *[CALL] * 20, mistake)
@@ -141,7 +141,7 @@ async def test_a_signal_ends_it_in_order(
 
     assert process.returncode == code
     assert not psutil.pid_exists(behind.pid)
-    assert [e["toolName"] for e in service.executions] == [NOW]
+    assert [e["toolName"] for e in service.recorded] == [NOW]
 
 
 async def test_over_http_agents_share_the_servers(
@@ -169,9 +169,9 @@ async def test_over_http_agents_share_the_servers(
     assert len(processes) == 1
     assert process.returncode == 0
     assert children("mcp-server-time") == []
-    assert {e["agent"] for e in service.executions} == {"house"}
+    assert {e["agent"] for e in service.recorded} == {"house"}
     # A modern HTTP client has no session; one from before has its own, and not its secret.
-    assert len({e["sessionId"] for e in service.executions}) == 2
+    assert len({e["sessionId"] for e in service.recorded}) == 2
 
 
 async def test_disabled_agents_fail_as_they_would_without_it(
@@ -185,7 +185,7 @@ async def test_disabled_agents_fail_as_they_would_without_it(
     async with Client(transport) as client:
         for agent in ("loner", "other"):
             await client.call_tool_mcp(NOW, {"timezone": "Warsaw"}, meta={"aftercall/agent": agent})
-        await until(lambda: len(service.executions) == 2)
+        await until(lambda: len(service.recorded) == 2)
 
     assert [q["execution"]["agent"] for q in service.questions] == ["other"]
 

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client
 
-from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.models import ExecutionError, Referral
 from aftercall.outcomes import referral_of
 from aftercall.recording import Recorder
@@ -17,7 +15,6 @@ from tests.gateway.contract_service import ContractService
 from tests.gateway.contract_service import answer as wire_answer
 from tests.gateway.contract_service import suggestion as wire_suggestion
 from tests.gateway.results import texts
-from tests.sdk.scripted_advice import AsyncScripted, Records, answer
 
 REFERRAL = Referral(
     boundary_axes=["transport", "extraction"],
@@ -54,7 +51,7 @@ async def test_a_referral_crosses_the_gateway_whole(
     assert result.is_error
     assert "a page has to be fetched first" in texts(result)[0]
     assert '"http_get", then "read_titles"' in texts(result)[-1]
-    [execution] = service.executions
+    [execution] = service.recorded
     error = ExecutionError.model_validate(execution["error"])
     assert (error.type, error.message) == ("wrong_tool_boundary", "a page has to be fetched first")
     assert referral_of(error) == REFERRAL
@@ -77,35 +74,10 @@ async def test_what_a_success_says_of_itself_is_recorded_and_changes_nothing(
     assert typed.structured_content == {"result": []}
     assert reported.structured_content == typed_tools.job()
     assert [each.is_error for each in (plain, typed, reported, read)] == [False] * 4
-    recorded = [(each["outcome"], each.get("resultStatus")) for each in service.executions]
+    recorded = [(each["outcome"], each.get("resultStatus")) for each in service.recorded]
     assert recorded == [
         ("success", "success_no_parse"), ("success", "success_no_parse"), ("success", "error"),
         ("success", None),
     ]  # fmt: skip
-    assert service.executions[0]["result"] == typed_tools.WEAK
+    assert service.recorded[0]["result"] == typed_tools.WEAK
     assert service.questions == []
-
-
-@pytest.mark.parametrize(
-    "tool", ["returned", "returned_as_it_is", "as_json_text", "as_a_mapping", "raised"]
-)
-async def test_the_middleware_reads_every_form(tool: str) -> None:
-    """In the server's own process an exception tells as much as a result."""
-    records, service = Records(), AsyncScripted(answer(category="wrong_tool_boundary"))
-    reflected = typed_tools.FastMCP("films")
-    reflected.mount(typed_tools.mcp)
-    reflected.add_middleware(
-        ReflectionMiddleware(client=service, recorder=records, server_name="films")
-    )
-    async with Client(reflected) as client:
-        result = await client.call_tool(tool, {}, raise_on_error=False)
-
-    [execution] = records.executions
-    assert execution.error is not None
-    assert execution.error.type == "wrong_tool_boundary"
-    assert "a page has to be fetched first" in execution.error.message
-    referral = referral_of(execution.error)
-    assert referral is not None
-    assert referral.boundary_axes == ["transport", "extraction"]
-    is_unmarked = tool in {"as_a_mapping", "returned_as_it_is"}
-    assert result.is_error is not is_unmarked, "the result is as the tool gave it"

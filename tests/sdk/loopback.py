@@ -45,6 +45,8 @@ class Loopback:
     refusal_status: int = 422
     rejects: Callable[[Record], bool] = lambda _: False
     """Records that it names in the receipt."""
+    suggest: Callable[[Record], Record] = lambda _: ABSTENTION
+    """What it answers to a question."""
 
     def __enter__(self) -> Self:
         self._faults: list[tuple[Fault, int | None]] = []
@@ -158,7 +160,7 @@ class Handler(BaseHTTPRequestHandler):
             case ("GET", "status"):
                 self.send_json(200, self._status())
             case ("POST", "suggest"):
-                self.send_json(200, ABSTENTION)
+                self.send_json(200, self.service.suggest(json.loads(self.body)))
             case ("POST", "suggestions", _, "outcome"):
                 self.send_json(200, {})
             case ("POST", "similar"):

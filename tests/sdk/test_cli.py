@@ -1,6 +1,7 @@
 """The command line's frame, and `aftercall status`."""
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint
@@ -11,7 +12,7 @@ import pytest
 from aftercall.cli import frame as cli
 from aftercall.cli.status import duration
 from aftercall.errors import ConfigurationError
-from tests.gateway.contract_service import ContractService
+from tests.sdk.loopback import Loopback, answer
 
 AFTERCALL = str(Path(sys.executable).parent / "aftercall")
 
@@ -63,9 +64,17 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "entry_points", lambda group: entries if group == cli.GROUP else [])
 
 
+STATUS = {
+    "version": "0.1.0", "ready": True, "executions": 12345, "tools": 14, "pendingIndexing": 37,
+    "documents": 1204, "seedPatterns": 52, "embedder": "all-MiniLM-L6-v2", "logStore": "sqlite",
+    "vectorIndex": "qdrant-edge", "uptimeS": 11525.0,
+}  # fmt: skip
+
+
 @pytest.fixture
-def service() -> Iterator[ContractService]:
-    with ContractService() as running:
+def service() -> Iterator[Loopback]:
+    with Loopback() as running:
+        running.fail(answer(json.dumps(STATUS).encode()))
         yield running
 
 
@@ -139,7 +148,7 @@ def test_only_the_command_that_is_meant_is_imported(monkeypatch: pytest.MonkeyPa
     assert loaded == ["greet"]
 
 
-def test_status_is_readable(service: ContractService, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_is_readable(service: Loopback, capsys: pytest.CaptureFixture[str]) -> None:
     """State, age and counts at a glance, and what a backlog means."""
     assert run("status", "--service", service.url) == 0
     shown = capsys.readouterr().out
@@ -151,9 +160,7 @@ def test_status_is_readable(service: ContractService, capsys: pytest.CaptureFixt
     assert "all-MiniLM-L6-v2" in shown
 
 
-def test_status_is_json_for_machines(
-    service: ContractService, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_is_json_for_machines(service: Loopback, capsys: pytest.CaptureFixture[str]) -> None:
     """The service's own answer, in the words of the wire."""
     assert run("status", "--json", "--service", service.url) == 0
 
@@ -161,7 +168,7 @@ def test_status_is_json_for_machines(
 
 
 def test_the_service_can_stand_in_the_environment(
-    service: ContractService, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    service: Loopback, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`AFTERCALL_URL` is read when no --service is given."""
     monkeypatch.setenv("AFTERCALL_URL", service.url)
@@ -172,7 +179,7 @@ def test_the_service_can_stand_in_the_environment(
 
 def test_without_a_service_status_names_the_cure(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1, one line, and what to do."""
-    with ContractService() as gone:
+    with Loopback() as gone:
         url = gone.url
     assert run("status", "--service", url) == 1
     shown = capsys.readouterr()

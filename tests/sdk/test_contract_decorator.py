@@ -18,12 +18,11 @@ from aftercall.contracts import (
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject
 from aftercall.outcomes import Outcome
-from aftercall.reflection import ReflectionPolicy, call_with_reflection, call_with_reflection_sync
+from aftercall.reflection import ReflectionPolicy, call_with_reflection
 from aftercall.reflection.results import OutcomeReader
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     Records,
-    SyncScripted,
     answer,
     change,
     suggestion,
@@ -87,24 +86,6 @@ def test_an_ok_outcome_is_checked_and_keeps_its_status() -> None:
 def test_what_is_an_error_already_passes_through_untouched(said: object) -> None:
     """A tool that fails honestly does not get another error on top."""
     assert checked(lambda: said, MOVIES)() is said
-
-
-def test_without_a_contract_a_weak_success_stays_a_success() -> None:
-    """Seed 003: whatever the status says. The same result under a contract is a violation."""
-    records = Records()
-    for call in (lambda _: WEAK, checked(lambda _: WEAK, MOVIES)):
-        call_with_reflection_sync(
-            call, tool_name="movies", parameters={}, agent="a", client=SyncScripted(),
-            recorder=records,
-        )  # fmt: skip
-
-    plain, under_contract = records.executions
-    assert plain.outcome == "success"
-    assert plain.result == WEAK
-    assert plain.result_status == "success_no_parse"
-    assert under_contract.error is not None
-    assert under_contract.error.type == "contract_violation"
-    assert under_contract.error.details["mismatch"] == "min_items"
 
 
 @pytest.mark.parametrize("as_reader", [False, True])

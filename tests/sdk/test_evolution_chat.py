@@ -20,14 +20,13 @@ from aftercall.evolution import (
     RejectedCode,
     UnusableAnswerError,
 )
+from tests.sdk.loopback import cut_off, hang
 from tests.sdk.scripted_chat_server import (
     Answer,
     ScriptedChatServer,
-    breaks_off,
     drips,
     fenced,
     floods,
-    hangs,
     says,
     status,
 )
@@ -142,7 +141,7 @@ async def test_what_asking_again_will_not_change_is_told_at_once(
 
 
 @pytest.mark.parametrize(
-    "trouble", [status(500), status(503), status(429, retry_after="0"), breaks_off]
+    "trouble", [status(500), status(503), status(429, retry_after="0"), cut_off]
 )
 async def test_passing_trouble_is_tried_again(chat: ScriptedChatServer, trouble: Answer) -> None:
     chat.says(trouble, fenced(CODE))
@@ -157,7 +156,7 @@ async def test_a_retry_after_is_waited_for(chat: ScriptedChatServer) -> None:
     assert time.monotonic() - before >= 1.0
 
 
-@pytest.mark.parametrize("answer", [hangs, drips])
+@pytest.mark.parametrize("answer", [hang, drips])
 async def test_one_deadline_holds_over_everything(chat: ScriptedChatServer, answer: Answer) -> None:
     """A server that says nothing, and one that sends a byte now and then, end alike."""
     error = await asyncio.wait_for(refusal(chat, answer, timeout_s=0.3), timeout=10)
@@ -172,7 +171,7 @@ async def test_the_key_is_in_no_error_and_no_log(
     echo = json.dumps({"error": {"message": f"Incorrect API key: {KEY}"}}).encode()
     error = await refusal(chat, status(401, echo))
     assert "Incorrect API key" in str(error)
-    chat.says(hangs)
+    chat.says(hang)
     with pytest.raises(EvolverError) as caught:
         await evolver(chat, timeout_s=0.2).evolve(task())
     told = [*traceback.format_exception(error), *traceback.format_exception(caught.value)]

@@ -1,7 +1,6 @@
 """Metrics of tool calls: the seed's names, bounded labels, and a page that parsers take."""
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from prometheus_client.registry import DuplicateTimeseries
 
-from aftercall.events import EventSink, ToolCallPlanned, ToolCallResult, args_preview_hash
 from aftercall.metrics import CALLS_FOR_LABEL, MAX_CHARS, OTHER, ToolCallMetrics, tool_label
 
 HOSTILE = [
@@ -79,26 +77,6 @@ def test_both_names_are_there_before_any_call() -> None:
     page = ToolCallMetrics().page().decode()
     assert 'tool_calls_total{status="ok",tool="other"} 0.0\n' in page
     assert 'tool_call_latency_ms_count{tool="other"} 0.0\n' in page
-
-
-def test_results_count_and_plans_do_not() -> None:
-    """As a sink of events: once a call, with its latency where one was measured (seed 001)."""
-    metrics = ToolCallMetrics()
-    sink: EventSink = metrics
-    preview = args_preview_hash({"a": 1})
-    sink.emit(ToolCallPlanned(request_id="r", tool="t", seq=0, args_preview_hash=preview))
-    assert "t" not in labels(metrics)
-    sink.emit(ToolCallResult(request_id="r", tool="t", seq=0, status="ok", latency_ms=0.2))
-    sink.emit(
-        ToolCallResult(
-            request_id="r", tool="t", seq=1, status="error", error_type="tool_payload_too_large"
-        )
-    )
-    sink.emit(ToolCallResult(request_id="r", tool="t", seq=2, status="error", latency_ms=3.0))
-    found = read(metrics)
-    assert found["tool_calls_total", "t", "ok"] == 1
-    assert found["tool_calls_total", "t", "error"] == 2
-    assert found["tool_call_latency_ms_count", "t", None] == 2
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -166,23 +144,6 @@ def test_a_promised_tool_gets_in_at_its_first_call() -> None:
     metrics.observe("passing", "ok")
     metrics.observe("registered", "ok", server_name="s")
     assert labels(metrics) == {OTHER, "first", "s/registered"}
-
-
-def test_calls_from_many_threads_are_all_counted() -> None:
-    """While the page is read."""
-    metrics = ToolCallMetrics()
-
-    def work(_: int) -> None:
-        for number in range(2_000):
-            metrics.observe("t", "ok", 1.0)
-            if not number % 500:
-                metrics.page()
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
-    found = read(metrics)
-    assert found["tool_calls_total", "t", "ok"] == 8_000
-    assert found["tool_call_latency_ms_count", "t", None] == 8_000
 
 
 def test_two_never_clash_unless_they_share_a_registry() -> None:

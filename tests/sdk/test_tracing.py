@@ -21,7 +21,6 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from aftercall import AsyncClient, Client
 from aftercall import span_export as sending
-from aftercall.errors import ConfigurationError
 from aftercall.reflection import (
     CallObserver,
     ReflectedResult,
@@ -143,22 +142,6 @@ async def test_a_call_is_in_one_trace(run: Run, spans: Spans, has_caller: bool) 
     else:
         assert parent_of(first) is None
         assert parent_of(second) == id_of(first)
-
-
-async def test_what_the_tool_traces_is_below_its_attempt(run: Run, spans: Spans) -> None:
-    """The span is current while the tool runs, and no longer."""
-
-    class Tracing(PickyTool):
-        def run(self, parameters: Any) -> str:
-            with spans.tracer.start_as_current_span("query database"):
-                return super().run(parameters)
-
-    await run(Tracing(GOOD), answer(LIMIT))
-
-    first, second = spans.named(ATTEMPT)
-    inner = spans.named("query database")
-    assert [parent_of(span) for span in inner] == [id_of(first), id_of(second)]
-    assert not trace.get_current_span().get_span_context().is_valid
 
 
 async def test_two_calls_at_once_do_not_mix(spans: Spans) -> None:
@@ -390,13 +373,3 @@ def test_a_collector_that_hangs_does_not_hold_up_the_end(
     assert hanging.has_begun.is_set()
     assert "not delivered in time" in caplog.text
     release.set()
-
-
-def test_a_variable_that_cannot_be_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenTelemetry's own variables are read by it; what it says is passed on as one line."""
-    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "-1")
-    with (
-        pytest.raises(ConfigurationError, match="OTEL_"),
-        exporting({"service.name": "mine"}, url=None, sampled_share=None, close_within_s=1),
-    ):
-        pass
