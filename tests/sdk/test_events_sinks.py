@@ -255,15 +255,6 @@ def test_a_recorded_call_is_a_whole_execution() -> None:
     assert first.timestamp <= second.timestamp
 
 
-def test_what_taught_nothing_is_not_recorded() -> None:
-    """No call that could not be read, and none that was given up."""
-    records = Records()
-    calls = ToolCalls("s-1", [RecorderSink(records)])
-    calls.unreadable("rag_query", "{", error_type="tool_payload_parse_error", message="m")
-    calls.planned("rag_query", {"topK": 5}).abandon()
-    assert records.executions == []
-
-
 def test_the_recorder_masks_what_it_is_given(service: Loopback) -> None:
     """Through a real recorder: the secret reaches neither parameters, error nor result."""
     with Recorder(base_url=service.url, spool_dir=None) as recorder:
@@ -441,25 +432,6 @@ def test_a_full_file_becomes_the_predecessor(tmp_path: Path) -> None:
     assert numbers == sorted(numbers)
     assert numbers[-1] == 299
     assert set(numbers) == set(range(numbers[0], 300))
-
-
-@pytest.mark.real
-def test_the_child_of_a_fork_writes_on(tmp_path: Path) -> None:
-    """Nothing is shared with the parent but the file."""
-    path = tmp_path / "events.jsonl"
-    script = """
-import os, sys
-from aftercall.events import JsonLinesSink, ToolCalls
-sink = JsonLinesSink(sys.argv[1])
-child = os.fork()
-ToolCalls("parent" if child else "child", [sink]).planned("a", {}).ok()
-if child:
-    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-os._exit(0)
-"""
-    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False, timeout=60)
-    assert done.returncode == 0
-    assert sorted(line["request_id"] for line in lines(path)) == ["child"] * 2 + ["parent"] * 2
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:

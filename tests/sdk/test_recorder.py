@@ -16,7 +16,7 @@ from aftercall.client import Client
 from aftercall.client.transport import MAX_BODY_BYTES
 from aftercall.errors import ConfigurationError
 from aftercall.models import Execution
-from aftercall.recording.delivery import Delivery, LossReport
+from aftercall.recording.delivery import Delivery
 from aftercall.recording.recorder import Recorder, RecorderStats, state_folder
 from aftercall.redaction import Redactor
 from tests.sdk import loopback
@@ -254,23 +254,6 @@ def test_a_hanging_service_holds_up_neither_the_caller_nor_the_flush(
     assert len(service.executions) == 20
 
 
-def test_closing_while_the_service_hangs_keeps_everything(
-    recorder_of: Make, service: Loopback, new_execution: New
-) -> None:
-    """The next recorder on the folder sends it."""
-    service.fail(loopback.hang)
-    first = recorder_of()
-    ids = hand_over(first, new_execution, 10)
-    eventually(lambda: len(service.requests) == 1)
-    ids += hand_over(first, new_execution, 10)
-    first.close(0.05)
-    service.heal()
-    second = recorder_of()
-    eventually(lambda: len(service.executions) == 20)
-    assert sorted(service.executions) == sorted(ids)
-    assert second.stats().recorded == 0
-
-
 def test_the_wait_a_service_asks_for_is_kept(service: Loopback) -> None:
     """`Retry-After` is the least that is waited, and a success ends it."""
     with Client(service.url, retries=0) as client:
@@ -332,24 +315,6 @@ def test_disk_is_bounded_and_the_oldest_are_dropped(
     assert list(service.executions) == ids[-stats.spooled :]
     recorder.close()
     assert "raise max_spool_bytes" in caplog.text
-
-
-def test_losses_are_logged_once_per_interval(caplog: pytest.LogCaptureFixture) -> None:
-    """The first at once, the rest together; nothing when there is nothing."""
-    report = LossReport(interval_s=3600)
-    report.warn()
-    report.add("first", 1)
-    report.warn()
-    report.add("second", 2)
-    report.add("second", 3)
-    report.add("none", 0)
-    report.warn()
-    assert [record.getMessage() for record in caplog.records] == [
-        "1 executions were not recorded: first"
-    ]
-    report.warn(now=True)
-    assert "5 executions were not recorded: second" in caplog.text
-    assert all(record.levelno == logging.WARNING for record in caplog.records)
 
 
 def test_after_closing_executions_are_counted_as_dropped(
@@ -600,26 +565,6 @@ def test_what_a_killed_process_had_spooled_is_sent_by_the_next(
     agents = [record["agent"] for record in service.executions.values()]
     assert agents.count("a") == 100
     assert agents.count("in flight") > 10
-
-
-@pytest.mark.real
-def test_processes_on_one_spool_deliver_everything_together(
-    service: Loopback, spool_dir: Path, recorder_of: Make
-) -> None:
-    """Three processes record while the service is away, and end while it comes back."""
-    service.fail(loopback.error(503), times=20)
-    script = (
-        "for _ in range(20):\n"
-        "    for _ in range(10): recorder.record(new())\n"
-        "    recorder.flush(0.2)\n"
-    )
-    processes = [start(script, service, spool_dir) for _ in range(3)]
-    for process in processes:
-        finish(process)
-    service.heal()
-    recorder_of()
-    eventually(lambda: spooled_bytes(spool_dir) == b"")
-    assert len(service.executions) == 600
 
 
 @pytest.mark.real

@@ -149,16 +149,6 @@ async def test_never_when_a_retry_could_repeat_a_side_effect(run: Run) -> None:
     assert allowed.repaired
 
 
-async def test_each_failure_must_be_safe_by_itself(run: Run) -> None:
-    """That the first call never ran says nothing about how far the second one got."""
-    offers = [suggestion(change("/topK", 9)), suggestion(change("/topK", 10))]
-    tool = PickyTool(GOOD)
-    result, _, _ = await run(tool, answer(*offers), answer(safe=False))
-
-    assert len(tool.calls) == 2
-    assert not result.succeeded
-
-
 async def test_a_second_mistake_is_mended_after_the_first(run: Run) -> None:
     """When the first answer is used up, a new error is answered; its change adds to the first."""
     tool = PickyTool({"query": "q", "topK": 10, "lang": "en"})
@@ -221,18 +211,6 @@ async def test_a_transient_error_is_retried_unchanged_after_the_wait(run: Run) -
     assert time.perf_counter() - started >= 0.06
     assert tool.calls == [BAD, BAD]
     assert result.repaired
-
-
-async def test_a_wait_that_is_too_long_is_left_to_the_caller(run: Run) -> None:
-    """Earlier than advised it would fail again; holding the call for a minute helps nobody."""
-    offer = suggestion(action="retry_unchanged", retry_after_ms=60_000)
-    tool = PickyTool(BAD)
-    tool.accepted = []
-    result, _, _ = await run(tool, answer(offer, category="rate_limited"))
-
-    assert tool.calls == [BAD]
-    assert result.suggestions == [offer]
-    assert "call again unchanged after 60 s" in result.advice
 
 
 @pytest.mark.parametrize(
