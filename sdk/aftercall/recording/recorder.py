@@ -9,12 +9,12 @@ import time
 import traceback
 import weakref
 from collections import deque
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Final, Literal, Self, TypeAlias
+from typing import Final, Self
 
 from aftercall.client import Client
 from aftercall.client.transport import BASE_URL, checked_base_url
@@ -27,15 +27,7 @@ from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 _LOGGER = logging.getLogger("aftercall")
 
 
-_Signal: TypeAlias = Literal["soon", "now"]
-"""Wakes the thread: to let a batch gather first, or not."""
-
-
-class _StateFolder:
-    """The type of `STATE_FOLDER`."""
-
-
-STATE_FOLDER: Final = _StateFolder()
+STATE_FOLDER: Final = ""
 """Spool in `aftercall/spool` below `$XDG_STATE_HOME`, or `~/.local/state` when that is not set."""
 
 
@@ -54,14 +46,6 @@ class RecorderStats:
     rejected: int
     spooled: int
     dropped: int
-
-
-@dataclass(slots=True, eq=False)
-class _FlushRequest:
-    """Somebody waits until all that was handed over before is dealt with."""
-
-    answered: threading.Event = field(default_factory=threading.Event)
-    acknowledged: bool = False
 
 
 class Recorder:
@@ -97,17 +81,13 @@ class Recorder:
         ConfigurationError: a setting is out of range, or a given `spool_dir` cannot be written.
     """
 
-    _awake: bool
-    _hurried: bool
-    _stopping: bool
-
     def __init__(
         self,
         client: Client | None = None,
         *,
         base_url: str = BASE_URL,
         redactor: Redactor | None = None,
-        spool_dir: Path | str | _StateFolder | None = STATE_FOLDER,
+        spool_dir: Path | str | None = STATE_FOLDER,
         max_queue: int = 10_000,
         max_batch: int = 500,
         max_spool_bytes: int = 64 * 1024 * 1024,
@@ -155,13 +135,21 @@ class Recorder:
             self._recorded += 1
             if self._closed or len(self._queue) >= self._max_queue:
                 self._refused += 1
+                self._losses.add(
+                    f"more than max_queue={self._max_queue} were waiting, or the recorder was "
+                    "closed",
+                    1,
+                )
                 return
         self._queue.append(execution)
-        if not self._awake:
-            self._wake()
-        elif not self._hurried and len(self._queue) >= self._max_batch:
-            self._hurried = True
-            self._signals.put("now")
+        if not self._wake.is_set():
+            try:
+                self._start()  # in the child of a fork there is no thread yet
+            except RuntimeError:  # no further thread to be had: the next record tries again
+                return
+            self._wake.set()
+        if len(self._queue) >= self._max_batch and not self._hurry.is_set():
+            self._hurry.set()
 
     def stats(self) -> RecorderStats:
         """What became of the executions so far."""
@@ -185,14 +173,15 @@ class Recorder:
         """
         if self._stopping:
             return self._courier.all_acknowledged()
-        request = _FlushRequest()
-        self._requests.append(request)
+        acknowledged: Future[bool] = Future()
+        self._requests.append(acknowledged)
         self._start()
-        self._signals.put("now")
-        if request.answered.wait(timeout_s):
-            return request.acknowledged
-        self._courier.rescue()
-        return False
+        self._wake_now()
+        try:
+            return acknowledged.result(timeout_s)
+        except TimeoutError:
+            self._courier.rescue()
+            return False
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Flush, then stop; closing twice does nothing. Called at exit by itself."""
@@ -204,10 +193,10 @@ class Recorder:
         if self._thread is not None:  # there is none in the child of a fork that recorded nothing
             self.flush(timeout_s)
             self._stopping = True
-            self._signals.put("now")
+            self._wake_now()
             self._thread.join(max(0.05, deadline - time.monotonic()))
         self._courier.close()
-        self._warn_of_losses(now=True)
+        self._losses.warn(now=True)
 
     def begin_anew(self) -> None:
         """For the child of a fork: leave to the parent what is the parent's."""
@@ -218,10 +207,11 @@ class Recorder:
     def _begin(self) -> None:
         """All that a process must not share with the one it was forked from."""
         self._queue: deque[Execution] = deque()
-        self._signals: SimpleQueue[_Signal] = SimpleQueue()
-        self._requests: deque[_FlushRequest] = deque()
+        self._wake = threading.Event()  # something is to be done
+        self._hurry = threading.Event()  # no batch is to gather first
+        self._requests: deque[Future[bool]] = deque()
         self._counting = threading.Lock()
-        self._recorded = self._refused = self._refused_seen = 0
+        self._recorded = self._refused = 0
         self._losses = LossReport()
         self._courier = Courier(
             self._queue,
@@ -231,8 +221,6 @@ class Recorder:
             losses=self._losses,
             max_batch=self._max_batch,
         )
-        self._awake = False
-        self._hurried = False
         self._stopping = False
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -243,19 +231,14 @@ class Recorder:
     def _start(self) -> None:
         with self._starting:
             if self._thread is None:
-                self._signals.put("now")  # something may wait in the spool
+                self._wake_now()  # something may wait in the spool
                 thread = threading.Thread(target=self._run, name="aftercall-recorder", daemon=True)
                 thread.start()
                 self._thread = thread
 
-    def _wake(self) -> None:
-        self._awake = True
-        if self._thread is None:  # in the child of a fork
-            try:
-                self._start()
-            except RuntimeError:  # no further thread to be had: the next record tries again
-                self._awake = False
-        self._signals.put("soon")
+    def _wake_now(self) -> None:
+        self._hurry.set()
+        self._wake.set()
 
     def _run(self) -> None:
         while not self._stopping:
@@ -271,30 +254,18 @@ class Recorder:
                 kind = type(error).__name__
                 _LOGGER.error("the recorder failed with %s:\n%s", kind, where)  # noqa: TRY400  # see above
             for request in requests:
-                request.acknowledged = acknowledged
-                request.answered.set()
-            self._warn_of_losses()
+                request.set_result(acknowledged)
+            self._losses.warn()
         if self._client is None:
             self._courier.disconnect()
 
     def _wait(self) -> None:
         """Sleep until there is something to do, then let a batch gather."""
-        try:
-            if self._signals.get(timeout=self._courier.idle_s) == "soon":
-                self._signals.get(timeout=self._flush_interval_s)
-        except Empty:
-            pass
+        if self._wake.wait(self._courier.idle_s):
+            self._hurry.wait(self._flush_interval_s)
         # Before the queue is looked at: what comes later finds them down and wakes the thread.
-        self._awake = self._hurried = False
-
-    def _warn_of_losses(self, *, now: bool = False) -> None:
-        refused = self._refused
-        self._losses.add(
-            f"more than max_queue={self._max_queue} were waiting, or the recorder was closed",
-            refused - self._refused_seen,
-        )
-        self._refused_seen = refused
-        self._losses.warn(now=now)
+        self._wake.clear()
+        self._hurry.clear()
 
 
 def state_folder() -> Path:
@@ -312,16 +283,15 @@ def state_folder() -> Path:
     return state / "aftercall" / "spool"
 
 
-def _open_spool(
-    spool_dir: Path | str | _StateFolder | None, base_url: str, max_bytes: int
-) -> Spool | None:
+def _open_spool(spool_dir: Path | str | None, base_url: str, max_bytes: int) -> Spool | None:
     if spool_dir is None:
         return None
-    if not isinstance(spool_dir, _StateFolder):
-        return Spool(Path(spool_dir) / _subfolder(base_url), max_bytes=max_bytes)
     try:
-        return Spool(state_folder() / _subfolder(base_url), max_bytes=max_bytes)
+        folder = Path(spool_dir) if spool_dir else state_folder()
+        return Spool(folder / _subfolder(base_url), max_bytes=max_bytes)
     except ConfigurationError as error:
+        if spool_dir:
+            raise
         _LOGGER.warning("while the service is away, executions wait in memory only: %s", error)
         return None
 
