@@ -73,12 +73,7 @@ class Toolbox:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -119,9 +114,7 @@ def toolbox() -> str:
     init = next(n for n in found.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     note = NOTE.format(source=source)
     return TOOLBOX.format(
-        imports="\n".join(
-            [note, *imports, "from types import TracebackType", "from typing import Self"]
-        ),
+        imports="\n".join([note, *imports, "from typing import Self"]),
         parameters=re.sub(r"^def __init__\(|\) -> None:$", "", _header(text, init)),
         arguments=_arguments(init),
         methods="\n\n".join(methods),

@@ -4,7 +4,6 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Self, TypeVar
 
 import httpx2
@@ -72,12 +71,7 @@ class BaseClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -5,7 +5,6 @@ The source of the synchronous client too, which `make generate` writes.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Self, TypeVar
 
 import httpx2
@@ -73,12 +72,7 @@ class AsyncBaseClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_exc: object) -> None:
         await self.close()
 
     async def close(self) -> None:

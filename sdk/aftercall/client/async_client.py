@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from aftercall import models
-from aftercall.client.async_base import AsyncBaseClient
+from aftercall.client.async_base import AsyncBaseClient, ModelT
 from aftercall.client.transport import Request, query, reads, reads_nothing, segment
 from aftercall.errors import ProtocolError
 from aftercall.promotions_file import (
@@ -411,15 +411,7 @@ class AsyncClient(AsyncBaseClient):
         Raises:
             ValueError: a server is named and no tool.
         """
-        if server_name is not None and tool_name is None:
-            raise ValueError("server_name needs tool_name; a server alone is no tool")
-        return await self._get(
-            "/stats/trend",
-            models.Trend,
-            window=window,
-            tool_name=tool_name,
-            server_name=server_name,
-        )
+        return await self._over_time("trend", models.Trend, window, tool_name, server_name)
 
     async def latency(
         self,
@@ -428,25 +420,12 @@ class AsyncClient(AsyncBaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
     ) -> models.Latency:
-        """How long calls took over time, in milliseconds.
-
-        Args:
-            window: the last 24 hours by the hour; 7 or 30 days, today among them, by the day (UTC).
-            tool_name: only calls of this tool, by the name of its calls.
-            server_name: its server; None for the tool without one.
+        """How long calls took over time, in milliseconds; arguments as for `trend`.
 
         Raises:
             ValueError: a server is named and no tool.
         """
-        if server_name is not None and tool_name is None:
-            raise ValueError("server_name needs tool_name; a server alone is no tool")
-        return await self._get(
-            "/stats/latency",
-            models.Latency,
-            window=window,
-            tool_name=tool_name,
-            server_name=server_name,
-        )
+        return await self._over_time("latency", models.Latency, window, tool_name, server_name)
 
     async def tool_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
@@ -531,6 +510,19 @@ class AsyncClient(AsyncBaseClient):
             limit=limit,
         )
         return found.patterns
+
+    async def _over_time(
+        self,
+        name: str,
+        model: type[ModelT],
+        window: models.UsageWindow,
+        tool_name: str | None,
+        server_name: str | None,
+    ) -> ModelT:
+        if server_name is not None and tool_name is None:
+            raise ValueError("server_name needs tool_name; a server alone is no tool")
+        tool = {"tool_name": tool_name, "server_name": server_name}
+        return await self._get(f"/stats/{name}", model, window=window, **tool)
 
 
 def _promotion(namespace: str) -> str:

@@ -13,7 +13,6 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
 
 from aftercall.models.base import (
@@ -192,14 +191,7 @@ Flag = Annotated[bool, Strict()]
 class ToolAnnotations(WireModel):
     """MCP tool annotations: claims of the tool's maker, not facts. Unknown ones are ignored."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        serialize_by_alias=True,
-        extra="ignore",
-        frozen=True,
-    )
+    model_config = ConfigDict(extra="ignore")
 
     read_only_hint: Flag | None = None
     destructive_hint: Flag | None = None

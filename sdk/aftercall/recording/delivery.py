@@ -62,10 +62,8 @@ def body_sized(
 class Delivery:
     """Sends executions to the service; remembers whether it is away. For one thread at a time.
 
-    Args:
-        connect: gives the client; called when something is first sent, for a client costs some
-            20 ms (TLS) that a process which only forks need not pay.
-        max_batch: most executions in one request.
+    `connect` is called when something is first sent: a client costs some 20 ms (TLS) that a process
+    which only forks need not pay.
     """
 
     def __init__(self, connect: Callable[[], Client], *, max_batch: int) -> None:
@@ -228,8 +226,7 @@ class Courier:
     def round(self, *, try_now: bool) -> None:
         """Deliver what the queue holds now, then what the spool holds.
 
-        Args:
-            try_now: ask the service even if it was away a moment ago.
+        With `try_now` the service is asked even if it was away a moment ago.
         """
         if try_now:
             self._delivery.try_now()

@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from aftercall.client import Client
@@ -120,12 +119,7 @@ class Recorder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.close()
 
     def record(self, execution: Execution) -> None:

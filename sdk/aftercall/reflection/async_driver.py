@@ -53,12 +53,8 @@ async def ask(
 ) -> SuggestResponse | Exception:
     """What the service answers, or what came instead of it within the policy's time; never raises.
 
-    Args:
-        client: asks.
-        question: the failed call.
-        policy: how long it may take, and how many suggestions are wanted.
-        annotations: claims about the tool; None for those registered.
-        asking: what an observer has around the question.
+    `annotations` are claims about the tool, None for those registered; `asking` is what an observer
+    has around the question.
     """
     try:
         with asking or nullcontext():

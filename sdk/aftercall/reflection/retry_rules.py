@@ -3,15 +3,12 @@
 The rules (document 004 of the seeds, narrowed where a retry could do harm):
 
 - at most three attempts in all, and only on a suggestion with confidence above 0.80;
-- the second retry takes the next suggestion of the first answer, as the seed says. When that
-  answer has none left, an answer to the *new* error is followed instead: calls with two mistakes
-  show the second one only after the first is mended;
-- never after a typed referral (`wrong_tool_boundary`, `low_utility`): the tool has understood the
-  call and says that it is not its job, or that its answer is of little use; what the service
-  proposes is for the caller. The tool's own word counts, whether the service answers or not;
+- the second retry takes the next suggestion of the first answer. When none is left, an answer to
+  the *new* error is followed: of two mistakes the second shows only after the first is mended;
+- never after a typed referral (`wrong_tool_boundary`, `low_utility`), whether the service answers
+  or not: what it proposes is for the caller;
 - never the same parameters twice, except for `retry_unchanged`;
-- never where a retry could repeat a side effect. Each failure is judged by itself: that the first
-  call was rejected before it ran says nothing about how far the second one got;
+- never where a retry could repeat a side effect; each failure is judged by itself;
 - `escalate` and `switch_tool` are for the caller to decide, and so is everything ranked below them;
 - full jitter between attempts (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
 """

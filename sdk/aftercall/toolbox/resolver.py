@@ -83,12 +83,7 @@ class ServiceLink:
         return DEFAULT_REDACTOR if self.client is None else self.client.redactor
 
     async def ask(self, question: Callable[[AsyncClient], Awaitable[T]]) -> T:
-        """The answer.
-
-        Raises:
-            ServiceUnreachableError: there is no service, or it gave no answer (a moment ago).
-            AftercallError: what the service said.
-        """
+        """The answer, or an `AftercallError`: unreachable also when it was so a moment ago."""
         if self.client is None:
             raise ServiceUnreachableError("this toolbox has no service; give it a client")
         if time.monotonic() < self._paused_until:
@@ -176,23 +171,11 @@ class Resolver:
         return None if entry is None or entry.evolved_file is None else entry.evolved_version
 
     async def original(self, tool_id: str) -> Tool:
-        """A tool as it is registered.
-
-        Raises:
-            NotFoundError: the service has no such tool, and this program neither.
-            ServiceUnreachableError: the service is away, and the tool is not known here.
-            AftercallError: what else the service said.
-        """
+        """A tool as it is registered; raises as `AsyncToolbox.get_tool`."""
         return self._own.get(tool_id) or await self._asked(tool_id, use_evolved=False)
 
     async def in_force(self, tool_id: str) -> Tool:
-        """The promoted version of a tool, or the tool itself.
-
-        Raises:
-            PromotionsFileError: the promotions file is malformed.
-            ConfigurationError: it promotes a version that is not known here.
-            NotFoundError, ServiceUnreachableError, AftercallError: as `original`.
-        """
+        """The promoted version of a tool, or the tool itself; raises as `AsyncToolbox.get_tool`."""
         entry = self.promotions().get(tool_id)
         if entry is not None:
             return in_place_of(await self._meant_by(tool_id, entry), entry, self.known())
@@ -205,11 +188,7 @@ class Resolver:
         return await self._here(offered)
 
     async def best(self, namespace: str, scenario: str, *, use_rag: bool) -> BestTool:
-        """The fittest of a namespace, and all that were compared.
-
-        Raises:
-            AftercallError: as `AsyncClient.best_tool` and `in_force`.
-        """
+        """The fittest of a namespace, and all that were compared."""
         best = await self._link.ask(
             lambda client: client.best_tool(namespace, scenario, use_rag=use_rag)
         )
@@ -217,11 +196,7 @@ class Resolver:
         return best.model_copy(update={"tool": await self._here(best.tool), "candidates": ranked})
 
     async def find(self, scenario: str, tags: Sequence[str] | None, limit: int) -> FoundTools:
-        """Tools for a scenario, best first.
-
-        Raises:
-            AftercallError: as `AsyncClient.find_tools` and `in_force`.
-        """
+        """Tools for a scenario, best first."""
         found = await self._link.ask(
             lambda client: client.find_tools(scenario, tags=tags, limit=limit)
         )
