@@ -1,4 +1,4 @@
-"""`aftercall nightly`: statistics, patterns, calibration, expiry; once, or again and again."""
+"""`aftercall nightly`: patterns, calibration, axes, expiry; once, or again and again."""
 
 import argparse
 import math
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 DONE, FAILED, BUSY = 0, 1, 75
 """Exit codes; 75 is `EX_TEMPFAIL` of sysexits.h: try again later."""
 
-STEPS = (
-    "statistics", "patterns", "calibration", "classifier", "axes", "expiry", "vanished",
-)  # fmt: skip
-"""As `ingest.nightly.run.STEP_NAMES`, which takes a second to import."""
+STEPS = ("patterns", "calibration", "classifier", "axes", "expiry")
+"""As `ingest.nightly.steps.STEP_NAMES`, which takes a second to import."""
 
 _NICENESS = 10
 _SAY_EVERY_S = 2.0
@@ -29,7 +27,6 @@ _JITTER = 0.05
 """Share of the wait by which it is drawn out, so that machines started together do not meet."""
 
 _EPILOG = (
-    "What arrived within the last two minutes is counted by the next run. "
     "Exit codes: 0 all steps done; 1 a step failed, or the store could not be used (the report and "
     "the log say why; the other steps were run, and running it again is safe); 75 another process "
     "runs it at the moment, nothing was done; 130 or 143 it was stopped by a signal, and the next "
@@ -41,7 +38,7 @@ class NightlyCommand:
     """Runs the nightly ingest."""
 
     name = "nightly"
-    help = "consolidate patterns, rebuild statistics, recalibrate, expire; safe to run at any time"
+    help = "consolidate patterns, recalibrate, cluster axes, expire; safe to run at any time"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """How often, and on what."""
@@ -102,7 +99,7 @@ def interval_s(text: str) -> float:
 
 
 def steps(text: str) -> tuple[str, ...]:
-    """Names of steps from `statistics` or `statistics,expiry`.
+    """Names of steps from `patterns` or `patterns,expiry`.
 
     Raises:
         argparse.ArgumentTypeError: one is no step.

@@ -9,7 +9,7 @@ import pytest
 
 from mongo.records import ToolKey
 from mongo.sqlite import open_sqlite_store
-from retrieval.log import StoreCounts
+from retrieval.log import StoreCounts, counts, executions
 from retrieval.memory import Memory
 from tests.service.running_service import ServeProcess, eventually, execution, serving
 
@@ -61,11 +61,11 @@ async def what_is_stored(folder: Path, ids: list[str]) -> tuple[StoreCounts, lis
     """The counts, those of the ids that are stored, and how many successes were learned from."""
     store = await open_sqlite_store(folder)
     try:
-        found = await store.get_executions("default", ids)
+        found = await executions(store.events, "default", ids)
         knowledge = await Memory(store).knowledge(ToolKey("default", "rag-server", "rag_query"))
         profile = knowledge.profile(None) if knowledge else None
         return (
-            await store.counts(),
+            await counts(store),
             [each.execution.execution_id for each in found],
             profile.successes if profile else 0,
         )
@@ -91,11 +91,11 @@ def test_kill_9_under_load_loses_and_doubles_nothing(tmp_path: Path) -> None:
         status = service.get("/status")
         assert service.stop() == 0
 
-    counts, stored, learned = asyncio.run(what_is_stored(tmp_path, sorted(sent)))
+    held, stored, learned = asyncio.run(what_is_stored(tmp_path, sorted(sent)))
     assert acknowledged <= set(stored)
     assert len(stored) == len(set(stored))
-    assert counts.executions == status["executions"] == len(stored)
-    assert counts.pending == 0
+    assert held.executions == status["executions"] == len(stored)
+    assert held.pending == 0
     assert learned == len(stored)
 
 
@@ -109,5 +109,5 @@ def test_killed_while_it_indexes_it_goes_on_where_it_was(tmp_path: Path) -> None
     with serving(tmp_path) as again:
         eventually(lambda: again.get("/status")["pendingIndexing"] == 0, timeout_s=60)
         again.stop()
-    counts, _, learned = asyncio.run(what_is_stored(tmp_path, []))
-    assert (counts.executions, counts.pending, learned) == (5000, 0, 5000)
+    held, _, learned = asyncio.run(what_is_stored(tmp_path, []))
+    assert (held.executions, held.pending, learned) == (5000, 0, 5000)
