@@ -87,7 +87,7 @@ def _view_of_schema(canonical: str) -> ToolView:
         else set()
     )
     views = {
-        name: _parameter(name, _resolve(part, schema), required=name in names, root=schema)
+        name: _parameter(name, resolve(part, schema), required=name in names, root=schema)
         for name, part in islice(
             properties.items() if isinstance(properties, dict) else (), _MAX_PARAMETERS
         )
@@ -99,7 +99,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
     options = [part, *_alternatives(part, root)]
     types = tuple(dict.fromkeys(kind for option in options for kind in _types(option)))
     allowed = tuple(value for option in options for value in _enum(option))
-    items = _resolve(_first(options, "items"), root)
+    items = resolve(_first(options, "items"), root)
     description = part.get("description")
     description = description if isinstance(description, str) else ""
     return ParameterView(
@@ -117,7 +117,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
     )
 
 
-def _resolve(part: JsonValue, root: JsonObject) -> JsonObject:
+def resolve(part: JsonValue, root: JsonObject) -> JsonObject:
     """Follow local `$ref`s; a loop or a foreign reference ends in an empty schema."""
     for _ in range(_MAX_REFS):
         if not isinstance(part, dict):
@@ -135,7 +135,7 @@ def _resolve(part: JsonValue, root: JsonObject) -> JsonObject:
 def _alternatives(part: JsonObject, root: JsonObject) -> list[JsonObject]:
     groups = [part.get(key) for key in ("anyOf", "oneOf", "allOf")]
     options = [option for group in groups if isinstance(group, list) for option in group]
-    return [_resolve(option, root) for option in options[:_MAX_ALTERNATIVES]]
+    return [resolve(option, root) for option in options[:_MAX_ALTERNATIVES]]
 
 
 def _types(part: JsonObject) -> list[JsonType]:
@@ -237,7 +237,7 @@ def _members(form: JsonObject, step: str | int) -> Iterator[JsonValue]:
 
 def _forms(part: JsonValue, root: JsonObject) -> Iterator[JsonObject]:
     """The schema itself and its alternatives, references followed."""
-    schema = _resolve(part, root)
+    schema = resolve(part, root)
     yield from (form for form in (schema, *_alternatives(schema, root)) if form)
 
 
