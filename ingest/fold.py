@@ -49,8 +49,7 @@ from retrieval.edits.kinds import edit_key, edits_of_key
 from retrieval.fitness.registry import tool_document_id
 from retrieval.fitness.relevance import tool_terms, tool_text
 from retrieval.knowledge.documents import Document, document_id, shape_of
-from retrieval.knowledge.recovery import workspace_wide
-from retrieval.knowledge.rules import UNNAMED_AGENT
+from retrieval.knowledge.rules import UNNAMED_AGENT, workspace_wide
 from retrieval.reading.reader import ErrorReading, read_error
 from retrieval.rows import (
     AGENTS,

@@ -28,10 +28,8 @@ from pydantic import BaseModel
 from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.knowledge.documents import Document
 from retrieval.reading.category import CategoryReading
-from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.reading.reader import read_error
 from retrieval.reading.words import plain_words
-
-__all__ = ["CategoryHead", "is_unsure", "text_of"]
 
 
 def terms_of(text: str) -> set[str]:
@@ -59,20 +57,12 @@ HEAD = "classifier_head.json"
 _EMBEDDED = 600
 """Characters of a message that are embedded: what is wrong stands first."""
 
-_SURE = 0.8
-"""Below it the grammar had a weak phrase only; those are right in 0.6 of new families."""
-
 Weights = NDArray[np.float32]
 
 
 def text_of(message: str) -> str:
     """What of a message is embedded: its plain words, without frames and marks."""
     return plain_words(message).strip()[:_EMBEDDED] or "-"
-
-
-def is_unsure(reading: ErrorReading) -> bool:
-    """Whether the head is to be asked: no grammar knows the message, or by a weak phrase alone."""
-    return reading.is_unread or (reading.confidence < _SURE and not reading.faults)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,9 @@ from pydantic import BaseModel, Field
 from aftercall.json_values import JsonValue
 from aftercall.models import ConfidenceBin, ConfidenceStatistics
 from retrieval.edits.kinds import Add, Replace
-from retrieval.names import is_portion
-from retrieval.proposals.case import Case
+from retrieval.proposals.case import Case, Trials
 from retrieval.proposals.compose import Proposal, propose
-from retrieval.proposals.option import Trials
+from retrieval.values import is_portion
 from retrieval.verify import Verifier
 
 __all__ = [

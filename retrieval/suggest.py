@@ -35,21 +35,14 @@ from mongo.records import Event, ToolKey
 from retrieval.advice.advise import needs_like_calls, needs_other_tools
 from retrieval.advice.context import Candidate, Situation
 from retrieval.answer import Answer, Question, answer
-from retrieval.classifier import CategoryHead, is_unsure, text_of
+from retrieval.classifier import CategoryHead, text_of
 from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE
 from retrieval.health.record import Referred
 from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import Document, SeedBook, SeedEntry, shape_of
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.recovery import (
-    TRANSIENT,
-    RecoveryTimes,
-    Repeats,
-    repeats_of,
-    session_mark,
-    workspace_wide,
-)
-from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of
+from retrieval.knowledge.recovery import TRANSIENT, RecoveryTimes, Repeats, repeats_of, session_mark
+from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
 from retrieval.memory import Memory
 from retrieval.parameters import ToolView, view_of_schema
 from retrieval.proposals.case import Case, SimilarCall
@@ -333,7 +326,7 @@ class Suggester:
         Only such a message costs an embedding more; the category stays as it was read where the
         classifier is not sure, or was fitted on another embedder's vectors.
         """
-        if not is_unsure(reading):
+        if not reading.is_unsure:
             return reading
         head = await self._memory.category_head(workspace, self._embedder.name)
         if head is None:

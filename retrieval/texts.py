@@ -12,8 +12,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal
 
-from retrieval.names import words_of
-from retrieval.values import CastError, cast
+from retrieval.values import CastError, cast, words_of
 
 _CLOCK = re.compile(
     r"(?P<h>\d{1,2})(?::(?P<m>\d{2}))?(?::(?P<s>\d{2})(?:\.\d+)?)?\s*"

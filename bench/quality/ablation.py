@@ -26,7 +26,7 @@ from bench.quality.sessions import history, trials
 from bench.quality.split import split
 from bench.quality.trial import Trial
 from embeddings.protocol import Embedder
-from retrieval import answer, confidence, suggest, verify
+from retrieval import answer, confidence, verify
 from retrieval.advice import advise, waits
 from retrieval.edits import infer
 from retrieval.proposals import case, compose, context, experience, names, values
@@ -95,7 +95,7 @@ def _reading() -> Iterator[Part]:
         ("place by value", reader, "_place_of_value", _none),
         ("place by type", reader, "_of_type", _empty),
         ("two sentences as one", reader, "_joined", lambda faults: faults),
-        ("classifier", suggest, "is_unsure", _false),
+        ("classifier", reader.ErrorReading, "is_unsure", property(_false)),
     ):
         yield Part(f"reading: {name}", ((module, function, instead),), learns=True)
 

@@ -24,7 +24,7 @@ import retrieval.classifier
 from aftercall.models import ErrorCategory, ExecutionError
 from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
-from retrieval.classifier import HEAD, CategoryHead, is_unsure, shipped_head, text_of
+from retrieval.classifier import HEAD, CategoryHead, shipped_head, text_of
 from retrieval.fitting import (
     LabelledMessage,
     LabelledText,
@@ -139,7 +139,7 @@ def _head(samples: Sequence[Sample], embedder: str, digest: str) -> CategoryHead
 
 def _is_asked(reading: ErrorReading, guess: str) -> bool:
     """Whether the classifier decides: see `Suggester._classified`."""
-    return is_unsure(reading) and guess != "unknown"
+    return reading.is_unsure and guess != "unknown"
 
 
 def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -30,9 +30,8 @@ from retrieval.confidence import Calibration, Judged, judge
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import EditDoesNotApplyError, names_of
 from retrieval.fitting import Labelled, fit_priors, fit_weights
-from retrieval.proposals.case import grounds_of
+from retrieval.proposals.case import Option, grounds_of
 from retrieval.proposals.compose import options_of
-from retrieval.proposals.option import Option
 
 FILE = Path(__file__).parents[2] / "retrieval" / "calibration.json"
 FOLDS = 4

@@ -30,12 +30,10 @@ from retrieval.advice.waits import stated_wait_ms, transient_advice
 from retrieval.confidence import lower_bound
 from retrieval.edits.kinds import edit_key
 from retrieval.knowledge.recovery import TRANSIENT
-from retrieval.names import words_of
-from retrieval.proposals.case import Case
-from retrieval.proposals.option import Trials
+from retrieval.proposals.case import Case, Trials
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
-from retrieval.values import catalogue, is_about
+from retrieval.values import catalogue, is_about, words_of
 
 _MAX_TOLD = 3
 """Violations that a reason tells."""

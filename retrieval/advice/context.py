@@ -10,7 +10,7 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, Tool
 from retrieval.health.record import Referred
 from retrieval.knowledge.recovery import RecoveryTimes, Repeats
-from retrieval.proposals.option import Trials
+from retrieval.proposals.case import Trials
 
 
 @dataclass(frozen=True, slots=True)

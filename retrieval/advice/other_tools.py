@@ -21,13 +21,11 @@ from retrieval.boundaries.axes import normalised_axes
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.health.record import Referred
 from retrieval.knowledge.parameter import COMMON_SESSIONS
-from retrieval.names import words_of
 from retrieval.parameters import view_of_schema
-from retrieval.proposals.case import Case
+from retrieval.proposals.case import Case, Trials
 from retrieval.proposals.compose import Proposal
-from retrieval.proposals.option import Trials
 from retrieval.reading.reader import ErrorReading
-from retrieval.values import nearest
+from retrieval.values import nearest, words_of
 from retrieval.verify import Verifier
 
 _WORD = re.compile(r"[\"'`]?[\w][\w.:/-]{0,255}[\"'`]?")
@@ -295,7 +293,6 @@ def _strings(value: JsonValue, depth: int) -> Iterator[str]:
             yield from _strings(each, depth - 1)
 
 
-_READ_splitting = 1_000
 _MAX_SHOWN = 4
 """Parts that a lesson tells; all are in the suggestion."""
 
@@ -440,7 +437,7 @@ def _tools_in(parts: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]
     """Registered tools that the parts name, in order, each once."""
     found: dict[str, None] = {}
     for part in parts:
-        text = part[:_READ_splitting]
+        text = part[:_READ]
         said = [text.strip()] if text.strip() in names else names_said(text)
         found.update((names[name], None) for name in said if name in names)
     return tuple(found)

@@ -15,7 +15,7 @@ from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.advice.context import Advice, Situation
 from retrieval.knowledge.recovery import RecoveryTimes
-from retrieval.proposals.option import Trials
+from retrieval.proposals.case import Trials
 
 MIN_WAIT_MS = 100.0
 MAX_WAIT_MS = 24 * 3_600_000.0
@@ -205,7 +205,7 @@ _DEFAULT: dict[ErrorCategory, tuple[float, Trials]] = {
     "unavailable": (1_000.0, Trials(8, 4)),
     "timeout": (1_000.0, Trials(6, 5)),
 }
-_STATED_transient = Trials(20, 1.5)
+_WAIT_STATED = Trials(20, 1.5)
 _STUCK = Trials(12, 2)
 _PER_FAILURE = 3.0
 """Pseudo-wrongs of each failure in a row after the first: the wait was not enough."""
@@ -238,7 +238,7 @@ def transient_advice(
             "wait, or whoever runs the tool for another way.",
         )
     if stated is not None:
-        wait, trials, why = stated, _STATED_transient, "the tool says when"
+        wait, trials, why = stated, _WAIT_STATED, "the tool says when"
     else:
         wait, trials, why = _usual_wait(category, situation)
         wait *= _GROWTH ** (failures - 1)

@@ -44,12 +44,11 @@ from retrieval.edits.kinds import (
     Wrap,
     touches,
 )
-from retrieval.names import words_of
 from retrieval.paths import EVERY, MAX_ELEMENTS, Path, leaves_like, value_at
 from retrieval.reading.faults import Fault, FaultKind
 from retrieval.reading.reader import ErrorReading
 from retrieval.texts import MAX_TEXT, Mark, Style, stated_in
-from retrieval.values import CastError, cast, differ_in_digits, type_of
+from retrieval.values import CastError, cast, differ_in_digits, type_of, words_of
 
 _FORM_FAULTS: frozenset[FaultKind] = frozenset(
     {"not_allowed", "bad_format", "out_of_range", "wrong_type"}

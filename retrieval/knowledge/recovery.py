@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field
 from aftercall.json_values import JsonObject, content_hash
 from aftercall.models import ErrorCategory
 from aftercall.redaction import is_redacted
-from mongo.records import ToolKey
 
 MAX_RECOVERIES = 32
 """Sessions remembered per category: the 75th percentile of so many is within a few ranks."""
@@ -25,11 +24,6 @@ MIN_SESSIONS = 2
 
 TRANSIENT: frozenset[ErrorCategory] = frozenset({"timeout", "rate_limited", "unavailable"})
 """Failures of the moment: the same call may work later."""
-
-
-def workspace_wide(workspace: str) -> ToolKey:
-    """Where the recoveries of all tools of a workspace are kept; no client can name a tool so."""
-    return ToolKey(workspace, None, "")
 
 
 class Recovery(BaseModel):

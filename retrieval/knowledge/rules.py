@@ -24,6 +24,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field
 
 from aftercall.models import ErrorCategory, Outcome
+from mongo.records import ToolKey
 from retrieval.edits.kinds import OF_ANY_TEXT, Edit, edit_key
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.recovery import RecoveryTimes, Run
@@ -45,6 +46,11 @@ MAX_AGENTS_HEARD = 8
 """Enough for all that counts (`MOST_REPAIRS`); a tool may have some thousand rules."""
 UNNAMED_AGENT = ""
 """The agent of reports that name none; they share one cap."""
+
+
+def workspace_wide(workspace: str) -> ToolKey:
+    """Where the knowledge about all tools of a workspace are kept; no client can name a tool so."""
+    return ToolKey(workspace, None, "")
 
 
 class EvidenceWeight(NamedTuple):

@@ -14,7 +14,7 @@ from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import Edit, EditDoesNotApplyError, names_of, touches
 from retrieval.parameters import element_view, object_view
 from retrieval.paths import Path, value_at
-from retrieval.proposals.case import Case, grounds_of
+from retrieval.proposals.case import Case, Option, grounds_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import rule_options, seed_options
 from retrieval.proposals.names import (
@@ -22,7 +22,6 @@ from retrieval.proposals.names import (
     supplied_values,
     unexpected_options,
 )
-from retrieval.proposals.option import Option
 from retrieval.proposals.values import (
     out_of_range_options,
     refused_value_options,

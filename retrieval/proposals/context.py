@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval.edits.kinds import Add, Replace
-from retrieval.names import words_of
-from retrieval.proposals.case import Case
-from retrieval.proposals.option import Option, prior
+from retrieval.proposals.case import Case, Option, prior
 from retrieval.reading.faults import Fault, JsonType
 from retrieval.texts import Stated, format_of, stated_in, written_in
-from retrieval.values import CastError, cast, fits, nearest
+from retrieval.values import CastError, cast, fits, nearest, words_of
 
 _MOST = 2
 """Stated values offered for one fault."""

@@ -26,8 +26,7 @@ from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge,
 from retrieval.knowledge.samples import AGENT_DIGITS, token
 from retrieval.parameters import ParameterView, ToolView, object_view
 from retrieval.paths import Path, first, place_of, value_at
-from retrieval.proposals.case import Case, grounds_of
-from retrieval.proposals.option import Option, Trials
+from retrieval.proposals.case import Case, Option, Trials, grounds_of
 from retrieval.reading.faults import Fault
 from retrieval.values import fits, type_of
 

@@ -6,14 +6,12 @@ from itertools import islice
 from aftercall.json_values import JsonValue
 from aftercall.models import EvidenceSource
 from retrieval.edits.kinds import Add, Cast, Edit, Remove, Rename
-from retrieval.names import name_similarity, words_of
 from retrieval.parameters import ParameterView
-from retrieval.proposals.case import Case
-from retrieval.proposals.option import Option, Trials, prior
+from retrieval.proposals.case import Case, Option, Trials, prior
 from retrieval.proposals.values import usual_values
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
-from retrieval.values import CastError, cast, fits
+from retrieval.values import CastError, cast, fits, name_similarity, words_of
 
 # Pseudo-trials by how alike the names are. A stated rename is as good as said; likeness of names
 # with a fitting type is rarely wrong; the only free value for the only missing name often is.

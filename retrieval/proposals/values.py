@@ -20,13 +20,20 @@ from retrieval.edits.kinds import (
     number_of,
 )
 from retrieval.knowledge.parameter import ParameterProfile
-from retrieval.names import is_portion
 from retrieval.paths import Path, general, leaves_like
-from retrieval.proposals.case import Case, grounds_of
-from retrieval.proposals.option import Option, Trials, prior
+from retrieval.proposals.case import Case, Option, Trials, grounds_of, prior
 from retrieval.reading.faults import Fault, JsonType
 from retrieval.texts import LetterCase, rewrite
-from retrieval.values import CastError, cast, catalogue, fits, is_about, nearest, type_of
+from retrieval.values import (
+    CastError,
+    cast,
+    catalogue,
+    fits,
+    is_about,
+    is_portion,
+    nearest,
+    type_of,
+)
 
 # By the share of the successes that had the value, one success more counted for it and one against
 # it, so that few successes make no high share.

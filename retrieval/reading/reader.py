@@ -23,11 +23,11 @@ from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval.names import words_of
 from retrieval.reading.category import CODES, UNREAD, categorise, code_within
 from retrieval.reading.faults import Fault, embedded_json, is_number, type_of
 from retrieval.reading.phrases import read_text
 from retrieval.reading.validators import read_pydantic, read_structured
+from retrieval.values import words_of
 
 MAX_LENGTH = 400
 """Characters of a signature; what follows tells like errors apart no further."""
@@ -188,6 +188,8 @@ _MAX_LEAVES = 1_000
 """Values of a call that are looked for in the message; real calls have a few dozen."""
 _MAX_FAULTS = 64
 _MAX_LEAF = 300
+_SURE = 0.8
+"""Below it there was a weak phrase only; those are right in 0.6 of new families."""
 
 _Path = tuple[str | int, ...]
 
@@ -206,6 +208,11 @@ class ErrorReading:
     def is_unread(self) -> bool:
         """No grammar knows the message, and it holds words that a classifier may know."""
         return self.category == "unknown" and self.confidence <= UNREAD
+
+    @property
+    def is_unsure(self) -> bool:
+        """A classifier is to be asked: no grammar knows the message, or by a weak phrase alone."""
+        return self.is_unread or (self.confidence < _SURE and not self.faults)
 
     @property
     def implicated(self) -> frozenset[str]:

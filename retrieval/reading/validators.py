@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 
 from aftercall.json_patch import JsonPatchError, parse_pointer
 from aftercall.json_values import JsonObject, JsonValue
@@ -118,9 +117,9 @@ def _one(issue: JsonObject, depth: int) -> Iterator[Fault]:
     if "keyword" in issue and ("instancePath" in issue or "dataPath" in issue):
         yield from _ajv(issue)
     elif isinstance(issue.get("path"), list) and isinstance(issue.get("code"), str):
-        yield from _zod(issue, _path_structured_grammar(issue["path"]))
+        yield from _zod(issue, _steps(issue["path"]))
     elif isinstance(issue.get("loc"), list) and isinstance(kind := issue.get("type"), str):
-        yield _pydantic(issue, kind, _path_structured_grammar(issue["loc"]))
+        yield _pydantic(issue, kind, _steps(issue["loc"]))
     elif (place := _place(issue)) is not None:
         yield from _about(place, _text(issue), str(issue.get("code", "")))
     elif depth < _MAX_DEPTH:
@@ -128,66 +127,34 @@ def _one(issue: JsonObject, depth: int) -> Iterator[Fault]:
 
 
 def _inside(body: JsonObject, depth: int) -> Iterator[Fault]:
-    """The faults of an API's error body: its list of issues, its map of fields, or its message."""
-    found = False
-    for key in _LISTS:
-        inner = body.get(key)
-        if isinstance(inner, list) or (key in _WRAPPERS and isinstance(inner, dict)):
-            for fault in _read(inner, depth + 1):
-                found = True
-                yield fault
-        elif isinstance(inner, dict) and key in _MAPS:
-            for fault in _by_field(inner):
-                found = True
-                yield fault
-    if not found and not depth and _is_map_of_texts(body):
-        yield from _by_field(body)
-        found = True
+    """The faults of an API's error body: its list of issues, or its message."""
+    found = [
+        fault
+        for key in _LISTS
+        if isinstance(body.get(key), list) or (key in _WRAPPERS and isinstance(body.get(key), dict))
+        for fault in _read(body[key], depth + 1)
+    ]
     if not found and (text := _text(body)):
-        yield from read_text(text)
+        found = list(read_text(text))
+    yield from found
 
 
-_LISTS = (
-    "issues", "errors", "detail", "details", "error", "invalid-params", "invalid_params",
-    "fieldViolations",
-    "violations", "causes", "validationErrors", "fields", "field_errors",
-)  # fmt: skip
+_LISTS = ("issues", "errors", "detail", "details", "error")
 _WRAPPERS = frozenset({"error", "details", "detail"})
-_MAPS = frozenset({"errors", "fields", "field_errors", "validationErrors"})
-_TEXTS = ("message", "msg", "detail", "reason", "description", "title", "error", "defaultMessage")
-_PLACES = (
-    "field",
-    "param",
-    "parameter",
-    "name",
-    "property",
-    "propertyPath",
-    "pointer",
-    "target",
-    "fieldName",
-)
-_NO_FIELDS = frozenset(
-    {"non_field_errors", "__all__", "base", "message", "errors", "error", "detail"}
-)
+_TEXTS = ("message", "msg", "detail", "reason", "description", "title", "error")
+_PLACES = ("field", "param", "parameter", "name", "property", "pointer")
 _MAX_DEPTH = 3
-_MAX_FIELDS = 20
 
 
 def _place(issue: JsonObject) -> Path | None:
     """Where one issue of an API's body says that it is; None when it says no place."""
-    source = issue.get("source")
-    if isinstance(source, dict):  # JSON:API
-        issue = source
-        if isinstance(name := source.get("parameter"), str):
-            return path_of(f"'{name}'")
     for key in _PLACES:
         name = issue.get(key)
         if not isinstance(name, str) or not 0 < len(name) <= 200:
             continue
         if key == "name" and not ("reason" in issue or "message" in issue):
             continue
-        parts = path_of("'" + name.removeprefix("#").removeprefix("/data/attributes") + "'")
-        return parts or None
+        return path_of("'" + name.removeprefix("#") + "'") or None
     return None
 
 
@@ -198,11 +165,8 @@ def _text(issue: JsonObject) -> str:
 
 def _about(place: Path, text: str, code: str = "") -> Iterator[Fault]:
     """The faults that a text tells of the parameter at a place; it may say no name, or its own."""
-    if code.startswith("missing") or code in ("required", "parameter_missing", "blank"):
+    if code.startswith("missing") or code == "required":
         yield Fault("missing", place)
-        return
-    if code in ("unknown", "parameter_unknown", "unrecognized"):
-        yield Fault("unexpected", place)
         return
     clear = [
         replace(fault, path=place)
@@ -218,23 +182,6 @@ def _about(place: Path, text: str, code: str = "") -> Iterator[Fault]:
 
 
 _REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re.IGNORECASE)
-
-
-def _by_field(fields: JsonObject) -> Iterator[Fault]:
-    """`{"title": ["can't be blank"]}`: of Django, Rails, Laravel, ASP.NET and their like."""
-    for name, texts in islice(fields.items(), _MAX_FIELDS):
-        said = texts if isinstance(texts, list) else [texts]
-        for text in said[:3]:
-            if isinstance(text, str) and name not in _NO_FIELDS and (place := path_of(f"'{name}'")):
-                yield from _about(place, text)
-
-
-def _is_map_of_texts(body: JsonObject) -> bool:
-    """Whether a body is nothing but fields with lists of texts, as Django writes it."""
-    return 0 < len(body) <= _MAX_FIELDS and all(
-        isinstance(item, list) and item and all(isinstance(text, str) for text in item)
-        for item in body.values()
-    )
 
 
 def _pydantic(issue: JsonObject, kind: str, path: Path) -> Fault:
@@ -327,12 +274,12 @@ def _ajv_bound(keyword: str, path: Path, limit: float | None) -> Fault:
 
 def _pointed(at: str) -> Path:
     try:
-        return _path_structured_grammar(parse_pointer(at))
+        return _steps(parse_pointer(at))
     except JsonPatchError:  # ajv 6 writes `.a.b` by default, and a message may hold anything
         return ()
 
 
-def _path_structured_grammar(parts: JsonValue | list[str]) -> Path:
+def _steps(parts: JsonValue | list[str]) -> Path:
     if not isinstance(parts, list):
         return ()
     return tuple(

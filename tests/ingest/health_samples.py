@@ -9,7 +9,7 @@ from mongo.contents import CorrectionRecord
 from mongo.protocol import LogStore
 from mongo.records import ToolKey
 from retrieval.health.record import AxisBook, KnownHealth
-from retrieval.knowledge.recovery import workspace_wide
+from retrieval.knowledge.rules import workspace_wide
 from tests.ingest.fitness_samples import START, TOOL, WORKSPACE, a_call, id_of
 
 

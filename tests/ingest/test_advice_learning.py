@@ -5,8 +5,7 @@ from uuid import UUID
 
 from aftercall.models import Execution, Suggestion, Tool
 from mongo.records import ToolKey
-from retrieval.knowledge.recovery import workspace_wide
-from retrieval.knowledge.rules import ToolKnowledge
+from retrieval.knowledge.rules import ToolKnowledge, workspace_wide
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution, object_schema
 

@@ -14,7 +14,7 @@ from retrieval.edits.kinds import Rename, Replace, edits_of_key
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.parameters import view_of_schema
-from retrieval.proposals.option import Trials
+from retrieval.proposals.case import Trials
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, answer_to, make_case, object_schema
 

@@ -31,8 +31,8 @@ from retrieval.confidence import (
 from retrieval.edits.kinds import Clamp, Edit, Rename, Replace, edits_of_key
 from retrieval.fitting import Labelled, fit_priors, fit_scaling, fit_weights
 from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.proposals.case import Option, Trials
 from retrieval.proposals.compose import Proposal
-from retrieval.proposals.option import Option, Trials
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 AUTOMATIC = 0.8

@@ -3,10 +3,9 @@
 import pytest
 
 from aftercall.json_values import JsonValue
-from retrieval.names import name_similarity
 from retrieval.reading.faults import JsonType
 from retrieval.texts import rewrite
-from retrieval.values import CastError, cast, nearest
+from retrieval.values import CastError, cast, name_similarity, nearest
 
 
 @pytest.mark.parametrize(
