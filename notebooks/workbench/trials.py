@@ -89,9 +89,9 @@ def _trial(tool: SimTool, dice: Random, name: str) -> Trial | None:
     question = FailedCall(
         execution_id=str(UUID(int=dice.getrandbits(128), version=4)),
         agent="researcher",
-        server_name=tool.server,
-        tool_name=tool.name,
-        tool_version=tool.version,
+        server_name=tool.spec.server_name,
+        tool_name=tool.spec.name,
+        tool_version=tool.spec.version,
         parameters=sent,
         context=wish.context,
         error=fault.error,

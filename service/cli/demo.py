@@ -90,7 +90,7 @@ class DemoCommand:
 def _scripted(keep: Path | None) -> int:
     from rich.console import Console
 
-    from service.demo.run import run_demo
+    from service.demo.scenario import run_demo
     from service.demo.stage import StageError
 
     try:
@@ -104,7 +104,7 @@ def _scripted(keep: Path | None) -> int:
 def _history(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from service.demo.run import HistoryOptions, run_history
+    from service.demo.history import HistoryOptions, run_history
     from service.demo.stage import StageError
 
     standard = HistoryOptions()

@@ -9,14 +9,20 @@ docs/demo-history.md tells what is in it.
 """
 
 import asyncio
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from random import Random
 from uuid import UUID
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError, ApiError
@@ -34,6 +40,8 @@ from service.demo.simulated_agents import (
     sessions_alone,
 )
 from service.demo.simulated_tools import PHASES, FaultKind, all_tools
+from service.demo.stage import StageError, empty_folder, hosted
+from service.lifecycle import Stopping, done_or_stopped, stopped_by_signals
 
 __all__ = [
     "HistoryProgress", "HistoryReport", "StageReport", "executions_alone", "play_history",
@@ -50,6 +58,8 @@ _BATCH = 500
 _LEARNED_S = 120.0
 """Longest wait for the service to learn a stage; it goes on without."""
 _LOOK_S = 0.05
+_PATIENCE_S = 30.0
+"""For an answer of a service that learns at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +75,9 @@ class HistoryProgress:
 class StageReport:
     """One stage: what its agents did before the memory learned from it.
 
-    Rates are shares of tasks, 0 to 1, higher is better: `first_rate` of those right at once,
-    `final_rate` of those that ended well in the end; `mended_asking` and `mended_alone` are of the
-    tasks whose first call failed, by agents that ask and by those that do not.
+    Rates are shares of tasks, 0 to 1, higher is better: of those right at once, of those that ended
+    well in the end, and of those whose first call failed that were mended, by agents that ask and
+    by those that do not.
     """
 
     since: datetime
@@ -82,23 +92,11 @@ class StageReport:
 class HistoryReport:
     """What happened, by the simulator's own count; of followed suggestions by hidden truth.
 
-    Args:
-        calls: executions that were recorded, attempts included.
-        tools: registered tools; a version that replaced another under its id counts once.
-        failures: failed calls, by what they were.
-        tasks: things that agents wanted done.
-        endings: tasks by how they ended.
-        asked: questions that the service answered.
-        abstained: answers without a suggestion.
-        followed: calls made on a suggestion's word, as the rules of retries allow: above 0.80 for
-            most agents, and where calling again is safe.
-        by_hand: calls made on the word of one that these rules leave to the caller.
-        right: of all these, those that succeeded and did what the caller meant.
-        wrong: those that succeeded and did something else.
-        failed: those that failed again.
-        corrections: what users said of answers.
-        marks: failures that somebody marked.
-        is_learned: whether everything was learned when it ended; the service goes on otherwise.
+    `calls` has attempts in it, `failures` what failed calls were, `endings` how tasks ended;
+    `abstained` are answers without a suggestion. `followed` are calls made on a suggestion's word
+    as the rules of retries allow, `by_hand` those that these leave to the caller. Of all these,
+    `right` succeeded and did what the caller meant, `wrong` succeeded and did something else,
+    `failed` failed again. `is_learned`: the service had learned everything when it ended.
     """
 
     since: datetime
@@ -224,15 +222,16 @@ class _History:
         for tool in all_tools():
             if not after < tool.since <= day:
                 continue
-            await self._client.put_tool(tool.tool_id, tool.spec())
-            if tool.evolved_from is not None and tool.namespace is not None:
-                [before] = [each for each in all_tools() if each.tool_id == tool.evolved_from]
+            await self._client.put_tool(tool.tool_id, tool.spec)
+            spec, old = tool.spec, tool.spec.evolved_from
+            if old is not None and spec.namespace is not None:
+                [before] = [each.spec.version for each in all_tools() if each.tool_id == old]
+                since = moment_of(tool.since, self._days, self._now)
                 promotion = Promotion(
-                    evolved_version=tool.version, original_version=before.version,
+                    evolved_version=spec.version or "", original_version=before, promoted_at=since,
                     reason=tool.reason,
-                    promoted_at=moment_of(tool.since, self._days, self._now),
                 )  # fmt: skip
-                await self._client.promote(tool.namespace, promotion)
+                await self._client.promote(spec.namespace, promotion)
 
     async def sessions(self, plans: Sequence[SessionPlan]) -> list[PlayedSession]:
         """Play sessions, some at once; in the order of their plans."""
@@ -294,7 +293,7 @@ class _History:
         else:
             await self._client.mark_failure(
                 tool.tool_id, call.context or "", remark.words, severity=remark.severity,
-                version=tool.version, execution_id=call.execution_id, mark_id=own_id,
+                version=tool.spec.version, execution_id=call.execution_id, mark_id=own_id,
             )  # fmt: skip
 
     async def learned(self) -> bool:
@@ -323,3 +322,149 @@ def _staged(since: datetime, played: Sequence[PlayedSession]) -> StageReport:
         mended_asking=sum(asking) / len(asking) if asking else None,
         mended_alone=sum(alone) / len(alone) if alone else None,
     )
+
+
+class HoldsDataError(AftercallError):
+    """The service holds executions, with which made-up ones would mix."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOptions:
+    """What was asked for on the command line: a running service by its `url`, or one of its own.
+
+    `may_mix`: that service may hold executions already. `keep`: a folder to leave the data in.
+    `serves`: its own service goes on until Ctrl-C.
+    """
+
+    seed: int = 7
+    days: int = 30
+    calls_per_day: int = 250
+    url: str | None = None
+    may_mix: bool = False
+    keep: Path | None = None
+    serves: bool = True
+
+
+async def run_history(console: Console, options: HistoryOptions) -> int:
+    """Play a history and show what came of it; the exit code, 0 unless a signal cut it short.
+
+    Raises:
+        StageError: the folder cannot be used, or its service does not come up.
+        HoldsDataError: the service holds executions already.
+        AftercallError: the service cannot be reached, or does not take the history.
+    """
+    with stopped_by_signals() as stopping:
+        if options.url is None:
+            return await _with_own(console, options, stopping)
+        done = await done_or_stopped(stopping, _to_running(console, options, options.url))
+    if done is None:
+        console.print("Stopped; what was sent so far stays in that service.")
+    return 0 if done else stopping.status
+
+
+async def _to_running(console: Console, options: HistoryOptions, url: str) -> bool:
+    async with AsyncClient(url, timeout_s=_PATIENCE_S) as client:
+        held = (await client.status()).executions
+        if held and not options.may_mix:
+            raise HoldsDataError(
+                f"the service at {url} holds {held:,} executions, and made-up calls would mix with "
+                "them for good; leave --url away to play on a service of its own, or add --yes"
+            )
+        await _played(console, options, client)
+    console.print("Failure patterns come with that service's next nightly ingest.")
+    _plain(console, f"  {url.rstrip('/')}/dashboard")
+    return True
+
+
+async def _with_own(console: Console, options: HistoryOptions, stopping: Stopping) -> int:
+    folder = empty_folder(options.keep)
+    played = asyncio.Event()
+    try:
+        await done_or_stopped(stopping, _own(console, options, folder, played))
+    finally:
+        if options.keep is None:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    if options.keep is None:
+        console.print("The service is stopped, and its made-up data are removed.")
+    else:
+        console.print("The service is stopped. To see its data again:")
+        _plain(console, f"  aftercall serve --data-dir {folder / 'data'}")
+    return 0 if played.is_set() else stopping.status
+
+
+async def _own(
+    console: Console, options: HistoryOptions, folder: Path, played: asyncio.Event
+) -> None:
+    began = time.monotonic()
+    async with AsyncExitStack() as stack:
+        with console.status("starting a service (the first time, a model is exported: 15 s) ..."):
+            here = await stack.enter_async_context(hosted(folder))
+        async with AsyncClient(here.url, timeout_s=_PATIENCE_S) as client:
+            await _played(console, options, client)
+        with console.status("running the nightly ingest ..."):
+            is_done = await here.nightly()
+        if not is_done:
+            _plain(console, f"The nightly ingest failed; see {folder / 'nightly.log'}")
+        console.print(f"[dim]{time.monotonic() - began:.0f} s in all[/]")
+        played.set()
+        if options.serves:
+            console.print("The dashboard is full. Ctrl-C ends it.")
+            _plain(console, f"  {here.url}/dashboard")
+            await here.process.wait()
+            raise StageError("the service ended by itself; play the history again")
+
+
+async def _played(console: Console, options: HistoryOptions, client: AsyncClient) -> None:
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} calls"),
+        TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("getting ready", total=None)
+        report = await play_history(
+            client, seed=options.seed, days=options.days, calls_per_day=options.calls_per_day,
+            on_progress=lambda now: bar.update(
+                task, description=now.words, completed=now.done, total=now.total
+            ),
+        )  # fmt: skip
+    show_report(console, report)
+
+
+def show_report(console: Console, report: HistoryReport) -> None:
+    """Two short tables: what happened, and how it went from stage to stage."""
+    most = sorted(report.failures.items(), key=lambda each: -each[1])[:5]
+    table = Table(title=f"{report.since:%d %b} to {report.until:%d %b %Y}", show_header=False)
+    table.add_column("what")
+    table.add_column("how many", justify="right")
+    table.add_column("of them", overflow="fold")
+    for what, count, words in (
+        ("calls", report.calls,
+         f"{report.sessions:,} sessions, {report.agents} agents, {report.tools} tools"),
+        ("failures", sum(report.failures.values()),
+         ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in most)),
+        ("tasks", report.tasks,
+         f"{report.first_rate:.1%} right at once, {report.final_rate:.1%} in the end"),
+        ("questions", report.asked, f"{report.abstained:,} times it knew nothing better"),
+        ("followed", report.followed + report.by_hand,
+         f"{report.right:,} did what was meant, {report.wrong:,} something else, "
+         f"{report.failed:,} failed again"),
+        ("people said", report.corrections + report.marks,
+         f"{report.corrections:,} corrections, {report.marks:,} marked failures"),
+    ):  # fmt: skip
+        table.add_row(what, f"{count:,}", words)
+    console.print(table)
+    table = Table(title="Tasks that ended well")
+    for title in ("from", "calls", "at once", "in the end", "mended: asking", "mended: alone"):
+        table.add_column(title, justify="left" if title == "from" else "right")
+    for stage in report.stages:
+        rates = (stage.first_rate, stage.final_rate, stage.mended_asking, stage.mended_alone)
+        shown = ("" if rate is None else f"{rate:.1%}" for rate in rates)
+        table.add_row(f"{stage.since:%d %b}", f"{stage.calls:,}", *shown)
+    console.print(table)
+    if not report.is_learned:
+        console.print("The service is still learning; its answers get better for a while.")
+
+
+def _plain(console: Console, line: str) -> None:
+    """A line that can be copied: paths and addresses are no markup, and are not broken."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -28,19 +28,15 @@ _TIMEOUT_S = 60.0
 class InProcessClient(AsyncClient):
     """An `aftercall.AsyncClient` of a service in this process, which can also run the nightly.
 
-    Args:
-        settings: of the service.
-        context: what it holds open, for those who look inside.
-        transport: to its application, for requests of one's own.
+    `context` is what it holds open, `transport` leads to its application.
     """
 
-    def __init__(
-        self, settings: Settings, context: Context, transport: httpx2.AsyncBaseTransport
-    ) -> None:
-        super().__init__("http://127.0.0.1", timeout_s=_TIMEOUT_S, transport=transport)
+    def __init__(self, settings: Settings, context: Context) -> None:
+        app = create_app(settings, Lifecycle(context=context))
+        self.transport = httpx2.ASGITransport(app=app)
+        super().__init__("http://127.0.0.1", timeout_s=_TIMEOUT_S, transport=self.transport)
         self.settings = settings
         self.context = context
-        self.transport = transport
 
     async def run_night(self) -> "NightlyReport":
         """Run the nightly ingest once, to its end.
@@ -63,9 +59,6 @@ async def in_process(
         embedder: the embedding model; the environment's when None. `hashing` needs no model: it is
             for tests, and knows likeness of words alone.
 
-    Yields:
-        A client of it. `services` and `settings` are its inside, `run_night()` runs the nightly.
-
     Raises:
         CannotOpenError: it cannot be opened, with the cure.
         ConfigurationError: what the environment says of the model is wrong.
@@ -76,11 +69,7 @@ async def in_process(
         async with AsyncExitStack() as stack:
             with one_line(folder):  # of opening alone: what the block raises is its own
                 context = await stack.enter_async_context(open_context(settings))
-            app = create_app(settings, Lifecycle(context=context))
-            transport = httpx2.ASGITransport(app=app)
-            client = InProcessClient(settings, context, transport)
-            stack.push_async_callback(client.close)
-            yield client
+            yield await stack.enter_async_context(InProcessClient(settings, context))
     finally:
         if data_dir is None:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -21,6 +21,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from fastmcp.client.transports import StdioTransport
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from aftercall import (
     AsyncClient,
@@ -36,7 +39,7 @@ from aftercall.executors.mcp import McpExecutor
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import BestTool, Factors, Recommendation, ToolHealth
 from aftercall.toolbox import AsyncToolbox
-from service.demo.stage import Stage, StageError
+from service.demo.stage import DemoStage, StageError
 
 NAMESPACE = "latest_changes"
 SCENARIO = "list the latest changes of the project"
@@ -98,7 +101,7 @@ class BoundaryScene:
 class _Scene:
     """A client and a recorder on a stage."""
 
-    def __init__(self, stage: Stage, client: AsyncClient, recorder: Recorder) -> None:
+    def __init__(self, stage: DemoStage, client: AsyncClient, recorder: Recorder) -> None:
         self.stage = stage
         self.client = client
         self.recorder = recorder
@@ -113,13 +116,13 @@ class _Scene:
 
 
 @asynccontextmanager
-async def _opened(stage: Stage) -> AsyncIterator[_Scene]:
+async def _opened(stage: DemoStage) -> AsyncIterator[_Scene]:
     async with AsyncClient(stage.service_url) as client:
         with Recorder(base_url=stage.service_url, spool_dir=None) as recorder:
             yield _Scene(stage, client, recorder)
 
 
-async def play_scene(stage: Stage, on_call: Callable[[SceneCall], None]) -> list[SceneCall]:
+async def play_scene(console: Console, stage: DemoStage) -> list[SceneCall]:
     """A tool of a namespace degrades, recovers, and is chosen again.
 
     Raises:
@@ -129,10 +132,10 @@ async def play_scene(stage: Stage, on_call: Callable[[SceneCall], None]) -> list
 
     def note(call: SceneCall) -> SceneCall:
         played.append(call)
-        on_call(call)
+        console.print(f"  {call.agent}  {call.called}  {_mark(call)}")
         return call
 
-    tools = stage.data_dir.parent / "tools"
+    tools = stage.folder / "tools"
     tools.mkdir(exist_ok=True)
     with as_file(files(__package__) / "data" / f"{NAMESPACE}.py") as script:
         shutil.copy(script, tools)
@@ -225,7 +228,7 @@ def _seen(phase: str, agent: str, called: str, best: BestTool, *, succeeded: boo
     )
 
 
-async def play_boundaries(stage: Stage, on_call: Callable[[BoundaryCall], None]) -> BoundaryScene:
+async def play_boundaries(console: Console, stage: DemoStage) -> BoundaryScene:
     """A tool that is asked to do two jobs, and one whose answers are empty.
 
     Raises:
@@ -238,7 +241,7 @@ async def play_boundaries(stage: Stage, on_call: Callable[[BoundaryCall], None])
 
         async def call(tool: str, page: str, want: str = "", *, contract: bool = False) -> None:
             calls.append(await site.call(tool, page, want, contract=contract))
-            on_call(calls[-1])
+            console.print(f"  fay  {tool}  {_said(calls[-1])}")
 
         for _ in range(3):
             await call(READER, "cinema.html", "page")
@@ -265,7 +268,7 @@ class _Site:
 
     def __init__(self, scene: _Scene) -> None:
         self._scene = scene
-        self._pages = scene.stage.data_dir.parent / "pages"
+        self._pages = scene.stage.folder / "pages"
         self._pages.mkdir(exist_ok=True)
         for name, content in _PAGES.items():
             (self._pages / name).write_text(content, encoding="utf-8")
@@ -334,3 +337,51 @@ class _Films(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._in_film:
             self.titles.append(data)
+
+
+def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
+    """Who was called and how it went; the factors and the score are the script's."""
+    table = Table(title=f"The fittest of the namespace {NAMESPACE}", expand=True)
+    for title in ("the script's list", "caller", "called", "ended"):
+        table.add_column(title, no_wrap=title == "called")
+    for title in ("base", "quality", "demotion", "score"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("fittest", no_wrap=True)
+    for each in played:
+        factors = each.factors
+        numbers = (factors.base, factors.quality, factors.failure_demotion, each.score)
+        table.add_row(
+            each.phase, each.agent, escape(each.called), _mark(each),
+            *(f"{number:.2f}" for number in numbers), escape(each.chosen),
+        )  # fmt: skip
+    console.print(table)
+    failed = sum(not each.succeeded for each in played)
+    mended = sum(each.agent == "eve" for each in played)
+    console.print(
+        f'  For "{SCENARIO}" the script lost its place after {failed} '
+        f"{'failure' if failed == 1 else 'failures'} and had it back after {mended} "
+        f"{'success' if mended == 1 else 'successes'}, without anybody changing a caller."
+    )
+
+
+def show_boundaries(console: Console, scene: BoundaryScene) -> None:
+    """What the tools said of themselves, and what a tool builder and the next agent are told."""
+    table = Table(title="What tools say of themselves", expand=True)
+    for title in ("tool", "asked for", "it said", "what became of it"):
+        table.add_column(title, no_wrap=title == "tool")
+    for each in scene.calls:
+        table.add_row(escape(each.tool), escape(each.asked), _said(each), escape(each.lane))
+    console.print(table)
+    console.print("  What a tool builder is recommended:")
+    for advice in scene.recommendations:
+        console.print(f"  - {escape(advice.message)}")
+    console.print("  What the next agent is told, in a prompt:")
+    console.print(scene.known_tools, markup=False, highlight=False)
+
+
+def _mark(each: SceneCall) -> str:
+    return "[green]ok[/]" if each.succeeded else "[red]failed[/]"
+
+
+def _said(each: BoundaryCall) -> str:
+    return f"[{'green' if each.said == 'success' else 'yellow'}]{escape(each.said)}[/]"

@@ -35,11 +35,11 @@ from service.demo.simulated_tools import (
     HOPELESS,
     PASSING,
     PHASES,
+    DataTable,
     FaultKind,
     Moment,
     SimTool,
     SlipKind,
-    Table,
     ToolFault,
     Wish,
     read_table,
@@ -84,7 +84,7 @@ Answer: TypeAlias = SuggestResponse | None
 """What the service said; None when it was not there to say anything."""
 
 
-class SimAgent(Table):
+class SimAgent(DataTable):
     """One agent, as `data/agents.toml` says it.
 
     Args:
@@ -318,7 +318,7 @@ class _Player:
         self._now = now
         servers = plan.agent.servers
         self._tools = [tool for tool in tools_on(plan.day) if tool.server in servers]
-        self._weights = [tool.popularity * servers[tool.server] for tool in self._tools]
+        self._weights = [each.popularity * servers[each.server] for each in self._tools]
 
     def task(self) -> Generator[FailedCall, Answer, None]:
         """One thing to get done."""
@@ -449,14 +449,14 @@ class _Player:
             result = tool.call(parameters, moment)
         except ToolFault as raised:
             fault = raised
+        agent, spec = self._agent.name, tool.spec
         execution = Execution(
             execution_id=str(UUID(int=self._dice.getrandbits(128), version=4)), timestamp=self.at,
-            agent=self._agent.name, server_name=tool.server, tool_name=tool.name,
-            tool_version=tool.version, parameters=parameters, context=task.wish.context,
-            duration_ms=tool.duration_ms(moment, fault), result=result,
-            outcome="success" if fault is None else "failure", error=fault and fault.error,
-            session_id=f"{self._agent.name}-{self._plan.number}",
-            sequence=len(self.played.calls), **fields,
+            agent=agent, server_name=tool.server, tool_name=spec.name, tool_version=spec.version,
+            parameters=parameters, context=task.wish.context, result=result,
+            duration_ms=tool.duration_ms(moment, fault), error=fault and fault.error,
+            outcome="success" if fault is None else "failure",
+            session_id=f"{agent}-{self._plan.number}", sequence=len(self.played.calls), **fields,
         )  # fmt: skip
         call = SimCall(tool, execution, None if fault is None else fault.kind)
         self.played.calls.append(call)
@@ -471,7 +471,7 @@ class _Player:
         """What somebody says of the call, if anybody does."""
         draw, tool, error = self._dice.random(), call.tool, call.execution.error
         if error is not None:
-            if tool.namespace and call.fault in ("timeout", "unavailable") and draw < _MARKED:
+            if tool.spec.namespace and call.fault in ("timeout", "unavailable") and draw < _MARKED:
                 severity = self._dice.choice(_SEVERITIES)
                 self.played.remarks.append(Remark(call, error.message, severity))
         elif not task.is_as_meant and draw < _NOTICED:

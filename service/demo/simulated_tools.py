@@ -11,8 +11,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
+from operator import gt, lt
 from random import Random
 from typing import Any, Literal, NamedTuple
 
@@ -45,20 +46,15 @@ _SERVERS = ("web", "library", "words", "calendar", "tickets", "commerce", "metri
 _MAYBE = 0.4
 """Share of calls with a parameter whose name ends with `?`."""
 
-_TYPES: Mapping[str, tuple[tuple[type, ...], str, str]] = {
-    "string": ((str,), "str", "string"),
-    "integer": ((int,), "int", "integer"),
-    "number": ((int, float), "float", "number"),
-    "boolean": ((bool,), "bool", "boolean"),
-    "array": ((list,), "list", "list"),
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
+    "array": (list,),
+}  # fmt: skip
+_EFFECTS = {
+    "reads": ToolAnnotations(read_only_hint=True, idempotent_hint=True),
+    "writes": ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False),
+    "deletes": ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True),
 }
-"""By the type of JSON Schema: Python's types, its word and its noun."""
-
-_FORMS = {r"^\d{4}-\d\d-\d\d$": "YYYY-MM-DD", r"^\d\d:\d\d$": "HH:MM"}
-_UPPER = {"more": "less", "past": "greater than the maximum", "sign": "<=", "size": "big",
-          "amount": "large", "most": "maximum"}  # fmt: skip
-_LOWER = {"more": "greater", "past": "less than the minimum", "sign": ">=", "size": "small",
-          "amount": "small", "most": "minimum"}  # fmt: skip
 
 
 class ToolFault(Exception):  # noqa: N818  # a simulated tool's answer, not an error of ours
@@ -70,7 +66,7 @@ class ToolFault(Exception):  # noqa: N818  # a simulated tool's answer, not an e
         self.error = ExecutionError(message=message, **fields)
 
 
-class Table(BaseModel):
+class DataTable(BaseModel):
     """What is read from a data file: checked, immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -144,38 +140,34 @@ def _changed(value: JsonValue, how: Any, dice: Random) -> JsonValue:
     return str(value).lower()  # as text
 
 
-class Instead(Table):
-    """Another tool that does the job a tool referred elsewhere."""
-
-    tool: str
-    parameters: JsonObject
-
-
-class Wish(Table):
+class Wish(DataTable):
     """What an agent wants of a tool: the right call, and in which words.
 
     In a table, texts hold `{words}` of `data/agents.toml` and parameters that stand before.
+    `instead` is the call of another `tool`, where this one will refer to it.
     """
 
-    context: str
+    context: str = ""
     parameters: JsonObject
-    instead: Instead | None = None
+    instead: "Wish | None" = None
+    tool: str | None = None
     share: float = 1.0
 
     def drawn(self, dice: Random) -> "Wish":
         """One wish of this kind."""
-        words = _Words(dice)
+        return self.filled(_Words(dice), dice)
+
+    def filled(self, words: "_Words", dice: Random) -> "Wish":
+        """With these words in its texts."""
         parameters: JsonObject = {}
         for key, table in self.parameters.items():
             name = key.removesuffix("?")
             if name == key or dice.random() < _MAYBE:
                 parameters[name] = words[name] = words.value(table)
-        other = self.instead
-        if other is not None:
-            there = {name: words.value(each) for name, each in other.parameters.items()}
-            other = Instead(tool=other.tool, parameters=there)
-        context = self.context.format_map(words)
-        return Wish.model_construct(context=context, parameters=parameters, instead=other)
+        return Wish.model_construct(
+            context=self.context.format_map(words), parameters=parameters, tool=self.tool,
+            instead=self.instead and self.instead.filled(words, dice),
+        )  # fmt: skip
 
 
 class _Words(dict[str, Any]):
@@ -210,7 +202,7 @@ class _Words(dict[str, Any]):
         return round(self._dice.uniform(table["from"], table["to"]), 2)
 
 
-class Rule(Table):
+class HiddenRule(DataTable):
     """What a tool refuses though its schema allows it.
 
     It applies where each pattern of `if` is found in its parameter and not each of `unless`, by
@@ -248,7 +240,7 @@ def _found(pattern: str, value: JsonValue) -> bool:
     return value is not None and re.search(pattern, str(value)) is not None
 
 
-class Drift(Table):
+class Drift(DataTable):
     """How a tool's server is from its first to its last day.
 
     Shares of calls that time out, are turned away or find nobody in an hour of mean load, and what
@@ -283,7 +275,7 @@ class Drift(Table):
 _WELL = Drift()
 
 
-class SimTool(Table):
+class SimTool(DataTable):
     """One version of one tool, as its table says it.
 
     Args:
@@ -299,26 +291,19 @@ class SimTool(Table):
     """
 
     server: str
-    dialect: str
-    name: str
     tool_id: str
-    description: str
+    spec: ToolSpec
+    dialect: str
     properties: dict[str, JsonObject]
     required: list[str] = []
     wishes: list[Wish]
     slips: list[Slip] = []
-    rules: list[Rule] = []
+    rules: list[HiddenRule] = []
     drift: list[Drift] = []
     result: JsonObject
     old_habit: Slip | None = None
-    namespace: str | None = None
-    version: str = "1.0.0"
-    writes: bool = False
-    destroys: bool = False
-    tags: list[str] = []
     since: int = 0
     until: int = PHASES
-    evolved_from: str | None = None
     reason: str = ""
     latency_ms: float
     popularity: float = 1.0
@@ -328,15 +313,7 @@ class SimTool(Table):
     @property
     def place(self) -> str:
         """`server.name`: what it is called as, in any version."""
-        return f"{self.server}.{self.name}"
-
-    @property
-    def input_schema(self) -> JsonObject:
-        """What it checks first, and what is registered; closed."""
-        return {
-            "type": "object", "properties": {**self.properties}, "required": [*self.required],
-            "additionalProperties": False,
-        }  # fmt: skip
+        return f"{self.server}.{self.spec.name}"
 
     def wish(self, dice: Random) -> Wish:
         """What an agent wants of it."""
@@ -353,7 +330,7 @@ class SimTool(Table):
         Raises:
             ToolFault: it refuses, or breaks down.
         """
-        if (fault := self.weather(moment.day).breakdown(self.name, moment)) is not None:
+        if (fault := self.weather(moment.day).breakdown(self.spec.name, moment)) is not None:
             raise fault
         self.check(parameters)
         call = self._complete(parameters)
@@ -381,32 +358,27 @@ class SimTool(Table):
             self._check_value(name, value, self.properties[name])
 
     def _check_value(self, name: str, value: Any, wanted: Mapping[str, Any]) -> None:
-        kind = wanted["type"]
-        types, word, noun = _TYPES[kind]
-        is_kind: bool = isinstance(value, types)
-        if not is_kind or isinstance(value, bool) != (kind == "boolean"):
-            raise self._fault("wrong_type", name, value, wanted=kind, word=word, noun=noun)
+        kind, words = wanted["type"], read_table("dialects")
+        fault = partial(self._fault, name=name, value=value)
+        if type(value) not in _TYPES[kind]:
+            raise fault("wrong_type", wanted=kind, **words["types"][kind])
         if value not in wanted.get("enum", [value]):
             quoted = [repr(each) for each in wanted["enum"]]
-            raise self._fault(
-                "not_a_choice", name, value, choices=wanted["enum"], piped=" | ".join(quoted),
-                listed=f"{', '.join(quoted[:-1])} or {quoted[-1]}",
-            )  # fmt: skip
-        if "pattern" in wanted and not re.search(wanted["pattern"], value, re.ASCII):
-            raise self._fault("wrong_form", name, value, form=_FORMS[wanted["pattern"]])
-        if value > wanted.get("maximum", value):
-            raise self._fault("out_of_range", name, value, bound=wanted["maximum"], **_UPPER)
-        if value < wanted.get("minimum", value):
-            raise self._fault("out_of_range", name, value, bound=wanted["minimum"], **_LOWER)
+            listed = f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+            shown = {"choices": wanted["enum"], "piped": " | ".join(quoted), "listed": listed}
+            raise fault("not_a_choice", **shown)
+        if "pattern" in wanted and not re.search(wanted["pattern"], str(value), re.ASCII):
+            raise fault("wrong_form", form=words["forms"][wanted["pattern"]])
+        for bound, side, is_past in (("maximum", "upper", gt), ("minimum", "lower", lt)):
+            if bound in wanted and is_past(value, wanted[bound]):
+                raise fault("out_of_range", bound=wanted[bound], **words[side])
 
-    def _fault(
-        self, kind: FaultKind, name: str, value: JsonValue = None, **fields: Any
-    ) -> ToolFault:
+    def _fault(self, kind: FaultKind, name: str, value: Any = None, **words: Any) -> ToolFault:
         dialect = read_table("dialects")[self.dialect]
-        given = type(value).__name__
-        said = dialect[kind].format(tool=self.name, name=name, value=value, given=given, **fields)
+        known = {"tool": self.spec.name, "name": name, "given": type(value).__name__}
         return ToolFault(
-            kind, said, type=dialect.get("types", {}).get(kind, dialect["type"]),
+            kind, dialect[kind].format(value=value, **known, **words),
+            type=dialect.get("types", {}).get(kind, dialect["type"]),
             code=dialect.get("codes", {}).get(kind, dialect.get("code")),
         )  # fmt: skip
 
@@ -428,18 +400,6 @@ class SimTool(Table):
             median *= 0.25  # refused before anything was done
         return round(median * moment.dice.lognormvariate(0.0, 0.45), 1)
 
-    def spec(self) -> ToolSpec:
-        """As it is registered."""
-        return ToolSpec(
-            namespace=self.namespace, name=self.name, server_name=self.server,
-            version=self.version, description=self.description, input_schema=self.input_schema,
-            annotations=ToolAnnotations(
-                read_only_hint=not self.writes, idempotent_hint=self.destroys or not self.writes,
-                destructive_hint=self.destroys if self.writes else None,
-            ),
-            tags=self.tags, evolved_from=self.evolved_from,
-        )  # fmt: skip
-
 
 @cache
 def all_tools() -> tuple[SimTool, ...]:
@@ -449,12 +409,23 @@ def all_tools() -> tuple[SimTool, ...]:
         content = read_table(server)
         earlier: dict[str, Any] = {}
         for table in content["tools"]:
-            own = {name: each for name, each in table.items() if name != "like"}
-            whole = earlier.get(table.get("like"), {}) | own
+            whole = earlier.get(table.get("like"), {}) | table
             earlier[whole["name"]] = whole
-            place = {"server": server, "tool_id": f"{server}.{whole['name']}"}
-            found.append(SimTool.model_validate(place | {"dialect": content["dialect"]} | whole))
+            found.append(_tool(server, content["dialect"], dict(whole)))
     return tuple(found)
+
+
+def _tool(server: str, dialect: str, table: dict[str, Any]) -> SimTool:
+    table.pop("like", None)
+    schema = {
+        "type": "object", "properties": table["properties"],
+        "required": table.get("required", []), "additionalProperties": False,
+    }  # fmt: skip
+    effect = _EFFECTS[table.pop("effect", "reads")]
+    fields = {name: table.pop(name) for name in ToolSpec.model_fields if name in table}
+    spec = {"version": "1.0.0", "server_name": server, "input_schema": schema} | fields
+    whole = {"server": server, "tool_id": f"{server}.{fields['name']}", "dialect": dialect, **table}
+    return SimTool(spec=ToolSpec(**spec, annotations=effect), **whole)
 
 
 @cache

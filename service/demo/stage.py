@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +27,29 @@ class StageError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Where everything is."""
+class Hosted:
+    """A running service: where it is, where it keeps things, and the process that it is."""
+
+    url: str
+    folder: Path
+    environ: Mapping[str, str]
+    process: asyncio.subprocess.Process
+
+    async def nightly(self) -> bool:
+        """Run the nightly ingest once, as a process beside it; whether all of it was done."""
+        arguments = ("nightly", "--data-dir", str(self.folder / "data"))
+        async with _started(self.folder / "nightly.log", self.environ, *arguments) as process:
+            return await process.wait() == 0
+
+
+@dataclass(frozen=True, slots=True)
+class DemoStage:
+    """A service, a gateway in front of two MCP servers, and the repository of one of them."""
 
     service_url: str
     gateway_url: str
     repository: Path
-    data_dir: Path
+    folder: Path
 
 
 def empty_folder(keep: Path | None) -> Path:
@@ -58,7 +74,23 @@ def empty_folder(keep: Path | None) -> Path:
 
 
 @asynccontextmanager
-async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[Stage]:
+async def hosted(folder: Path) -> AsyncIterator[Hosted]:
+    """Start a service in an empty folder; it is stopped at the end, whatever happened.
+
+    Raises:
+        StageError: it does not come up.
+    """
+    port, log, environ = _free_port(), folder / "service.log", environment(os.environ)
+    arguments = ("serve", "--port", str(port), "--data-dir", str(folder / "data"))
+    async with _started(log, environ, *arguments) as process:
+        here = Hosted(f"http://127.0.0.1:{port}", folder, environ, process)
+        async with AsyncClient(here.url) as client:
+            await _until_up(client.ready, process, log)
+        yield here
+
+
+@asynccontextmanager
+async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[DemoStage]:
     """Start service and gateway; both are stopped at the end, whatever happened.
 
     Args:
@@ -69,50 +101,37 @@ async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[
         StageError: when one of the processes does not come up.
     """
     repository = make_repository(folder / "repository")
-    service_port, gateway_port = free_port(), free_port()
-    service_url = f"http://127.0.0.1:{service_port}"
-    data_dir = folder / "data"
     say("starting the service (the first time, the model is exported once: about 15 s)")
-    async with started(
-        folder / "service.log",
-        "serve", "--port", str(service_port), "--data-dir", str(data_dir),
-    ) as service:  # fmt: skip
-        async with AsyncClient(service_url) as client:
-            await until_up(client.ready, service, folder / "service.log", "the service")
+    async with hosted(folder) as service:
         say("starting the gateway with mcp-server-time and mcp-server-git behind it")
-        config = folder / "mcp.json"
-        config.write_text(json.dumps(_mcp_servers(repository)), encoding="utf-8")
-        async with started(
-            folder / "gateway.log",
-            "gateway", "--config", str(config), "--service", service_url,
-            "--transport", "http", "--port", str(gateway_port),
-        ) as gateway:  # fmt: skip
-            await until_up(
-                lambda: _listens(gateway_port), gateway, folder / "gateway.log", "the gateway"
-            )
-            yield Stage(service_url, f"http://127.0.0.1:{gateway_port}/mcp", repository, data_dir)
+        time = {"args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
+        git = {"args": ["-m", "mcp_server_git", "--repository", str(repository)]}
+        servers = {"time": time, "git": git}
+        config = {name: {"command": sys.executable, **each} for name, each in servers.items()}
+        (folder / "mcp.json").write_text(json.dumps({"mcpServers": config}), encoding="utf-8")
+        port, log = _free_port(), folder / "gateway.log"
+        arguments = (
+            "gateway", "--config", str(folder / "mcp.json"), "--service", service.url,
+            "--transport", "http", "--port", str(port),
+        )  # fmt: skip
+        async with _started(log, service.environ, *arguments) as gateway:
+            await _until_up(lambda: _listens(port), gateway, log)
+            yield DemoStage(service.url, f"http://127.0.0.1:{port}/mcp", repository, folder)
 
 
 def make_repository(folder: Path) -> Path:
     """A git repository with two branches, a tag and a changed file."""
     folder.mkdir(parents=True)
-    (folder / "README.md").write_text("# A project\n", encoding="utf-8")
     _git(folder, "init", "--quiet", "--initial-branch=main")
-    _git(folder, "add", ".")
-    _commit(folder, "Begin")
-    for number in range(1, 12):
+    for number in range(12):
         (folder / "CHANGES.md").write_text(f"Change {number}\n", encoding="utf-8")
         _git(folder, "add", ".")
-        _commit(folder, f"Change {number}")
+        _git(folder, "-c", "user.name=Demo", "-c", "user.email=demo@example.org", "commit",
+             "--quiet", "-m", f"Change {number}" if number else "Begin")  # fmt: skip
     _git(folder, "tag", "v1.0")
     _git(folder, "branch", "feature/login")
     (folder / "notes.txt").write_text("to be staged\n", encoding="utf-8")
     return folder
-
-
-def _commit(folder: Path, message: str) -> None:
-    _git(folder, "-c", "user.name=Demo", "-c", "user.email=demo@example.org", "commit",
-         "--quiet", "-m", message)  # fmt: skip
 
 
 def _git(folder: Path, *arguments: str) -> None:
@@ -122,37 +141,24 @@ def _git(folder: Path, *arguments: str) -> None:
         raise StageError("the demo needs git; install it and run the demo again") from None
 
 
-def _mcp_servers(repository: Path) -> dict[str, object]:
+def environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Ours without its servers, data and limits: what is made up must not reach real data."""
     return {
-        "mcpServers": {
-            "time": {
-                "command": sys.executable,
-                "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"],
-            },
-            "git": {
-                "command": sys.executable,
-                "args": ["-m", "mcp_server_git", "--repository", str(repository)],
-            },
-        }
+        name: value
+        for name, value in ours.items()
+        if not name.startswith(PREFIX) or name.startswith(_KEPT)
     }
 
 
 @asynccontextmanager
-async def started(
-    log: Path, *arguments: str, environ: Mapping[str, str] | None = None
+async def _started(
+    log: Path, environ: Mapping[str, str], *arguments: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """An `aftercall` command as a process, until the block ends; what it says goes into `log`.
-
-    Args:
-        log: a file that is written anew.
-        arguments: of the command.
-        environ: its environment; ours when None.
-    """
+    """An `aftercall` command as a process, until the block ends; what it says goes into `log`."""
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "aftercall.cli", *arguments,
+            sys.executable, "-m", "aftercall.cli", *arguments, env=environ,
             stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
-            env=dict(os.environ if environ is None else environ),
         )  # fmt: skip
     try:
         yield process
@@ -166,83 +172,32 @@ async def started(
                 await process.wait()
 
 
-async def until_up(
-    ready: Callable[[], object], process: asyncio.subprocess.Process, log: Path, what: str
+async def _until_up(
+    is_up: Callable[[], Awaitable[bool]], process: asyncio.subprocess.Process, log: Path
 ) -> None:
-    """Wait until a process is ready.
-
-    Raises:
-        StageError: it ended, or takes too long; with the end of its log.
-    """
     deadline = asyncio.get_running_loop().time() + _READY_S
-    while asyncio.get_running_loop().time() < deadline:
-        if process.returncode is not None:
-            break
+    while process.returncode is None and asyncio.get_running_loop().time() < deadline:
         try:
-            answer = ready()
-            if await answer if asyncio.iscoroutine(answer) else answer:
+            if await is_up():
                 return
         except AftercallError:
             pass  # not up yet
         await asyncio.sleep(0.1)
-    raise StageError(f"{what} did not come up. Its log ends with:\n{_end_of(log)}")
+    raise StageError(f"the {log.stem} did not come up. Its log ends with:\n{_end_of(log)}")
 
 
 def _end_of(log: Path) -> str:
     return log.read_text(encoding="utf-8", errors="replace")[-1500:]
 
 
-def _listens(port: int) -> bool:
+async def _listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.2)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def free_port() -> int:
-    """A port of loopback that nobody listens on at the moment."""
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-@dataclass(frozen=True, slots=True)
-class Hosted:
-    """A running service of a history: where it is, and where it keeps things."""
-
-    url: str
-    folder: Path
-    environ: Mapping[str, str]
-    process: asyncio.subprocess.Process
-
-    async def nightly(self) -> bool:
-        """Run the nightly ingest once, as a process beside it; whether all of it was done."""
-        arguments = ("nightly", "--data-dir", str(self.folder / "data"))
-        log = self.folder / "nightly.log"
-        async with started(log, *arguments, environ=self.environ) as process:
-            return await process.wait() == 0
-
-
-@asynccontextmanager
-async def hosted(folder: Path) -> AsyncIterator[Hosted]:
-    """Start a service in an empty folder; it is stopped at the end, whatever happened.
-
-    Raises:
-        StageError: it does not come up.
-    """
-    port, log, environ = free_port(), folder / "service.log", environment(os.environ)
-    arguments = ("serve", "--port", str(port), "--data-dir", str(folder / "data"))
-    async with started(log, *arguments, environ=environ) as process:
-        here = Hosted(f"http://127.0.0.1:{port}", folder, environ, process)
-        async with AsyncClient(here.url) as client:
-            await until_up(client.ready, process, log, "the service")
-        yield here
-
-
-def environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """Ours without its servers, data and limits: a made-up history must not reach real data."""
-    return {
-        name: value
-        for name, value in ours.items()
-        if not name.startswith(PREFIX) or name.startswith(_KEPT)
-    }

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from service.demo.repairs import PlayedCall
-from service.demo.run import run_demo
+from service.demo.scenario import PlayedCall, run_demo
 from service.demo.stage import StageError, make_repository
 
 pytestmark = pytest.mark.real

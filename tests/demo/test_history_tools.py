@@ -8,7 +8,6 @@ from random import Random
 import jsonschema
 import pytest
 
-from aftercall.models import ToolSpec
 from service.demo.simulated_tools import (
     PASSING,
     Moment,
@@ -24,7 +23,9 @@ CHANCE = PASSING | {"conflict", "little_use", "wrong_tool"}
 """How a right call may fail: by the moment, by what is there, by what was asked for."""
 
 SLIPS = [
-    pytest.param(tool, slip, id=f"{tool.tool_id}-{tool.version}-{number}-{slip.kind}-{slip.name}")
+    pytest.param(
+        tool, slip, id=f"{tool.tool_id}-{tool.spec.version}-{number}-{slip.kind}-{slip.name}"
+    )
     for tool in TOOLS
     for number, slip in enumerate(tool.slips)
 ]
@@ -35,7 +36,7 @@ def moment(dice: Random, day: int = 0) -> Moment:
 
 
 def is_valid(tool: SimTool, parameters: object) -> bool:
-    return bool(jsonschema.Draft202012Validator(tool.input_schema).is_valid(parameters))
+    return bool(jsonschema.Draft202012Validator(tool.spec.input_schema).is_valid(parameters))
 
 
 def fault_of(ask: Callable[[], object]) -> ToolFault | None:
@@ -47,7 +48,7 @@ def fault_of(ask: Callable[[], object]) -> ToolFault | None:
     return None
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.tool_id}-{tool.version}")
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.tool_id}-{tool.spec.version}")
 def test_a_right_call_fails_by_chance_alone(tool: SimTool) -> None:
     """What agents want is within the schema, and hidden rules leave it alone."""
     dice = Random(1)  # noqa: S311  # repeatable, no secret
@@ -79,8 +80,8 @@ def test_a_slip_is_refused_as_the_schema_says(tool: SimTool, slip: Slip) -> None
 def test_the_catalogue_is_what_the_documentation_says() -> None:
     """33 tools on eight servers, competing in namespaces; two of them in two versions."""
     places = {tool.place for tool in TOOLS}
-    assert (len(places), len({tool.server for tool in TOOLS}), len(TOOLS)) == (33, 8, 35)
-    serving = [tool.namespace for tool in tools_on(0)]
+    assert (len(places), len({tool.spec.server_name for tool in TOOLS}), len(TOOLS)) == (33, 8, 35)
+    serving = [tool.spec.namespace for tool in tools_on(0)]
     assert {name: serving.count(name) for name in ("search", "translation", "currency")} == {
         "search": 3,
         "translation": 2,
@@ -89,4 +90,3 @@ def test_the_catalogue_is_what_the_documentation_says() -> None:
     for day in range(30):
         names = [tool.place for tool in tools_on(day)]
         assert len(names) == len(set(names)) == len(places), f"day {day}"
-    assert all(isinstance(tool.spec(), ToolSpec) for tool in TOOLS)
