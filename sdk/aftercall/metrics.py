@@ -1,7 +1,7 @@
 """Prometheus metrics of tool calls (seed 001); they need the extra `metrics`.
 
 `tool_calls_total{tool,status}` and `tool_call_latency_ms{tool}`, under labels whose number is
-bounded, and which are not simply given to the first that come. Names come from whoever records
+bounded, and which are not simply given to the first that come. Names come from those who record
 calls. One client that invents a name per call would fill a table of the first so many at once, and
 every real tool after it would be `other`. So only half of the labels go to those who come first.
 The other half is for tools that were promised one, because they are registered, and for tools that

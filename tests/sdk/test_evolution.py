@@ -321,7 +321,7 @@ async def test_a_service_that_is_away_holds_nothing_up(
         result = await home.evolve(service=client)
     assert result.status == "evolved"
     assert not result.told_service
-    assert any("was not told of the promotion" in note for note in result.notes)
+    assert any("does not know of the promotion" in note for note in result.notes)
     assert home.promotions["shout"] == result.promotion
 
 

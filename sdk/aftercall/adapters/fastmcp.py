@@ -36,13 +36,18 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from aftercall.adapters.questions import KnownTool, code_of, has_run
-from aftercall.bounded import bounded_text
+from aftercall.adapters.questions import (
+    META_KEY,
+    KnownTool,
+    code_of,
+    dumped,
+    has_run,
+    repair_facts,
+)
 from aftercall.callers import Caller, name_or_none
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader, canonical
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonObject
 from aftercall.mcp_results import McpResultReader
-from aftercall.models.base import WireModel
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.outcomes import STATUS_KEY, Outcome, referral_of, typed_error_in_text
 from aftercall.reflection import (
@@ -57,13 +62,9 @@ from aftercall.reflection import (
 from aftercall.reflection.reflected_call import FailureRates
 from aftercall.reflection.results import read_exception
 
-META_KEY = "aftercall"
-"""Under this key of a result's `_meta` stands what Aftercall did."""
-
 _WRAPPINGS = (ToolError, ValidationError)
 _BODY_ERROR = "_ToolBodyError"
 """FastMCP's own, around a validation error of a tool that has run."""
-_MAX_FIRST_ERROR_CHARS = 500
 _MAX_JSON_CHARS = 10_000_000
 """Longer text is not read as JSON: a result of that size is a document."""
 
@@ -237,7 +238,7 @@ def _caller_of(context: Context | None, agent: str | None, process_session: str)
     client = name_or_none(params.client_info.name) if params is not None else None
     session: str | None
     if request.request is not None:
-        # Over HTTP only a negotiated MCP session tells clients apart (hashed, since whoever knows
+        # Over HTTP only a negotiated MCP session tells clients apart (hashed, since one who knows
         # the id can speak in the session); a 2026-07-28 connection has none. An id made up per
         # request would be worse than none: it would make one client look like many.
         negotiated = request.request.headers.get("mcp-session-id")
@@ -339,20 +340,7 @@ def _as_text(error: ExecutionError) -> str:
 
 def with_repair(result: ToolResult, reflected: ReflectedResult[ToolResult]) -> ToolResult:
     """The retried call's result, with the repair in its meta."""
-    followed, first = reflected.followed, reflected.attempts[0].error
-    facts: JsonObject = {
-        "repaired": True,
-        "note": reflected.note,
-        "attempts": len(reflected.attempts),
-        "confidence": followed.confidence if followed else None,
-        "suggestionId": followed.suggestion_id if followed else None,
-        "action": followed.action if followed else None,
-        "evidence": _dumped(followed.evidence) if followed else None,
-        "lesson": followed.lesson if followed else None,
-        "changes": [_dumped(change) for change in reflected.attempts[-1].changes],
-        "firstError": bounded_text(first.message, _MAX_FIRST_ERROR_CHARS) if first else None,
-        "timeToRepairMs": reflected.time_to_repair_ms,
-    }
+    facts = repair_facts(reflected)
     return _rebuilt(result, list(result.content), facts, is_error=result.is_error)
 
 
@@ -373,7 +361,7 @@ def with_advice(
             "repaired": False,
             "note": reflected.note,
             "attempts": len(reflected.attempts),
-            "suggestions": [_dumped(suggestion) for suggestion in reflected.suggestions],
+            "suggestions": [dumped(suggestion) for suggestion in reflected.suggestions],
         }
     blocks = [TextContent(type="text", text=text) for text in texts]
     is_error = result.is_error or violation is not None
@@ -390,11 +378,6 @@ def _rebuilt(
         meta={**(result.meta or {}), META_KEY: facts},
         is_error=is_error,
     )
-
-
-def _dumped(model: WireModel) -> JsonValue:
-    dumped: JsonObject = model.model_dump(mode="json", by_alias=True)
-    return dumped
 
 
 def delivered(result: ToolResult, wanted: Deliverable) -> object:

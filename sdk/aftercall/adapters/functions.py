@@ -32,7 +32,7 @@ from aftercall.adapters.questions import (
     has_run,
 )
 from aftercall.errors import ConfigurationError
-from aftercall.json_values import JsonObject, make_json_value
+from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models.calls import SuggestResponse, ToolAnnotations
 from aftercall.reflection import (
     CallObserver,
@@ -95,7 +95,7 @@ def reflecting(
             not retried.
         policy: limits; `ReflectionPolicy()` when None.
         rates: failure counts, shared by all calls; needed for `policy.min_failure_rate`.
-        reader: how a result that tells a failure is recognised.
+        reader: how a result that is a failure is recognised.
         observers: look on, attempt by attempt.
 
     Raises:
@@ -374,36 +374,28 @@ class _CallSignature:
 
     def _made_schema(self) -> JsonObject:
         hints = _hints(self._function)
-        adapters: dict[str, TypeAdapter[Any]] = {}
         properties: JsonObject = {}
-        required: list[str] = []
+        shared: JsonObject = {}
+        required: list[JsonValue] = []
         for each in self._parameters:
             if each.name in self._unrecorded or each.kind is inspect.Parameter.VAR_KEYWORD:
                 continue
-            properties[each.name] = {}
             hint = hints.get(each.name, Any)
             if each.kind is inspect.Parameter.VAR_POSITIONAL:
                 hint = list[hint]  # type: ignore[valid-type]  # a hint at run time is a value
             elif each.default is inspect.Parameter.empty:
                 required.append(each.name)
-            adapter = _adapter(hint)
-            if adapter is not None:
-                adapters[each.name] = adapter
-        schemas, shared = TypeAdapter.json_schemas(
-            [(name, "validation", adapter) for name, adapter in adapters.items()]
-        )
-        properties |= {name: schema for (name, _), schema in schemas.items()}
+            schema = _schema_of(hint)
+            shared |= schema.pop("$defs", {})
+            properties[each.name] = schema
         takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self._parameters)
-        made = make_json_value(
-            {
-                "type": "object",
-                "properties": properties,
-                "required": required,
-                "additionalProperties": takes_any,
-                **({"$defs": shared["$defs"]} if "$defs" in shared else {}),
-            }
-        )
-        return made if isinstance(made, dict) else {}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": takes_any,
+            **({"$defs": shared} if shared else {}),
+        }
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -413,11 +405,9 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def _adapter(hint: Any) -> TypeAdapter[Any] | None:
-    """For a hint that JSON Schema has words for."""
+def _schema_of(hint: Any) -> dict[str, Any]:
+    """Of a hint that JSON Schema has words for; else one that allows anything."""
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(hint)
-        adapter.json_schema()
-    except Exception:  # noqa: BLE001  # pydantic raises many kinds for what it cannot tell
-        return None
-    return adapter
+        return TypeAdapter(hint).json_schema()
+    except Exception:  # noqa: BLE001  # pydantic raises many kinds for what it cannot say
+        return {}

@@ -44,7 +44,7 @@ MAX_OPEN = 10_000
 """Calls that may be between their two hooks; far more than one gateway process runs at once."""
 
 EXPIRES_AFTER_S = 600.0
-"""Seconds that a call may take; ContextForge gives a tool 60 s unless told otherwise."""
+"""Seconds that a call may take; ContextForge gives a tool 60 s by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class CallHooks:
         policy: limits; of them count here `disabled_agents`, `min_failure_rate`,
             `trust_annotations`, `suggest_timeout_s` and `limit`.
         rates: failure counts per tool, to share with others; own ones when None.
-        reader: how a result that tells a failure is recognised; results of MCP tools as mappings
+        reader: how a result that is a failure is recognised; results of MCP tools as mappings
             or models (`isError`), and typed outcomes, when None.
         observers: look on (`aftercall.events`, `aftercall.tracing`).
         max_open: most calls between their two hooks; past this the oldest is dropped.

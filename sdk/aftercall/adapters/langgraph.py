@@ -39,12 +39,14 @@ except ImportError as error:
     ) from error
 
 from aftercall.adapters.questions import (
+    META_KEY,
     AnySuggester,
     Asking,
     AsyncAsking,
     KnownTool,
     claims_in,
     failure_text,
+    repair_facts,
     with_advice,
 )
 from aftercall.bounded import bounded_json, bounded_text
@@ -66,12 +68,9 @@ __all__ = ["ReflectionMiddleware", "ToolCallRequest", "latest_request"]
 
 _logger = logging.getLogger(__name__)
 
-META_KEY = "aftercall"
-"""Under this key of a message's `response_metadata` stands what Aftercall did."""
-
 _MAX_MESSAGE_CHARS = 8_000
 
-# How LangGraph's tool node frames an error that it tells the model; its templates are the same.
+# How LangGraph's tool node frames an error for the model; its templates are the same.
 _REFUSED = re.compile(
     r"Error invoking tool '[^'\n]*' with kwargs .*? with error:\n (?P<error>.*)\n"
     r" Please fix the error and try again\.",
@@ -117,7 +116,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
             person approves (`HumanInTheLoopMiddleware`): a retry has arguments nobody approved.
         raise_errors: an exception that nothing repaired is raised, with the suggestions as a note,
             for the tool node's `handle_tool_errors` or the caller to deal with. Otherwise the model
-            is told in a message with status `error`, whether there are suggestions or not.
+            reads it in a message with status `error`, whether there are suggestions or not.
         policy: limits; `ReflectionPolicy()` when None.
         rates: failure counts per tool, to share with others; own ones when None.
         observers: look on, attempt by attempt.
@@ -229,7 +228,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
             if reflected.advice:
                 error.add_note(reflected.advice)
             raise error
-        _logger.info("%s raised %s; the model is told", call.name, reflected.error.type)
+        _logger.info("%s raised %s; the model reads it", call.name, reflected.error.type)
         return ToolMessage(
             content=failure_text(reflected.error, reflected.advice),
             name=call.name,
@@ -301,7 +300,7 @@ class _Call:
         return next((m for m in _messages(result) if m.tool_call_id == call_id), None)
 
     def read_failure(self, result: object) -> ExecutionError | None:
-        """The error that the message tells of."""
+        """The error in the message."""
         message = self.message_in(result)
         if message is None:
             return None
@@ -317,7 +316,7 @@ class _Call:
         return self._unframed(text)
 
     def read_exception(self, error: Exception) -> ExecutionError:
-        """The exception; refused arguments are told without what the graph had injected."""
+        """The exception; refused arguments are read without what the graph had injected."""
         if isinstance(error, ToolInvocationError):
             return self._unframed(str(error))
         self._has_run = not isinstance(error, ToolException)
@@ -367,20 +366,7 @@ class _Call:
         if message is None or not (reflected.repaired or reflected.advice):
             return result
         if reflected.repaired:
-            followed, first = reflected.followed, reflected.attempts[0].error
-            facts: JsonObject = {
-                "repaired": True,
-                "note": reflected.note,
-                "attempts": len(reflected.attempts),
-                "suggestionId": followed.suggestion_id if followed else None,
-                "confidence": followed.confidence if followed else None,
-                "lesson": followed.lesson if followed else None,
-                "changes": [
-                    change.model_dump(mode="json", by_alias=True)
-                    for change in reflected.attempts[-1].changes
-                ],
-                "firstError": bounded_text(first.message, 500) if first else None,
-            }
+            facts = repair_facts(reflected)
             update: dict[str, Any] = {
                 "response_metadata": {**message.response_metadata, META_KEY: facts}
             }

@@ -16,7 +16,7 @@ as if it were a result. So a failure is recorded where it is seen, in `failure` 
 tool, and the hooks record only what is a success for certain. Each call is recorded once, however
 the ways are combined.
 
-The SDK exports traces to OpenAI unless told otherwise (`set_tracing_disabled`); this module has no
+The SDK exports traces to OpenAI by default (see `set_tracing_disabled`); this module has no
 part in that.
 """
 
@@ -178,7 +178,7 @@ class ToolReflection:
 
         Nothing else about it changes: when nothing repairs a call, the tool's own failure function
         decides what the model reads, and the suggestions come after that. With the SDK's default
-        function, which hides the error, the error is told. Calls of a tool that needs approval or
+        function, which hides the error, the error is shown. Calls of a tool that needs approval or
         has input guardrails are only advised on: a retry has arguments that nobody has looked at.
 
         Raises:

@@ -14,10 +14,12 @@ from types import CodeType
 from typing import Any, TypeAlias, cast
 
 from aftercall.background import in_thread
+from aftercall.bounded import bounded_text
 from aftercall.errors import ConfigurationError, ServiceTimeoutError
-from aftercall.json_values import make_json_value
+from aftercall.json_values import JsonObject, make_json_value
+from aftercall.models.base import WireModel
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
-from aftercall.reflection import AsyncSuggester, Suggester
+from aftercall.reflection import AsyncSuggester, ReflectedResult, Suggester
 
 AnySuggester: TypeAlias = Suggester | AsyncSuggester
 """A `Client` or an `AsyncClient`."""
@@ -26,6 +28,10 @@ MAX_QUESTIONS = 64
 """Questions of coroutines that a `Client` is asked at once; answers take milliseconds, and where a
 service hangs each question holds a thread until the client gives it up."""
 
+META_KEY = "aftercall"
+"""Under this key of a result's metadata stands what Aftercall did."""
+
+_MAX_FIRST_ERROR_CHARS = 500
 _MAX_CAUSES = 5
 """Frameworks wrap what a function raised once or twice; causes may be a ring."""
 
@@ -159,6 +165,30 @@ def failure_text(error: ExecutionError, advice: str) -> str:
 def with_advice(text: str, advice: str) -> str:
     """A text with the suggestions after it, if there are any."""
     return f"{text}\n\n{advice}" if advice else text
+
+
+def repair_facts(reflected: ReflectedResult[Any]) -> JsonObject:
+    """What a repaired call's result says of its repair, under `META_KEY`; plain JSON."""
+    followed, first = reflected.followed, reflected.attempts[0].error
+    return {
+        "repaired": True,
+        "note": reflected.note,
+        "attempts": len(reflected.attempts),
+        "confidence": followed.confidence if followed else None,
+        "suggestionId": followed.suggestion_id if followed else None,
+        "action": followed.action if followed else None,
+        "evidence": dumped(followed.evidence) if followed else None,
+        "lesson": followed.lesson if followed else None,
+        "changes": [dumped(change) for change in reflected.attempts[-1].changes],
+        "firstError": bounded_text(first.message, _MAX_FIRST_ERROR_CHARS) if first else None,
+        "timeToRepairMs": reflected.time_to_repair_ms,
+    }
+
+
+def dumped(model: WireModel) -> JsonObject:
+    """A model in the wire's names."""
+    made: JsonObject = model.model_dump(mode="json", by_alias=True)
+    return made
 
 
 def code_of(function: Callable[..., Any]) -> CodeType | None:

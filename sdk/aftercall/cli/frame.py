@@ -112,7 +112,7 @@ def _parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="aftercall",
         description="Aftercall: every tool call teaches the next one.",
-        epilog="`aftercall COMMAND --help` tells the options of a command.",
+        epilog="`aftercall COMMAND --help` shows the options of a command.",
         formatter_class=_OneLineEach,
     )
     parser.add_argument("--version", action="version", version=f"aftercall {version('aftercall')}")

@@ -174,7 +174,7 @@ class DeliverableReader(Generic[ResultT]):
         self._delivered = delivered or _value_of
 
     def read_failure(self, result: ResultT) -> ExecutionError | None:
-        """The failure that the result tells of, or its violation."""
+        """The failure in the result, or its violation."""
         error = self._inner.read_failure(result)
         if error is not None:
             return error

@@ -11,7 +11,7 @@ run as the present user, with the network and every file that the user may read.
 - limits by `ulimit` on processor time, memory, file size and open files, of each process;
 - output of which the end is kept.
 
-Whoever lets strangers' models write tools should run the whole program in a container.
+Those who let strangers' models write tools should run the whole program in a container.
 """
 
 import os

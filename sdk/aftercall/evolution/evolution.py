@@ -239,8 +239,8 @@ async def _evolve(
             await service.promote(tool.namespace, committed.promotion)
         except (AftercallError, ValueError) as error:
             knows = False
-            said = f"the service was not told of the promotion: {error}"[:_MAX_NOTE]
-            notes.append(f"{said}; import the promotions file there when it is back")
+            problem = f"the service does not know of the promotion: {error}"[:_MAX_NOTE]
+            notes.append(f"{problem}; import the promotions file there when it is back")
     return changes | {
         "status": "evolved",
         "why": f"version {committed.promotion.evolved_version} is in force",

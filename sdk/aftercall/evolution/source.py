@@ -34,7 +34,7 @@ if hasattr(tokenize, "FSTRING_MIDDLE"):  # from Python 3.12 on
 
 
 class RejectedCodeError(ValueError):
-    """Code that is not accepted; the message says why, for whoever writes it again."""
+    """Code that is not accepted; the message says why, for the one who writes it again."""
 
 
 def language_of(suffix: str) -> str:

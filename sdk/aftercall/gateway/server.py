@@ -379,10 +379,10 @@ class InstructionsMiddleware(Middleware):
             await asyncio.wait_for(
                 asyncio.gather(*connecting, return_exceptions=True), INSTRUCTIONS_WAIT_S
             )
-        told = [(u.name, u.instructions) for u in self._upstreams if u.instructions]
+        stated = [(u.name, u.instructions) for u in self._upstreams if u.instructions]
         if len(self._upstreams) == 1:
-            return told[0][1] if told else None
-        return "\n\n".join(f"# {name}\n{text}" for name, text in told) or None
+            return stated[0][1] if stated else None
+        return "\n\n".join(f"# {name}\n{text}" for name, text in stated) or None
 
 
 class ToolRegistrar:
@@ -402,7 +402,7 @@ class ToolRegistrar:
         self._is_away = False
 
     def offer(self, server_name: str, listed: Sequence[mcp_types.Tool]) -> None:
-        """Take the tools of a server over; those that are new or changed will be told."""
+        """Take the tools of a server over; those that are new or changed are registered."""
         for tool in listed:
             spec, tool_id = _spec(server_name, tool), f"{server_name}.{tool.name}"
             if spec is not None and self._wanted.get(tool_id) != spec:

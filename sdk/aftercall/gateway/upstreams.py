@@ -191,7 +191,7 @@ class Upstream:
 
         Raises:
             UpstreamUnavailableError: it cannot be reached. After a failure it is not tried again
-                for a moment (0.5 s, doubling to 30 s), and the last problem is told at once.
+                for a moment (0.5 s, doubling to 30 s), and the last problem is raised at once.
         """
         client = self._client
         if client is not None and client is not self._forgotten and _is_alive(client):
@@ -218,7 +218,7 @@ class Upstream:
         """Call a tool of the server.
 
         A connection that is known to have ended is renewed before the call is sent. One that ends
-        during the call is not: whether the tool ran is unknown, so whoever knows if it may run
+        during the call is not: whether the tool ran is unknown, so the one who knows if it may run
         twice has to decide.
 
         Raises:
@@ -372,7 +372,7 @@ def _has_forgotten_session(client: Client[ClientTransport], error: MCPError) -> 
 
 
 async def _close(client: Client[ClientTransport]) -> None:
-    """Closing tells again why a connection had ended; that was told to the call it ended."""
+    """Closing raises again why a connection had ended; the call that it ended has heard it."""
     try:
         closing = client.close()  # type: ignore[no-untyped-call]  # FastMCP leaves it untyped
         await asyncio.wait_for(closing, _CLOSE_TIMEOUT_S)
@@ -431,7 +431,7 @@ class UpstreamProvider(ProxyProvider):
 
     Args:
         upstream: the server.
-        on_tools: told the tools each time they were listed.
+        on_tools: called with the tools each time they were listed.
     """
 
     def __init__(
@@ -499,7 +499,7 @@ class UpstreamProvider(ProxyProvider):
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         tool = self.known(name)
         if tool is None:
-            # A new tool, a wrong name, or nothing was listed yet; a failure is told to the caller.
+            # A new tool, a wrong name, or nothing was listed yet; the caller hears of a failure.
             tool = (await self.refresh()).get(name)
         return tool if tool is not None and (not version or version.matches(tool.version)) else None
 

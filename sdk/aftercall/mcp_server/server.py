@@ -103,9 +103,9 @@ def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "
     """An MCP server whose tools ask a service.
 
     Args:
-        client: asks the service; whoever made it closes it. The trace that a request's `_meta`
+        client: asks the service; the one who made it closes it. The trace that a request's `_meta`
             names goes on with it: the MCP SDK makes it the current one.
-        who_calls: the caller as the connection tells it; a request's `_meta` and a tool's
+        who_calls: the caller as the connection has it; a request's `_meta` and a tool's
             arguments come before it. The name that the MCP client gives itself when None.
     """
     who = who_calls or (lambda context: Caller(agent=client_name(context) or "unknown"))

@@ -303,7 +303,7 @@ _TOOLS = (
         takes=SuggestFix,
         answers=SuggestResponse,
         run=_runs(_suggest_fix),
-        # The service notes what it suggested, so that an outcome can be told of it. Nobody can
+        # The service notes what it suggested, so that an outcome can name it. Nobody can
         # read that note or be answered otherwise for it, so the asker's world stays as it was;
         # the same question twice gives suggestions of other ids, and nothing else.
     ),
@@ -468,9 +468,9 @@ def _utility_lines(answer: ToolHealth) -> Iterator[str]:
         ("weak successes", utility.weak_successes),
         ("corrections by users", utility.corrections),
     )
-    told = [f"{count.count} {what}" for what, count in counted if count.count]
-    if told:
-        yield f"Utility {utility.score:.2f}: {', '.join(told)}."
+    uses = [f"{count.count} {what}" for what, count in counted if count.count]
+    if uses:
+        yield f"Utility {utility.score:.2f}: {', '.join(uses)}."
     for correction in utility.recent_corrections[:_SHOWN]:
         yield f"A user said {_quoted(correction.text)}."
 

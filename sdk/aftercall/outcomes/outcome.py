@@ -39,7 +39,7 @@ _MOST_AXES = 5
 
 
 class ToolFailedError(AftercallError):
-    """A tool failed. `error` is what it said; `ran` tells whether it may have done anything.
+    """A tool failed. `error` is what it said; `ran` says whether it may have done anything.
 
     `execution_id` is the recorded call's, once it has been recorded.
     """
@@ -202,8 +202,8 @@ def _failed(
 ) -> Outcome[Any]:
     """A failure in the tool's own words."""
     given = details if isinstance(details, Mapping) or details is None else {"details": details}
-    told = {**(given or {}), **metadata}
-    return Outcome(failure=make_error(error_type, message, details=told))
+    every = {**(given or {}), **metadata}
+    return Outcome(failure=make_error(error_type, message, details=every))
 
 
 def _status(word: object) -> str | None:

@@ -105,11 +105,11 @@ def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError
     is_error = _OF_AN_ERROR.issuperset(outer) if has_failed else is_as_written
     if canonical_type(kind) not in _SHARED.values() and not is_error:
         return None
-    told = None if isinstance(error, Mapping) else error
-    said = (outer.get("message"), outer.get("errormessage"), inner.get("message"), told)
+    text = None if isinstance(error, Mapping) else error
+    places = (outer.get("message"), outer.get("errormessage"), inner.get("message"), text)
     return make_error(
         kind,
-        next((text for each in said if (text := words_of(each))), ""),
+        next((text for each in places if (text := words_of(each))), ""),
         code=_first(str | int, outer, inner, "code", "errorcode"),
         stack=_first(str, outer, inner, "stack"),
         details=_details(value, error, outer, inner),
