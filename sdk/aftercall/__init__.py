@@ -60,7 +60,7 @@ from aftercall.models import (
 )
 from aftercall.outcomes import Outcome
 from aftercall.prompts import self_evaluation
-from aftercall.recording import Recorder, RecorderStats
+from aftercall.recording.recorder import Recorder, RecorderStats
 from aftercall.redaction import Redactor
 from aftercall.reflection import (
     ReflectedResult,
@@ -68,14 +68,9 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.toolbox import (
-    AsyncToolbox,
-    Attempted,
-    CallResult,
-    ResilientResult,
-    Skipped,
-    Toolbox,
-)
+from aftercall.toolbox import Toolbox
+from aftercall.toolbox.async_toolbox import AsyncToolbox
+from aftercall.toolbox.rules import Attempted, CallResult, ResilientResult, Skipped
 
 __all__ = [
     "AftercallError",

@@ -24,8 +24,8 @@ from aftercall.toolbox.resolver import (
     rank_by_words,
 )
 from aftercall.toolbox.rules import (
-    Candidate,
     ResilientRules,
+    ToolCandidate,
     may_have_had_effect,
     outcome_of,
     severity_of,
@@ -45,7 +45,7 @@ def failed(kind: str = "ValueError", *, ran: bool = True) -> ToolFailedError:
 
 def rules(*tools: Tool, **options: Any) -> ResilientRules:
     settings = {"max_attempts": 5, "may_repeat": False, "trust_annotations": True} | options
-    candidates = [Candidate(each, 0.5, runs_here=True) for each in tools]
+    candidates = [ToolCandidate(each, 0.5, runs_here=True) for each in tools]
     return ResilientRules(candidates, **settings)
 
 
@@ -118,8 +118,8 @@ def test_only_what_ran_counts_as_an_attempt() -> None:
 def test_nobody_is_tried_twice_and_nobody_whom_nothing_runs() -> None:
     """One version written in two ways is one."""
     twice = [tool("a", version="1.2"), tool("a", version="1.2.0"), tool("a", version="1.3.0")]
-    candidates = [Candidate(each, 0.9, runs_here=True) for each in twice]
-    candidates.append(Candidate(tool("b"), 0.1, runs_here=False))
+    candidates = [ToolCandidate(each, 0.9, runs_here=True) for each in twice]
+    candidates.append(ToolCandidate(tool("b"), 0.1, runs_here=False))
     plan = ResilientRules(candidates, max_attempts=5, may_repeat=False, trust_annotations=True)
     assert play(plan, failed(), failed(), failed()) == ["a", "a"]
     assert {each.why for each in plan.skipped} == {
@@ -129,7 +129,7 @@ def test_nobody_is_tried_twice_and_nobody_whom_nothing_runs() -> None:
 
 def test_what_hardly_fits_the_scenario_is_never_run() -> None:
     """The nearest tool of a registry may be far away, and what it does may be anything."""
-    far = Candidate(tool("delete_all"), 0.06, runs_here=True, suits=False)
+    far = ToolCandidate(tool("delete_all"), 0.06, runs_here=True, suits=False)
     plan = ResilientRules([far], max_attempts=5, may_repeat=True, trust_annotations=True)
     assert play(plan, None) == []
     assert plan.why() == "no tool could be tried: it hardly fits the scenario"

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from aftercall.bounded import bounded_text
-from aftercall.events import PlannedCall, ToolCalls
+from aftercall.events.calls import PlannedCall, ToolCalls
 from aftercall.harmony.calls import (
     CallExecutor,
     HarmonyCall,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
 from aftercall.background import each
 from aftercall.bounded import bounded_text
-from aftercall.events import PlannedCall, ToolCalls
+from aftercall.events.calls import PlannedCall, ToolCalls
 from aftercall.harmony.calls import (
     CallExecutor,
     HarmonyCall,

@@ -125,7 +125,7 @@ _BROKEN = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ToolCandidate:
     """A tool that may be tried.
 
     `score` is its rank's, 0 to 1, None without one; `runs_here` whether an executor fits it;
@@ -150,7 +150,7 @@ class ResilientRules:
 
     def __init__(
         self,
-        candidates: Sequence[Candidate],
+        candidates: Sequence[ToolCandidate],
         *,
         max_attempts: int,
         may_repeat: bool,
@@ -161,13 +161,13 @@ class ResilientRules:
         self._may_repeat = may_repeat
         self._trust_annotations = trust_annotations
         self._ran = 0
-        self.tried: list[tuple[Candidate, ToolFailedError | None]] = []
+        self.tried: list[tuple[ToolCandidate, ToolFailedError | None]] = []
         """How each ended, with its failure or None."""
         self.skipped: list[Skipped] = []
         self.stop_reason: str | None = None
         """Why no further tool may be tried, though there may be some."""
 
-    def next(self) -> Candidate | None:
+    def next(self) -> ToolCandidate | None:
         """Whom to try next; None ends it, and all that are left are skipped."""
         while self._left and self.stop_reason is None:
             candidate = self._left.pop(0)
@@ -190,7 +190,7 @@ class ResilientRules:
         self._left.clear()
         return None
 
-    def ended(self, candidate: Candidate, failure: ToolFailedError | None) -> None:
+    def ended(self, candidate: ToolCandidate, failure: ToolFailedError | None) -> None:
         """How the attempt with a candidate ended."""
         self.tried.append((candidate, failure))
         self._ran += failure is None or failure.ran
@@ -204,7 +204,7 @@ class ResilientRules:
                 "another tool could repeat; pass may_repeat=True when that does no harm"
             )
 
-    def to_evolve(self) -> Candidate | None:
+    def to_evolve(self) -> ToolCandidate | None:
         """The best candidate that ran and failed, when nothing speaks against trying its successor.
 
         None when a tool succeeded, when none ran or all that did are typed referrals, and when a
@@ -230,7 +230,7 @@ class ResilientRules:
         count = len(self.tried)
         return "the only tool failed" if count == 1 else f"all {count} tools that were tried failed"
 
-    def _skip(self, candidate: Candidate, why: str) -> None:
+    def _skip(self, candidate: ToolCandidate, why: str) -> None:
         self.skipped.append(Skipped(candidate.tool.tool_id, candidate.tool.version, why))
 
 
