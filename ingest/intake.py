@@ -18,7 +18,7 @@ MAX_CLOCK_SKEW = timedelta(hours=24)
 """A recorder's clock may be this far ahead; more is a mistake that would spoil every statistic."""
 
 
-class ConflictError(ValueError):
+class ExecutionConflictError(ValueError):
     """The execution id is taken by an execution with other content."""
 
 
@@ -96,12 +96,12 @@ class Intake:
 
         Raises:
             InvalidExecutionError: it cannot be true.
-            ConflictError: its id is taken by an execution with other content.
+            ExecutionConflictError: its id is taken by an execution with other content.
         """
         self._check_time(execution.timestamp)
         receipt = await self.accept(workspace, [execution])
         if receipt.rejected:
-            raise ConflictError(receipt.rejected[0].message)
+            raise ExecutionConflictError(receipt.rejected[0].message)
         return receipt
 
     async def _append(self, workspace: str, kept: "Sequence[_Kept]") -> list[Appended]:

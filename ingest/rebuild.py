@@ -43,7 +43,7 @@ class RebuildRefusedError(StoreError):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RebuildProgress:
     """How far it is: events learned from, and those that were there when it was asked."""
 
     done: int
@@ -71,7 +71,7 @@ async def rebuild(
     open_index: Callable[[int], Awaitable[VectorIndex]],
     facts: Callable[[int], Mapping[str, str]],
     lease_s: float,
-    on_progress: Callable[[Progress], None] = lambda _: None,
+    on_progress: Callable[[RebuildProgress], None] = lambda _: None,
 ) -> Rebuilt:
     """Learn everything anew and switch to it; what was known holds until then.
 
@@ -124,7 +124,7 @@ async def _learned(
     index: VectorIndex,
     embedder: Embedder,
     lease_s: float,
-    on_progress: Callable[[Progress], None],
+    on_progress: Callable[[RebuildProgress], None],
 ) -> int:
     """Learn what there is, and what has come meanwhile; how many events.
 
@@ -149,7 +149,7 @@ async def _learned(
             before = done
 
             def learned(count: int, before: int = before, left: int = left) -> None:
-                on_progress(Progress(before + count, before + max(left, count)))
+                on_progress(RebuildProgress(before + count, before + max(left, count)))
 
             learned(0)
             done += await _persistently(partial(indexer.catch_up, learned))

@@ -42,7 +42,7 @@ from service.patterns import Patterns
 from service.promotions import Promotions
 from service.readiness import StoreWatch, VectorCheck
 from service.settings import BoundarySettings, SamplingSettings, Settings
-from service.statistics import Statistics
+from service.statistics import StatisticsReports
 from service.stores import open_stores, where_store_is
 from service.tools import ToolRegister
 
@@ -81,7 +81,7 @@ class Context:
     store_watch: StoreWatch
     metrics: ServiceMetrics
     patterns: Patterns
-    statistics: Statistics
+    statistics: StatisticsReports
     indexes_here: bool
     """Whether this process learns, or leaves it to workers."""
     store_place: str
@@ -192,7 +192,7 @@ async def open_context(
             store_watch=StoreWatch(store),
             metrics=metrics,
             patterns=patterns,
-            statistics=Statistics(
+            statistics=StatisticsReports(
                 store=store,
                 memory=memory,
                 patterns=patterns,

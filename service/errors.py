@@ -22,7 +22,7 @@ from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.redaction import Redactor
 from embeddings.protocol import EmbeddingError
 from ingest.formats.otlp.answers import status_protobuf
-from ingest.intake import ConflictError, InvalidExecutionError
+from ingest.intake import ExecutionConflictError, InvalidExecutionError
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.fitness.registry import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
@@ -113,7 +113,7 @@ _READ_ONLY = (
 _AWAY = "the {} cannot do this at the moment; try again shortly"
 
 ANSWERS: Mapping[type[Exception], tuple[int, str]] = {
-    ConflictError: (409, "conflict"),
+    ExecutionConflictError: (409, "conflict"),
     InvalidExecutionError: (409, "refused"),
     UnknownSuggestionError: (404, "not_found"),
     UnknownNameError: (404, "not_found"),

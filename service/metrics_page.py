@@ -35,7 +35,7 @@ WORKSPACES = 8
 """Whose oldest execution is asked for at a scrape, of those with work."""
 
 
-class Question(Generic[T]):
+class SlowQuestion(Generic[T]):
     """Asked by many, one at a time: what does not answer is not asked again meanwhile.
 
     Args:
@@ -69,8 +69,8 @@ class StateOfStores:
     """Looks at the stores of an open context, both at the same time."""
 
     def __init__(self) -> None:
-        self._log = Question[tuple[StoreCounts, float]]()
-        self._vectors = Question[int]()
+        self._log = SlowQuestion[tuple[StoreCounts, float]]()
+        self._vectors = SlowQuestion[int]()
 
     async def look(self, context: Context | None) -> list[Metric]:
         """What is known within the time; what is not is left out. None while it is starting."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from aftercall.cli.status import duration
-from ingest.rebuild import Progress, Rebuilt
+from ingest.rebuild import RebuildProgress, Rebuilt
 from ingest.rebuild import rebuild as rebuild_knowledge
 from ingest.seed import load_seed
 from mongo.errors import StoreInUseError
@@ -111,12 +111,12 @@ async def _log(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[
         yield store
 
 
-def _teller(say: Callable[[str], None], model: str) -> Callable[[Progress], None]:
+def _teller(say: Callable[[str], None], model: str) -> Callable[[RebuildProgress], None]:
     """Tells at once from how much is learned, and then how far it is, every two seconds."""
     started: float | None = None
     said = 0.0
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: RebuildProgress) -> None:
         nonlocal started, said
         now = time.monotonic()
         if started is None:

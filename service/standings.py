@@ -18,7 +18,7 @@ _AT_A_TIME = 20
 """Tools that are judged before others get the interpreter: a few milliseconds."""
 
 
-class Standing(NamedTuple):
+class ToolStanding(NamedTuple):
     """How good a tool is now; None where nothing is known."""
 
     quality: float | None = None
@@ -32,7 +32,7 @@ async def standings(
     workspace: str,
     tools: Sequence[ToolKey],
     now: datetime,
-) -> Mapping[ToolKey, Standing]:
+) -> Mapping[ToolKey, ToolStanding]:
     """How good these tools are now, registered or not.
 
     Raises:
@@ -42,7 +42,7 @@ async def standings(
     clusters = await memory.axis_clusters(workspace)
     statistics, health = await memory.statistics(tools), await memory.health(tools)
 
-    def made() -> dict[ToolKey, Standing]:
+    def made() -> dict[ToolKey, ToolStanding]:
         found = {}
         for place, tool in enumerate(tools):
             if place % _AT_A_TIME == 0:
@@ -50,7 +50,7 @@ async def standings(
             candidate = _in_force(registry, registry.named(tool))
             known = health.get(tool)
             score = cohesion_of(known, clusters, now=now, rules=cohesion) if known else None
-            found[tool] = Standing(
+            found[tool] = ToolStanding(
                 quality=_quality(candidate, statistics.get(tool), now),
                 cohesion=score.score if score else None,
                 cohesion_warning=score.warning if score else False,

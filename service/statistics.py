@@ -1,4 +1,4 @@
-"""Statistics of workspaces: sums of counters, and what else is known, as they are answered.
+"""StatisticsReports of workspaces: sums of counters, and what else is known, as they are answered.
 
 They are right up to what has been learned; `is_complete` says whether that is all. A window ends
 now: `24h` begins with an hour, 24 hours before the present one; `7d` and `30d` begin with a day, so
@@ -55,7 +55,7 @@ from retrieval.fitness.registry import Registry, UnknownNameError, named, neares
 from retrieval.memory import Memory
 from retrieval.rows import JUDGED, REPAIR
 from service.patterns import Patterns
-from service.standings import Standing, standings
+from service.standings import ToolStanding, standings
 
 MAX_TOOLS_OF_AGENT = 20
 """Those with most failures, then most calls."""
@@ -115,7 +115,7 @@ def _before(window: UsageWindow, span: _Span) -> _Span:
     return _Span(span.first - _DAYS[window] * _DAY, span.first - 1, span.step)
 
 
-class Statistics:
+class StatisticsReports:
     """Answers every question of `/stats`; times are UTC, and every window ends now.
 
     Every method raises `StoreError` when the store cannot say.
@@ -246,7 +246,7 @@ class Statistics:
             other_tools=others,
         )
 
-    async def standing(self, tool: ToolKey) -> Standing:
+    async def standing(self, tool: ToolKey) -> ToolStanding:
         """How good one tool is now, called or not."""
         known = await standings(self._memory, self._cohesion, tool.workspace, [tool], self._clock())
         return known[tool]

@@ -66,7 +66,7 @@ from service.dashboard.words import (
 from service.health import health_of, tool_health
 from service.known_tools import KnownToolsQuery, known_tools
 from service.recommendations import recommendations_about
-from service.standings import Standing
+from service.standings import ToolStanding
 
 _MAX_PATTERNS: Final = 500
 _MAX_MARKS: Final = 20
@@ -259,7 +259,7 @@ def _unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
     return Shown("No such tool", content, status=404)
 
 
-def _numbers(trend: Trend, latency: Latency, health: ToolHealth, standing: Standing) -> Html:
+def _numbers(trend: Trend, latency: Latency, health: ToolHealth, standing: ToolStanding) -> Html:
     # The points of a trend add up to the calls of its window.
     counts = CallCounts(
         successes=sum(each.successes for each in trend.points),

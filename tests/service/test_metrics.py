@@ -15,7 +15,7 @@ from retrieval.index.protocol import VectorIndexUnavailableError
 from service.app import create_app
 from service.context import Lifecycle
 from service.metrics import RequestMetrics, kind_of
-from service.metrics_page import Question
+from service.metrics_page import SlowQuestion
 from tests.service.metrics_page import read_open_metrics, read_text, scrape
 from tests.service.running_service import (
     RunningService,
@@ -265,7 +265,7 @@ def test_a_store_that_hangs_does_not_hang_the_page(
 
 async def test_a_question_goes_on_when_who_asked_it_went_away() -> None:
     """The next one gets its answer; an error that nobody expected is no answer."""
-    question = Question[int](60.0)
+    question = SlowQuestion[int](60.0)
     may_answer = asyncio.Event()
 
     async def slow() -> int:
