@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from aftercall.cli.frame import main
+from aftercall.cli import main
 from service.demo.stage import environment
 from tests.service.running_service import execution, finished, hashing_settings, running
 

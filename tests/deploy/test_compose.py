@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from aftercall.cli.frame import discover
+from aftercall.cli import discover
 from service.environment import list_settings, read_settings, unknown_variables
 from tests.deploy.compose_file import (
     ROOT,

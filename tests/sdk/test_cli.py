@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.cli import frame as cli
+from aftercall import cli
 from aftercall.cli.status import duration
 from aftercall.errors import ConfigurationError
 from tests.sdk.loopback import Loopback, answer

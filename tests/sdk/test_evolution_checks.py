@@ -9,8 +9,14 @@ import pytest
 
 from aftercall.errors import ConfigurationError
 from aftercall.evolution import Checks, checks_beside
-from aftercall.evolution.checks import CheckReport, run_checks
-from aftercall.evolution.source import MAX_SOURCE_BYTES, HiddenValues, RejectedCodeError, accept
+from aftercall.evolution.checks import (
+    MAX_SOURCE_BYTES,
+    CheckReport,
+    HiddenValues,
+    RejectedCodeError,
+    accept,
+    run_checks,
+)
 from aftercall.redaction import DEFAULT_REDACTOR
 
 OLD = "def shout(text):\n    return text.upper()\n"

@@ -148,7 +148,7 @@ def test_a_database_that_goes_away_comes_back_by_itself(tmp_path: Path) -> None:
 IMPATIENT = """
 import sys
 import service.lifecycle
-from aftercall.cli.frame import main
+from aftercall.cli import main
 
 assert service.lifecycle.COMMAND_PATIENCE_S == 30
 service.lifecycle.COMMAND_PATIENCE_S = 1.0

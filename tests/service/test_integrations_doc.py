@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.cli.frame import discover
+from aftercall.cli import discover
 from tests.service.running_service import RunningService, finished
 
 DOC = Path(__file__).parents[2] / "docs" / "integrations.md"

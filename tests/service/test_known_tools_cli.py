@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from aftercall import Client, ToolSpec
-from aftercall.cli import frame as cli
+from aftercall import Client, ToolSpec, cli
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from aftercall.cli.frame import main
+from aftercall.cli import main
 from tests.service.mcp_story import CLIENT, TOOLS, text_of, use_every_tool
 from tests.service.running_service import (
     RunningService,

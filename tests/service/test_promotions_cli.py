@@ -7,8 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from aftercall import Client, ToolSpec
-from aftercall.cli import frame as cli
+from aftercall import Client, ToolSpec, cli
 from aftercall.promotions_file import parse_promotions, render_promotions
 from tests.service.running_service import RunningService
 

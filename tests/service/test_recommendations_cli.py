@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from aftercall.cli import frame as cli
+from aftercall import cli
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService
 from tests.service.test_recommendations import failing, learn

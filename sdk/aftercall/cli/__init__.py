@@ -1,5 +1,127 @@
-"""The command line `aftercall`: the frame, and the commands of the SDK."""
+"""The command line `aftercall`: a frame that other distributions add commands to.
 
-from aftercall.cli.frame import Command, main
+A command is an object of the form of `Command`, named in the entry point group
+`aftercall.commands`. Its module is imported to list it, so heavy imports belong into `run`.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Protocol, cast
+
+from aftercall.errors import AftercallError
 
 __all__ = ["Command", "main"]
+
+
+GROUP = "aftercall.commands"
+
+_FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
+
+
+class Command(Protocol):
+    """One subcommand."""
+
+    @property
+    def name(self) -> str:
+        """The word on the command line."""
+
+    @property
+    def help(self) -> str:
+        """What it does, in one line."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare its options."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; the exit code.
+
+        Raises:
+            AftercallError: the message names what is wrong and the cure; shown in one line.
+        """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line; the exit code: 0 done, 1 failed, 130 interrupted.
+
+    Args:
+        argv: the arguments without the program's name; those of this process when None.
+
+    Raises:
+        SystemExit: with 2 for a wrong command line, with 0 after `--help` and `--version`.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    found = discover()
+    # Only the module of the command that is meant is imported; all of them for the list.
+    meant = {words[0]: found[words[0]]} if words and words[0] in found else found
+    commands: dict[str, Command] = {}
+    for name, entry_point in meant.items():
+        try:
+            commands[name] = _load(entry_point)
+        except Exception as problem:  # noqa: BLE001  # another distribution's fault, of any kind
+            shown = f"{type(problem).__name__}: {problem}"
+            print(f"aftercall: the command {name!r} cannot be loaded: {shown}", file=sys.stderr)
+    if meant and not commands:
+        return _FAILED
+    parser = _parser(commands)
+    args = parser.parse_args(words)
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return _USAGE
+    try:
+        return commands[args.command].run(args)
+    except AftercallError as error:
+        print(f"aftercall: {error}", file=sys.stderr)
+        return _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`head`, a pager) has gone; Python must not try to flush to it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+
+
+def discover(entries: Iterable[EntryPoint] | None = None) -> Mapping[str, EntryPoint]:
+    """The commands of all installed distributions by name, sorted; of equal names the first."""
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=GROUP) if entries is None else entries:
+        found.setdefault(entry.name, entry)
+    return dict(sorted(found.items()))
+
+
+def _load(entry_point: EntryPoint) -> Command:
+    command = cast("Command", entry_point.load())
+    command.add_arguments(argparse.ArgumentParser(add_help=False))
+    _ = (command.name, command.help, command.run)
+    return command
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """Text of somebody else for a terminal: on one line, without control characters, cut."""
+    line = " ".join(text.split())
+    return "".join(char if char.isprintable() else "\ufffd" for char in line)[:most]
+
+
+class _OneLineEach(argparse.HelpFormatter):
+    """Wide enough for a command's help to stay on one line."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=14, width=100)
+
+
+def _parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="aftercall",
+        description="Aftercall: every tool call teaches the next one.",
+        epilog="`aftercall COMMAND --help` shows the options of a command.",
+        formatter_class=_OneLineEach,
+    )
+    parser.add_argument("--version", action="version", version=f"aftercall {version('aftercall')}")
+    added = parser.add_subparsers(metavar="COMMAND", dest="command", title="commands")
+    for name, command in commands.items():
+        # argparse reads "%" as the start of a format.
+        text = command.help.replace("%", "%%")
+        command.add_arguments(added.add_parser(name, help=text, description=text))
+    return parser

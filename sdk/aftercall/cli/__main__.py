@@ -2,6 +2,6 @@
 
 import sys
 
-from aftercall.cli.frame import main
+from aftercall.cli import main
 
 sys.exit(main())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aftercall.cli.frame import one_line
+from aftercall.cli import one_line
 from aftercall.cli.status import add_service, service_url
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from aftercall.cli.frame import one_line
+from aftercall.cli import one_line
 from aftercall.cli.status import add_service, service_url
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 

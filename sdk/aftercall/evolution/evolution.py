@@ -17,7 +17,16 @@ from pydantic import TypeAdapter
 from aftercall.background import to_the_end
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.evolution.chat import MAX_FAILURES, MAX_PAST_EVOLUTIONS
-from aftercall.evolution.checks import CheckReport, Checks, run_checks
+from aftercall.evolution.checks import (
+    PYTHON,
+    CheckReport,
+    Checks,
+    HiddenValues,
+    RejectedCodeError,
+    accept,
+    language_of,
+    run_checks,
+)
 from aftercall.evolution.files import (
     AcceptedCode,
     ScriptError,
@@ -26,13 +35,6 @@ from aftercall.evolution.files import (
     resolve_script,
     version_in,
     versioned_name,
-)
-from aftercall.evolution.source import (
-    PYTHON,
-    HiddenValues,
-    RejectedCodeError,
-    accept,
-    language_of,
 )
 from aftercall.evolution.tasks import (
     Attempt,

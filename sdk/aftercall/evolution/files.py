@@ -26,7 +26,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from aftercall.errors import ConfigurationError
-from aftercall.evolution.source import MAX_SOURCE_BYTES
+from aftercall.evolution.checks import MAX_SOURCE_BYTES
 from aftercall.models import Promotion
 from aftercall.models.base import Name, Text, Timestamp, WireModel
 from aftercall.models.tools import VersionNumber, parse_version, same_version
