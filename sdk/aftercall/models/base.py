@@ -11,6 +11,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     PlainValidator,
     Strict,
     StringConstraints,
@@ -88,6 +89,9 @@ Id = Annotated[
     WithJsonSchema({"type": "string", "pattern": _UUID_PATTERN}),
 ]
 """A UUID in its canonical lower-case text form."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+"""From 0 to 1: a share, or a probability."""
 
 WHOLE = (Strict(), BeforeValidator(_whole))
 """Of an int: `3.0` is one in JSON, `"3"` and `true` are none."""

@@ -21,6 +21,7 @@ from aftercall.models.base import (
     Json,
     Name,
     Object,
+    Share,
     Text,
     Timestamp,
     WireModel,
@@ -181,9 +182,6 @@ EvidenceSource = Literal[
 ]
 
 
-Probability = Annotated[float, Field(ge=0, le=1)]
-"""From 0, never, to 1, always."""
-
 Flag = Annotated[bool, Strict()]
 """A JSON boolean: `"no"` and 0 are refused instead of read, for safety hangs on it."""
 
@@ -215,7 +213,7 @@ class Pattern(WireModel):
 
     category: ErrorCategory
     signature: str = Field(description="The message with its variable parts masked.")
-    confidence: float = Field(ge=0, le=1, description="Of the category; higher is surer.")
+    confidence: Share = Field(description="Of the category; higher is surer.")
 
 
 class Change(WireModel):
@@ -278,8 +276,8 @@ class Suggestion(WireModel):
     retry_after_ms: float | None = Field(
         default=None, ge=0, description="For `retry_unchanged`: milliseconds to wait."
     )
-    confidence: float = Field(ge=0, le=1)
-    confidence_interval: tuple[Probability, Probability] | None = Field(
+    confidence: Share
+    confidence_interval: tuple[Share, Share] | None = Field(
         default=None,
         description="The 90 % interval of the confidence, low and high: the less evidence, the "
         "wider. Null where no calibration made it, as for a wait.",

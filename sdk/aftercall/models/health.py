@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from aftercall.models.base import SAYS_SOMETHING, Id, Name, Text, Timestamp, WireModel
+from aftercall.models.base import SAYS_SOMETHING, Id, Name, Share, Text, Timestamp, WireModel
 from aftercall.models.calls import ErrorCategory
 from aftercall.models.tools import PromotionStatus
 
@@ -234,28 +234,22 @@ class AxisShare(WireModel):
     name: Text = Field(description="Its most frequent member.")
     axes: list[Text] = Field(description="The tool's own words for it.")
     count: int = Field(ge=0)
-    share: float = Field(
-        ge=0,
-        le=1,
+    share: Share = Field(
         description="Recency-weighted share of the boundary failures that name it; a failure that "
-        "names several counts whole for each.",
+        "names several counts whole for each."
     )
 
 
 class Cohesion(WireModel):
     """How far a tool's boundary failures stay on one axis, and whether that is a warning."""
 
-    score: float | None = Field(
+    score: Share | None = Field(
         default=None,
-        ge=0,
-        le=1,
         description="1: all on one axis; towards 0: scattered. None without boundary failures.",
     )
     warning: bool = False
-    confidence: float = Field(
+    confidence: Share = Field(
         default=0.0,
-        ge=0,
-        le=1,
         description="Probability that at least two axes have the share that makes a warning.",
     )
     failures: int = Field(default=0, ge=0, description="Boundary failures that are remembered.")
@@ -304,11 +298,9 @@ class Utility(WireModel):
     low_utility: Count
     weak_successes: Count
     corrections: Count
-    score: float = Field(
-        ge=0,
-        le=1,
+    score: Share = Field(
         description="1: nobody ever complained; towards 0: every answer was of little use. A "
-        "user's correction counts thrice as much as the tool's own word.",
+        "user's correction counts thrice as much as the tool's own word."
     )
     recent_weak: list[WeakSuccess] = Field(default_factory=list, description="Latest first.")
     recent_corrections: list[CorrectionSeen] = Field(
@@ -424,9 +416,7 @@ class Recommendation(WireModel):
     tool: ToolName | None = None
     namespace: Name | None = None
     message: Text
-    confidence: float = Field(
-        ge=0, le=1, description="Probability that the matter is real and not chance."
-    )
+    confidence: Share = Field(description="Probability that the matter is real and not chance.")
     priority: float = Field(ge=0, description="Higher comes first; grows with the evidence.")
     evidence: RecommendationEvidence
     first_seen: Timestamp | None = None

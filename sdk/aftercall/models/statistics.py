@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from aftercall.models.base import Name, Text, Timestamp, WireModel
+from aftercall.models.base import Name, Share, Text, Timestamp, WireModel
 from aftercall.models.calls import Action, ErrorCategory
 from aftercall.models.health import ToolName
 
@@ -270,11 +270,11 @@ class PatternHistory(Statistics):
 class ToolStatistics(ToolUsage):
     """One tool: calls within a window, and how good it is now."""
 
-    quality: float | None = Field(
-        default=None, ge=0, le=1, description="As in its fitness; None before anything is known."
+    quality: Share | None = Field(
+        default=None, description="As in its fitness; None before anything is known."
     )
-    cohesion: float | None = Field(
-        default=None, ge=0, le=1, description="1: all boundary failures on one axis; None: none."
+    cohesion: Share | None = Field(
+        default=None, description="1: all boundary failures on one axis; None: none."
     )
     cohesion_warning: bool = False
 
@@ -305,11 +305,11 @@ class AgentStatistics(Statistics):
 class ConfidenceBin(WireModel):
     """Suggestions whose confidence lies in one tenth."""
 
-    at_least: float = Field(ge=0, le=1)
-    below: float = Field(ge=0, le=1, description="The last one includes 1.")
+    at_least: Share
+    below: Share = Field(description="The last one includes 1.")
     judged: int = Field(ge=0, description="Outcomes.")
-    mean_confidence: float | None = Field(default=None, ge=0, le=1)
-    succeeded: float | None = Field(default=None, ge=0, le=1, description="Share of successes.")
+    mean_confidence: Share | None = None
+    succeeded: Share | None = Field(default=None, description="Share of successes.")
 
 
 class ConfidenceStatistics(WireModel):
@@ -320,9 +320,7 @@ class ConfidenceStatistics(WireModel):
 
     judged: int = Field(ge=0, description="The latest outcomes, at most 2,000.")
     bins: list[ConfidenceBin] = Field(description="Ten, from 0 to 1.")
-    expected_calibration_error: float | None = Field(
-        default=None, ge=0, le=1, description="0 is best: mean of |confidence - share|, by bin."
+    expected_calibration_error: Share | None = Field(
+        default=None, description="0 is best: mean of |confidence - share|, by bin."
     )
-    brier: float | None = Field(
-        default=None, ge=0, le=1, description="0 is best: mean squared error."
-    )
+    brier: Share | None = Field(default=None, description="0 is best: mean squared error.")

@@ -13,6 +13,7 @@ from aftercall.models.base import (
     Json,
     Name,
     Object,
+    Share,
     Text,
     Timestamp,
     WireModel,
@@ -184,7 +185,7 @@ class MarkedFailure(WireModel):
     version: Name | None
     severity: Severity
     duplicate: bool = Field(description="Whether this mark was known already.")
-    quality: float = Field(ge=0, le=1, description="The tool's quality with this mark counted.")
+    quality: Share = Field(description="The tool's quality with this mark counted.")
 
 
 class SimilarFailure(WireModel):
@@ -192,8 +193,8 @@ class SimilarFailure(WireModel):
 
     scenario: Text
     similarity: float = Field(description="Cosine of the scenarios, -1 to 1; higher is nearer.")
-    weight: float = Field(
-        ge=0, le=1, description="How much it still counts; later successes and time wear it off."
+    weight: Share = Field(
+        description="How much it still counts; later successes and time wear it off."
     )
     at: Timestamp
     severity: Severity | None = Field(default=None, description="None when nobody marked it.")
@@ -205,23 +206,23 @@ class Posterior(WireModel):
 
     successes: float = Field(ge=0, description="Weighted by nearness and age.")
     failures: float = Field(ge=0, description="Weighted by nearness and age.")
-    mean: float = Field(ge=0, le=1)
-    lower_bound: float = Field(ge=0, le=1)
+    mean: Share
+    lower_bound: Share
 
 
 class Factors(WireModel):
     """What a score is made of. In the mode `fitness`: base x quality x failure demotion."""
 
-    base: float = Field(
-        ge=0, le=1, description="1.0 evolved, 0.9 original, 0.8 x similarity for a semantic match."
+    base: Share = Field(
+        description="1.0 evolved, 0.9 original, 0.8 x similarity for a semantic match."
     )
     similarity: float | None = Field(
         default=None,
         description="Of scenario and tool, 0 to 1; None when nothing was searched for.",
     )
-    quality: float = Field(ge=0, le=1)
-    failure_demotion: float = Field(
-        ge=0, le=1, description="0.7 for each similar failure, less for those that are worn off."
+    quality: Share
+    failure_demotion: Share = Field(
+        description="0.7 for each similar failure, less for those that are worn off."
     )
     similar_failures: list[SimilarFailure] = Field(default_factory=list)
     posterior: Posterior | None = None
@@ -231,7 +232,7 @@ class RankedTool(WireModel):
     """One candidate with its score, 0 to 1; higher is fitter."""
 
     tool: Tool
-    score: float = Field(ge=0, le=1)
+    score: Share
     source: ToolSource
     factors: Factors
     below_threshold: bool = Field(
@@ -251,7 +252,7 @@ class BestTool(RankedTool):
 
     candidates: list[RankedTool] = Field(description="Best first; the first is the answer.")
     excluded: list[ExcludedTool] = Field(default_factory=list)
-    threshold: float = Field(ge=0, le=1, description="Scores below it are marked.")
+    threshold: Share = Field(description="Scores below it are marked.")
     mode: RankingMode
 
 
@@ -271,7 +272,7 @@ class FoundTools(WireModel):
 
     candidates: list[RankedTool]
     excluded: list[ExcludedTool] = Field(default_factory=list)
-    threshold: float = Field(ge=0, le=1)
+    threshold: Share
     mode: RankingMode
 
 
@@ -326,19 +327,19 @@ class VersionTrials(WireModel):
     version: Name | None
     successes: int = Field(ge=0)
     failures: int = Field(ge=0)
-    quality: float = Field(ge=0, le=1)
+    quality: Share
 
 
 class PromotionStatus(Promotion):
     """A promotion as it stands, and whether it was a good one."""
 
     namespace: Name
-    inherited_quality: float = Field(ge=0, le=1, description="The original's, when promoted.")
+    inherited_quality: Share = Field(description="The original's, when promoted.")
     evolved: VersionTrials
     original: VersionTrials
     fails_more: bool = Field(description="The evolved version fails more than the original did.")
-    probability: float = Field(
-        ge=0, le=1, description="That the evolved version's failure rate is the higher one."
+    probability: Share = Field(
+        description="That the evolved version's failure rate is the higher one."
     )
 
 
