@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from heapq import heappush, heappushpop
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,11 +26,13 @@ from retrieval.classifier import (
     split,
     text_of,
 )
-from retrieval.fitting import LabelledMessage, labelled_messages
 from retrieval.knowledge.documents import Document
 from retrieval.patterns import Vector
 from retrieval.reading.reader import read_error
 from retrieval.rows import CLASSIFIER, DOCUMENT
+
+if TYPE_CHECKING:
+    from retrieval.fitting import LabelledMessage
 
 _EMBEDDED_AT_ONCE = 64
 
@@ -68,6 +71,8 @@ async def _refit(
     current = CategoryHead.of_json(own.head) if own.head is not None else shipped
     if current.embedder != embedder.name:
         current = shipped
+    from retrieval.fitting import labelled_messages  # noqa: PLC0415 - as in `_fit`
+
     older, newest = split(labels)
     messages = [each for each in labelled_messages() if each.split == "train"]
     texts = [*(text_of(each.message) for each in messages), *(each.text for each in labels)]
@@ -111,7 +116,7 @@ async def _embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, Vecto
 
 
 def _fit(
-    messages: Sequence[LabelledMessage],
+    messages: "Sequence[LabelledMessage]",
     labels: Sequence[Label],
     vectors: Mapping[str, Vector],
     embedder: str,

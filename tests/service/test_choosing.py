@@ -6,8 +6,9 @@ from urllib.parse import quote
 import pytest
 
 from embeddings.protocol import EmbeddingError
-from mongo.contents import StoredTool
+from mongo.contents import tool_command
 from mongo.records import ToolKey
+from retrieval.log import marks
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
 from tests.service.running_service import hashing_settings, on_loop, running
 from tests.service.test_bad_input import error_of
@@ -298,7 +299,6 @@ def test_a_tool_that_was_put_again_is_found_by_its_new_words(fitness: Fitness) -
 
 def test_nothing_crosses_workspaces(fitness: Fitness) -> None:
     """Another workspace's tool, namespace, failures and promotion are not there."""
-    from dataclasses import replace
     from datetime import UTC, datetime
 
     from aftercall.models import Tool
@@ -309,9 +309,9 @@ def test_nothing_crosses_workspaces(fitness: Fitness) -> None:
         tool_id=name, name=name, namespace=name, description="Translates secrets",
         updated_at=datetime.now(UTC),
     )  # fmt: skip
-    stored = StoredTool("elsewhere", tool)
-    on_loop(fitness.service, store.put_tool(stored))
-    on_loop(fitness.service, store.put_tool(replace(stored, workspace="a third")))
+    for workspace in ("elsewhere", "a third"):
+        event, row = tool_command(workspace, name, None, tool)
+        on_loop(fitness.service, store.events.append(workspace, [event], [row]))
     fitness.service.context.indexer.wake()
     fitness.put(fresh("mine"))
     fitness.learned()
@@ -372,6 +372,6 @@ def test_secrets_are_masked_before_they_are_stored_and_answered(fitness: Fitness
         assert secret not in answer.text
     [mark] = on_loop(
         fitness.service,
-        fitness.service.context.store.list_marks(ToolKey("default", None, name), 5),
+        marks(fitness.service.context.store.events, ToolKey("default", None, name), 5),
     )
     assert secret not in mark.scenario + mark.error_message

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from aftercall.json_values import content_hash
+from mongo.contents import tool_of
 from tests.service.running_service import (
     DAY,
     RunningService,
@@ -201,8 +202,9 @@ def test_secrets_of_a_tool_are_neither_stored_nor_returned(service: RunningServi
         service.client.get("/tools/login"),
         service.client.get("/tools"),
     ]
-    stored = on_loop(service, service.context.store.get_tool("default", "login"))
-    assert stored is not None
+    log = service.context.store.events
+    [row] = on_loop(service, log.state("default", "tool", ["login"]))
+    stored = tool_of("default", row)
     for text in (*(answer.text for answer in answers), stored.tool.model_dump_json()):
         assert "[redacted:" in text
         assert secret not in text

