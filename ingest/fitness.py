@@ -28,7 +28,7 @@ from retrieval.fitness.statistics import (
     MAX_SCENARIO_TRIALS,
     MAX_SCENARIOS,
     NO_VERSION,
-    ToolStatistics,
+    ToolTrials,
     Trial,
     TrialKind,
     merged,
@@ -165,7 +165,7 @@ def _count(cache: WorkspaceCache, tool: ToolKey, execution_id: str, counted: Cou
     cache.put(CALL, execution_id)
 
 
-def _move(known: ToolStatistics, key: str, counted: Counted, version: str) -> None:
+def _move(known: ToolTrials, key: str, counted: Counted, version: str) -> None:
     """Count a call under the version that a mark says it was of."""
     left = known.versions.get(counted.version)
     if left is None:

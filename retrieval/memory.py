@@ -20,7 +20,7 @@ from retrieval.boundaries.clusters import AxisClusters
 from retrieval.classifier import CategoryHead, OwnHead
 from retrieval.confidence import Calibration, Scaling, shipped
 from retrieval.fitness.registry import Registry
-from retrieval.fitness.statistics import ToolStatistics
+from retrieval.fitness.statistics import ToolTrials
 from retrieval.health.record import AxisBook, KnownHealth
 from retrieval.knowledge.documents import Document
 from retrieval.knowledge.rules import ToolKnowledge
@@ -93,7 +93,7 @@ class Memory:
         key = tool_row(tool)
         return (await self._read(tool.workspace, KNOWLEDGE, [key]))[key]
 
-    async def statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolStatistics]:
+    async def statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
         """How those of the tools fared of which something is known; not to be changed."""
         return await self._of_tools(STATISTICS, tools)
 

@@ -32,7 +32,7 @@ _IDS = uuid.UUID("7c1de1a4-9d55-5a0f-8f52-4d0c2f6b9e31")
 _MARK_BYTES = 8
 
 
-class Pattern(BaseModel):
+class ConsolidatedPattern(BaseModel):
     """Like failures of a tool. The leader is the wording that it began with, and never changes.
 
     What is counted is made anew from the documents each time; ids, leader and members last.
@@ -97,14 +97,14 @@ def new_pattern_id(tool: ToolKey, category: str, leader: str) -> str:
     return str(uuid.uuid5(_IDS, "\x1f".join(parts)))
 
 
-def encoded(pattern: Pattern) -> bytes:
+def encoded(pattern: ConsolidatedPattern) -> bytes:
     """As it is stored."""
     return pattern.model_dump_json(exclude_defaults=True).encode()
 
 
-def decoded(data: bytes) -> Pattern:
+def decoded(data: bytes) -> ConsolidatedPattern:
     """The reverse of `encoded`."""
-    return Pattern.model_validate_json(data)
+    return ConsolidatedPattern.model_validate_json(data)
 
 
 MIN_SIMILARITY = 0.65
@@ -186,7 +186,7 @@ class Failure:
 class Grouped:
     """A pattern with the failures that belong to it now."""
 
-    pattern: Pattern
+    pattern: ConsolidatedPattern
     failures: list[Failure] = field(default_factory=list)
 
 
@@ -200,7 +200,7 @@ class Clustering:
     """
 
     def __init__(
-        self, tool: ToolKey, previous: Iterable[Pattern], failures: Iterable[Failure]
+        self, tool: ToolKey, previous: Iterable[ConsolidatedPattern], failures: Iterable[Failure]
     ) -> None:
         self._tool = tool
         self._groups = [Grouped(each) for each in sorted(previous, key=lambda p: p.pattern_id)]
@@ -298,7 +298,7 @@ class Clustering:
 
     def _begun(self, failure: Failure, kin: _Kin) -> Grouped:
         group = Grouped(
-            Pattern(
+            ConsolidatedPattern(
                 pattern_id=new_pattern_id(self._tool, failure.category, failure.signature),
                 server_name=self._tool.server_name,
                 tool_name=self._tool.tool_name,
@@ -319,7 +319,7 @@ class Clustering:
         return by_kin
 
 
-def _kin_of(pattern: Pattern) -> _Kin:
+def _kin_of(pattern: ConsolidatedPattern) -> _Kin:
     return (pattern.category, tuple(pattern.subjects))
 
 
@@ -331,11 +331,11 @@ MAX_SIGNATURES = 8
 MAX_AGENTS = 24
 MAX_EXAMPLES = 5
 
-LessonOf = Callable[[Pattern, Sequence[Failure]], str]
+LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], str]
 """The lesson of a pattern with these failures."""
 
 
-def merged(group: Grouped, lesson_of: LessonOf) -> Pattern:
+def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
     """The pattern with counts, agents, examples and lesson of its failures."""
     pattern = group.pattern
     failures = sorted(group.failures, key=lambda each: (-each.count, each.document_id))

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from aftercall.models import Outcome
 from mongo.contents import CorrectionRecord
 from mongo.records import Row, ToolKey, decoded
-from retrieval.fitness.statistics import ToolStatistics
+from retrieval.fitness.statistics import ToolTrials
 from retrieval.health.record import AxisBook, KnownHealth
 from retrieval.knowledge.documents import Document
 from retrieval.knowledge.rules import ToolKnowledge
@@ -103,7 +103,7 @@ class Names(BaseModel):
 
 KNOWLEDGE = RowKind("knowledge", ToolKnowledge)
 """Of a tool; the workspace's own, under `retrieval.recovery.workspace_wide`."""
-STATISTICS = RowKind("statistics", ToolStatistics)
+STATISTICS = RowKind("statistics", ToolTrials)
 HEALTH = RowKind("health", KnownHealth)
 USED = RowKind("used", dict[str, Any])
 """Tools that were called, ranked by the latest use, in milliseconds. Empty, as the next one: names

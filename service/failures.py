@@ -11,8 +11,8 @@ from mongo.contents import Called, FailureRecord, StoredExecution, mark_event
 from mongo.protocol import EventLog
 from retrieval.fitness.history import statistics_with_marks
 from retrieval.fitness.registry import (
-    Candidate,
     Registry,
+    ToolCandidate,
     UnknownToolError,
     offered,
     plain_candidate,
@@ -102,7 +102,7 @@ class FailureMarks:
         found = await executions(self._log, workspace, [execution_id])
         return found[0] if found else None
 
-    async def _quality(self, failed: Candidate) -> float:
+    async def _quality(self, failed: ToolCandidate) -> float:
         """With all marks that are stored, whether or not they were learned from yet."""
         statistics = await statistics_with_marks([failed.key], memory=self._memory, log=self._log)
         trials = trials_of(failed, statistics[failed.key])
@@ -111,7 +111,7 @@ class FailureMarks:
 
 def _failed(
     registry: Registry, tool_id: str, version: str | None, call: StoredExecution | None
-) -> tuple[Candidate, str | None]:
+) -> tuple[ToolCandidate, str | None]:
     """What failed, and in which version: what is in force, unless version or call say otherwise.
 
     A call of another tool than this one says nothing.

@@ -14,7 +14,7 @@ from mongo.protocol import Store
 from mongo.records import Row, ToolKey, decoded
 from retrieval.fitness.registry import UnknownNameError, named
 from retrieval.memory import Memory
-from retrieval.patterns import Pattern
+from retrieval.patterns import ConsolidatedPattern
 from retrieval.patterns import decoded as decoded_pattern
 from retrieval.rows import CONSOLIDATED, PATTERN
 
@@ -43,7 +43,7 @@ class PatternsQuery(WireModel):
     category: ErrorCategory | None = Field(default=None, description="Only those of that kind.")
     limit: int = Field(default=100, ge=1, le=1000)
 
-    def includes(self, pattern: Pattern) -> bool:
+    def includes(self, pattern: ConsolidatedPattern) -> bool:
         """Whether a pattern is one of them."""
         return (
             self.tool_name in (None, pattern.tool_name)
@@ -92,7 +92,9 @@ class Patterns:
                 found[of_marks[mark]] = found.get(of_marks[mark], 0) + count
         return found
 
-    async def find(self, workspace: str, pattern_id: str) -> tuple[Pattern, FailurePattern]:
+    async def find(
+        self, workspace: str, pattern_id: str
+    ) -> tuple[ConsolidatedPattern, FailurePattern]:
         """A pattern as it is stored, and as it is answered.
 
         Raises:
@@ -104,7 +106,7 @@ class Patterns:
         [shown] = await self._shown(workspace, found)
         return found[0], shown
 
-    async def get(self, workspace: str, pattern_ids: Sequence[str]) -> list[Pattern]:
+    async def get(self, workspace: str, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
         """Those of the patterns that are there, in the order of the ids."""
         rows = await self._store.knowledge.get(workspace, PATTERN, pattern_ids)
         by_id = {row.key: decoded_pattern(row.data) for row in rows}
@@ -117,7 +119,9 @@ class Patterns:
     async def _most(self, workspace: str, limit: int) -> list[Row]:
         return await self._store.knowledge.scan(workspace, PATTERN, limit, by="rank")
 
-    async def _shown(self, workspace: str, patterns: Sequence[Pattern]) -> list[FailurePattern]:
+    async def _shown(
+        self, workspace: str, patterns: Sequence[ConsolidatedPattern]
+    ) -> list[FailurePattern]:
         registry = await self._memory.registry(workspace)
 
         def made() -> list[FailurePattern]:
@@ -148,7 +152,7 @@ def _marks_of(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _answered(
-    pattern: Pattern, tool: ToolKey, tool_id: str | None, redactor: Redactor
+    pattern: ConsolidatedPattern, tool: ToolKey, tool_id: str | None, redactor: Redactor
 ) -> FailurePattern:
     """A pattern as it is answered: without secrets, whenever it was learned."""
     wordings = [redactor.text(each) for each in pattern.signatures or [pattern.leader]]

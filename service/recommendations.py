@@ -29,7 +29,7 @@ from retrieval.fitness.registry import (
     possible_tools,
 )
 from retrieval.log import recorded_tools, troubled_tools
-from retrieval.recommendations.evidence import Words, rules_for
+from retrieval.recommendations.evidence import Quotes, rules_for
 from retrieval.recommendations.kinds import review_of
 from retrieval.recommendations.queue import (
     Workspace,
@@ -84,7 +84,7 @@ async def recommendations(
     if asked.tool_id is not None:
         found = await _about(context, workspace, asked.tool_id, found)
     wanted = [each for each in found if _is_asked_for(each, asked)]
-    words = Words(context.redactor)
+    words = Quotes(context.redactor)
     return RecommendationList(recommendations=[words.shown(each) for each in wanted[: asked.limit]])
 
 
@@ -107,7 +107,7 @@ async def change_recommendation(
             "looks wants to know"
         )
     found, now = await _one(context, workspace, recommendation_id), context.clock()
-    changed = Words(context.redactor).shown(
+    changed = Quotes(context.redactor).shown(
         found.model_copy(
             update={
                 "state": change.state,
@@ -191,7 +191,7 @@ async def _workspace(context: Context, workspace: str) -> Workspace:
         registry=await context.memory.registry(workspace),
         clusters=await context.memory.axis_clusters(workspace),
         standings=standings_of(await _stored(context, workspace)),
-        words=Words(context.redactor),
+        words=Quotes(context.redactor),
         now=context.clock(),
         rules=rules_for(context.cohesion),
     )

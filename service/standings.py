@@ -9,9 +9,9 @@ from typing import NamedTuple
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
-from retrieval.fitness.registry import Candidate, Registry, offered, plain_candidate
+from retrieval.fitness.registry import Registry, ToolCandidate, offered, plain_candidate
 from retrieval.fitness.score import quality_of, trials_of
-from retrieval.fitness.statistics import ToolStatistics, merged
+from retrieval.fitness.statistics import ToolTrials, merged
 from retrieval.memory import Memory
 
 _AT_A_TIME = 20
@@ -60,7 +60,7 @@ async def standings(
     return await asyncio.to_thread(made)
 
 
-def _in_force(registry: Registry, stored: StoredTool | None) -> Candidate | None:
+def _in_force(registry: Registry, stored: StoredTool | None) -> ToolCandidate | None:
     """What calls of a registered tool are judged as: its promoted version, if they name it so."""
     if stored is None:
         return None
@@ -73,7 +73,7 @@ def _in_force(registry: Registry, stored: StoredTool | None) -> Candidate | None
 
 
 def _quality(
-    candidate: Candidate | None, statistics: ToolStatistics | None, now: datetime
+    candidate: ToolCandidate | None, statistics: ToolTrials | None, now: datetime
 ) -> float | None:
     """As in the factors of its fitness; of a tool that is not registered by all its versions."""
     if candidate is None:

@@ -32,7 +32,7 @@ from retrieval.fitness.relevance import (
     tool_text,
 )
 from retrieval.fitness.search import past_scenarios
-from retrieval.fitness.statistics import MAX_SCENARIOS, ToolStatistics, trial_of
+from retrieval.fitness.statistics import MAX_SCENARIOS, ToolTrials, trial_of
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.edge_shard import Fusion
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind
@@ -153,13 +153,13 @@ class _History:
         """As `Memory.documents`."""
         return {each: self.by_id[each] for each in ids if each in self.by_id}
 
-    def statistics(self, tool: str, other_than: str) -> ToolStatistics:
+    def statistics(self, tool: str, other_than: str) -> ToolTrials:
         """A tool's table of scenarios, without the one of this text."""
         others = {
             each: at for each, at in self.by_tool[tool].items()
             if self.by_id[each].text != other_than
         }  # fmt: skip
-        return ToolStatistics(scenarios=others)
+        return ToolTrials(scenarios=others)
 
 
 async def _add_history(

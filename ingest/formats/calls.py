@@ -151,7 +151,7 @@ _MAX_BLOCKS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """A success with its result, or a failure with its error."""
 
     error: ExecutionError | None = None
@@ -165,20 +165,20 @@ class Answer:
         return {"outcome": "success", "result": self.result, "result_status": self.status}
 
 
-def failure_in_text(text: str) -> Answer:
+def failure_in_text(text: str) -> ToolAnswer:
     """The failure that a text tells of, of which something else says that it is one."""
     message = bounded_text(text, MAX_MESSAGE_CHARS)
-    return Answer(typed_error_in_text(text) or ExecutionError(type=TOOL_ERROR, message=message))
+    return ToolAnswer(typed_error_in_text(text) or ExecutionError(type=TOOL_ERROR, message=message))
 
 
-def failure_in_object(error: object) -> Answer:
+def failure_in_object(error: object) -> ToolAnswer:
     """A failure as an error object of an API or of JSON-RPC: `message`, `type`, `code`, ..."""
     if not isinstance(error, Mapping):
         return failure_in_text(words_of(error))
     said = {key: error.get(key) for key in ("message", "type", "name", "code")}
     kind = next((said[key] for key in ("type", "name") if isinstance(said[key], str)), None)
     code = said["code"]
-    return Answer(
+    return ToolAnswer(
         make_error(
             kind or TOOL_ERROR,
             said["message"] or bounded_json(error),
@@ -188,7 +188,7 @@ def failure_in_object(error: object) -> Answer:
     )
 
 
-def failure_in_rpc(error: object) -> Answer:
+def failure_in_rpc(error: object) -> ToolAnswer:
     """The failure that the error of a JSON-RPC response tells of."""
     if not isinstance(error, Mapping):
         return failure_in_text(words_of(error))
@@ -209,7 +209,7 @@ def is_mcp_result(value: Mapping[str, Any]) -> bool:
     )
 
 
-def mcp_answer(result: Mapping[str, Any]) -> Answer:
+def mcp_answer(result: Mapping[str, Any]) -> ToolAnswer:
     """The answer in a result of `tools/call`: `isError`, structured content, texts."""
     blocks = result.get("content")
     texts = texts_of(blocks if isinstance(blocks, list) else [])
@@ -217,15 +217,15 @@ def mcp_answer(result: Mapping[str, Any]) -> Answer:
     is_error = result.get("isError") is True
     typed = error_in_result(structured, texts, is_error=is_error)
     if typed is not None:
-        return Answer(typed)
+        return ToolAnswer(typed)
     if is_error:
         return failure_in_text("\n".join(texts) or words_of(structured))
     meta = result.get("_meta")
     status = status_in_result(structured, meta if isinstance(meta, Mapping) else None)
     if structured is not None:
-        return Answer(result=bounded_json(structured), status=status)
+        return ToolAnswer(result=bounded_json(structured), status=status)
     shown: list[Any] = [*texts, *_others(blocks if isinstance(blocks, list) else [])]
-    return Answer(result=bounded_json(shown[0] if len(shown) == 1 else shown), status=status)
+    return ToolAnswer(result=bounded_json(shown[0] if len(shown) == 1 else shown), status=status)
 
 
 def texts_of(blocks: Sequence[object]) -> list[str]:

@@ -38,9 +38,9 @@ from aftercall.json_values import InvalidJsonValueError, JsonObject, JsonValue, 
 from aftercall.json_values import check_json_object as checked
 from ingest.formats.calls import (
     MAX_CONTEXT_CHARS,
-    Answer,
     Given,
     Placed,
+    ToolAnswer,
     digest,
     failure_in_rpc,
     first_moment,
@@ -429,7 +429,7 @@ class McpLog:
         channel: _Channel,
         opened: _Open,
         call: tuple[str, JsonObject],
-        read: Answer,
+        read: ToolAnswer,
         took_ms: float | None,
     ) -> Placed:
         message, (tool, arguments) = opened.message, call
@@ -495,7 +495,7 @@ class McpLog:
         return opened
 
 
-def _read(answer: dict[str, Any]) -> Answer | None:
+def _read(answer: dict[str, Any]) -> ToolAnswer | None:
     error = answer.get("error")
     if error is not None:
         return failure_in_rpc(error)

@@ -52,9 +52,9 @@ from aftercall.outcomes import Outcome
 from ingest.formats.calls import (
     MAX_CONTEXT_CHARS,
     TOOL_ERROR,
-    Answer,
     Given,
     Placed,
+    ToolAnswer,
     failure_in_object,
     failure_in_text,
     first_moment,
@@ -212,7 +212,7 @@ _OF_AN_ERROR = frozenset({
 """Members, folded, of an object that is an error. One with others is a report that mentions one."""
 
 
-def transcript_answer(content: object, *, failed: bool, prefixes: Sequence[str]) -> Answer:
+def transcript_answer(content: object, *, failed: bool, prefixes: Sequence[str]) -> ToolAnswer:
     """The answer in the content of a tool's message.
 
     Args:
@@ -227,7 +227,7 @@ def transcript_answer(content: object, *, failed: bool, prefixes: Sequence[str])
     if failed or (text is not None and text.lstrip().startswith(tuple(prefixes))):
         return failure_in_text(text if text is not None else str(bounded_json(content)))
     status = None if held is None else Outcome.coerce(held).status
-    return Answer(result=bounded_json(content if text is None else text), status=status)
+    return ToolAnswer(result=bounded_json(content if text is None else text), status=status)
 
 
 def text_of(content: object) -> str | None:
@@ -253,10 +253,10 @@ def _object_in(text: str | None) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _structured(held: Mapping[str, Any], *, failed: bool) -> Answer | None:
+def _structured(held: Mapping[str, Any], *, failed: bool) -> ToolAnswer | None:
     typed = Outcome.coerce(held).error
     if typed is not None:
-        return Answer(typed)
+        return ToolAnswer(typed)
     if is_mcp_result(held) and "isError" in held:
         return mcp_answer(held)
     if held.get("isError") is True or failed or _is_an_error(held):
@@ -467,7 +467,7 @@ class _Reader:
             call, key, transcript_answer(content, failed=failed, prefixes=prefixes)
         )
 
-    def _execution(self, call: _Call, key: str, answer: Answer) -> Placed:
+    def _execution(self, call: _Call, key: str, answer: ToolAnswer) -> Placed:
         whole, given = self.conversation, self.given
         at = call.at or (whole.at or given.at) + timedelta(milliseconds=call.sequence)
         return placed_execution(

@@ -21,8 +21,8 @@ from retrieval.known_tools.common import ToolRecord
 from retrieval.patterns import (
     MAX_FAILURES,
     Clustering,
+    ConsolidatedPattern,
     Failure,
-    Pattern,
     Vector,
     decoded,
     lesson_of_pattern,
@@ -108,7 +108,7 @@ class _Consolidation:
                 vectors.update(zip(chunk, array, strict=True))
             self._done["embedded"] += len(texts)
 
-        def lesson_of(pattern: Pattern, members: Sequence[Failure]) -> str:
+        def lesson_of(pattern: ConsolidatedPattern, members: Sequence[Failure]) -> str:
             said = [each.signature for each in members]
             return lesson_of_pattern(said, pattern.category, record)
 
@@ -170,7 +170,7 @@ def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
     return found
 
 
-def _row(tool: ToolKey, pattern: Pattern) -> Row:
+def _row(tool: ToolKey, pattern: ConsolidatedPattern) -> Row:
     """Ranked by failures, of equals the latest seen first."""
     seen = 0 if pattern.last_seen is None else max(0, int(pattern.last_seen.timestamp()))
     rank = (min(pattern.count, _MOST_FAILURES) << 34) + min(seen, (1 << 34) - 1)

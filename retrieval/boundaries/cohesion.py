@@ -10,8 +10,6 @@ from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import NamedTuple
 
-from scipy.special import betaincc
-
 from aftercall.models import (
     AxisCluster,
     AxisMember,
@@ -188,6 +186,8 @@ def _confidence(weights: list[float], total: float, min_share: float) -> float:
         return 0.0
     mine = weights[1] + _JEFFREYS
     others = max(0.0, total - weights[1]) + _JEFFREYS * (len(weights) - 1)
+    from scipy.special import betaincc  # noqa: PLC0415 - serving starts without it
+
     return float(betaincc(mine, others, min_share))
 
 

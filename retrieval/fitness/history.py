@@ -23,7 +23,7 @@ from retrieval.fitness.score import failure_weight
 from retrieval.fitness.statistics import (
     MAX_TRIALS,
     NO_VERSION,
-    ToolStatistics,
+    ToolTrials,
     VersionStatistics,
     merged,
     moment_of,
@@ -207,7 +207,7 @@ def shown_text(text: str, redactor: Redactor) -> str:
 
 async def statistics_with_marks(
     tools: Sequence[ToolKey], *, memory: Memory, log: EventLog
-) -> dict[ToolKey, ToolStatistics]:
+) -> dict[ToolKey, ToolTrials]:
     """The statistics of tools, with the trials of all marks that are stored.
 
     `Memory.statistics` knows of a mark a moment after it was stored. One read of the store a tool,
@@ -223,7 +223,7 @@ async def statistics_with_marks(
     }
 
 
-def with_marks(known: ToolStatistics | None, marks: Iterable[FailureRecord]) -> ToolStatistics:
+def with_marks(known: ToolTrials | None, marks: Iterable[FailureRecord]) -> ToolTrials:
     """A copy in which each mark is a trial of its version; those that were learned change nothing.
 
     Args:
@@ -237,4 +237,4 @@ def with_marks(known: ToolStatistics | None, marks: Iterable[FailureRecord]) -> 
         trial = trial_of(mark.marked_at, mark.execution_id or mark.mark_id, mark.severity)
         trials = merged(version.trials, [trial])
         versions[name] = version.model_copy(update={"trials": trials})
-    return (known or ToolStatistics()).model_copy(update={"versions": versions})
+    return (known or ToolTrials()).model_copy(update={"versions": versions})

@@ -12,14 +12,14 @@ from aftercall.models.tools import same_version
 from mongo.contents import PromotionEvent, StoredPromotion
 from mongo.records import ToolKey
 from retrieval.fitness.registry import (
-    Candidate,
     Registry,
+    ToolCandidate,
     candidates_of,
     original_of,
     plain_candidate,
 )
 from retrieval.fitness.score import quality_of, trials_of
-from retrieval.fitness.statistics import ToolStatistics
+from retrieval.fitness.statistics import ToolTrials
 
 LEAST_TRIALS = 10
 """Trials that either version must have before anything is said of it."""
@@ -30,7 +30,7 @@ SURE = 0.95
 
 _QUANTILES = 5_000
 
-Statistics = Mapping[ToolKey, ToolStatistics]
+Statistics = Mapping[ToolKey, ToolTrials]
 
 
 class Counts(NamedTuple):
@@ -69,8 +69,8 @@ def fails_more(evolved: Counts, original: Counts) -> bool:
 class Pair:
     """A promoted version, and what it stands in for."""
 
-    evolved: Candidate
-    original: Candidate
+    evolved: ToolCandidate
+    original: ToolCandidate
 
     @property
     def keys(self) -> tuple[ToolKey, ToolKey]:
@@ -93,7 +93,7 @@ def pair_of(registry: Registry, namespace: str) -> Pair | None:
     return Pair(evolved, _in_version(registry, replaced, stored.promotion.original_version))
 
 
-def _in_version(registry: Registry, original: Candidate, version: str) -> Candidate:
+def _in_version(registry: Registry, original: ToolCandidate, version: str) -> ToolCandidate:
     """The original in the version that was replaced, where that is not the registered one."""
     registered = original.tool.version
     if registered is None or same_version(registered, version):
@@ -133,7 +133,7 @@ def status_of(
     )
 
 
-def _counts_of(candidate: Candidate, statistics: ToolStatistics | None) -> Counts:
+def _counts_of(candidate: ToolCandidate, statistics: ToolTrials | None) -> Counts:
     known = statistics.versions.items() if statistics else ()
     own = [version for name, version in known if candidate.counts(name)]
     return Counts(sum(each.successes for each in own), sum(each.failures for each in own))

@@ -175,7 +175,7 @@ def tool_document_id(tool: ToolKey, tool_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ToolCandidate:
     """A tool that may serve a namespace, and where its record is."""
 
     workspace: str
@@ -198,7 +198,7 @@ class Candidate:
         return any(own == version or same_version(own, version) for own in self.versions)
 
 
-def candidates_of(registry: Registry, namespace: str) -> list[Candidate]:
+def candidates_of(registry: Registry, namespace: str) -> list[ToolCandidate]:
     """All tools of a namespace: its promoted version, its originals, then the others, each once.
 
     Empty for a namespace that no tool serves. The original is the tool whose id is the namespace;
@@ -224,7 +224,7 @@ def candidates_of(registry: Registry, namespace: str) -> list[Candidate]:
     return candidates
 
 
-def offered(registry: Registry, stored: StoredTool) -> Candidate:
+def offered(registry: Registry, stored: StoredTool) -> ToolCandidate:
     """A tool that was found by search, as it is offered: its promoted version where it has one."""
     for namespace in filter(None, (stored.tool.tool_id, stored.tool.namespace)):
         promoted = _promoted_in(registry, namespace)
@@ -236,9 +236,9 @@ def offered(registry: Registry, stored: StoredTool) -> Candidate:
     return plain_candidate(registry, stored, "semantic")
 
 
-def plain_candidate(registry: Registry, stored: StoredTool, source: ToolSource) -> Candidate:
+def plain_candidate(registry: Registry, stored: StoredTool, source: ToolSource) -> ToolCandidate:
     """A tool as it is registered, as a candidate."""
-    return Candidate(stored.workspace, stored.tool, source, _versions(registry, stored))
+    return ToolCandidate(stored.workspace, stored.tool, source, _versions(registry, stored))
 
 
 def original_of(registry: Registry, namespace: str) -> StoredTool | None:
@@ -283,7 +283,7 @@ def _originals(registry: Registry, namespace: str) -> Sequence[StoredTool]:
     return first or members
 
 
-def _promoted_in(registry: Registry, namespace: str) -> tuple[StoredTool, Candidate] | None:
+def _promoted_in(registry: Registry, namespace: str) -> tuple[StoredTool, ToolCandidate] | None:
     """The original and the version that is promoted in its place; None where none is.
 
     That is also where there is nothing to run: the promoted tool was deleted, and no file is named.
@@ -298,13 +298,13 @@ def _promoted_in(registry: Registry, namespace: str) -> tuple[StoredTool, Candid
         if same_version(each.tool.version or NO_VERSION, promotion.evolved_version):
             tool = each.tool.model_copy(update={"is_evolved": True})
             versions = _versions(registry, each)
-            return original, Candidate(each.workspace, tool, "evolved", versions, *inherited)
+            return original, ToolCandidate(each.workspace, tool, "evolved", versions, *inherited)
     if promotion.evolved_file is None and not same_version(
         original.tool.version or NO_VERSION, promotion.evolved_version
     ):
         return None
     tool, own = promoted_tool(original.tool, promotion), (promotion.evolved_version,)
-    return original, Candidate(original.workspace, tool, "evolved", own, *inherited)
+    return original, ToolCandidate(original.workspace, tool, "evolved", own, *inherited)
 
 
 def _versions(registry: Registry, stored: StoredTool) -> tuple[str, ...]:

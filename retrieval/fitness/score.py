@@ -25,8 +25,8 @@ from aftercall.models import (
     ToolSource,
 )
 from retrieval.boundaries.axes import singular
-from retrieval.fitness.registry import Candidate
-from retrieval.fitness.statistics import ToolStatistics, Trial, TrialKind, merged, moment_of
+from retrieval.fitness.registry import ToolCandidate
+from retrieval.fitness.statistics import ToolTrials, Trial, TrialKind, merged, moment_of
 
 BASE_EVOLVED = 1.0
 """Of a promoted version (seed 002)."""
@@ -101,11 +101,11 @@ class LikeScenario(NamedTuple):
 
 
 def judge(
-    candidate: Candidate,
+    candidate: ToolCandidate,
     source: ToolSource,
     *,
     similarity: float | None,
-    statistics: ToolStatistics | None,
+    statistics: ToolTrials | None,
     like: Sequence[LikeScenario],
     mode: RankingMode,
     draw: Random,
@@ -143,7 +143,7 @@ def judge(
     )
 
 
-def trials_of(candidate: Candidate, statistics: ToolStatistics | None) -> list[Trial]:
+def trials_of(candidate: ToolCandidate, statistics: ToolTrials | None) -> list[Trial]:
     """The latest trials of a candidate's versions, oldest first."""
     known = statistics.versions.items() if statistics else ()
     return merged(*(version.trials for name, version in known if candidate.counts(name)))

@@ -29,9 +29,9 @@ from embeddings.protocol import Embedder
 from mongo.records import ToolKey
 from retrieval.fitness.history import shown_failure, shown_text
 from retrieval.fitness.registry import (
-    Candidate,
     NoToolFitsError,
     Registry,
+    ToolCandidate,
     UnknownNamespaceError,
     candidates_of,
     offered,
@@ -54,7 +54,7 @@ from retrieval.fitness.score import (
     judge,
     ranked,
 )
-from retrieval.fitness.statistics import MAX_TRIALS, ToolStatistics, Trial, merged
+from retrieval.fitness.statistics import MAX_TRIALS, ToolTrials, Trial, merged
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
 from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
@@ -214,7 +214,7 @@ class ToolChooser:
         )
 
     async def _searched(
-        self, question: _Question, registry: Registry, candidates: Sequence[Candidate]
+        self, question: _Question, registry: Registry, candidates: Sequence[ToolCandidate]
     ) -> _Judged:
         """The candidates of a namespace and what is near it, judged by all that is known."""
         workspace = question.workspace
@@ -280,7 +280,7 @@ class ToolChooser:
         self,
         workspace: str,
         vector: NDArray[np.float32],
-        statistics: Mapping[ToolKey, ToolStatistics],
+        statistics: Mapping[ToolKey, ToolTrials],
     ) -> "PastScenarios":
         return await past_scenarios(
             workspace, vector, statistics, index=self._index, memory=self._memory
@@ -289,8 +289,8 @@ class ToolChooser:
     def _judged(
         self,
         question: _Question,
-        candidates: Iterable[tuple[Candidate, ToolSource]],
-        statistics: Mapping[ToolKey, ToolStatistics],
+        candidates: Iterable[tuple[ToolCandidate, ToolSource]],
+        statistics: Mapping[ToolKey, ToolTrials],
         past: "PastScenarios | None" = None,
         similarity: Mapping[str, float] | None = None,
     ) -> _Judged:
@@ -336,7 +336,7 @@ class PastScenarios:
     """By tool, nearest first."""
     documents: Mapping[str, Document] = field(default_factory=dict)
 
-    def of(self, candidate: Candidate) -> list[LikeScenario]:
+    def of(self, candidate: ToolCandidate) -> list[LikeScenario]:
         """Those of a candidate's own versions, nearest first, each call in one of them.
 
         A call that named no version and a mark of it that does are in two documents.
@@ -374,7 +374,7 @@ class PastScenarios:
 async def past_scenarios(
     workspace: str,
     vector: NDArray[np.float32],
-    statistics: Mapping[ToolKey, ToolStatistics],
+    statistics: Mapping[ToolKey, ToolTrials],
     *,
     index: VectorIndex,
     memory: Memory,
@@ -407,7 +407,7 @@ async def past_scenarios(
     return PastScenarios(by_tool, documents)
 
 
-def _document_of(registry: Registry, candidate: Candidate) -> str:
+def _document_of(registry: Registry, candidate: ToolCandidate) -> str:
     """The id of the document that a candidate is found by: its own, or its original's."""
     stored = registry.by_id[candidate.tool.tool_id]
     return tool_document_id(stored.tool_key, stored.tool.tool_id)
@@ -415,7 +415,7 @@ def _document_of(registry: Registry, candidate: Candidate) -> str:
 
 def _offered_tools(
     registry: Registry, found: Iterable[RelevantTool]
-) -> Iterator[tuple[Candidate, str]]:
+) -> Iterator[tuple[ToolCandidate, str]]:
     """The found tools as they are offered, each once, with the most relevant of its documents."""
     tools: set[str] = set()
     for each in found:

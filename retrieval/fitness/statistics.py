@@ -172,7 +172,7 @@ class VersionStatistics(BaseModel):
         return taken
 
 
-class ToolStatistics(BaseModel):
+class ToolTrials(BaseModel):
     """How a tool has fared; `versions` by the version that its calls named."""
 
     versions: dict[str, VersionStatistics] = Field(default_factory=dict)

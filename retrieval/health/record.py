@@ -167,7 +167,7 @@ class OwnFailure(_Event):
         self.message = ""
 
 
-class Violation(BaseModel):
+class Broken(BaseModel):
     """One way in which results broke a contract."""
 
     path: str
@@ -209,7 +209,7 @@ class KnownHealth(BaseModel):
     corrections: Tally = Field(default_factory=Tally)
     recent_corrections: list[Corrected] = Field(default_factory=list)
     own_failures: list[OwnFailure] = Field(default_factory=list)
-    violations: list[Violation] = Field(default_factory=list)
+    violations: list[Broken] = Field(default_factory=list)
     first_seen: datetime | None = None
     used_at: datetime | None = None
     troubled_at: datetime | None = None

@@ -22,10 +22,10 @@ from aftercall.models import Execution, Tool
 from retrieval.health.record import (
     MAX_METHOD_SESSIONS,
     MAX_VIOLATIONS,
+    Broken,
     KnownHealth,
     MethodTallies,
     Tally,
-    Violation,
 )
 
 METHOD_PARAMETERS = ("method", "action", "operation", "op", "command")
@@ -135,13 +135,13 @@ def breaches_of(details: JsonObject) -> list[Breach]:
     return list(found)
 
 
-def count_breach(known: list[Violation], breach: Breach, at: datetime) -> None:
+def count_breach(known: list[Broken], breach: Breach, at: datetime) -> None:
     """Add one to the tallies, in place; of too many kinds the least heavy makes room."""
     for each in known:
         if (each.path, each.mismatch, each.expected) == breach:
             each.tally.add(at)
             return
-    new = Violation(**breach._asdict(), tally=Tally())
+    new = Broken(**breach._asdict(), tally=Tally())
     new.tally.add(at)
     if len(known) >= MAX_VIOLATIONS:
         now = max((each.tally.at for each in known if each.tally.at), default=at)

@@ -13,7 +13,7 @@ from aftercall.models import Tool
 from aftercall.redaction import is_redacted
 from mongo.records import ToolKey
 from retrieval.edits.kinds import Add, Clamp, Edit, Prefix, Rename, Replace
-from retrieval.fitness.statistics import ToolStatistics
+from retrieval.fitness.statistics import ToolTrials
 from retrieval.health.record import KnownHealth
 from retrieval.knowledge.parameter import COMMON_SESSIONS, ParameterProfile
 from retrieval.knowledge.profile import ToolProfile
@@ -43,7 +43,7 @@ class ToolRecord:
     tool: Tool | None = None
     knowledge: ToolKnowledge | None = None
     health: KnownHealth | None = None
-    statistics: ToolStatistics | None = None
+    statistics: ToolTrials | None = None
 
     @property
     def profile(self) -> ToolProfile | None:

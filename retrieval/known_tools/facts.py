@@ -62,7 +62,7 @@ _QUANTILE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class PitfallExample:
     """The part of a call that failed, and what worked in its place; JSON of common knowledge."""
 
     failed: str
@@ -83,7 +83,7 @@ class Pitfall:
     per_week: float
     lesson: str | None = None
     confidence: float = 0.0
-    example: Example | None = None
+    example: PitfallExample | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class KnownSplit:
     """What to call in the tool's place, in order. `is_tools`: all parts are registered tools."""
 
     parts: tuple[str, ...]
@@ -175,7 +175,7 @@ class ToolFacts:
     limits: tuple[Limit, ...] = ()
     contracts: tuple[Contract, ...] = ()
     waits: tuple[Wait, ...] = ()
-    split: Split | None = None
+    split: KnownSplit | None = None
 
     @property
     def calls(self) -> int:
@@ -317,7 +317,7 @@ def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
     return edit.model_copy(update={"minimum": low, "maximum": high})
 
 
-def _example(record: ToolRecord, edits: list[Edit], clean: Clean) -> Example | None:
+def _example(record: ToolRecord, edits: list[Edit], clean: Clean) -> PitfallExample | None:
     """What the edits of whole parameters did, shown on values that everybody may see."""
     failed: JsonObject = {}
     worked: JsonObject = {}
@@ -330,7 +330,7 @@ def _example(record: ToolRecord, edits: list[Edit], clean: Clean) -> Example | N
     before, after = (dumps(each, ensure_ascii=False) for each in (failed, worked))
     if before == after or max(len(before), len(after)) > _MAX_EXAMPLE:
         return None
-    shown = Example(plain(before, _MAX_EXAMPLE, clean), plain(after, _MAX_EXAMPLE, clean))
+    shown = PitfallExample(plain(before, _MAX_EXAMPLE, clean), plain(after, _MAX_EXAMPLE, clean))
     return shown if shown.failed != shown.worked else None
 
 
@@ -496,7 +496,7 @@ def _waits(record: ToolRecord, health: KnownHealth, now: datetime) -> tuple[Wait
 
 def _split(
     health: KnownHealth, now: datetime, clean: Clean, tool_names: Collection[str]
-) -> Split | None:
+) -> KnownSplit | None:
     """What the tool suggested most, of late above all, to be called in its place."""
     weights: dict[tuple[str, ...], float] = {}
     counts: Counter[tuple[str, ...]] = Counter()
@@ -513,4 +513,4 @@ def _split(
     shown = tuple(plain(each, _MAX_PART, clean) for each in said)
     tally = health.categories.get("wrong_tool_boundary")
     rate = weekly(tally, now) if tally is not None else weights[best]
-    return Split(shown, is_tools, counts[best], rate)
+    return KnownSplit(shown, is_tools, counts[best], rate)

@@ -39,7 +39,7 @@ MAX_EXECUTIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Quotes:
     """Makes words fit to be told. Redacted first and cut then, so that no secret is cut in two."""
 
     redactor: Redactor
@@ -164,7 +164,7 @@ class Subject:
     known: KnownHealth
     cohesion: Cohesion
     now: datetime
-    words: Words
+    words: Quotes
 
     @property
     def name(self) -> str:

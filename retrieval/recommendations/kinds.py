@@ -5,8 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from scipy.special import betaincc
-
 from aftercall.models import (
     AxisShare,
     EvidenceCount,
@@ -34,9 +32,9 @@ from retrieval.recommendations.evidence import (
     MAX_PARTS,
     MAX_SPLITS,
     Part,
+    Quotes,
     RecommendationRules,
     Subject,
-    Words,
     id_of_namespace_matter,
     latest_first,
     recommendation,
@@ -145,7 +143,7 @@ _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
 _ANY = "`min_items`, `non_empty` or `required`"
 
 
-def constraint_for(weak: Sequence[Weak], words: Words) -> str:
+def constraint_for(weak: Sequence[Weak], words: Quotes) -> str:
     """What to demand of the results, after the most frequent reason of the weak successes."""
     if not weak:
         return f"say in its deliverable what makes an answer useful, such as {_ANY}"
@@ -486,5 +484,7 @@ def probability_above(rate: float, *, bad: float, good: float, prior_trials: flo
 
     The prior is a Beta of mean `rate` that is worth `prior_trials` trials. Counts may be weighted.
     """
+    from scipy.special import betaincc  # noqa: PLC0415 - serving starts without it
+
     tail = betaincc(bad + rate * prior_trials, good + (1 - rate) * prior_trials, rate)
     return float(tail)

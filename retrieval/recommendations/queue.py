@@ -20,9 +20,9 @@ from retrieval.health.record import KnownHealth, Tally
 from retrieval.recommendations.evidence import (
     RULES,
     TOOL_MATTERS,
+    Quotes,
     RecommendationRules,
     Subject,
-    Words,
     id_of_tool_matter,
     rules_of_return,
     tally_of,
@@ -117,7 +117,7 @@ def by_priority(recommendations: Iterable[Recommendation]) -> list[Recommendatio
 
 
 @dataclass(frozen=True)
-class Standing:
+class Reviewed:
     """A recommendation that somebody touched."""
 
     stored: StoredRecommendation
@@ -128,13 +128,13 @@ class Standing:
         return Recommendation.model_validate_json(self.stored.data)
 
 
-def standings_of(stored: Iterable[StoredRecommendation]) -> dict[str, Standing]:
+def standings_of(stored: Iterable[StoredRecommendation]) -> dict[str, Reviewed]:
     """All that were touched, by id."""
-    return {each.recommendation_id: Standing(each) for each in stored}
+    return {each.recommendation_id: Reviewed(each) for each in stored}
 
 
 def merged(
-    current: Recommendation | None, standing: Standing | None, returned: Recommendation | None
+    current: Recommendation | None, standing: Reviewed | None, returned: Recommendation | None
 ) -> Recommendation | None:
     """One recommendation as it stands; None when there is nothing to tell.
 
@@ -197,8 +197,8 @@ class Workspace:
 
     registry: Registry
     clusters: AxisClusters
-    standings: Mapping[str, Standing]
-    words: Words
+    standings: Mapping[str, Reviewed]
+    words: Quotes
     now: datetime
     rules: RecommendationRules = RULES
 
@@ -285,7 +285,7 @@ def _standing_of(
 
 
 def _returned(
-    workspace: Workspace, subject: Subject, standing: Standing, mixed: Sequence[Mixed]
+    workspace: Workspace, subject: Subject, standing: Reviewed, mixed: Sequence[Mixed]
 ) -> Recommendation | None:
     """What the evidence later than a change suggests in that matter, by the lower counts.
 

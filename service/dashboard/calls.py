@@ -14,7 +14,7 @@ from retrieval.answer import lesson_of
 from retrieval.edits.kinds import Edit, edits_of_key
 from retrieval.knowledge.documents import document_id
 from retrieval.log import executions, repairs
-from retrieval.patterns import Pattern, mark_of
+from retrieval.patterns import ConsolidatedPattern, mark_of
 from retrieval.rows import MendedFailure
 from service.context import Context
 from service.dashboard.html import Html, box, code, details, lines, link, markup, p, tag
@@ -131,7 +131,7 @@ async def executions_of(
     return {each.execution.execution_id: context.redactor.call(each.execution) for each in found}
 
 
-def belonging_to(workspace: str, pattern: Pattern) -> Callable[[str], bool]:
+def belonging_to(workspace: str, pattern: ConsolidatedPattern) -> Callable[[str], bool]:
     """Whether failures of a signature, of the pattern's tool, belong to the pattern."""
     marks = pattern.marks()
 

@@ -20,7 +20,7 @@ from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError, recorded_name
 from retrieval.fitness.score import quality_of
-from retrieval.fitness.statistics import NO_VERSION, ToolStatistics
+from retrieval.fitness.statistics import NO_VERSION, ToolTrials
 from service.dashboard.boundaries import cohesion_words
 from service.dashboard.charts import line_chart
 from service.dashboard.failures import pattern_columns
@@ -201,7 +201,7 @@ def namespaces_of(stored: StoredTool) -> list[str]:
 def version_rows(
     tool: ToolKey,
     registered: Iterable[StoredTool],
-    statistics: ToolStatistics | None,
+    statistics: ToolTrials | None,
     now: datetime,
 ) -> list[Row]:
     """All versions that were called or are registered, the latest used first.

@@ -9,7 +9,7 @@ from aftercall.models import Execution
 from aftercall.redaction import Redactor
 from retrieval.edits.kinds import Clamp, Edit, Replace, edit_key
 from retrieval.knowledge.documents import document_id
-from retrieval.patterns import Pattern, mark_of
+from retrieval.patterns import ConsolidatedPattern, mark_of
 from retrieval.rows import MendedFailure
 from service.dashboard.calls import (
     PatternExample,
@@ -27,9 +27,9 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 IDS = [f"0b7e1c9a-2a4e-4b0e-9d5c-{number:012}" for number in range(10)]
 
 
-def pattern_of(*signatures: str) -> Pattern:
+def pattern_of(*signatures: str) -> ConsolidatedPattern:
     """A pattern of these wordings."""
-    made = Pattern(
+    made = ConsolidatedPattern(
         pattern_id="p", server_name="git", tool_name="git_log",
         category="invalid_parameters", leader=signatures[0],
     )  # fmt: skip

@@ -11,7 +11,7 @@ from aftercall.redaction import Redactor
 from retrieval.edits.kinds import Clamp, Edit, Rename, Replace
 from retrieval.knowledge.documents import document_id
 from retrieval.knowledge.rules import ToolKnowledge
-from retrieval.patterns import Pattern, mark_of
+from retrieval.patterns import ConsolidatedPattern, mark_of
 from service.dashboard.calls import belonging_to, examples_of
 from service.dashboard.failures import compared, mended_share
 from service.dashboard.pattern import evidence_of, rules_of
@@ -33,7 +33,7 @@ from tests.service.running_service import (
 SIGNATURE = "Invalid parameter: topK must be <= <n>"
 GONE = "00000000-0000-4000-8000-000000000000"
 
-KNOWN: dict[str, Pattern] = {}
+KNOWN: dict[str, ConsolidatedPattern] = {}
 """What the nightly job left, by id."""
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_known_of_a_tool_that_nothing_was_learned_of() -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    async def get(_: Patterns, __: str, pattern_ids: Sequence[str]) -> list[Pattern]:
+    async def get(_: Patterns, __: str, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
         return [KNOWN[each] for each in pattern_ids if each in KNOWN]
 
     with (
@@ -140,7 +140,7 @@ def repaired(tool: str, minute: int, **fields: Any) -> list[dict[str, Any]]:
 
 def stored(service: RunningService, tool: str, *examples: str) -> FailurePattern:
     """The pattern of the tool's failures, as a nightly run leaves it."""
-    kept = Pattern(
+    kept = ConsolidatedPattern(
         pattern_id=fresh("pattern"), server_name="s", tool_name=tool,
         category="invalid_parameters", leader=SIGNATURE, execution_ids=list(examples), count=1,
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from aftercall.models import Tool, ToolName, ToolStatistics
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.fitness.statistics import ToolStatistics as Remembered
+from retrieval.fitness.statistics import ToolTrials as Remembered
 from retrieval.fitness.statistics import trial_of
 from service.dashboard.look import Look, Shared
 from service.dashboard.tool import UNNAMED, evidence_of, version_rows

@@ -9,7 +9,7 @@ from aftercall.models import Execution, Promotion, Severity, Tool
 from mongo.contents import FailureRecord, PromotionEvent, StoredPromotion, StoredTool
 from mongo.protocol import LogStore
 from mongo.records import ToolKey
-from retrieval.fitness.statistics import ToolStatistics
+from retrieval.fitness.statistics import ToolTrials
 from retrieval.knowledge.documents import Document
 from tests.retrieval.cases import an_execution
 
@@ -91,10 +91,10 @@ def a_promotion(
     return PromotionEvent(WORKSPACE, namespace, START, "promoted", promoted)
 
 
-async def statistics_of(store: LogStore, tool: ToolKey = TOOL) -> ToolStatistics:
+async def statistics_of(store: LogStore, tool: ToolKey = TOOL) -> ToolTrials:
     """How the tool fared, as stored."""
     [row] = await store.get_statistics([tool])
-    return ToolStatistics.model_validate_json(row.data)
+    return ToolTrials.model_validate_json(row.data)
 
 
 async def counted(

@@ -6,7 +6,7 @@ import pytest
 
 from aftercall.models import FailurePatternList
 from mongo.records import Row, ToolKey
-from retrieval.patterns import Pattern, encoded
+from retrieval.patterns import ConsolidatedPattern, encoded
 from retrieval.rows import PATTERN
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService, put_rows
@@ -16,9 +16,9 @@ SECRET = "AKIAIOSFODNN7EXAMPLE"  # noqa: S105  # it only looks like one
 AT = "2026-03-01T12:00:00Z"
 
 
-def put(service: RunningService, **fields: Any) -> Pattern:
+def put(service: RunningService, **fields: Any) -> ConsolidatedPattern:
     """A pattern as a nightly run leaves it."""
-    pattern = Pattern.model_validate(
+    pattern = ConsolidatedPattern.model_validate(
         {
             "pattern_id": fresh("pattern"), "server_name": None, "tool_name": fresh("tool"),
             "category": "timeout", "leader": "took <n> s", "signatures": ["took <n> s"],

@@ -3,6 +3,18 @@
     bytes ─ from_protobuf ─┐
     JSON ─ from_json ──────┴─> Span ─ conventions ─> ToolCall ─ family ─> Execution
 
+Three conventions are read:
+
+- GenAI: spans of the operation `execute_tool`, and those from before it. Arguments and results are
+  in `gen_ai.tool.call.arguments` and `.result`, as structured values or as JSON text; where these
+  are missing, in what instrumentations wrote before they were agreed on: Pydantic AI
+  `tool_arguments`, `tool_response`; Google ADK `gcp.vertex.agent.*`; Strands the span events
+  `gen_ai.tool.message` and `gen_ai.choice`.
+- MCP: `mcp.method.name` is `tools/call`, on a client's or server's span. Such a span is a GenAI
+  span as well: name, arguments and result are in the same attributes.
+- OpenInference: spans of the kind TOOL. `tool.parameters` is a schema there. Some write arguments
+  into it; what is no JSON schema of an object is left alone, arguments are never taken from it.
+
 One request is read as one thing: what a span does not say itself (its agent, its session, whether
 it is the inner half of a call that is told twice) is looked up in the spans around it. Exporters
 send spans as they end, children first, so a parent may come in a later request, and then nothing is
@@ -27,7 +39,6 @@ from aftercall.json_values import JsonValue, clean_text, make_json_value
 from aftercall.models import Execution, ExecutionError
 from ingest.formats.calls import Noted, Read, Unreadable
 from ingest.formats.otlp import from_json, from_protobuf, keys
-from ingest.formats.otlp.conventions import call_of
 from ingest.formats.otlp.span import (
     ERROR_STATUS,
     NONE,
@@ -39,6 +50,7 @@ from ingest.formats.otlp.span import (
     Span,
     Spans,
     ToolCall,
+    may_be_call,
     where,
 )
 from ingest.formats.otlp.values import (
@@ -48,8 +60,24 @@ from ingest.formats.otlp.values import (
     bounded_name,
     loose_text,
     result_of,
+    schema_of,
+    text_of,
     words_of,
 )
+
+_ARGUMENTS = (keys.TOOL_ARGUMENTS, keys.PYDANTIC_AI_ARGUMENTS, keys.GOOGLE_ADK_ARGUMENTS)
+_RESULTS = (keys.TOOL_RESULT, keys.PYDANTIC_AI_RESULT, keys.GOOGLE_ADK_RESULT)
+
+_PREFIXES = ("execute_tool ", "running tool: ")
+"""How the names of spans begin that hold the tool's name: the convention, and Pydantic AI's."""
+
+_SIGNS = frozenset({keys.OPERATION, keys.MCP_METHOD, keys.TOOL_NAME})
+
+_MERGED = "(merged tools)"
+"""Google ADK tells parallel calls once more together, under this name."""
+
+_SENDS = "MCP send "
+"""How the MCP SDK for Python (2.x) names the spans of its client."""
 
 _HELD = 5_000
 """Spans that are decoded once and held; of a larger request each is decoded twice instead."""
@@ -61,9 +89,9 @@ _MAX_REASON = 300
 _MAX_MESSAGE = 8_000
 _MAX_STACK = 16_000
 _DIGEST_CHARS = 32
-
 _AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
 _UNREADABLE = "unreadable"
+
 _UNNAMED_SERVICE = "unknown_service"
 """What SDKs call a service that nobody named (opentelemetry.io/docs/specs/semconv/resource)."""
 
@@ -83,6 +111,190 @@ class Located:
 
     place: Place
     read: Read
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a span says that others need."""
+
+    agent: str | None
+    session: str | None
+    begins_agent: bool
+    call: ToolCall | None
+    arguments: str | None = None
+    """`_arguments_of` its call, once they were compared: thousands of spans may lie below one."""
+
+
+class _Family:
+    """What the spans of one request say of each other, by their ids."""
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str] = {}
+        self._known: dict[str, _Known] = {}
+
+    def add(self, span: Span, call: ToolCall | None) -> None:
+        """Remember a span; `call` when it is one of a tool."""
+        if not (span.trace_id and span.span_id):
+            return
+        key = span.trace_id + span.span_id
+        if span.parent_span_id:
+            self._parents[key] = span.trace_id + span.parent_span_id
+        attributes = span.attributes
+        if not attributes:
+            return
+        known = _Known(
+            agent=_agent_in(attributes),
+            session=_session_in(attributes),
+            begins_agent=loose_text(attributes.get(keys.OPERATION)) in _AGENTS
+            or attributes.get(keys.SPAN_KIND) == "AGENT",
+            call=call,
+        )
+        if known.agent or known.session or known.begins_agent or known.call:
+            self._known[key] = known
+
+    def agent_of(self, span: Span) -> str:
+        """Its own agent, else the nearest ancestor's, else its service, else `unknown`."""
+        above = (each.agent for each in self._above(span) if each.agent)
+        name = _agent_in(span.attributes) or next(above, None)
+        if name is None and span.kind != SERVER_KIND:  # a server's span is the tool's service
+            name = loose_text(span.resource.get(keys.SERVICE_NAME))
+            if name is not None and name.startswith(_UNNAMED_SERVICE):
+                name = None
+        return bounded_name(name) if name else "unknown"
+
+    def session_of(self, span: Span) -> str:
+        """Its own session, else the nearest ancestor's, else its MCP session, else its trace.
+
+        An MCP session's id is hashed, since whoever knows it can speak in the session.
+        """
+        above = (each.session for each in self._above(span) if each.session)
+        session = _session_in(span.attributes) or next(above, None)
+        if session is not None:
+            return session if len(session) <= MAX_NAME else _digest(session)
+        mcp_session = loose_text(span.attributes.get(keys.MCP_SESSION))
+        return _digest(mcp_session) if mcp_session else span.trace_id
+
+    def has_outer(self, span: Span, call: ToolCall) -> bool:
+        """Whether an ancestor tells the same call, such as an agent framework above an MCP client.
+
+        The same is a call of the same tool, unless the two have different ids or arguments, or an
+        agent of its own stands between them.
+        """
+        inner = _Known(None, None, begins_agent=False, call=call)
+        for outer in self._above(span):
+            if _is_same(outer, inner):
+                return True
+            if outer.begins_agent:
+                return False
+        return False
+
+    def _above(self, span: Span) -> Iterator[_Known]:
+        key = span.trace_id + span.span_id
+        for _ in range(_MAX_CLIMB):
+            parent = self._parents.get(key)
+            if parent is None:
+                return
+            key = parent
+            if (known := self._known.get(key)) is not None:
+                yield known
+
+
+def call_of(span: Span) -> ToolCall | None:
+    """The call that a span tells, by all conventions that see one; None of a span that tells none.
+
+    MCP comes first, since it knows the server and the protocol's codes, then GenAI, then
+    OpenInference; what the first does not say is taken from the next.
+
+    The MCP SDK's client notes errors of the protocol; a tool's own failure (`isError`) it does not
+    look at, and leaves its span as if all were well. Such a span cannot tell success from failure,
+    and so is no record of a call. The server's span, and FastMCP's around it, tell of both.
+
+    Raises:
+        BadSpanError: it is a call, and what it says of it is of wrong types.
+    """
+    is_blind = span.name.startswith(_SENDS) and span.status != ERROR_STATUS
+    if not may_be_call(span.attributes) or is_blind:
+        return None
+    call: ToolCall | None = None
+    for convention in (_mcp_call, _genai_call, _openinference_call):
+        found = convention(span)
+        if found is not None:
+            call = found if call is None else call.completed_by(found)
+    return call
+
+
+def _mcp_call(span: Span) -> ToolCall | None:
+    attributes = span.attributes
+    if attributes.get(keys.MCP_METHOD) != keys.TOOLS_CALL:
+        return None
+    _, _, target = span.name.partition(f"{keys.TOOLS_CALL} ")
+    error_type = loose_text(attributes.get(keys.ERROR_TYPE)) or ""
+    code = _first_text(attributes, keys.RPC_STATUS, keys.RPC_ERROR_CODE)
+    if code is None and error_type.removeprefix("-").isdecimal():
+        code = error_type  # a JSON-RPC error's code is its `error.type`; some write it only there
+    # FastMCP names its server; else where it was reached; a server's own span is its service's.
+    server = _first_text(attributes, keys.FASTMCP_SERVER, keys.SERVER_ADDRESS)
+    if server is None and span.kind == SERVER_KIND:
+        server = loose_text(span.resource.get(keys.SERVICE_NAME))
+    return ToolCall(
+        name=text_of(attributes.get(keys.TOOL_NAME), keys.TOOL_NAME) or (target.strip() or None),
+        named_arguments=True,
+        server_name=server,
+        error_code=code,
+        error_message=loose_text(attributes.get(keys.RPC_ERROR_MESSAGE)),
+    )
+
+
+def _genai_call(span: Span) -> ToolCall | None:
+    """`gen_ai.tool.name` alone makes it one, unless the span names another operation or method."""
+    attributes = span.attributes
+    operation = attributes.get(keys.OPERATION, keys.EXECUTE_TOOL)
+    method = attributes.get(keys.MCP_METHOD, keys.TOOLS_CALL)
+    is_other = operation != keys.EXECUTE_TOOL or method != keys.TOOLS_CALL
+    if is_other or attributes.keys().isdisjoint(_SIGNS):
+        return None
+    name = text_of(attributes.get(keys.TOOL_NAME), keys.TOOL_NAME)
+    for prefix in _PREFIXES:
+        if name is None and span.name.startswith(prefix):
+            name = span.name.removeprefix(prefix).strip() or None
+    if name == _MERGED:
+        return None
+    said = span.events.get(keys.STRANDS_INPUT_EVENT, NONE).get(keys.STRANDS_INPUT)
+    if not (isinstance(said, str) and said.lstrip().startswith("{")):
+        said = None  # others used an event of this name for a tool's answer
+    answered = span.events.get(keys.STRANDS_OUTPUT_EVENT, NONE).get(keys.STRANDS_OUTPUT)
+    return ToolCall(
+        name=name,
+        call_id=loose_text(attributes.get(keys.TOOL_CALL_ID)),
+        arguments=_first(attributes, _ARGUMENTS, said),
+        result=_first(attributes, _RESULTS, answered),
+        failed=True if attributes.get(keys.STRANDS_STATUS) == "error" else None,
+    )
+
+
+def _openinference_call(span: Span) -> ToolCall | None:
+    attributes = span.attributes
+    kind = attributes.get(keys.SPAN_KIND)
+    if not isinstance(kind, str) or kind.upper() != "TOOL":
+        return None
+    return ToolCall(
+        name=text_of(attributes.get(keys.OI_TOOL_NAME), keys.OI_TOOL_NAME) or span.name or None,
+        call_id=loose_text(attributes.get(keys.OI_TOOL_ID)),
+        arguments=attributes.get(keys.OI_INPUT),
+        result=attributes.get(keys.OI_OUTPUT),
+        input_schema=schema_of(attributes.get(keys.OI_SCHEMA))
+        or schema_of(attributes.get(keys.OI_JSON_SCHEMA)),
+    )
+
+
+def _first(attributes: Attributes, names: tuple[str, ...], otherwise: object) -> object:
+    found = (value for name in names if (value := attributes.get(name)) is not None)
+    return next(found, otherwise)
+
+
+def _first_text(attributes: Attributes, *names: str) -> str | None:
+    found = (text for name in names if (text := loose_text(attributes.get(name))))
+    return next(found, None)
 
 
 def read_json(value: object) -> Iterator[Read]:
@@ -269,92 +481,6 @@ def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError |
         code=bounded_text(call.error_code, MAX_NAME) if call.error_code else None,
         stack=bounded_text(stack, _MAX_STACK) if stack else None,
     )
-
-
-@dataclass(slots=True)
-class _Known:
-    """What a span says that others need."""
-
-    agent: str | None
-    session: str | None
-    begins_agent: bool
-    call: ToolCall | None
-    arguments: str | None = None
-    """`_arguments_of` its call, once they were compared: thousands of spans may lie below one."""
-
-
-class _Family:
-    """What the spans of one request say of each other, by their ids."""
-
-    def __init__(self) -> None:
-        self._parents: dict[str, str] = {}
-        self._known: dict[str, _Known] = {}
-
-    def add(self, span: Span, call: ToolCall | None) -> None:
-        """Remember a span; `call` when it is one of a tool."""
-        if not (span.trace_id and span.span_id):
-            return
-        key = span.trace_id + span.span_id
-        if span.parent_span_id:
-            self._parents[key] = span.trace_id + span.parent_span_id
-        attributes = span.attributes
-        if not attributes:
-            return
-        known = _Known(
-            agent=_agent_in(attributes),
-            session=_session_in(attributes),
-            begins_agent=loose_text(attributes.get(keys.OPERATION)) in _AGENTS
-            or attributes.get(keys.SPAN_KIND) == "AGENT",
-            call=call,
-        )
-        if known.agent or known.session or known.begins_agent or known.call:
-            self._known[key] = known
-
-    def agent_of(self, span: Span) -> str:
-        """Its own agent, else the nearest ancestor's, else its service, else `unknown`."""
-        above = (each.agent for each in self._above(span) if each.agent)
-        name = _agent_in(span.attributes) or next(above, None)
-        if name is None and span.kind != SERVER_KIND:  # a server's span is the tool's service
-            name = loose_text(span.resource.get(keys.SERVICE_NAME))
-            if name is not None and name.startswith(_UNNAMED_SERVICE):
-                name = None
-        return bounded_name(name) if name else "unknown"
-
-    def session_of(self, span: Span) -> str:
-        """Its own session, else the nearest ancestor's, else its MCP session, else its trace.
-
-        An MCP session's id is hashed, since whoever knows it can speak in the session.
-        """
-        above = (each.session for each in self._above(span) if each.session)
-        session = _session_in(span.attributes) or next(above, None)
-        if session is not None:
-            return session if len(session) <= MAX_NAME else _digest(session)
-        mcp_session = loose_text(span.attributes.get(keys.MCP_SESSION))
-        return _digest(mcp_session) if mcp_session else span.trace_id
-
-    def has_outer(self, span: Span, call: ToolCall) -> bool:
-        """Whether an ancestor tells the same call, such as an agent framework above an MCP client.
-
-        The same is a call of the same tool, unless the two have different ids or arguments, or an
-        agent of its own stands between them.
-        """
-        inner = _Known(None, None, begins_agent=False, call=call)
-        for outer in self._above(span):
-            if _is_same(outer, inner):
-                return True
-            if outer.begins_agent:
-                return False
-        return False
-
-    def _above(self, span: Span) -> Iterator[_Known]:
-        key = span.trace_id + span.span_id
-        for _ in range(_MAX_CLIMB):
-            parent = self._parents.get(key)
-            if parent is None:
-                return
-            key = parent
-            if (known := self._known.get(key)) is not None:
-                yield known
 
 
 def _is_same(above: _Known, below: _Known) -> bool:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from aftercall.promotions_file import promoted_tool
 from retrieval.fitness.registry import (
-    Candidate,
     Registry,
+    ToolCandidate,
     candidates_of,
     find_cycle,
     offered,
@@ -20,7 +20,7 @@ TEXT = stored("text", version="1.0.0", namespace="text", implementation={"comman
 FAST = stored("fast", version="2.0.0", namespace="text")
 
 
-def shown(candidates: list[Candidate]) -> list[tuple[str, str, str | None]]:
+def shown(candidates: list[ToolCandidate]) -> list[tuple[str, str, str | None]]:
     """What matters of candidates."""
     return [(each.source, each.tool.tool_id, each.tool.version) for each in candidates]
 

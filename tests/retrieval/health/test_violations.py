@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from retrieval.health.record import MAX_VIOLATIONS, Violation
+from retrieval.health.record import MAX_VIOLATIONS, Broken
 from retrieval.health.signals import Breach, breaches_of, count_breach
 from tests.retrieval.health.health_samples import NOW
 
@@ -43,7 +43,7 @@ def test_hostile_details_stay_small() -> None:
     found = breaches_of(details)
     assert len(found) <= MAX_VIOLATIONS + 1
     assert all(len(part) <= 120 for breach in found for part in breach)
-    known: list[Violation] = []
+    known: list[Broken] = []
     often = Breach("/often", "min_items", "1")
     for number in range(300):
         count_breach(known, often, NOW)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.index import edge_folder, edge_shard
-from retrieval.index.edge import EdgeIndex
-from retrieval.index.edge_folder import IndexFolder, copy_sparse, size_on_disk
+from retrieval.index import edge, edge_shard
+from retrieval.index.edge import EdgeIndex, IndexFolder, copy_sparse, size_on_disk
 from retrieval.index.edge_shard import WRITE_AHEAD_LOG, Shard
 from retrieval.index.protocol import IndexInUseError, IndexModelMismatchError, VectorIndexError
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
@@ -127,7 +126,7 @@ async def test_a_second_process_is_refused(tmp_path, monkeypatch):
     second = await _python(OPEN_ONCE, tmp_path)
     _, errors = await second.communicate()
     assert b"IndexInUseError: another process has the vectors" in errors
-    monkeypatch.setattr(edge_folder, "LOCK_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(edge, "LOCK_PATIENCE_SECONDS", 0.0)
     with pytest.raises(IndexInUseError, match="--data-dir"):
         await _open(tmp_path)
     with pytest.raises(IndexInUseError):
@@ -201,7 +200,7 @@ async def test_who_waited_for_a_folder_that_was_removed_holds_the_new_one(tmp_pa
     held.remove_all()
     held.close()
     second = await waiting
-    monkeypatch.setattr(edge_folder, "LOCK_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(edge, "LOCK_PATIENCE_SECONDS", 0.0)
     with pytest.raises(IndexInUseError):
         await asyncio.to_thread(IndexFolder, folder)
     second.close()
@@ -224,7 +223,7 @@ async def test_a_full_disk_refuses_updates_and_goes_on_searching(tmp_path, monke
     """Writing to a full disk would kill the process, so it is refused before, with the cure."""
     index = await _open(tmp_path)
     await index.upsert([point("a")])
-    monkeypatch.setattr(edge_folder, "MIN_FREE_BYTES", 1 << 60)
+    monkeypatch.setattr(edge, "MIN_FREE_BYTES", 1 << 60)
     for update in (index.upsert([point("b")]), index.delete([document_id("a")])):
         with pytest.raises(VectorIndexError, match="make space"):
             await update

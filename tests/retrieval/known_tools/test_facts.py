@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from aftercall.models import ErrorCategory
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
 from retrieval.edits.kinds import Add, Cast, Clamp, Rename, Replace
-from retrieval.health.record import MethodTallies, Violation
+from retrieval.health.record import Broken, MethodTallies
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.recovery import RecoveryTimes, learn_recovery
 from retrieval.known_tools.pages import markdown_page, prompt_block
@@ -137,7 +137,7 @@ def referring(**fields: Any) -> Any:
         20, 8, categories={"wrong_tool_boundary": tally(6), "low_utility": tally(2)},
         referrals=[*referrals, referred("low_utility", evidence="a menu of 12 items")],
         weak=tally(3), corrections=tally(1),
-        violations=[Violation(path="/titles", mismatch="min_items", expected="1", tally=tally(2))],
+        violations=[Broken(path="/titles", mismatch="min_items", expected="1", tally=tally(2))],
     )  # fmt: skip
 
 

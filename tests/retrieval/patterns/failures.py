@@ -7,7 +7,7 @@ import numpy as np
 
 from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
-from retrieval.patterns import Clustering, Failure, Pattern, Vector, merged, subjects_of
+from retrieval.patterns import Clustering, ConsolidatedPattern, Failure, Vector, merged, subjects_of
 from retrieval.reading.faults import FaultKind
 
 TOOL = ToolKey("default", "rag-server", "rag_query")
@@ -44,11 +44,11 @@ def direction(degrees: float) -> Vector:
 
 
 def clustered(
-    previous: list[Pattern],
+    previous: list[ConsolidatedPattern],
     failures: list[Failure],
     angles: dict[str, float] | None = None,
     embedder: str = "flat",
-) -> list[Pattern]:
+) -> list[ConsolidatedPattern]:
     """The patterns after one night; a signature without an angle is far from all others."""
     clustering = Clustering(TOOL, [each.model_copy(deep=True) for each in previous], failures)
     known = angles or {}
@@ -60,6 +60,6 @@ def clustered(
     return [merged(each, lambda pattern, _: pattern.leader) for each in groups]
 
 
-def by_leader(patterns: list[Pattern]) -> dict[str, list[str]]:
+def by_leader(patterns: list[ConsolidatedPattern]) -> dict[str, list[str]]:
     """Wordings by leader."""
     return {each.leader: sorted(each.signatures) for each in patterns}

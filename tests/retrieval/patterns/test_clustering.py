@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.patterns import MAX_FAILURES, MIN_SIMILARITY, Clustering, Pattern, decoded, encoded
+from retrieval.patterns import (
+    MAX_FAILURES,
+    MIN_SIMILARITY,
+    Clustering,
+    ConsolidatedPattern,
+    decoded,
+    encoded,
+)
 from tests.retrieval.patterns.failures import NOON, TOOL, by_leader, clustered, failure
 
 BOUND = "topK must be <= <n>"
@@ -145,7 +152,7 @@ def test_doing_it_again_changes_nothing(first: list, second: list) -> None:  # t
 def test_a_pattern_reads_back_as_it_was_stored() -> None:
     [pattern] = clustered([], [failure(1, BOUND), failure(2, BOUND_TOO)], NEAR)
     assert decoded(encoded(pattern)) == pattern
-    assert isinstance(pattern, Pattern)
+    assert isinstance(pattern, ConsolidatedPattern)
     assert by_leader([pattern]) == {BOUND: sorted([BOUND, BOUND_TOO])}
     assert pattern.last_seen is not None
     assert pattern.last_seen >= NOON

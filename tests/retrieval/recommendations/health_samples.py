@@ -17,20 +17,20 @@ from retrieval.health.record import (
     MAX_OWN_FAILURES,
     MAX_REFERRALS,
     MAX_WEAK,
+    Broken,
     Corrected,
     KnownHealth,
     OwnFailure,
     Referred,
     Tally,
-    Violation,
     Weak,
 )
-from retrieval.recommendations.evidence import Words
-from retrieval.recommendations.queue import Standing, Workspace, queue_of, recommendations_about
+from retrieval.recommendations.evidence import Quotes
+from retrieval.recommendations.queue import Reviewed, Workspace, queue_of, recommendations_about
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TOOL = ToolKey("w", "web", "read_page")
-WORDS = Words(Redactor())
+WORDS = Quotes(Redactor())
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Story:
         tally = Tally()
         tally.add(self.now)
         self.known.violations.append(
-            Violation(path=path, mismatch=mismatch, expected=expected, tally=tally)
+            Broken(path=path, mismatch=mismatch, expected=expected, tally=tally)
         )
         return self
 
@@ -132,7 +132,7 @@ class Story:
 
 def around(
     tools: Sequence[StoredTool] = (),
-    standings: dict[str, Standing] | None = None,
+    standings: dict[str, Reviewed] | None = None,
     now: datetime = NOW,
 ) -> Workspace:
     """What there is besides the health; every axis is a cluster of its own."""

@@ -7,13 +7,13 @@ import pytest
 
 from aftercall.models import Recommendation
 from mongo.contents import StoredRecommendation
-from retrieval.recommendations.queue import Standing, standings_of
+from retrieval.recommendations.queue import Reviewed, standings_of
 from tests.retrieval.recommendations.health_samples import NOW, TOOL, Story, around, queue
 
 CHANGED = NOW - timedelta(days=1)
 
 
-def standing(found: Recommendation, state: Any, at: datetime = CHANGED) -> dict[str, Standing]:
+def standing(found: Recommendation, state: Any, at: datetime = CHANGED) -> dict[str, Reviewed]:
     """What somebody said of it a day ago, unless said otherwise."""
     data = found.model_dump_json().encode()
     return standings_of(
