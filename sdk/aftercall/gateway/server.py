@@ -397,7 +397,7 @@ class ToolRegistrar:
         self._registry = registry
         self._check_every_s = check_every_s
         self._wanted: dict[str, ToolSpec] = {}
-        self._told: dict[str, ToolSpec] = {}
+        self._registered: dict[str, ToolSpec] = {}
         self._changed = asyncio.Event()
         self._is_away = False
 
@@ -410,25 +410,22 @@ class ToolRegistrar:
                 self._changed.set()
 
     async def run(self) -> None:
-        """Tell the service what changed, until cancelled."""
+        """Register what changed, until cancelled."""
         while True:
             self._changed.clear()
-            await self._tell()
+            await self._register()
             pause_s = self._check_every_s if not self._is_away else self._check_every_s / 10
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), pause_s)
-            await self._look()
-
-    def _pending(self) -> dict[str, ToolSpec]:
-        return {id_: spec for id_, spec in self._wanted.items() if self._told.get(id_) != spec}
-
-    async def _look(self) -> None:
-        """Notice that the service went away; on its return everything counts as untold."""
-        self._note(is_there=await self._is_ready())
+            try:
+                self._note(is_there=await self._registry.ready())
+            except AftercallError:
+                self._note(is_there=False)
 
     def _note(self, *, is_there: bool) -> None:
+        """When the service is back, everything is registered again: its store may be empty."""
         if is_there and self._is_away:
-            self._told.clear()
+            self._registered.clear()
             _logger.warning("the Aftercall service is back")
         elif not is_there and not self._is_away:
             _logger.warning(
@@ -437,14 +434,10 @@ class ToolRegistrar:
             )
         self._is_away = not is_there
 
-    async def _is_ready(self) -> bool:
-        try:
-            return await self._registry.ready()
-        except AftercallError:
-            return False
-
-    async def _tell(self) -> None:
-        for tool_id, spec in self._pending().items():
+    async def _register(self) -> None:
+        for tool_id, spec in list(self._wanted.items()):
+            if self._registered.get(tool_id) == spec:
+                continue
             try:
                 await self._registry.put_tool(tool_id, spec)
             except (RateLimitedError, ServiceFailedError):
@@ -455,7 +448,7 @@ class ToolRegistrar:
             except AftercallError:
                 self._note(is_there=False)
                 return
-            self._told[tool_id] = spec
+            self._registered[tool_id] = spec
 
 
 def _spec(server_name: str, tool: mcp_types.Tool) -> ToolSpec | None:
