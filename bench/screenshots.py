@@ -37,8 +37,8 @@ COLOURS = 64
 MAX_HEIGHT = 2_600
 """Pixels; what is longer is cut, and repeats itself."""
 
-SETTLED_MS = 700
-"""Charts move for a moment when they come."""
+SETTLED_MS = 200
+"""Until tables and charts stand where they stay."""
 
 
 @contextmanager

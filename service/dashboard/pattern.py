@@ -44,6 +44,7 @@ from service.dashboard.html import (
     stats,
 )
 from service.dashboard.look import Look, NothingHereError, Shown
+from service.dashboard.profile import record_of
 from service.dashboard.table import Column
 from service.dashboard.words import (
     MAX_SENTENCE,
@@ -166,23 +167,6 @@ async def evidence_of(context: Context, workspace: str, pattern: FailurePattern)
         sorted(repairs, key=lambda each: each.mended.timestamp, reverse=True),
         len(latest) - len(repairs),
         rules,
-    )
-
-
-async def record_of(context: Context, tool: ToolKey) -> ToolRecord:
-    """All that is known of a tool.
-
-    Raises:
-        StoreError: when the store cannot say.
-    """
-    memory = context.memory
-    stored = await memory.tool(tool)
-    return ToolRecord(
-        tool,
-        stored.tool if stored is not None else None,
-        await memory.knowledge(tool),
-        (await memory.health([tool])).get(tool),
-        (await memory.statistics([tool])).get(tool),
     )
 
 

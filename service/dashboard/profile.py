@@ -1,4 +1,4 @@
-"""The parameters of a tool, as its schema and its calls show them: what is common knowledge.
+"""What is known of a tool, and its parameters as schema and calls show them.
 
 Names that one caller alone used, and values that only one session sent, are some caller's own: they
 are counted here and not shown (4-rules.md, Suggesting), as in `retrieval.known_tools`.
@@ -10,11 +10,13 @@ from typing import Final
 
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.redaction import Redactor
+from mongo.records import ToolKey
 from retrieval.knowledge.parameter import ParameterProfile, Shape
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.known_tools.common import ToolRecord, is_common_name
 from retrieval.known_tools.text import number, plain
 from retrieval.parameters import ParameterView, ToolView
+from service.context import Context
 from service.dashboard.html import Html, note, p, section
 from service.dashboard.look import Look
 from service.dashboard.table import Column, Row
@@ -72,6 +74,23 @@ def parameters_html(look: Look, found: ToolParameters | None) -> Html:
         [note(each) for each in found.notes] if found is not None else None,
         remark="From the registered schema and the calls. Values are shown where two sessions (of "
         "two agents, where several use it) had success with them; others are their callers' own.",
+    )
+
+
+async def record_of(context: Context, tool: ToolKey) -> ToolRecord:
+    """All that is known of a tool.
+
+    Raises:
+        StoreError: when the store cannot say.
+    """
+    memory = context.memory
+    stored = await memory.tool(tool)
+    return ToolRecord(
+        tool,
+        stored.tool if stored is not None else None,
+        await memory.knowledge(tool),
+        (await memory.health([tool])).get(tool),
+        (await memory.statistics([tool])).get(tool),
     )
 
 

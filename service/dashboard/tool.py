@@ -45,8 +45,12 @@ from service.dashboard.html import (
     tag,
 )
 from service.dashboard.look import Look, Shown
-from service.dashboard.pattern import record_of
-from service.dashboard.profile import ToolParameters, parameters_html, parameters_of
+from service.dashboard.profile import (
+    ToolParameters,
+    parameters_html,
+    parameters_of,
+    record_of,
+)
 from service.dashboard.table import Column, DataTable, Link, Row
 from service.dashboard.tools import place_of
 from service.dashboard.words import (

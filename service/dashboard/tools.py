@@ -115,7 +115,7 @@ def _numbers(found: ToolStatisticsList, open_ones: int) -> Html:
             stat("Tools called", count(called), f"{count(made)} calls"),
             stat("Calls that succeeded", share, f"{count(worked)} of {count(made)}"),
             stat("Asked for several jobs", count(warned), "by their cohesion"),
-            stat("Recommendations open", count(open_ones), "of the last half minute"),
+            stat("Recommendations open", count(open_ones), "a moment ago"),
         ),
     )
 
