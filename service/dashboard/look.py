@@ -57,7 +57,11 @@ class Shared:
     """What several ask for at about the same time is read once. For one event loop."""
 
     def __init__(self, seconds: float) -> None:
-        """A result is given out until it was asked for `seconds` ago."""
+        """A result is given out until `seconds` after it was begun to be read.
+
+        One that took longer is given out for as long again, so that reading it over and over takes
+        half of the time at most.
+        """
         self._seconds = seconds
         self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
 
@@ -70,20 +74,20 @@ class Shared:
         """
         task = self._tasks.get(key)
         if task is None:
+            begun = asyncio.get_running_loop().time()
             task = self._tasks[key] = asyncio.create_task(_awaited(read))
-            task.add_done_callback(lambda done: self._drop(key, done, is_old=False))
-            asyncio.get_running_loop().call_later(
-                self._seconds, lambda: self._drop(key, task, is_old=True)
-            )
+            task.add_done_callback(lambda done: self._done(key, done, begun))
         # One who leaves must not stop what others wait for.
         result: Read = await asyncio.shield(task)
         return result
 
-    def _drop(self, key: Hashable, task: asyncio.Task[Any], *, is_old: bool) -> None:
-        # What failed is not kept; who waits for it hears of it.
-        has_failed = task.done() and (task.cancelled() or task.exception() is not None)
-        if (is_old or has_failed) and self._tasks.get(key) is task:
+    def _done(self, key: Hashable, task: asyncio.Task[Any], begun: float) -> None:
+        loop = asyncio.get_running_loop()
+        took = loop.time() - begun
+        if task.cancelled() or task.exception() is not None:  # who waits hears of it
             del self._tasks[key]
+        else:
+            loop.call_later(max(self._seconds - took, took), self._tasks.pop, key)
 
 
 async def _awaited(read: Callable[[], Awaitable[Read]]) -> Read:

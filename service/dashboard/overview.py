@@ -11,8 +11,7 @@ from aftercall.models import (
     ReflectionStatistics,
     RepairTimes,
     ToolName,
-    ToolStatistics,
-    ToolStatisticsList,
+    ToolUsage,
     Totals,
     Trend,
     WindowTotals,
@@ -86,18 +85,18 @@ async def overview(look: Look) -> Shown:
     trend = await reports.trend(space, window)
     reflection = await reports.reflection(space, window)
     patterns = await reports.patterns(space, window, _PATTERNS)
-    tools = await reports.tools(space, window, _TOOLS)
+    tools = await reports.usage(space, window, _TOOLS)
     # What changed is the same whatever the window; what was read for it is not read again.
     patterns_day = patterns if window == "24h" else await reports.patterns(space, "24h", _PATTERNS)
-    tools_day = tools if window == "24h" else await reports.tools(space, "24h", _TOOLS)
-    tools_week = tools if window == "7d" else await reports.tools(space, "7d", _TOOLS)
-    found = changes(day, patterns_day, tools_day, tools_week)
+    tools_day = tools if window == "24h" else await reports.usage(space, "24h", _TOOLS)
+    tools_week = tools if window == "7d" else await reports.usage(space, "7d", _TOOLS)
+    found = changes(day, patterns_day, tools_day.by_tool, tools_week.by_tool)
     changed = section("What changed since yesterday", lines(_change(look, each) for each in found))
     content = [
         _totals(totals),
         grid(box("stack", changed, _answers(look, reflection)), _trend(look, trend)),
         _reflection(look, reflection),
-        grid(_patterns(look, patterns), _tools(look, tools.tools)),
+        grid(_patterns(look, patterns), _tools(look, tools.by_tool)),
     ]
     return Shown("Overview", markup(content), day.until, is_complete=day.is_complete)
 
@@ -220,7 +219,7 @@ def _patterns(look: Look, found: PatternStatistics) -> Html:
     return section("Most frequent failures", table.html(), more)
 
 
-def _tools(look: Look, tools: Sequence[ToolStatistics]) -> Html:
+def _tools(look: Look, tools: Sequence[ToolUsage]) -> Html:
     failed = [each for each in tools if each.failures]
     failed.sort(key=lambda each: (-each.failures, success_rate(each) or 0.0))
     table = DataTable(
@@ -277,8 +276,8 @@ class DayChange:
 def changes(
     day: WindowTotals,
     patterns: PatternStatistics,
-    tools_day: ToolStatisticsList,
-    tools_week: ToolStatisticsList,
+    tools_day: Sequence[ToolUsage],
+    tools_week: Sequence[ToolUsage],
 ) -> list[DayChange]:
     """What changed in the last 24 hours, most general first; never empty.
 
@@ -346,11 +345,11 @@ def _changed_rate(now: CallCounts, before: CallCounts) -> list[DayChange]:
     return [DayChange(f"{words}: down by {-points:.1f} points.", "bad")]
 
 
-def _changed_tools(day: ToolStatisticsList, week: ToolStatisticsList) -> Iterable[DayChange]:
-    today = {place_of(each.tool): each for each in day.tools}
+def _changed_tools(day: Sequence[ToolUsage], week: Sequence[ToolUsage]) -> Iterable[DayChange]:
+    today = {place_of(each.tool): each for each in day}
     failing: list[DayChange] = []
     recovered: list[DayChange] = []
-    for each in week.tools:
+    for each in week:
         now = today.get(place_of(each.tool), CallCounts())
         # Both windows end now, so what is left of the week is what was before these 24 hours.
         failed = max(0, each.failures - now.failures)

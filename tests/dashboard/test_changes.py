@@ -9,9 +9,7 @@ from aftercall.models import (
     CallUsage,
     PatternStatistics,
     ToolName,
-    ToolStatistics,
-    ToolStatisticsList,
-    UsageWindow,
+    ToolUsage,
     WindowTotals,
 )
 from service.dashboard.overview import DayChange, changes, is_sure
@@ -28,16 +26,11 @@ def day(now: tuple[int, int], before: tuple[int, int] | None) -> WindowTotals:
     )
 
 
-def tools(window: UsageWindow, **counts: tuple[int, int]) -> ToolStatisticsList:
-    return ToolStatisticsList(
-        window=window,
-        since=NOW - timedelta(days=1),
-        until=NOW,
-        tools=[
-            ToolStatistics(tool=ToolName(tool_name=name), successes=good, failures=bad)
-            for name, (good, bad) in counts.items()
-        ],
-    )
+def tools(**counts: tuple[int, int]) -> list[ToolUsage]:
+    return [
+        ToolUsage(tool=ToolName(tool_name=name), successes=good, failures=bad)
+        for name, (good, bad) in counts.items()
+    ]
 
 
 def patterns(*found: tuple[str, int, int | None]) -> PatternStatistics:
@@ -53,13 +46,11 @@ def told(
     now: tuple[int, int],
     before: tuple[int, int] | None,
     *,
-    today: ToolStatisticsList | None = None,
-    week: ToolStatisticsList | None = None,
+    today: list[ToolUsage] | None = None,
+    week: list[ToolUsage] | None = None,
     found: PatternStatistics | None = None,
 ) -> list[DayChange]:
-    return changes(
-        day(now, before), found or patterns(), today or tools("24h"), week or tools("7d")
-    )
+    return changes(day(now, before), found or patterns(), today or tools(), week or tools())
 
 
 def words(found: list[DayChange]) -> str:
@@ -119,9 +110,7 @@ def test_a_difference_is_sure_whichever_way_it_goes() -> None:
 
 def test_a_tool_that_begins_to_fail_is_named() -> None:
     """With a link to it."""
-    found = told(
-        (90, 5), (100, 0), today=tools("24h", search=(20, 5)), week=tools("7d", search=(120, 5))
-    )
+    found = told((90, 5), (100, 0), today=tools(search=(20, 5)), week=tools(search=(120, 5)))
     [change] = [each for each in found if each.tool is not None]
     assert change.words == "search began to fail: 5 of 25 calls; in the days before none of 100."
     assert change.tone == "bad"
@@ -129,23 +118,19 @@ def test_a_tool_that_begins_to_fail_is_named() -> None:
 
 def test_a_tool_that_nobody_called_before_did_not_begin_to_fail() -> None:
     """There is nothing that it failed after."""
-    found = told((90, 5), (9, 0), today=tools("24h", new=(1, 5)), week=tools("7d", new=(1, 5)))
+    found = told((90, 5), (9, 0), today=tools(new=(1, 5)), week=tools(new=(1, 5)))
     assert not any(each.tool for each in found)
 
 
 def test_a_tool_that_recovered_is_named() -> None:
-    found = told(
-        (90, 5), (100, 0), today=tools("24h", search=(20, 0)), week=tools("7d", search=(60, 40))
-    )
+    found = told((90, 5), (100, 0), today=tools(search=(20, 0)), week=tools(search=(60, 40)))
     [change] = [each for each in found if each.tool is not None]
     assert "recovered: no failure in 20 calls; in the days before 40 of 80" in change.words
     assert change.tone == "good"
 
 
 def test_a_rare_failure_that_did_not_come_back_is_no_news() -> None:
-    found = told(
-        (90, 5), (100, 0), today=tools("24h", search=(20, 0)), week=tools("7d", search=(997, 3))
-    )
+    found = told((90, 5), (100, 0), today=tools(search=(20, 0)), week=tools(search=(997, 3)))
     assert not any(each.tool for each in found)
 
 
