@@ -31,7 +31,6 @@ from retrieval.edits.kinds import (
     Add,
     Cast,
     Clamp,
-    Copy,
     Edit,
     Reformat,
     Remove,
@@ -65,22 +64,15 @@ _SENTENCES = {
     "add": "{place} must be given, such as {value}.",
     "cast": "{place} must be of type {to}.",
     "replace": "For {place}, use {value} instead of {before}.",
-    "wrap": "{place} must be a list, also of one.",
     "unwrap": "{place} must be the value itself, not a list of it.",
-    "split": "{place} must be a list, not one text with {separator} in it.",
-    "join": "{place} must be one text, joined by {separator}, not a list.",
     "respell": "Write {place} {style}.",
-    "strip": "Write {place} without its {what}.",
-    "prefix": "{place} must start with {text}.",
     "reformat": "Write {place} in the form {to}.",
     "snap": "{place} must be one of the allowed values.",
     "from_error": "For {place}, use the value that the error states.",
     "from_context": "For {place}, use what the task itself states ({form}).",
-    "copy": "{place} must be the same as {source}.",
     "balance": "Change {place} so that the sum is the total that the error states.",
-    "usual": "For {place}, use the usual value.",
 }
-_AS_JSON = frozenset({"value", "before", "separator", "text"})
+_AS_JSON = frozenset({"value", "before"})
 """Fields that are data."""
 
 
@@ -102,8 +94,6 @@ def _sentence(edit: Edit) -> str:
             fields["style"] = _STYLES[edit.style]
         case Reformat():
             fields["to"] = edit.to or "that the error asks for"
-        case Copy():
-            fields["source"] = spoken(edit.source)
     return _SENTENCES[edit.kind].format(place=place, **fields)
 
 

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import lru_cache
-from pathlib import PurePosixPath
 from typing import Literal
 
-from retrieval.values import CastError, cast, words_of
+from retrieval.values import words_of
 
 _CLOCK = re.compile(
     r"(?P<h>\d{1,2})(?::(?P<m>\d{2}))?(?::(?P<s>\d{2})(?:\.\d+)?)?\s*"
@@ -268,10 +267,6 @@ MAX_TEXT = 2_000
 """Characters of a text that is respelt or stripped; a longer one is content."""
 
 Style = Literal["lower", "upper", "title", "capital", "snake", "kebab", "camel", "pascal", "spaced"]
-Mark = Literal["spaces", "quotes", "@", "#", "path", "extension", "unit"]
-
-_PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_EXTENSION = re.compile(r"(?<=[\w)])\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
 
 
 def _pascal(text: str) -> str:
@@ -306,42 +301,3 @@ def respelt(text: str, style: Style) -> str | None:
     if len(text) > MAX_TEXT or (style in _BY_WORDS and not _SAYABLE.fullmatch(text)):
         return None
     return _STYLES[style](text) or None
-
-
-def stripped(text: str, what: Mark) -> str | None:
-    """`text` without spaces around it, its quotation marks, sign, folder, extension or unit.
-
-    None when it has none, or when nothing would be left.
-    """
-    if len(text) > MAX_TEXT:
-        return None
-    bare = _without(text, what)
-    return bare if bare and bare != text else None
-
-
-def _without(text: str, what: Mark) -> str | None:
-    match what:
-        case "spaces":
-            return text.strip()
-        case "quotes":
-            quoted = len(text) > 2 and text[0] == text[-1] and text[0] in "'\"`"
-            return text[1:-1] if quoted else None
-        case "path":
-            return None if "://" in text else PurePosixPath(text.replace("\\", "/")).name
-        case "extension":
-            return _EXTENSION.sub("", text)
-        case "unit":
-            return _without_unit(text)
-        case _:
-            return text.removeprefix(what)
-
-
-def _without_unit(text: str) -> str | None:
-    """The number of `10 commits` as text; not of `5 minutes`, which may be 300 (see `values`)."""
-    if _PLAIN_NUMBER.fullmatch(text.strip()):
-        return None
-    try:
-        number = cast(text, "number")
-    except CastError:
-        return None
-    return str(number)

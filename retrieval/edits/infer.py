@@ -20,34 +20,26 @@ from retrieval.edits.kinds import (
     Balance,
     Cast,
     Clamp,
-    Copy,
     Edit,
     EditDoesNotApplyError,
     FromContext,
     FromError,
     Grounds,
-    Join,
-    Prefix,
     Reformat,
     Remove,
     Rename,
     Replace,
     Respell,
-    Separator,
     Site,
     Snap,
-    Split,
-    Strip,
     Unwrap,
-    Usual,
     ValueEdit,
-    Wrap,
     touches,
 )
-from retrieval.paths import EVERY, MAX_ELEMENTS, Path, leaves_like, value_at
+from retrieval.paths import EVERY, MAX_ELEMENTS, Path, value_at
 from retrieval.reading.faults import Fault, FaultKind
 from retrieval.reading.reader import ErrorReading
-from retrieval.texts import MAX_TEXT, Mark, Style, stated_in
+from retrieval.texts import MAX_TEXT, Style, stated_in
 from retrieval.values import CastError, cast, differ_in_digits, type_of, words_of
 
 _FORM_FAULTS: frozenset[FaultKind] = frozenset(
@@ -150,19 +142,13 @@ _MAX_EDITS = 20
 """A repair of more edits is another call."""
 _MAX_DEPTH = 8
 _Candidate: TypeAlias = (
-    Balance | FromError | Snap | Clamp | Cast | Wrap | Unwrap | Split | Join | Strip | Reformat
-    | Respell | Prefix | Copy | FromContext | Usual
+    Balance | FromError | Snap | Clamp | Cast | Unwrap | Reformat | Respell | FromContext
 )  # fmt: skip
 # Candidates that are the same for every change; tried where they could explain it.
 _BALANCE, _FROM_ERROR, _SNAP, _CLAMP = (
     Balance(name=""), FromError(name=""), Snap(name=""), Clamp(name=""),
 )  # fmt: skip
-_WRAP, _UNWRAP, _REFORMAT, _USUAL = (
-    Wrap(name=""), Unwrap(name=""), Reformat(name=""), Usual(name=""),
-)  # fmt: skip
-_SPLITS = tuple(Split(name="", separator=each) for each in get_args(Separator))
-_JOINS = tuple(Join(name="", separator=each) for each in (",", ", ", "; ", " ", "\n", "|"))
-_STRIPS = tuple(Strip(name="", what=mark) for mark in get_args(Mark))
+_UNWRAP, _REFORMAT = Unwrap(name=""), Reformat(name="")
 _RESPELLS = tuple(Respell(name="", style=style) for style in get_args(Style))
 _REFORMATS = tuple(
     Reformat(name="", to=form)
@@ -172,9 +158,6 @@ _REFORMATS = tuple(
 )  # fmt: skip
 _WRITTEN = re.compile(r"\d{4}([-/])\d\d\1\d\d|\d\d/\d\d/\d{4}|\d{8}|\d\d:\d\d(?::\d\d)?", re.ASCII)
 """What `_REFORMATS` write: to parse dates of any form is slow, and few texts are one."""
-_MAX_PREFIX = 100
-_SMALLEST_COPY = 3
-"""Characters of a value from which on two equal ones are hardly so by chance."""
 
 
 def infer_edits(
@@ -308,13 +291,8 @@ class _Search:
             yield _CLAMP
         if type_of(before) != type_of(after):
             yield Cast(name="", to=type_of(after))
-            yield _WRAP
         if isinstance(before, list):
             yield _UNWRAP
-        if isinstance(before, str) and isinstance(after, list):
-            yield from _SPLITS
-        if isinstance(before, list) and isinstance(after, str):
-            yield from _JOINS
         if isinstance(before, str) and isinstance(after, str):
             yield from _rewritings(before, after)
         if plain:
@@ -323,7 +301,8 @@ class _Search:
     def _supply(self, value: JsonValue, path: Path) -> Edit:
         site = Site(path, self.failed, self.grounds)
         plain = not isinstance(value, dict | list)
-        for edit in (_FROM_ERROR, *self._sources(value)) if plain else ():
+        candidates: list[FromError | FromContext] = [_FROM_ERROR, *self._sources(value)]
+        for edit in candidates if plain else ():
             try:
                 if same_json(edit.supply(site), value):
                     there: Edit = edit.at(path)
@@ -332,32 +311,21 @@ class _Search:
                 continue
         return Add(name="", value=value).at(path)
 
-    def _sources(self, value: JsonValue) -> Iterator[FromContext | Copy | Usual | FromError]:
-        text = str(value)
+    def _sources(self, value: JsonValue) -> Iterator[FromContext]:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            if len(text) >= _SMALLEST_COPY:
-                same = [at for at, each in leaves_like(self.failed, ()) if same_json(each, value)]
-                if len(same) == 1:
-                    yield Copy(name="", source=same[0])
             stated = stated_in(self.grounds.context or "")
-            forms = dict.fromkeys(each.form for each in stated if each.text == text)
+            forms = dict.fromkeys(each.form for each in stated if each.text == str(value))
             yield from (FromContext(name="", form=form) for form in forms if form != "word")
-        yield _USUAL
 
 
 def _rewritings(before: str, after: str) -> Iterator[_Candidate]:
     if len(before) > MAX_TEXT or len(after) > MAX_TEXT:
         return
-    if len(after) < len(before):
-        yield from _STRIPS
     if _WRITTEN.fullmatch(after):
         yield _REFORMAT
         yield from _REFORMATS
     if before[:1].lower() == after[:1].lower() or not before[:1].isalnum():
         yield from _RESPELLS
-    prefix = after.removesuffix(before)
-    if prefix in ("@", "#") or (prefix.endswith("/") and len(prefix) <= _MAX_PREFIX):
-        yield Prefix(name="", text=prefix)
 
 
 def _at_the_end(edit: Balance, call: JsonObject) -> Balance:

@@ -1,7 +1,7 @@
 """The kinds of edits: which parameters there are, the same in another form, taken elsewhere."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -19,7 +19,7 @@ from aftercall.models.base import Json
 from aftercall.redaction import is_redacted
 from retrieval.paths import EVERY, Path, leaves_like, value_at
 from retrieval.reading.faults import Fault, JsonType
-from retrieval.texts import MAX_TEXT, Mark, StatedForm, Style, respelt, rewrite, stated_in, stripped
+from retrieval.texts import MAX_TEXT, StatedForm, Style, respelt, rewrite, stated_in
 from retrieval.values import CastError, cast, nearest, type_of
 
 
@@ -27,20 +27,12 @@ class EditDoesNotApplyError(ValueError):
     """The call does not have what the edit is about, or nothing states what it needs."""
 
 
-def _nothing_usual(_: Path) -> Sequence[JsonValue]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What an edit may take a value from, beside the call's own parameters.
-
-    `usual` gives the values that are common knowledge of the tool at a place, the most usual first.
-    """
+    """What an edit may take a value from, beside the call's own parameters."""
 
     faults: tuple[Fault, ...] = ()
     context: str | None = None
-    usual: Callable[[Path], Sequence[JsonValue]] = field(default=_nothing_usual)
 
     def faults_at(self, path: Path) -> Iterator[Fault]:
         """The faults of this very place first, then those that name no place."""
@@ -164,9 +156,6 @@ class Replace(ValueEdit):
         return self.value
 
 
-Separator = Literal[",", ";", "|", "\n", " "]
-
-
 class Cast(ValueEdit):
     """Say the same in another JSON type; to `array` wraps or splits."""
 
@@ -183,18 +172,6 @@ class Cast(ValueEdit):
             raise EditDoesNotApplyError(str(error)) from error
 
 
-class Wrap(ValueEdit):
-    """Make a list of the one value."""
-
-    kind: Literal["wrap"] = "wrap"
-
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """A list of one; never of what is a list already."""
-        if isinstance(value, list) or value is None:
-            raise EditDoesNotApplyError(f"{self.place} is nothing to make a list of")
-        return [value]
-
-
 class Unwrap(ValueEdit):
     """Take the one value out of its list."""
 
@@ -207,35 +184,6 @@ class Unwrap(ValueEdit):
         return value[0]
 
 
-class Split(ValueEdit):
-    """Make a list of a text's parts, without the spaces around them."""
-
-    kind: Literal["split"] = "split"
-    separator: Separator
-
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The parts."""
-        text = _text(self, value)
-        parts: list[JsonValue] = [part.strip() for part in text.split(self.separator)]
-        if len(parts) < 2 or not all(parts):
-            raise EditDoesNotApplyError(f"{self.place} has no parts")
-        return parts
-
-
-class Join(ValueEdit):
-    """Make one text of a list of texts."""
-
-    kind: Literal["join"] = "join"
-    separator: str
-
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The text."""
-        texts = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-        if not isinstance(value, list) or len(texts) != len(value) or not texts:
-            raise EditDoesNotApplyError(f"{self.place} is no list of texts")
-        return self.separator.join(texts)
-
-
 class Respell(ValueEdit):
     """Write a text in another letter case, or its words with other separators."""
 
@@ -245,31 +193,6 @@ class Respell(ValueEdit):
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
         """The text in that style."""
         return _other(self, value, respelt(_text(self, value), self.style))
-
-
-class Strip(ValueEdit):
-    """Take something off a text that the tool does not want there."""
-
-    kind: Literal["strip"] = "strip"
-    what: Mark
-
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The text without it."""
-        return _other(self, value, stripped(_text(self, value), self.what))
-
-
-class Prefix(ValueEdit):
-    """Put a sign (`#`, `@`) or a directory before a text."""
-
-    kind: Literal["prefix"] = "prefix"
-    text: str
-
-    def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The text with it."""
-        text = _text(self, value)
-        if text.startswith(self.text):
-            raise EditDoesNotApplyError(f"{self.place} starts with {self.text} already")
-        return self.text + text
 
 
 class Reformat(ValueEdit):
@@ -384,38 +307,6 @@ class FromContext(SupplyEdit):
         return _as_stated(stated[0], self.form, value_at(site.parameters, site.path))
 
 
-class Copy(SupplyEdit):
-    """Take the value of another parameter of the same call."""
-
-    kind: Literal["copy"] = "copy"
-    source: Path
-
-    def under(self, prefix: Path) -> Self:
-        """Both places move."""
-        moved = super().under(prefix)
-        return moved.model_copy(update={"source": (*prefix, *self.source)})
-
-    def supply(self, site: Site) -> JsonValue:
-        """The other parameter's value."""
-        value = value_at(site.parameters, self.source)
-        if value is None or is_redacted(value):
-            raise EditDoesNotApplyError(f"there is no {'/'.join(map(str, self.source))} to copy")
-        return value
-
-
-class Usual(SupplyEdit):
-    """Take the value that is usual at this place in the tool's successes."""
-
-    kind: Literal["usual"] = "usual"
-
-    def supply(self, site: Site) -> JsonValue:
-        """The most usual one."""
-        for value in site.grounds.usual(site.path)[:1]:
-            if not is_redacted(value):
-                return value
-        raise EditDoesNotApplyError(f"nothing is usual for {self.place}")
-
-
 class Balance(SupplyEdit):
     """Change one number so that like numbers add up to the total that the error states.
 
@@ -478,18 +369,13 @@ def _as_stated(text: str, form: StatedForm, sent: JsonValue) -> JsonValue:
 
 
 Edit = Annotated[
-    Rename | Remove | Add | Replace
-    | Cast | Wrap | Unwrap | Split | Join | Respell | Strip | Prefix | Reformat | Clamp | Snap
-    | FromError | FromContext | Copy | Usual | Balance,
+    Rename | Remove | Add | Replace | Cast | Unwrap | Respell | Reformat | Clamp | Snap
+    | FromError | FromContext | Balance,
     Field(discriminator="kind"),
 ]  # fmt: skip
 
-OF_ANY_TEXT = (Respell, Strip, Prefix, Split, Join)
-"""Edits that can be made to nearly every text, whatever is wrong with it."""
-
 _EDIT: TypeAdapter[Edit] = TypeAdapter(Edit)
-_OF_A_TOOL = (Rename, Remove, Add, Replace, FromContext, Copy, Usual, Balance)
-_MARKS = frozenset("@#")
+_OF_A_TOOL = (Rename, Remove, Add, Replace, FromContext, Balance)
 
 
 def edit_key(edits: Iterable[Edit]) -> str:
@@ -523,7 +409,7 @@ def for_any_tool(edit: Edit) -> Edit | None:
 
     A bound of its own is one tool's; to keep to the stated bound is anybody's.
     """
-    if isinstance(edit, _OF_A_TOOL) or (isinstance(edit, Prefix) and edit.text not in _MARKS):
+    if isinstance(edit, _OF_A_TOOL):
         return None
     if isinstance(edit, Clamp):
         return Clamp(name=EVERY)

@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field
 
 from aftercall.models import ErrorCategory, Outcome
 from mongo.records import ToolKey
-from retrieval.edits.kinds import OF_ANY_TEXT, Edit, edit_key
+from retrieval.edits.kinds import Edit, Respell, edit_key
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.recovery import RecoveryTimes, Run
 from retrieval.paths import place_of
@@ -240,7 +240,7 @@ class SignatureKnowledge(BaseModel):
             del self.rules[weakest]
         # What can be done to any text could have been done to all that were mended otherwise.
         rule = self.rules.setdefault(key, RepairRule(edits=edits))
-        if not rule.repairs and any(isinstance(edit, OF_ANY_TEXT) for edit in edits):
+        if not rule.repairs and any(isinstance(edit, Respell) for edit in edits):
             rule.evidence.otherwise[UNNAMED_AGENT] = self.mends
         return rule
 

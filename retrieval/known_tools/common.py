@@ -12,7 +12,7 @@ from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import Tool
 from aftercall.redaction import is_redacted
 from mongo.records import ToolKey
-from retrieval.edits.kinds import Add, Clamp, Edit, Prefix, Rename, Replace
+from retrieval.edits.kinds import Add, Clamp, Edit, Rename, Replace
 from retrieval.fitness.statistics import ToolTrials
 from retrieval.health.record import KnownHealth
 from retrieval.knowledge.parameter import COMMON_SESSIONS, ParameterProfile
@@ -99,8 +99,6 @@ def _is_masked(edit: Edit) -> bool:
             return is_redacted(edit.before) or is_redacted(edit.value)
         case Add():
             return is_redacted(edit.value)
-        case Prefix():
-            return is_redacted(edit.text)
         case _:
             return False
 
@@ -123,8 +121,6 @@ def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> 
                     for each in profile.common_values(place_of(first(edit.path)))
                 )
             )
-        case Prefix():
-            return edit.text in ("@", "#")
         case Clamp():
             stated = {known.minimum, known.maximum} if known is not None else set()
             return {edit.minimum, edit.maximum} <= stated | {None}

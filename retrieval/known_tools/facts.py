@@ -15,7 +15,7 @@ from retrieval.answer import lesson_of
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
-from retrieval.edits.kinds import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap, Wrap
+from retrieval.edits.kinds import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
 from retrieval.knowledge.parameter import COMMON_SESSIONS
 from retrieval.knowledge.recovery import TRANSIENT
@@ -356,8 +356,6 @@ def _on_usual(edit: Edit, value: JsonValue) -> tuple[JsonObject, JsonObject] | N
             return {edit.name: "…"}, {}  # a usual value of it is one that worked
         case Cast() if isinstance(value, int | float) and not isinstance(value, bool):
             return {edit.name: str(value)}, {edit.name: value}
-        case Wrap():
-            return {edit.name: "…"}, {edit.name: ["…"]}
         case Unwrap():
             return {edit.name: [value]}, {edit.name: value}
         case _:

@@ -24,10 +24,10 @@ from retrieval.knowledge.parameter import ParameterProfile
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.parameters import ParameterView, ToolView, object_view
-from retrieval.paths import Path, place_of
+from retrieval.paths import Path
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
-from retrieval.values import fits, name_similarity
+from retrieval.values import fits
 
 
 def inner_faults(
@@ -82,9 +82,6 @@ _BLAMES_A_VALUE = frozenset({"invalid_parameters", "not_found"})
 _MAX_SHOWN = 20
 """Faults of a kind: more than the proposals deal with (see `compose`)."""
 _MAX_NAMES = 1_000
-_LIKE = 0.7
-"""`name_similarity` from which on two names are taken to mean the same."""
-_MAX_COMPARED = 100
 _MANY = 5
 """Successes from which on what none of them had is taken as wrong beside what the error says."""
 _ENOUGH = 3
@@ -110,9 +107,7 @@ def faults_of(
     if view is not None:
         said = _credible(said, parameters, view)
         shown = _shown_beside(said, parameters, view, schema)
-        enough = view.source == "schema" or (profile is not None and profile.successes >= _MANY)
-        if enough:
-            shown += _strays(view, parameters, {f.path for f in (*said, *shown)})
+        enough = profile is not None and profile.successes >= _MANY
         if enough and profile is not None and view.source == "profile":
             shown += _odd_types(profile, view, parameters, {f.path for f in (*said, *shown)})
         # What the message says without a name, the schema shows with one.
@@ -158,17 +153,6 @@ def _shown_beside(
         for fault in shown
         if (fault.kind, fault.path) not in known
         and (fault.kind in ("missing", "unexpected") or fault.path not in named)
-    ]
-
-
-def _strays(view: ToolView, parameters: JsonObject, named: set[Path]) -> list[Fault]:
-    """Names that an open tool does not know, while it has an absent parameter of a like name."""
-    absent = [name for name in islice(view.parameters, _MAX_NAMES) if name not in parameters]
-    return [
-        Fault("unexpected", (name,), from_schema=True)
-        for name in view.unknown(parameters)[:_MAX_SHOWN]
-        if (name,) not in named
-        and any(name_similarity(name, other) >= _LIKE for other in absent[:_MAX_COMPARED])
     ]
 
 
@@ -329,14 +313,8 @@ class Case:
 
 
 def grounds_of(case: Case) -> Grounds:
-    """The faults, the context, and what is usual; into a call that writes nothing usual is put."""
-
-    def usual(path: Path) -> Sequence[JsonValue]:
-        if case.profile is None or case.writes:
-            return ()
-        return [common.value for common in case.profile.common_values(place_of(path))]
-
-    return Grounds(case.faults, case.context, usual)
+    """Where an edit may take a value from: the faults and the context."""
+    return Grounds(case.faults, case.context)
 
 
 _OLD_SCHEMA = 0.5

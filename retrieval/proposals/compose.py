@@ -19,13 +19,11 @@ from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import rule_options, seed_options
 from retrieval.proposals.names import (
     renamed_options,
-    supplied_values,
     unexpected_options,
 )
 from retrieval.proposals.values import (
     out_of_range_options,
     refused_value_options,
-    similar_value_options,
     stated_value_options,
     unwrapped_options,
     usual_values,
@@ -246,8 +244,7 @@ def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     yield from renamed
     if not renamed:
         yield from context_options(case, index, fault)
-        yield from supplied_values(case, name, frozenset({index}))
-        yield from similar_value_options(case, index, fault)
+        yield from usual_values(case, name, frozenset({index}))
 
 
 def _merged(options: list[Option]) -> list[Option]:

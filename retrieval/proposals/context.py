@@ -112,8 +112,6 @@ def _candidates(case: Case, name: str, sent: JsonValue) -> list[_Candidate]:
     taken = {str(value).lower() for key, value in case.parameters.items() if key != name}
     longest = seen.longest if seen else None
     graded: dict[str, _Candidate] = {}
-    if "array" in types and sent is None and (numbers := _all_numbers(case, name)):
-        graded[""] = _Candidate(numbers, _MAX_GRADE - 1)
     for stated in stated_in(case.context or ""):
         if longest is not None and len(stated.text) > _TOO_LONG * longest:
             continue
@@ -147,15 +145,6 @@ def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
                     ("context",),
                     covers=frozenset({index}),
                 )
-
-
-def _all_numbers(case: Case, name: str) -> list[JsonValue]:
-    """The numbers that the context states, for a parameter that takes a list of them."""
-    view = case.parameter(name)
-    if view is None or not {"number", "integer"} & set(view.item_types):
-        return []
-    stated = [each.text for each in stated_in(case.context or "") if each.form == "number"]
-    return [cast(text, "number") for text in stated] if len(stated) > 1 else []
 
 
 def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:

@@ -8,17 +8,16 @@ from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import (
-    OF_ANY_TEXT,
     Add,
     Cast,
     Clamp,
     Edit,
     EditDoesNotApplyError,
     Grounds,
-    Prefix,
     Remove,
     Rename,
     Replace,
+    Respell,
     touches,
 )
 from retrieval.knowledge.parameter import COMMON_SESSIONS
@@ -29,65 +28,6 @@ from retrieval.paths import Path, first, place_of, value_at
 from retrieval.proposals.case import Case, Option, Trials, grounds_of
 from retrieval.reading.faults import Fault
 from retrieval.values import fits, type_of
-
-
-def is_retired(case: Case, edits: Sequence[Edit]) -> bool:
-    """Whether the live schema rules out what one of the edits does."""
-    return any(
-        _contradicts(view, edit)
-        for edit in edits
-        if (view := _view_around(case, edit.path)) is not None and view.parameters
-    )
-
-
-def _view_around(case: Case, path: Path) -> ToolView | None:
-    """What the schema says of the object that the last step of the path is in."""
-    if case.schema is None or case.view is None or case.view.source != "schema":
-        return None
-    if len(path) == 1:
-        return case.view
-    around = first(path[:-1])
-    value = value_at(case.parameters, around)
-    return object_view(case.schema, around, value if isinstance(value, dict) else {})
-
-
-def _contradicts(view: ToolView, edit: Edit) -> bool:
-    name = str(edit.path[-1])
-    known = view.parameters.get(name)
-    if isinstance(edit, Rename):
-        return edit.to not in view.parameters
-    if isinstance(edit, Add) and known is None:
-        return view.closed
-    if known is None:
-        return False
-    match edit:
-        case Remove():
-            return known.required
-        case Cast():
-            return bool(known.types) and edit.to not in known.types and not (
-                edit.to == "integer" and "number" in known.types
-            )  # fmt: skip
-        case Add() | Replace():
-            return not _is_allowed(known, edit.value)
-        case Clamp():
-            return _is_beyond(known, edit.minimum) or _is_beyond(known, edit.maximum)
-        case _:
-            return False
-
-
-def _is_allowed(known: ParameterView, value: JsonValue) -> bool:
-    if not fits(value, known.types):
-        return False
-    return not known.allowed or any(same_json(value, each) for each in known.allowed)
-
-
-def _is_beyond(known: ParameterView, limit: float | None) -> bool:
-    if limit is None:
-        return False
-    return (known.minimum is not None and limit < known.minimum) or (
-        known.maximum is not None and limit > known.maximum
-    )
-
 
 _PER_REPAIR = 6.0
 """Pseudo-rights of a mined repair: the agent itself chose that edit, and it worked."""
@@ -224,7 +164,7 @@ def _mended(rule: RepairRule) -> Trials:
     """
     standing = rule.weight()
     right = 1 + _PER_REPAIR * standing.repairs + _PER_SUCCESS * standing.successes
-    vague = _VAGUE if any(isinstance(edit, OF_ANY_TEXT) for edit in rule.edits) else 0
+    vague = _VAGUE if any(isinstance(edit, Respell) for edit in rule.edits) else 0
     unproven = _UNPROVEN if standing.repairs == 0 else 0
     return Trials(right, 1 + unproven + vague + _PER_REPAIR * rule.evidence.doubts())
 
@@ -293,9 +233,6 @@ def _is_free(case: Case, edit: Edit, rule_sessions: int) -> bool:
     if edit.inside and isinstance(edit, Rename | Add) and rule_sessions < COMMON_SESSIONS:
         return False  # a key inside a value may be a caller's own, such as an id in a map
     match edit:
-        case Prefix():
-            sign = edit.text in ("@", "#")
-            return sign or (rule_sessions >= COMMON_SESSIONS and not is_redacted(edit.text))
         case Replace() if is_redacted(edit.before):
             return False
         case Add() | Replace():
@@ -325,3 +262,61 @@ def _is_common(case: Case, edit: Add | Replace, rule_sessions: int) -> bool:
             return True
     common = case.profile.common_values(place_of(first(edit.path))) if case.profile else []
     return any(same_json(value, known.value) for known in common)
+
+
+def is_retired(case: Case, edits: Sequence[Edit]) -> bool:
+    """Whether the live schema rules out what one of the edits does."""
+    return any(
+        _contradicts(view, edit)
+        for edit in edits
+        if (view := _view_around(case, edit.path)) is not None and view.parameters
+    )
+
+
+def _view_around(case: Case, path: Path) -> ToolView | None:
+    """What the schema says of the object that the last step of the path is in."""
+    if case.schema is None or case.view is None or case.view.source != "schema":
+        return None
+    if len(path) == 1:
+        return case.view
+    around = first(path[:-1])
+    value = value_at(case.parameters, around)
+    return object_view(case.schema, around, value if isinstance(value, dict) else {})
+
+
+def _contradicts(view: ToolView, edit: Edit) -> bool:
+    name = str(edit.path[-1])
+    known = view.parameters.get(name)
+    if isinstance(edit, Rename):
+        return edit.to not in view.parameters
+    if isinstance(edit, Add) and known is None:
+        return view.closed
+    if known is None:
+        return False
+    match edit:
+        case Remove():
+            return known.required
+        case Cast():
+            return bool(known.types) and edit.to not in known.types and not (
+                edit.to == "integer" and "number" in known.types
+            )  # fmt: skip
+        case Add() | Replace():
+            return not _is_allowed(known, edit.value)
+        case Clamp():
+            return _is_beyond(known, edit.minimum) or _is_beyond(known, edit.maximum)
+        case _:
+            return False
+
+
+def _is_allowed(known: ParameterView, value: JsonValue) -> bool:
+    if not fits(value, known.types):
+        return False
+    return not known.allowed or any(same_json(value, each) for each in known.allowed)
+
+
+def _is_beyond(known: ParameterView, limit: float | None) -> bool:
+    if limit is None:
+        return False
+    return (known.minimum is not None and limit < known.minimum) or (
+        known.maximum is not None and limit > known.maximum
+    )

@@ -5,10 +5,8 @@ from itertools import islice
 
 from aftercall.json_values import JsonValue
 from aftercall.models import EvidenceSource
-from retrieval.edits.kinds import Add, Cast, Edit, Remove, Rename
-from retrieval.parameters import ParameterView
+from retrieval.edits.kinds import Cast, Edit, Remove, Rename
 from retrieval.proposals.case import Case, Option, Trials, prior
-from retrieval.proposals.values import usual_values
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
 from retrieval.values import CastError, cast, fits, name_similarity, words_of
@@ -25,8 +23,6 @@ _UNSURE_SOURCE = Trials(2, 2)
 """A judgement: in the damaged calls of a benchmark the like name is never a good one."""
 _ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
 _UNLIKE = prior("rename.only.unlike", 2, 3)
-_DEFAULT = prior("add.default", 6, 2)
-_ONLY_VALUE = prior("add.only", 12, 1)
 _REMOVE = {
     "surplus": prior("remove.surplus", 16, 1),  # the call has all that the tool has
     "alone": prior("remove.alone", 14, 2),  # the tool has nothing that the value could be meant for
@@ -45,7 +41,6 @@ _GUARDS = frozenset(
         "etag", "expected", "draft",
     )
 )  # fmt: skip
-_BY_VALUE = prior("rename.by-value", 4, 3)
 _UNSEEN_IS_UNKNOWN = 5
 """From so many successes on, a parameter in none of them is taken as one the tool lacks."""
 _MAX_FREE = 10
@@ -101,7 +96,6 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         if likeness and renamed:
             reason = f"the tool has no {name}; {target} is the like one"
             yield Option(renamed, reason, likeness, (source, "parameters"), covers=covers)
-    yield from _by_value(case, name, covers)
     edit = Remove(name=name)
     yield Option(
         (edit,), f"the tool has no {name}", _remove_trials(case, name), (source,), covers=covers
@@ -144,16 +138,6 @@ def _could_take(case: Case, value: JsonValue, target: str) -> bool:
     if isinstance(value, str):
         return _could_be_meant(case, value, target)
     return view is not None and bool(view.types) and fits(value, view.types)
-
-
-def _by_value(case: Case, name: str, covers: frozenset[int]) -> Iterator[Option]:
-    """The one absent parameter whose values look like this one, though its name does not."""
-    value = case.parameters[name]
-    targets = [target for target in _absent(case) if _could_be_meant(case, value, target)]
-    if len(targets) == 1 and not _like_trials(name_similarity(name, targets[0])):
-        edit = Rename(name=name, to=targets[0])
-        reason = f"the tool has no {name}; the values of {targets[0]} look like this one"
-        yield Option((edit,), reason, _BY_VALUE, ("profile",), covers=covers)
 
 
 def _free_parameters(case: Case) -> list[str]:
@@ -217,27 +201,6 @@ def _is_known_to_be_unknown(case: Case, name: str) -> bool:
 
 def _like_trials(similarity: float) -> Trials | None:
     return next((trials for least, trials in _LIKE if similarity >= least), None)
-
-
-def supplied_values(case: Case, name: str, covers: frozenset[int]) -> Iterator[Option]:
-    """Values for a missing parameter that the caller did not say under another name."""
-    view = case.parameter(name)
-    if view:
-        yield from _schema_values(view, name, covers)
-    yield from usual_values(case, name, covers)
-
-
-def _schema_values(view: ParameterView, name: str, covers: frozenset[int]) -> Iterator[Option]:
-    if len(view.allowed) == 1:
-        edit = Add(name=name, value=view.allowed[0])
-        yield Option(
-            (edit,), f"{name} has one allowed value", _ONLY_VALUE, ("schema",), covers=covers
-        )
-    elif view.has_default:
-        edit = Add(name=name, value=view.default)
-        yield Option(
-            (edit,), f"the schema's default of {name}", _DEFAULT, ("schema",), covers=covers
-        )
 
 
 def _source(case: Case, fault: Fault) -> EvidenceSource:

@@ -477,36 +477,3 @@ def _summands(case: Case, fault: Fault) -> list[Path]:
     last = tuple(-1 if step == places[-1][i] and isinstance(step, int) else step
                  for i, step in enumerate(places[-1]))  # fmt: skip
     return [last, *reversed(places[:-1])][:_MOST_LEAVES]
-
-
-_MIN_SIMILARITY = 0.5
-_SIMILAR = prior("similar", 3, 4)
-"""Copying from the most similar success is seldom right (5-quality.md): it counts little."""
-
-
-def similar_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """For a missing parameter of a tool that only reads: what the nearest success had there."""
-    name = fault.parameter
-    seen = case.seen(name)
-    if name is None or len(fault.path) > 1 or case.writes or seen is None:
-        return
-    if name in case.parameters:
-        return
-    common = seen.common_values()
-    view = case.parameter(name)
-    for call in case.similar:
-        value = call.parameters.get(name)
-        if call.similarity < _MIN_SIMILARITY or value is None:
-            continue
-        if any(same_json(value, known.value) for known in common) and (
-            view is None or fits(value, view.types)
-        ):
-            yield Option(
-                (Add(name=name, value=value),),
-                "the most similar success had this value",
-                _SIMILAR if case.profile_is_current else _SIMILAR.under_old_schema(),
-                ("similar",),
-                execution_ids=(call.execution_id,),
-                covers=frozenset({index}),
-            )
-            return

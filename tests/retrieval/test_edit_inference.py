@@ -15,25 +15,18 @@ from retrieval.edits.kinds import (
     Add,
     Balance,
     Cast,
-    Copy,
     Edit,
     EditDoesNotApplyError,
     FromContext,
     FromError,
     Grounds,
-    Join,
-    Prefix,
     Reformat,
     Remove,
     Rename,
     Replace,
     Respell,
     Snap,
-    Split,
-    Strip,
     Unwrap,
-    Usual,
-    Wrap,
     edit_key,
     edits_of_key,
     names_of,
@@ -119,10 +112,7 @@ def test_applying_is_deterministic_and_keys_are_lossless(
     [
         ("5", 5, Cast(name="x", to="integer")),
         ("a", ["a"], Cast(name="x", to="array")),
-        ({"k": 1}, [{"k": 1}], Wrap(name="x")),
         ([[1, 2]], [1, 2], Unwrap(name="x")),
-        ("red; deep blue", ["red", "deep blue"], Split(name="x", separator=";")),
-        (["a", "b"], "a, b", Join(name="x", separator=", ")),
         ("3 March 2025", "2025-03-03", Reformat(name="x", to="YYYY-MM-DD")),
         ("9:30 pm", "21:30", Reformat(name="x", to="HH:MM")),
         ("Business", "business", Respell(name="x", style="lower")),
@@ -130,16 +120,6 @@ def test_applying_is_deterministic_and_keys_are_lossless(
         ("new york", "New York", Respell(name="x", style="title")),
         ("Fuel Level", "fuel_level", Respell(name="x", style="snake")),
         ("pageSize", "page-size", Respell(name="x", style="kebab")),
-        ("/srv/docs/a.md", "a.md", Strip(name="x", what="path")),
-        ("report.txt", "report", Strip(name="x", what="extension")),
-        ("@ada", "ada", Strip(name="x", what="@")),
-        ("#launch", "launch", Strip(name="x", what="#")),
-        ("'main'", "main", Strip(name="x", what="quotes")),
-        (" main ", "main", Strip(name="x", what="spaces")),
-        ("10 commits", "10", Strip(name="x", what="unit")),
-        ("launch", "#launch", Prefix(name="x", text="#")),
-        ("a.md", "docs/a.md", Prefix(name="x", text="docs/")),
-        ("", "a-source-value", Copy(name="x", source=("other",))),
         ("master", "main", Replace(name="x", before="master", value="main")),
     ],
 )  # fmt: skip
@@ -180,15 +160,6 @@ def test_what_the_context_states_is_taken_from_it() -> None:
             apply_edits({"x": "b"}, edits, Grounds(context=context))
 
 
-def test_the_usual_value_is_the_tools_own() -> None:
-    """It is what is common knowledge now, at that place."""
-    grounds = Grounds(usual=lambda path: ["eu"] if path == ("a", "b") else [])
-    edit = Usual(name="a", inside=("b",))
-    assert apply_edits({"a": {}}, [edit], grounds) == {"a": {"b": "eu"}}
-    with pytest.raises(EditDoesNotApplyError):
-        apply_edits({"a": {"b": "eu"}}, [edit], grounds)
-
-
 def test_nested_edits_name_every_element() -> None:
     """What was done to each element of an array is one edit, for arrays of any length."""
     reading = reading_of(Fault("unexpected", ("flights", 0, "day")))
@@ -206,8 +177,8 @@ def test_nested_edits_name_every_element() -> None:
 def test_a_nested_edit_of_one_element_keeps_its_position() -> None:
     """Where the others were right, only the one is changed."""
     reading = reading_of(Fault("invalid", ("to", 1)))
-    edits = infer_edits({"to": ["a", "@b", "@c"]}, {"to": ["a", "b", "@c"]}, reading)
-    assert edits == [Strip(name="to", inside=(1,), what="@")]
+    edits = infer_edits({"to": ["a", "B", "C"]}, {"to": ["a", "b", "C"]}, reading)
+    assert edits == [Respell(name="to", inside=(1,), style="lower")]
 
 
 def test_a_total_is_balanced_by_the_last_amount() -> None:
@@ -255,13 +226,10 @@ def test_a_mask_explains_nothing() -> None:
     masked = "[redacted:string:9-16]"
     reading = reading_of(Fault("invalid", ("x",)))
     edits = infer_edits({"x": "b", "y": masked}, {"x": masked, "y": masked}, reading) or []
-    assert not any(isinstance(edit, Copy | FromContext | Usual) for edit in edits)
-    for supply in (FromError(name="x"), Copy(name="x", source=("y",))):
-        with pytest.raises(EditDoesNotApplyError):
-            apply_edits(
-                {"x": "b", "y": masked}, [supply],
-                Grounds((Fault("invalid", ("x",), suggested=masked),)),
-            )  # fmt: skip
+    assert not any(isinstance(edit, FromContext) for edit in edits)
+    grounds = Grounds((Fault("invalid", ("x",), suggested=masked),))
+    with pytest.raises(EditDoesNotApplyError):
+        apply_edits({"x": "b", "y": masked}, [FromError(name="x")], grounds)
 
 
 def test_stored_edits_of_the_first_form_still_load() -> None:

@@ -9,7 +9,7 @@ from ingest.learner import learn_outcome, learn_repair
 from ingest.mining import Repair
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.infer import infer_edits
-from retrieval.edits.kinds import Add, Cast, Clamp, Edit, FromError, Prefix, Remove, Rename, Replace
+from retrieval.edits.kinds import Add, Cast, Clamp, Edit, FromError, Remove, Rename, Replace
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge, skeleton_of
 from retrieval.proposals.case import Case, grounds_of
 from retrieval.proposals.experience import rule_options
@@ -63,17 +63,17 @@ def test_like_errors_of_a_tool_share_their_rules_with_less_weight() -> None:
     """The same parameter of the wrong kind in other words: the rule is offered, less sure."""
     knowledge = ToolKnowledge()
     for number in range(3):
-        made = repair({"n": "#5"}, {"n": "5"}, "1 bad: 'n' is not a valid integer", number)
+        made = repair({"n": "5"}, {"n": 5}, "1 bad: 'n' is not a valid integer", number)
         learn_repair(knowledge, made, None)
     first = next(iter(knowledge.signatures.values()))
     first.faults = {"n": "wrong_type"}
     assert knowledge.like("another", {"n": "wrong_type"}) == [first]
     assert knowledge.like("another", {"m": "wrong_type"}) == []
     assert knowledge.like("another", {}) == []
-    case = make_case({"n": "#7"}, "n must be an integer")
+    case = make_case({"n": "7"}, "n must be an integer")
     [near] = rule_options(case, near=knowledge.like("another", {"n": "wrong_type"}))
     own = SignatureKnowledge(signature="own", category="invalid_parameters", rules=first.rules)
-    [exact] = rule_options(make_case({"n": "#7"}, "n must be an integer", signature=own))
+    [exact] = rule_options(make_case({"n": "7"}, "n must be an integer", signature=own))
     assert near.edits == exact.edits
     assert near.trials.mean < exact.trials.mean
 
@@ -165,7 +165,6 @@ def test_the_skeleton_names_places_and_kinds_alone() -> None:
     [
         Rename(name="users", inside=("x",), to="ada@acme.org"),
         Add(name="users", inside=("ada@acme.org",), value=True),
-        Prefix(name="file", text="/home/ada/"),
         Replace(name="file", before="a.md", value="ada.md"),
     ],
 )
