@@ -59,7 +59,9 @@ def check_json_value(value: object) -> JsonValue:
         return value  # type: ignore[return-value]  # _is_clean has just shown it
     for path, problem in _problems(value, "", MAX_DEPTH):
         raise InvalidJsonValueError(f"{path or 'the value'} {problem}")
-    return _plain(value)
+    # All of it is JSON or a subclass of it: once through text it is in exact types.
+    plain: JsonValue = json.loads(json.dumps(value))
+    return plain
 
 
 def check_json_object(value: object) -> JsonObject:
@@ -173,21 +175,6 @@ def _is_clean(value: Any, depth: int) -> bool:
     if kind is list:
         return all(_is_clean(item, depth - 1) for item in value)
     return False
-
-
-def _plain(value: Any) -> JsonValue:
-    """A copy in exact types; only called when all of `value` is JSON or a subclass of it."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int.__int__(value)
-    if isinstance(value, float):
-        return float.__float__(value)
-    if isinstance(value, dict):
-        return {str.__str__(key): _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value]
 
 
 def _problems(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:

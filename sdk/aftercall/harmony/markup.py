@@ -136,18 +136,11 @@ class MarkerReader:
             text = text[:at]
         else:
             self.held = ""
-        if "<|" not in text:
-            return [Token("", text)] if text else []
-        tokens = []
-        done = 0
-        for found in MARKER.finditer(text):
-            if found.start() > done:
-                tokens.append(Token("", text[done : found.start()]))
-            tokens.append(Token(found[1], found[0]))
-            done = found.end()
-        if done < len(text):
-            tokens.append(Token("", text[done:]))
-        return tokens
+        parts = MARKER.split(text)  # texts and names of markers, by turns
+        tokens = [Token("", parts[0])]
+        for name, after in zip(parts[1::2], parts[2::2], strict=True):
+            tokens += [Token(name, f"<|{name}|>"), Token("", after)]
+        return [token for token in tokens if token.text]
 
     def end(self) -> list[Token]:
         """The end of the text: what was held back is no marker."""
