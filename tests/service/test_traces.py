@@ -264,17 +264,17 @@ def test_when_the_store_fails_midway_sending_again_completes(
     spans = [tool_span(n, more={"gen_ai.tool.call.id": "x"}) for n in range(5_000, 5_900)]
     body = gzip.compress(in_protobuf(request(*spans)))
     before = service.client.get("/status").json()["executions"]
-    store = type(service.context.store)
-    append, calls = store.append, 0
+    log = type(service.context.store.events)
+    append, calls = log.append, 0
 
-    async def failing(self: Any, *arguments: Any) -> Any:
+    async def failing(self: Any, *arguments: Any, **more: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 2:
             raise StoreError("the disk is away")
-        return await append(self, *arguments)
+        return await append(self, *arguments, **more)
 
-    monkeypatch.setattr(store, "append", failing)
+    monkeypatch.setattr(log, "append", failing)
     response = service.client.post("/v1/traces", content=body, headers=PROTOBUF | GZIP)
     assert response.status_code == 503
     assert int(response.headers["retry-after"]) > 0
@@ -289,17 +289,17 @@ def test_the_exporter_retries_what_was_not_stored(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without anybody's help, after the seconds that it was told."""
-    store = type(service.context.store)
-    append, calls = store.append, 0
+    log = type(service.context.store.events)
+    append, calls = log.append, 0
 
-    async def failing_once(self: Any, *arguments: Any) -> Any:
+    async def failing_once(self: Any, *arguments: Any, **more: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 1:
             raise StoreError("the disk is away")
-        return await append(self, *arguments)
+        return await append(self, *arguments, **more)
 
-    monkeypatch.setattr(store, "append", failing_once)
+    monkeypatch.setattr(log, "append", failing_once)
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(exporter_to(service, Compression.Gzip)))
     execution_id = call_tool(provider.get_tracer("tests"), "retried", 4)

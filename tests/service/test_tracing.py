@@ -125,7 +125,7 @@ async def test_recording_and_learning_are_seen(app: Traced) -> None:
     assert parent_of(appended) == id_of(app.requests()[0])
     assert appended.attributes == {"aftercall.executions": 2, "aftercall.accepted": 2}
     learned = app.spans.named("indexer.learn")
-    assert sum(int((span.attributes or {})["aftercall.executions"]) for span in learned) == 2
+    assert sum(int((span.attributes or {})["aftercall.records"]) for span in learned) == 2
     assert all(parent_of(span) is None for span in learned)
 
 
@@ -214,7 +214,7 @@ async def test_an_error_of_ours_is_one(app: Traced, monkeypatch: pytest.MonkeyPa
         raise RuntimeError("who-is-ill")
 
     await app.client.get(f"/executions/{execution()['executionId']}")
-    monkeypatch.setattr(type(app.context.store), "get_execution", broken)
+    monkeypatch.setattr(type(app.context.store.events), "find", broken)
     await app.client.get(f"/executions/{execution()['executionId']}")
 
     missing, failed = app.requests()
