@@ -101,7 +101,7 @@ async def open_stores(
                 on_phase=on_phase,
                 patience_s=patience_s if is_remote(settings) else 0,
             )
-            await _remove_unfinished(settings, store, index.opened)
+            await _clean_up(settings, store, index.opened)
             yield Stores(
                 store=store, embedder=embedder, index=index, memory=Memory(store), seeds=seeds
             )
@@ -300,11 +300,13 @@ async def _prepare(store: Store, embedder: Embedder, index: CurrentIndex, seeds:
         await store.metadata.put(INDEX_MODEL_FACT, embedder.fingerprint)
 
 
-async def _remove_unfinished(settings: Settings, store: Store, current: str) -> None:
-    """Remove the half-made vectors of a rebuild that is gone; what fails is only logged."""
+async def _clean_up(settings: Settings, store: Store, current: str) -> None:
+    """Remove former vectors, and half-made ones of a rebuild that is gone; a failure is logged."""
     keeper = LeaseKeeper(store.leases, REBUILD, ttl=settings.indexing.lease_s)
     place = index_place(settings)
     try:
+        if isinstance(place, EdgePlace):  # they stayed where a service did not follow the switch
+            await remove_former(place, current)
         if await store.leases.read(REBUILD) is None or not await keeper.try_take():
             return
         names = await list_indexes(place)
@@ -312,6 +314,6 @@ async def _remove_unfinished(settings: Settings, store: Store, current: str) -> 
             await destroy_index(place, name)
             log_event(logger, "removed what a killed rebuild left", name=name)
     except (StoreError, VectorIndexError, OSError) as error:
-        log_event(logger, "what a killed rebuild left is still there", level="warning", error=error)
+        log_event(logger, "former vectors are still there", level="warning", error=error)
     finally:
         await keeper.close()

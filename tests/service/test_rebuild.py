@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from embeddings.models import default_cache_dir
-from mongo.sqlite import open_sqlite_store
+from retrieval.rows import DOCUMENT
 from tests.mongo import mongo_server
 from tests.service.running_service import (
     ServeProcess,
@@ -101,9 +101,9 @@ def test_after_a_rebuild_the_same_is_known(tmp_path: Path) -> None:
         service.stop()
     status, out, err = finished("rebuild", "--data-dir", str(tmp_path))
     assert (status, folders(tmp_path)) == (0, ["vectors-g2"]), err
-    assert "from 40 records" in out
+    assert "from 42 records" in out  # the calls, and the two suggestions of the answer
     assert f"{before[0]['documents']} documents" in out
-    assert "learning from 40 records with hashing" in err
+    assert "learning from 42 records with hashing" in err
     with serving(tmp_path) as service:
         assert what_is_known(service) == before
         assert service.get("/status")["generation"] == 2
@@ -239,8 +239,9 @@ def test_a_killed_rebuild_changes_nothing(tmp_path: Path, is_there: str) -> None
         assert answer_of(service) == before
         assert service.get("/status")["executions"] == 1_541
         service.stop()
+    made = {"vectors-g2", "generation-2.sqlite3"}
     left = {path.name for path in tmp_path.iterdir()}
-    assert left <= {path.name for path in files} | {"vectors-g2"}
+    assert left <= ({path.name for path in files} | made) - {"vectors", "generation-1.sqlite3"}
 
 
 def test_two_rebuilds_at_once_are_one(tmp_path: Path) -> None:
@@ -308,8 +309,9 @@ def test_vectors_that_are_gone_are_seen_and_rebuilt(tmp_path: Path) -> None:
         assert service.record(many_documents(50)).status_code == 202
         status: Callable[[], Any] = lambda: service.client.get("/status").json()  # noqa: E731  # short
         eventually(lambda: status()["pendingIndexing"] == 0)
-        rows = on_loop(service, service.context.store.scan_documents("default", "", 20))
-        on_loop(service, service.context.index.delete([row.document_id for row in rows]))
+        knowledge = service.context.store.knowledge
+        rows = on_loop(service, knowledge.scan("default", DOCUMENT.name, 20))
+        on_loop(service, service.context.index.delete([row.key for row in rows]))
         eventually(lambda: not status()["consistent"])
         assert status()["vectors"] == status()["documents"] + status()["seedPatterns"] - 20
         assert "aftercall rebuild" in status()["problem"]
@@ -320,22 +322,3 @@ def test_vectors_that_are_gone_are_seen_and_rebuilt(tmp_path: Path) -> None:
         assert code == 0, err
         eventually(lambda: status()["consistent"] and status()["generation"] == 2)
         assert status()["problem"] is None
-
-
-async def test_what_has_expired_is_not_forgotten_unasked(tmp_path: Path) -> None:
-    """What was learned from it cannot be learned again; `--yes` says that this is meant."""
-    with serving(tmp_path) as service:
-        record(service, history(2))
-        before = what_is_known(service)
-        service.stop()
-    store = await open_sqlite_store(tmp_path)
-    await store.put_fact("expired:default", "7")
-    await store.close()
-    status, _, err = finished("rebuild", "--data-dir", str(tmp_path))
-    assert status == 1
-    assert "what was learned from older executions is lost by a rebuild" in err
-    assert "--yes" in err
-    with serving(tmp_path) as service:
-        assert what_is_known(service) == before
-        service.stop()
-    assert finished("rebuild", "--yes", "--data-dir", str(tmp_path))[0] == 0
