@@ -14,11 +14,10 @@ from typing import Any
 import psutil
 import pytest
 from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
 
 from tests.gateway.conftest import BIN, TIME_SERVER
 from tests.gateway.contract_service import ContractService
-from tests.gateway.waiting import children, until
+from tests.gateway.waiting import children
 
 pytestmark = pytest.mark.real
 
@@ -172,22 +171,6 @@ async def test_over_http_agents_share_the_servers(
     assert {e["agent"] for e in service.recorded} == {"house"}
     # A modern HTTP client has no session; one from before has its own, and not its secret.
     assert len({e["sessionId"] for e in service.recorded}) == 2
-
-
-async def test_disabled_agents_fail_as_they_would_without_it(
-    config: Path, service: ContractService, environment: dict[str, str], tmp_path: Path
-) -> None:
-    """`--disable-agent` reaches the middleware: recorded, not asked about."""
-    words = command(config, service.url, "--disable-agent", "loner")
-    transport = StdioTransport(
-        words[0], words[1:], env=environment, log_file=tmp_path / "gateway.log", keep_alive=False
-    )
-    async with Client(transport) as client:
-        for agent in ("loner", "other"):
-            await client.call_tool_mcp(NOW, {"timezone": "Warsaw"}, meta={"aftercall/agent": agent})
-        await until(lambda: len(service.recorded) == 2)
-
-    assert [q["execution"]["agent"] for q in service.questions] == ["other"]
 
 
 @pytest.mark.parametrize(

@@ -167,16 +167,6 @@ def test_status_is_json_for_machines(service: Loopback, capsys: pytest.CaptureFi
     assert '"pendingIndexing": 37' in capsys.readouterr().out
 
 
-def test_the_service_can_stand_in_the_environment(
-    service: Loopback, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`AFTERCALL_URL` is read when no --service is given."""
-    monkeypatch.setenv("AFTERCALL_URL", service.url)
-    assert run("status") == 0
-
-    assert service.url in capsys.readouterr().out
-
-
 def test_without_a_service_status_names_the_cure(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1, one line, and what to do."""
     with Loopback() as gone:

@@ -1,8 +1,6 @@
 """Deliverables around calls: the decorator, `checked`, and the reader for reflection."""
 
 import inspect
-import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -114,31 +112,6 @@ async def test_a_violation_is_asked_about_and_mended_like_any_failure(*, as_read
     assert service.asked[0].error == records.executions[0].error
     key = "Titles" if as_reader else "titles"
     assert reflected.result == records.executions[1].result == {key: ["Heat"]}
-
-
-async def test_a_reader_checks_in_a_thread_and_the_tools_own_time_is_recorded() -> None:
-    """However large a result is, nothing else waits on the event loop."""
-    threads: list[int] = []
-    moments = [time.perf_counter()]
-
-    def delivered(result: object) -> object:
-        threads.append(threading.get_ident())
-        moments.append(time.perf_counter())
-        return result
-
-    async def movies(_: JsonObject) -> Any:
-        return {"titles": ["Heat"]}
-
-    records = Records()
-    wanted = Deliverable.from_dict(MOVIES)
-    found = await call_with_reflection(
-        movies, tool_name="movies", parameters={}, agent="a", client=AsyncScripted(),
-        recorder=records, reader=DeliverableReader[object](OutcomeReader(), wanted, delivered),
-    )  # fmt: skip
-    assert found.succeeded
-    assert threads
-    assert threading.get_ident() not in threads
-    assert records.executions[0].duration_ms <= (moments[1] - moments[0]) * 1000
 
 
 def test_what_cannot_be_looked_at_is_no_violation(caplog: pytest.LogCaptureFixture) -> None:

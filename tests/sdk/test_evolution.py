@@ -340,26 +340,6 @@ async def test_a_script_that_is_no_python_needs_checks(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("{", "line 1"),
-        ('{"shout": {"evolved_version": "1.1.0"}}', "all six keys"),
-        ("[]", "object"),
-    ],
-)
-async def test_a_broken_promotions_file_is_told_and_kept(
-    home: Home, content: str, said: str
-) -> None:
-    home.promotions_file.write_text(content)
-    result = await home.evolve()
-    assert result.status == "failed"
-    assert said in result.why
-    assert home.promotions_file.read_text() == content
-    assert not home.versions
-    assert not home.chat.asked
-
-
-@pytest.mark.parametrize(
     "evolved_file",
     [".env", "tools/.env", "tools/shout.py", "tools/none_v1_1.py", "tools/shout_v9_9.py"],
 )
@@ -448,6 +428,7 @@ def start(
 
 
 @pytest.mark.real
+@pytest.mark.prove
 def test_processes_that_evolve_at_once_lose_no_entry(home: Home) -> None:
     """Three processes, five evolutions each, one script: every version is there exactly once."""
     ids = ["one", "two", "three"]

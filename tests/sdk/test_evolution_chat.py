@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import re
-import time
 import traceback
 from collections.abc import Iterator
 
@@ -147,13 +146,6 @@ async def test_passing_trouble_is_tried_again(chat: ScriptedChatServer, trouble:
     chat.says(trouble, fenced(CODE))
     assert (await evolver(chat).evolve(task())).code == CODE
     assert len(chat.asked) == 2
-
-
-async def test_a_retry_after_is_waited_for(chat: ScriptedChatServer) -> None:
-    chat.says(status(429, retry_after="1"), fenced(CODE))
-    before = time.monotonic()
-    await evolver(chat).evolve(task())
-    assert time.monotonic() - before >= 1.0
 
 
 @pytest.mark.parametrize("answer", [hang, drips])

@@ -5,13 +5,11 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_open_metrics,
 )
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-from prometheus_client.registry import DuplicateTimeseries
 
 from aftercall.metrics import CALLS_FOR_LABEL, MAX_CHARS, OTHER, ToolCallMetrics, tool_label
 
@@ -144,13 +142,3 @@ def test_a_promised_tool_gets_in_at_its_first_call() -> None:
     metrics.observe("passing", "ok")
     metrics.observe("registered", "ok", server_name="s")
     assert labels(metrics) == {OTHER, "first", "s/registered"}
-
-
-def test_two_never_clash_unless_they_share_a_registry() -> None:
-    """Each makes its own; in one that is given, the library refuses the second."""
-    registry = CollectorRegistry()
-    metrics = ToolCallMetrics(registry=registry)
-    assert metrics.registry is registry
-    assert ToolCallMetrics().registry is not ToolCallMetrics().registry
-    with pytest.raises(DuplicateTimeseries):
-        ToolCallMetrics(registry=registry)

@@ -1,16 +1,16 @@
 """A collector on loopback: takes OTLP over HTTP, and keeps the spans it was sent."""
 
 import gzip
-import threading
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from tests.sdk.loopback import Fault, Loopback, answer
 
 
 @dataclass
@@ -27,53 +27,42 @@ class Sent:
 
 
 @dataclass
-class Collector:
+class Collector(Loopback):
     """Listens while it is entered."""
 
-    spans: list[Sent] = field(default_factory=list)
-    bodies: list[bytes] = field(default_factory=list)
-    encodings: set[str] = field(default_factory=set)
-
-    def __enter__(self) -> Self:
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:  # the name that http.server calls
-                body = self.rfile.read(int(self.headers["content-length"]))
-                encoding = self.headers.get("content-encoding", "")
-                collector.encodings.add(encoding)
-                collector.take(gzip.decompress(body) if encoding == "gzip" else body)
-                self.send_response(200)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Nothing on the tests' output."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(timeout=10)
+    def next_fault(self) -> Fault:
+        return answer(b"")
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return super().url
 
     @property
     def url(self) -> str:
         return f"{self.base_url}/v1/traces"
 
-    def take(self, body: bytes) -> None:
-        self.bodies.append(body)
-        for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-            about = _read(of_resource.resource.attributes)
-            for scope in of_resource.scope_spans:
-                self.spans += [_sent(str(about["service.name"]), span) for span in scope.spans]
+    @property
+    def encodings(self) -> set[str]:
+        return {request.headers.get("content-encoding", "") for request in self.requests}
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [
+            gzip.decompress(each.body)
+            if each.headers.get("content-encoding") == "gzip"
+            else each.body
+            for each in self.requests
+        ]
+
+    @property
+    def spans(self) -> list[Sent]:
+        found = []
+        for body in self.bodies:
+            for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                service = str(_read(of_resource.resource.attributes)["service.name"])
+                for scope in of_resource.scope_spans:
+                    found += [_sent(service, span) for span in scope.spans]
+        return found
 
     def named(self, name: str) -> list[Sent]:
         return [span for span in self.spans if span.name == name]
