@@ -12,7 +12,7 @@ from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import (
     Edit,
     EditDoesNotApplyError,
-    Grounds,
+    ValueSources,
     edit_key,
     for_any_tool,
     names_of,
@@ -127,16 +127,16 @@ def learn_repair(
     """
     known = knowledge.signature_to_update(repair.reading.signature, repair.reading.category)
     known.faults = skeleton_of(repair.reading)
-    grounds = Grounds(repair.reading.faults, repair.failed.context)
+    value_sources = ValueSources(repair.reading.faults, repair.failed.context)
     agent = repair.mended.agent
     for rule in known.rules.values():
-        if _is_otherwise(repair, rule.edits, grounds):
+        if _is_otherwise(repair, rule.edits, value_sources):
             rule.evidence.mended_otherwise(agent)
     for fault in repair.reading.faults[:MAX_FAULTS] if shared is not None else ():
         of_kind = shared.signature(fault.kind) if shared is not None and fault.path else None
         for rule in of_kind.rules.values() if of_kind else ():
             edits = [edit.at(fault.path) for edit in rule.edits]
-            if _is_otherwise(repair, edits, grounds):
+            if _is_otherwise(repair, edits, value_sources):
                 rule.evidence.mended_otherwise(agent)
     if repair.edits is None or len(edit_key(repair.edits)) > MAX_EDITS_LENGTH:
         known.mends += 1
@@ -148,10 +148,10 @@ def learn_repair(
     known.mends += 1
 
 
-def _is_otherwise(repair: Repair, edits: Sequence[Edit], grounds: Grounds) -> bool:
+def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSources) -> bool:
     """Whether edits could have been made to the failed call, and are not what mended it."""
     try:
-        made = apply_edits(repair.failed.parameters, edits, grounds)
+        made = apply_edits(repair.failed.parameters, edits, value_sources)
     except EditDoesNotApplyError:
         return False
     mended = repair.mended.parameters

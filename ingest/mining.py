@@ -13,7 +13,7 @@ from typing import Literal
 from aftercall.json_patch import same_json
 from aftercall.models import Execution
 from retrieval.edits.infer import infer_edits
-from retrieval.edits.kinds import Edit, Grounds
+from retrieval.edits.kinds import Edit, ValueSources
 from retrieval.reading.reader import ErrorReading
 
 MAX_GAP = timedelta(minutes=30)
@@ -92,7 +92,7 @@ def _is_near(failed: Execution, later: Execution) -> bool:
 def _mended(
     failed: Execution, successes: Sequence[Execution], reading: ErrorReading
 ) -> Repair | None:
-    grounds = Grounds(reading.faults, failed.context)
+    value_sources = ValueSources(reading.faults, failed.context)
     otherwise: Repair | None = None
     for rank, success in enumerate(successes):
         if success.suggestion_id is not None:
@@ -106,7 +106,7 @@ def _mended(
             return Repair(failed, success, reading, [], certainty) if passed else None
         if reading.category in _TRANSIENT:
             continue
-        edits = infer_edits(failed.parameters, success.parameters, reading, grounds)
+        edits = infer_edits(failed.parameters, success.parameters, reading, value_sources)
         if edits:
             return Repair(failed, success, reading, edits, certainty)
         if certainty != "later" and otherwise is None:

@@ -22,7 +22,7 @@ from mongo.errors import StoreError, StoreUnavailableError
 from mongo.protocol import Knowledge, Store
 from mongo.records import Commit
 from retrieval.index.protocol import VectorIndex, VectorIndexUnavailableError
-from retrieval.knowledge.documents import SeedBook
+from retrieval.knowledge.documents import CommonMistakes
 from retrieval.memory import Memory
 from retrieval.rows import DOCUMENT, NIGHTLY
 
@@ -67,7 +67,7 @@ async def rebuild(
     *,
     store: Store,
     embedder: Embedder,
-    seeds: SeedBook,
+    seeds: CommonMistakes,
     open_index: Callable[[int], Awaitable[VectorIndex]],
     facts: Callable[[int], Mapping[str, str]],
     lease_s: float,

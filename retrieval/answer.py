@@ -18,7 +18,7 @@ from aftercall.models import (
     ToolAnnotations,
 )
 from retrieval.advice.advise import abstention_reason, advise, loop_note, retry_advice
-from retrieval.advice.context import PLAIN, Advice, NoAdvice, Situation
+from retrieval.advice.context import PLAIN, Advice, CallContext, NoAdvice
 from retrieval.confidence import (
     MIN_CONFIDENCE,
     Calibration,
@@ -132,7 +132,7 @@ class Question:
     """All that an answer is made from: no I/O from here on.
 
     `annotations` are the claims about the tool that the caller trusts; `shapes` say how many
-    successes had which shape of parameters (see `documents.shape_of`); `situation` is where the
+    successes had which shape of parameters (see `documents.shape_of`); `call_context` is where the
     call stands, beside the case.
     """
 
@@ -140,12 +140,12 @@ class Question:
     error: ExecutionError
     annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
     shapes: Mapping[str, int] = field(default_factory=dict)
-    situation: Situation = PLAIN
+    call_context: CallContext = PLAIN
     calibration: Calibration = field(default_factory=shipped)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class RankedSuggestion:
     """A suggestion with what is kept of it beside, so that its outcome can teach.
 
     `edit_key` stands for its edits; `estimate` is its confidence as shipped, None where no
@@ -156,7 +156,7 @@ class Offer:
     edit_key: str
     estimate: float | None = None
 
-    def noted(self, note: str | None) -> "Offer":
+    def noted(self, note: str | None) -> "RankedSuggestion":
         """The same with a note behind its lesson."""
         if note is None:
             return self
@@ -166,16 +166,16 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response, and its suggestions as offers by their ids."""
+    """A response, and its ranked suggestions by their ids."""
 
     response: SuggestResponse
-    offers: dict[str, Offer]
+    ranked: dict[str, RankedSuggestion]
 
 
 def answer(question: Question, *, limit: int) -> Answer:
     """Rank what can be proposed, and give the best; at most `limit` suggestions."""
     case = question.case
-    advice = advise(case, question.error, question.situation)
+    advice = advise(case, question.error, question.call_context)
     ranked = _advised_or_ranked(question, advice)
     kept = [each for each in ranked if each.suggestion.confidence >= MIN_CONFIDENCE][:limit]
     hands_over = bool(kept) and kept[0].suggestion.action == "escalate"
@@ -189,31 +189,33 @@ def answer(question: Question, *, limit: int) -> Answer:
             suggestions=[each.suggestion for each in kept],
             retry=retry_advice(case.reading, question.annotations, hands_over=hands_over),
             abstained=not kept,
-            reason=None if kept else _why_not(case, advice, question.situation),
+            reason=None if kept else _why_not(case, advice, question.call_context),
             took_ms=0.0,
         ),
         {each.suggestion.suggestion_id: each for each in kept},
     )
 
 
-def _why_not(case: Case, advice: Advice | NoAdvice | None, situation: Situation) -> str:
+def _why_not(case: Case, advice: Advice | NoAdvice | None, call_context: CallContext) -> str:
     """Why nothing is suggested: what is near, the corpus's lesson, and whether it is a loop."""
-    reason = abstention_reason(case, situation)
+    reason = abstention_reason(case, call_context)
     if isinstance(advice, NoAdvice):
         reason = advice.reason
-    note = loop_note(situation)
+    note = loop_note(call_context)
     return reason if note is None else f"{reason}. {note}"
 
 
-def _advised_or_ranked(question: Question, advice: Advice | NoAdvice | None) -> list[Offer]:
+def _advised_or_ranked(
+    question: Question, advice: Advice | NoAdvice | None
+) -> list[RankedSuggestion]:
     """The advice where there is one; beside it a repair that was learned for this very error.
 
     Of parameters that are not known no change can be told.
     """
-    note = loop_note(question.situation)
+    note = loop_note(question.call_context)
     ranked = []
     if question.case.parameters_known and (advice is None or advice.yields):
-        ranked = [offer.noted(note) for offer in _ranked(question)]
+        ranked = [each.noted(note) for each in _ranked(question)]
     if advice is None:
         return ranked
     learned = [each for each in ranked if "repairs" in each.suggestion.evidence.sources]
@@ -225,10 +227,10 @@ def _advised_or_ranked(question: Question, advice: Advice | NoAdvice | None) -> 
     return sorted([advised, *learned], key=lambda each: -each.suggestion.confidence)
 
 
-def _ranked(question: Question) -> list[Offer]:
+def _ranked(question: Question) -> list[RankedSuggestion]:
     case = question.case
     return [
-        Offer(
+        RankedSuggestion(
             _suggestion(case, judged.proposal, judged.estimate, question.shapes),
             edit_key(_edits(judged.proposal)),
             judged.estimate.shipped,
@@ -306,7 +308,7 @@ def _changes(case: Case, proposal: Proposal) -> list[Change]:
     return changes
 
 
-def _advised(case: Case, advice: Advice) -> Offer:
+def _advised(case: Case, advice: Advice) -> RankedSuggestion:
     """An action that leaves the parameters as they are; its own history counts with the prior."""
     trials = advice.trials
     rule = case.signature.rules.get(edit_key([])) if case.signature else None
@@ -338,4 +340,4 @@ def _advised(case: Case, advice: Advice) -> Offer:
         ),
         lesson=advice.lesson,
     )
-    return Offer(suggestion, edit_key([]))
+    return RankedSuggestion(suggestion, edit_key([]))

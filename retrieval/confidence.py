@@ -264,7 +264,7 @@ MIN_CONFIDENCE = 0.15
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RankedProposal:
     """A proposal that may be made, with what its confidence comes from."""
 
     proposal: Proposal
@@ -272,7 +272,7 @@ class Judged:
     estimate: Estimate
 
 
-def judge(case: Case, calibration: Calibration) -> list[Judged]:
+def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
     """The proposals that fit schema and error, each parameters once, surest first."""
     verifier = Verifier(case)
     likeliest: dict[str, tuple[float, Proposal]] = {}
@@ -288,7 +288,7 @@ def judge(case: Case, calibration: Calibration) -> list[Judged]:
         estimate = calibration.estimate(features, proposal)
         if needs_consent(case, proposal):
             estimate = estimate.at_most(MOST_WITHOUT_CONSENT)
-        found.append(Judged(proposal, features, estimate))
+        found.append(RankedProposal(proposal, features, estimate))
     return sorted(found, key=lambda each: (-each.estimate.probability, each.proposal.key))
 
 

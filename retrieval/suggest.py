@@ -33,13 +33,13 @@ from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import Event, ToolKey
 from retrieval.advice.advise import needs_like_calls, needs_other_tools
-from retrieval.advice.context import Candidate, Situation
+from retrieval.advice.context import CallContext, Candidate
 from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, text_of
 from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE
 from retrieval.health.record import Referred
 from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
-from retrieval.knowledge.documents import Document, SeedBook, SeedEntry, shape_of
+from retrieval.knowledge.documents import CommonMistakes, Document, SeedEntry, shape_of
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.recovery import TRANSIENT, RecoveryTimes, Repeats, repeats_of, session_mark
 from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
@@ -110,7 +110,7 @@ def _seen_sessions(knowledge: ToolKnowledge | None) -> Iterable[str]:
                 yield from value.sessions
 
 
-async def situation_of(
+async def call_context_of(
     tool: ToolKey,
     call: FailedCall,
     reading: ErrorReading,
@@ -121,7 +121,7 @@ async def situation_of(
     memory: Memory,
     redactor: Redactor,
     now: datetime,
-) -> Situation:
+) -> CallContext:
     """Where a failed call stands, beside its case.
 
     Args:
@@ -144,7 +144,7 @@ async def situation_of(
         return same_json(redactor.parameters(tool.tool_name, shown), shown)
 
     others = needs_other_tools(reading, call.error, tool.tool_name)
-    return Situation(
+    return CallContext(
         now=now,
         tool_name=tool.tool_name,
         namespace=registered.tool.namespace if registered else None,
@@ -222,7 +222,7 @@ class Suggester:
         index: VectorIndex,
         embedder: Embedder,
         redactor: Redactor,
-        seeds: SeedBook,
+        seeds: CommonMistakes,
         on_stored: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -246,7 +246,7 @@ class Suggester:
         self._remember(tool, found)
         return _timed(found.response, started)
 
-    async def rehearse(self, workspace: str, request: SuggestRequest) -> SuggestResponse:
+    async def preview(self, workspace: str, request: SuggestRequest) -> SuggestResponse:
         """The same answer for somebody who looks; nothing is remembered of it.
 
         So an outcome cannot be reported for its suggestions.
@@ -255,7 +255,7 @@ class Suggester:
         found = await self._answered(workspace, request)
         return _timed(found.response, started)
 
-    async def examine(self, workspace: str, request: SuggestRequest) -> Question:
+    async def gather(self, workspace: str, request: SuggestRequest) -> Question:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
         call = self._redactor.call(request.execution)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
@@ -283,7 +283,7 @@ class Suggester:
             any_tool=await self._memory.knowledge(workspace_wide(workspace)),
         )
         with stage("suggest.read_situation"):
-            situation = await situation_of(
+            call_context = await call_context_of(
                 tool, call, reading, knowledge=knowledge, registered=registered,
                 hits_anywhere=anywhere, memory=self._memory, redactor=self._redactor,
                 now=self._clock(),
@@ -294,7 +294,7 @@ class Suggester:
             if document.example is not None
         }
         calibration = await self._memory.calibration(workspace)
-        return Question(case, call.error, annotations, shapes, situation, calibration)
+        return Question(case, call.error, annotations, shapes, call_context, calibration)
 
     def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
         """A suggestion that was answered a moment ago and is not in the log yet."""
@@ -311,7 +311,7 @@ class Suggester:
             await self._saving
 
     async def _answered(self, workspace: str, request: SuggestRequest) -> Answer:
-        question = await self.examine(workspace, request)
+        question = await self.gather(workspace, request)
         with stage("suggest.answer") as noted:
             found = answer(question, limit=request.limit)
             found = self._without_secrets(request.execution.tool_name, found)
@@ -424,9 +424,9 @@ class Suggester:
             log.warning("too many suggestions wait to be stored; outcomes of some will be lost")
             return
         for suggestion in response.suggestions:
-            offer = found.offers[suggestion.suggestion_id]
+            ranked = found.ranked[suggestion.suggestion_id]
             self._unsaved[suggestion.suggestion_id] = replace(
-                answer, suggestion=suggestion, edit_key=offer.edit_key, estimate=offer.estimate
+                answer, suggestion=suggestion, edit_key=ranked.edit_key, estimate=ranked.estimate
             )
             answer = replace(answer, answered=())  # the first one counts for all
         if not response.suggestions:

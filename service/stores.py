@@ -31,7 +31,7 @@ from retrieval.index.opening import (
     open_index,
 )
 from retrieval.index.protocol import IndexInUseError, VectorIndex, VectorIndexError
-from retrieval.knowledge.documents import SeedBook
+from retrieval.knowledge.documents import CommonMistakes
 from retrieval.log import counts
 from retrieval.memory import Memory
 from service.archive import refuse_half_imported
@@ -56,7 +56,7 @@ class Stores:
     embedder: CachedEmbedder
     index: CurrentIndex
     memory: Memory
-    seeds: SeedBook
+    seeds: CommonMistakes
 
 
 @asynccontextmanager
@@ -285,7 +285,9 @@ async def _open_current(settings: Settings, store: Store, embedder: Embedder) ->
     return CurrentIndex(await open_named(settings, name, embedder), name, patience=patience)
 
 
-async def _prepare(store: Store, embedder: Embedder, index: CurrentIndex, seeds: SeedBook) -> None:
+async def _prepare(
+    store: Store, embedder: Embedder, index: CurrentIndex, seeds: CommonMistakes
+) -> None:
     """Check that the stores belong together, and bring in what this version ships."""
     await refuse_half_imported(store.metadata)
     if not await index.count():

@@ -30,7 +30,7 @@ from retrieval.confidence import Calibration, Judged, judge
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import EditDoesNotApplyError, names_of
 from retrieval.fitting import Labelled, fit_priors, fit_weights
-from retrieval.proposals.case import Option, grounds_of
+from retrieval.proposals.case import Option, value_sources_of
 from retrieval.proposals.compose import options_of
 
 FILE = Path(__file__).parents[2] / "retrieval" / "calibration.json"
@@ -74,7 +74,7 @@ async def _ask(brain: Brain, trials: Sequence[Trial], *, with_schema: bool) -> l
     found = []
     for trial in trials:
         request = SuggestRequest(execution=failed_call(trial, with_schema=with_schema))
-        question = await brain.suggester.examine(WORKSPACE, request)
+        question = await brain.suggester.gather(WORKSPACE, request)
         found.append(Asked(trial, question, await _judged(trial, question)))
     return found
 
@@ -106,7 +106,7 @@ def _option_is_right(option: Option, asked: Asked) -> bool:
     if "remove" in kinds and trial.damage.kind != "unexpected parameter":
         return False
     try:
-        changed = apply_edits(trial.damaged, option.edits, grounds_of(asked.question.case))
+        changed = apply_edits(trial.damaged, option.edits, value_sources_of(asked.question.case))
     except EditDoesNotApplyError:
         return False
     names = {name for edit in option.edits for name in names_of(edit)}

@@ -12,7 +12,7 @@ from mongo.protocol import Metadata
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import EditDoesNotApplyError
 from retrieval.index.protocol import SEED_WORKSPACE, IndexPoint, VectorIndex
-from retrieval.knowledge.documents import SeedBook, SeedEntry, seed_signature
+from retrieval.knowledge.documents import CommonMistakes, SeedEntry, seed_signature
 from retrieval.values import catalogue
 
 _FACT = "seed_corpus"
@@ -22,7 +22,7 @@ class SeedCorpusError(ValueError):
     """The corpus file is damaged; the message names the line. Reinstall the package."""
 
 
-def load_seed(text: str | None = None) -> SeedBook:
+def load_seed(text: str | None = None) -> CommonMistakes:
     """The shipped corpus, checked: every example must be what its edits make of it.
 
     Args:
@@ -37,11 +37,11 @@ def load_seed(text: str | None = None) -> SeedBook:
         for number, line in enumerate(lines, start=1)
         if line.strip() and not line.startswith("#")
     ]
-    return SeedBook.of(entries)
+    return CommonMistakes.of(entries)
 
 
 async def index_seed(
-    book: SeedBook, *, metadata: Metadata, index: VectorIndex, embedder: Embedder
+    book: CommonMistakes, *, metadata: Metadata, index: VectorIndex, embedder: Embedder
 ) -> bool:
     """Put the corpus into the vector index; False when this very corpus is there already."""
     digest = hashlib.sha256(

@@ -17,7 +17,7 @@ from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnnotations
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import is_redacted
-from retrieval.advice.context import Advice, NoAdvice, Situation, quoted
+from retrieval.advice.context import Advice, CallContext, NoAdvice, quoted
 from retrieval.advice.other_tools import (
     is_unknown_tool,
     near_name_advice,
@@ -44,14 +44,16 @@ _PER_FAILURE = 3.0
 """Pseudo-wrongs of each failure of this very call after the first, as for waits."""
 
 
-def contract_advice(case: Case, error: ExecutionError, situation: Situation) -> Advice | NoAdvice:
+def contract_advice(
+    case: Case, error: ExecutionError, call_context: CallContext
+) -> Advice | NoAdvice:
     """What to do about a result that broke its contract; learned repairs stand beside it."""
     rule = case.signature.rules.get(edit_key([])) if case.signature else None
     standing = rule.weight() if rule else None
     if standing is None or not (standing.repairs or standing.successes):
         reason = f"{_what_broke(error)}; neither other parameters nor a second try is known to help"
         return NoAdvice(reason, yields=True)
-    failures = max(situation.repeats.weighed, situation.attempt, 1)
+    failures = max(call_context.repeats.weighed, call_context.attempt, 1)
     return Advice(
         "retry_unchanged",
         _AGAIN.plus(Trials(0, _PER_FAILURE * (failures - 1))),
@@ -170,13 +172,15 @@ def needs_other_tools(reading: ErrorReading, error: ExecutionError, tool_name: s
     return refusal is not None and refusal.kind == "precondition"
 
 
-def advise(case: Case, error: ExecutionError, situation: Situation) -> Advice | NoAdvice | None:
+def advise(
+    case: Case, error: ExecutionError, call_context: CallContext
+) -> Advice | NoAdvice | None:
     """What to do about an error that no change of parameters mends; None for all other errors.
 
     Args:
         case: the failed call with what is known of its tool.
         error: what the tool said.
-        situation: where the call stands.
+        call_context: where the call stands.
     """
     category = case.reading.category
     if category == "user_rejected":
@@ -184,26 +188,28 @@ def advise(case: Case, error: ExecutionError, situation: Situation) -> Advice | 
             "escalate", _ESCALATE, "The user refused this call; ask the user before going on."
         )
     if category in REFERRALS:
-        return _referred(case, error, situation)
+        return _referred(case, error, call_context)
     if category == "contract_violation":
-        return contract_advice(case, error, situation)
-    if is_unknown_tool(error, situation.tool_name):
-        return near_name_advice(case, situation)
+        return contract_advice(case, error, call_context)
+    if is_unknown_tool(error, call_context.tool_name):
+        return near_name_advice(case, call_context)
     refusal = None if category in _NO_REFUSALS else refusal_of(error.message)
-    if category in TRANSIENT and not (refusal and _lasts(refusal, case, error, situation)):
-        return transient_advice(category, error, situation)
+    if category in TRANSIENT and not (refusal and _lasts(refusal, case, error, call_context)):
+        return transient_advice(category, error, call_context)
     if refusal is not None and not _states_a_repair(case):
-        return _refused(refusal, case, error, situation)
+        return _refused(refusal, case, error, call_context)
     if category == "permission_denied":
         return Advice("escalate", _ESCALATE, permission_lesson(error))
     return None
 
 
-def _referred(case: Case, error: ExecutionError, situation: Situation) -> Advice | NoAdvice | None:
+def _referred(
+    case: Case, error: ExecutionError, call_context: CallContext
+) -> Advice | NoAdvice | None:
     """Another tool, or several for the parts of the task; the surer where both are known."""
-    split = split_of(error, situation)
+    split = split_of(error, call_context)
     parts = split.tools if split is not None and split.names_tools else ()
-    switch = switch_advice(case, error, situation, parts=parts)
+    switch = switch_advice(case, error, call_context, parts=parts)
     known = [switch] if isinstance(switch, Advice) else []
     if split is not None and (split.names_tools or not known):
         known.append(split_advice(split))
@@ -215,15 +221,17 @@ def _referred(case: Case, error: ExecutionError, situation: Situation) -> Advice
     return best if is_boundary else replace(best, yields=True)
 
 
-def _refused(refusal: Refusal, case: Case, error: ExecutionError, situation: Situation) -> Advice:
+def _refused(
+    refusal: Refusal, case: Case, error: ExecutionError, call_context: CallContext
+) -> Advice:
     said = f"The tool says {quoted(refusal.words)}"
     if refusal.kind == "precondition":
         here = (
             each.tool.name
-            for each in situation.others
-            if each.tool.server_name == situation.server_name
+            for each in call_context.others
+            if each.tool.server_name == call_context.server_name
         )
-        first = first_tool(error.message, situation.tool_name, here)
+        first = first_tool(error.message, call_context.tool_name, here)
         what = f"call {quoted(first)}" if first else "do what it asks for"
         lesson = (
             f"{said}: no parameter is wrong, something has to be done first. If the user wants it, "
@@ -236,13 +244,13 @@ def _refused(refusal: Refusal, case: Case, error: ExecutionError, situation: Sit
     return Advice("escalate", _REFUSED, lesson, yields=yields)
 
 
-def _lasts(refusal: Refusal, case: Case, error: ExecutionError, situation: Situation) -> bool:
+def _lasts(refusal: Refusal, case: Case, error: ExecutionError, call_context: CallContext) -> bool:
     """Whether a refusal is not of the moment, whatever its category says.
 
     A stated wait is the tool's own word that it passes, and so is a code such as 503, but for money
     and allowances. A category that was read from words alone is less sure than the refusal's own.
     """
-    if stated_wait_ms(error, situation.now) is not None:
+    if stated_wait_ms(error, call_context.now) is not None:
         return False
     return refusal.kind in ("quota", "funds") or case.reading.confidence < _BY_CODE
 
@@ -316,46 +324,48 @@ _UNSEEN = (
 _OF_VALUES = frozenset({"not_found", "not_allowed", "invalid", "bad_format"})
 
 
-def abstention_reason(case: Case, situation: Situation) -> str:
+def abstention_reason(case: Case, call_context: CallContext) -> str:
     """Why there is nothing to suggest, with what is near and the corpus's lesson, if any."""
     otherwise = _NOTHING if case.parameters_known else _UNSEEN
     parts = [_REASONS.get(case.reading.category, otherwise)]
-    parts += [near] if (near := _near_sentence(case, situation)) else []
+    parts += [near] if (near := _near_sentence(case, call_context)) else []
     parts += [seed.lesson for seed in case.seeds[:1]]
     return ". ".join(part.rstrip(".") for part in parts)
 
 
-def loop_note(situation: Situation) -> str | None:
+def loop_note(call_context: CallContext) -> str | None:
     """A sentence about the same call failing again and again; None when it does not."""
-    if situation.repeats.total >= LOOP:
+    if call_context.repeats.total >= LOOP:
         return (
-            f"These exact parameters failed {situation.repeats.total} times with this error; do "
+            f"These exact parameters failed {call_context.repeats.total} times with this error; do "
             "not send them again."
         )
-    if situation.attempt >= LOOP:
-        return f"This was attempt {situation.attempt} of the call; do not send it again as it is."
+    if call_context.attempt >= LOOP:
+        return (
+            f"This was attempt {call_context.attempt} of the call; do not send it again as it is."
+        )
     return None
 
 
-def _near_sentence(case: Case, situation: Situation) -> str | None:
+def _near_sentence(case: Case, call_context: CallContext) -> str | None:
     for fault in case.faults:
         name = fault.parameter
         if name is None and len(case.parameters) == 1:
             name = next(iter(case.parameters))
         if fault.kind in _OF_VALUES and name in case.parameters:
-            near = _near_values(case, fault, str(name), situation)
+            near = _near_values(case, fault, str(name), call_context)
             if near:
                 return f"near {quoted(name)} there are {', '.join(quoted(each) for each in near)}"
     if case.reading.category == "not_found" and not case.faults and len(case.parameters) == 1:
         [name] = case.parameters
-        near = _near_values(case, None, name, situation)
+        near = _near_values(case, None, name, call_context)
         if near:
             return f"near {quoted(name)} there are {', '.join(quoted(each) for each in near)}"
     return None
 
 
 def _near_values(
-    case: Case, fault: Fault | None, name: str, situation: Situation
+    case: Case, fault: Fault | None, name: str, call_context: CallContext
 ) -> list[JsonValue]:
     """The nearest values that are common knowledge, best first; none that is masked today."""
     value = case.parameters[name]
@@ -372,7 +382,7 @@ def _near_values(
         shown: (score, each) for score, shown, each in scored if score >= _MIN_LIKENESS
     }
     ranked = sorted(best.values(), key=lambda pair: (-pair[0], str(pair[1])))
-    return [each for _, each in ranked if situation.may_show(name, each)][:_MOST_NEAR]
+    return [each for _, each in ranked if call_context.may_show(name, each)][:_MOST_NEAR]
 
 
 def _known(case: Case, fault: Fault | None, name: str) -> Iterator[JsonValue]:

@@ -30,7 +30,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class CallContext:
     """Where a failed call stands. All may be left out; then the advice goes by the error alone.
 
     Attributes:
@@ -58,7 +58,7 @@ class Situation:
     may_show: Callable[[str, JsonValue], bool] = lambda _name, _value: True
 
 
-PLAIN = Situation()
+PLAIN = CallContext()
 """Nothing is known beside the case."""
 
 

@@ -16,7 +16,7 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import MAX_SPLIT, ExecutionError, Referral, Tool
 from aftercall.outcomes.typed_errors import referral_in
-from retrieval.advice.context import Advice, Candidate, NoAdvice, Situation, quoted
+from retrieval.advice.context import Advice, CallContext, Candidate, NoAdvice, quoted
 from retrieval.boundaries.axes import normalised_axes
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.health.record import Referred
@@ -105,11 +105,13 @@ def is_unknown_tool(error: ExecutionError, tool_name: str) -> bool:
     return False
 
 
-def near_name_advice(case: Case, situation: Situation) -> Advice | NoAdvice:
+def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice:
     """For a tool that does not exist: the one on the same server with nearly that name."""
-    here = {each.tool.name: each.tool for each in situation.others if _is_here(each, situation)}
-    found = nearest(situation.tool_name, list(here))
-    if found is None or situation.tool_name in here:
+    here = {
+        each.tool.name: each.tool for each in call_context.others if _is_here(each, call_context)
+    }
+    found = nearest(call_context.tool_name, list(here))
+    if found is None or call_context.tool_name in here:
         return NoAdvice(
             "there is no tool of this name on the server, and no registered one has nearly that "
             "name; list the server's tools"
@@ -119,7 +121,7 @@ def near_name_advice(case: Case, situation: Situation) -> Advice | NoAdvice:
     return Advice(
         "switch_tool",
         Trials(_MISSPELT.right * nearness, _MISSPELT.wrong),
-        f"There is no tool {quoted(situation.tool_name)}; the nearest registered one is called "
+        f"There is no tool {quoted(call_context.tool_name)}; the nearest registered one is called "
         f"{quoted(name)}.",
         tool=name,
         parameters=case.parameters if _fits(case, tool.input_schema) else None,
@@ -127,24 +129,24 @@ def near_name_advice(case: Case, situation: Situation) -> Advice | NoAdvice:
 
 
 def switch_advice(
-    case: Case, error: ExecutionError, situation: Situation, *, parts: Sequence[str] = ()
+    case: Case, error: ExecutionError, call_context: CallContext, *, parts: Sequence[str] = ()
 ) -> Advice | NoAdvice:
     """For a tool that refers its caller elsewhere: the one whose job it seems to be.
 
     Args:
         case: the failed call.
         error: the referral.
-        situation: where the call stands.
+        call_context: where the call stands.
         parts: tools that are named for a part of the task each, so none of them for the whole.
     """
-    named = _named(error, situation) - set(parts)
+    named = _named(error, call_context) - set(parts)
     pool = [
         each
-        for each in situation.others
-        if each.tool.name != situation.tool_name
+        for each in call_context.others
+        if each.tool.name != call_context.tool_name
         and (
-            _is_of_the_kind(each, situation)
-            or (each.tool.name in named and _is_here(each, situation))
+            _is_of_the_kind(each, call_context)
+            or (each.tool.name in named and _is_here(each, call_context))
         )
     ]
     known = [each for each in pool if each.tool.name in named or _worked_on_such(each)]
@@ -154,7 +156,7 @@ def switch_advice(
         key=lambda each: (-lower_bound(each.trials), each.candidate.tool.name),
     )
     if not ranked or lower_bound(ranked[0].trials) < MIN_CONFIDENCE:
-        where = "its namespace" if situation.namespace else "its server"
+        where = "its namespace" if call_context.namespace else "its server"
         axes = ", ".join(
             quoted(axis) for axis in referral_in(error.details).boundary_axes[:_MAX_AXES]
         )
@@ -168,7 +170,7 @@ def switch_advice(
     return Advice(
         "switch_tool",
         best.trials,
-        _lesson(best, case, situation),
+        _lesson(best, case, call_context),
         tool=tool.name,
         parameters=case.parameters if best.fits and tool.input_schema is not None else None,
         successes=best.candidate.successes,
@@ -191,10 +193,10 @@ def _rank(case: Case, candidate: Candidate, named: frozenset[str]) -> _Ranked:
     return _Ranked(candidate, trials, is_named, fits)
 
 
-def _lesson(best: _Ranked, case: Case, situation: Situation) -> str:
+def _lesson(best: _Ranked, case: Case, call_context: CallContext) -> str:
     tool = best.candidate.tool
     where = ""
-    if tool.server_name != situation.server_name:
+    if tool.server_name != call_context.server_name:
         where = f" of the server {quoted(tool.server_name)}"
     why = []
     if best.is_named:
@@ -231,14 +233,14 @@ def _such_sessions(candidate: Candidate) -> float:
     return likeness * min(candidate.sessions, _MOST_SESSIONS)
 
 
-def _is_here(candidate: Candidate, situation: Situation) -> bool:
-    return candidate.tool.server_name == situation.server_name
+def _is_here(candidate: Candidate, call_context: CallContext) -> bool:
+    return candidate.tool.server_name == call_context.server_name
 
 
-def _is_of_the_kind(candidate: Candidate, situation: Situation) -> bool:
-    if situation.namespace is not None:
-        return candidate.tool.namespace == situation.namespace
-    return _is_here(candidate, situation)
+def _is_of_the_kind(candidate: Candidate, call_context: CallContext) -> bool:
+    if call_context.namespace is not None:
+        return candidate.tool.namespace == call_context.namespace
+    return _is_here(candidate, call_context)
 
 
 def _misfit(case: Case, tool: Tool) -> Trials:
@@ -265,9 +267,9 @@ def _fits(failed: Case, schema: JsonObject | None) -> bool:
     return Verifier(case).accepts(Proposal(parameters, (), frozenset(), ""))
 
 
-def _named(error: ExecutionError, situation: Situation) -> frozenset[str]:
+def _named(error: ExecutionError, call_context: CallContext) -> frozenset[str]:
     """Registered tools that the error names, as a value of its details or in its words."""
-    known = {each.tool.name for each in situation.others}
+    known = {each.tool.name for each in call_context.others}
     said: set[str] = set()
     texts = [error.message[:_READ]]
     for text in islice(_texts(error.details), _MAX_DETAILS):
@@ -329,13 +331,13 @@ class Split:
         return len(self.tools) > 1
 
 
-def split_of(error: ExecutionError, situation: Situation) -> Split | None:
+def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
     """How the task of a referred call is to be split; None when nobody says."""
     referral = referral_in(error.details)
-    names = _names(situation)
+    names = _names(call_context)
     if referral.suggested_split:
-        return _own(referral, situation.referrals, names)
-    return _earlier(referral, situation.referrals, names)
+        return _own(referral, call_context.referrals, names)
+    return _earlier(referral, call_context.referrals, names)
 
 
 def split_advice(split: Split) -> Advice:
@@ -427,10 +429,10 @@ def _folded(parts: Iterable[str]) -> tuple[str, ...]:
     return tuple(" ".join(part.casefold().split()) for part in parts)
 
 
-def _names(situation: Situation) -> dict[str, str]:
+def _names(call_context: CallContext) -> dict[str, str]:
     """Names of registered tools, by their names and ids."""
-    ids = {each.tool.tool_id: each.tool.name for each in situation.others}
-    return ids | {each.tool.name: each.tool.name for each in situation.others}
+    ids = {each.tool.tool_id: each.tool.name for each in call_context.others}
+    return ids | {each.tool.name: each.tool.name for each in call_context.others}
 
 
 def _tools_in(parts: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from itertools import islice
 
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval.advice.context import Advice, Situation
+from retrieval.advice.context import Advice, CallContext
 from retrieval.knowledge.recovery import RecoveryTimes
 from retrieval.proposals.case import Trials
 
@@ -212,16 +212,16 @@ _PER_FAILURE = 3.0
 
 
 def transient_advice(
-    category: ErrorCategory, error: ExecutionError, situation: Situation
+    category: ErrorCategory, error: ExecutionError, call_context: CallContext
 ) -> Advice:
     """To call again after a while; to hand over once that has not helped often enough.
 
     Args:
         category: one of `recovery.TRANSIENT`.
         error: what the tool said.
-        situation: where the call stands.
+        call_context: where the call stands.
     """
-    failures = max(situation.repeats.weighed, situation.attempt, 1)
+    failures = max(call_context.repeats.weighed, call_context.attempt, 1)
     if failures >= GIVE_UP:
         return Advice(
             "escalate",
@@ -229,7 +229,7 @@ def transient_advice(
             f"This call has failed {failures} times in a row ({category}) and waiting has not "
             "helped; ask whoever runs the tool, and do not send it again for now.",
         )
-    stated = stated_wait_ms(error, situation.now)
+    stated = stated_wait_ms(error, call_context.now)
     if stated is not None and stated > MAX_WAIT_MS:
         return Advice(
             "escalate",
@@ -240,7 +240,7 @@ def transient_advice(
     if stated is not None:
         wait, trials, why = stated, _WAIT_STATED, "the tool says when"
     else:
-        wait, trials, why = _usual_wait(category, situation)
+        wait, trials, why = _usual_wait(category, call_context)
         wait *= _GROWTH ** (failures - 1)
     if failures > 1:
         trials = trials.plus(Trials(0, _PER_FAILURE * (failures - 1)))
@@ -255,9 +255,9 @@ def transient_advice(
     )
 
 
-def _usual_wait(category: ErrorCategory, situation: Situation) -> tuple[float, Trials, str]:
+def _usual_wait(category: ErrorCategory, call_context: CallContext) -> tuple[float, Trials, str]:
     default, trials = _DEFAULT[category]
-    for times in situation.recoveries:
+    for times in call_context.recoveries:
         seconds = times.quantile_s(_QUANTILE)
         if seconds is not None:
             return seconds * 1e3, trials, _learned(times)

@@ -6,22 +6,22 @@ from copy import deepcopy
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from retrieval.edits.kinds import (
-    NO_GROUNDS,
+    NO_SOURCES,
     Add,
     Edit,
     EditDoesNotApplyError,
-    Grounds,
     Remove,
     Rename,
     Site,
     SupplyEdit,
     ValueEdit,
+    ValueSources,
 )
 from retrieval.paths import EVERY, MAX_ELEMENTS, Path
 
 
 def apply_edits(
-    parameters: JsonObject, edits: Sequence[Edit], grounds: Grounds = NO_GROUNDS
+    parameters: JsonObject, edits: Sequence[Edit], value_sources: ValueSources = NO_SOURCES
 ) -> JsonObject:
     """A changed copy of the parameters; values that stay are shared with the original.
 
@@ -32,20 +32,22 @@ def apply_edits(
     """
     changed = dict(parameters)
     for edit in edits:
-        changed = _applied(changed, edit, parameters, grounds)
+        changed = _applied(changed, edit, parameters, value_sources)
     return changed
 
 
-def _applied(parameters: JsonObject, edit: Edit, call: JsonObject, grounds: Grounds) -> JsonObject:
+def _applied(
+    parameters: JsonObject, edit: Edit, call: JsonObject, value_sources: ValueSources
+) -> JsonObject:
     """One edit; what it takes from the call, it takes from the call as it was sent."""
     if not edit.inside:
-        return _changed_object(parameters, edit, (edit.name,), call, grounds)
+        return _changed_object(parameters, edit, (edit.name,), call, value_sources)
     changed, done = parameters, False
     several = EVERY in edit.inside
     # From the end, so that what is taken out of an array moves nothing that is still to be seen.
     for path in reversed(list(_concrete(parameters, edit.path))):
         try:
-            changed = _along(changed, path, path, edit, call, grounds)
+            changed = _along(changed, path, path, edit, call, value_sources)
             done = True
         except EditDoesNotApplyError:
             if not several:
@@ -56,38 +58,48 @@ def _applied(parameters: JsonObject, edit: Edit, call: JsonObject, grounds: Grou
 
 
 def _along(
-    container: JsonObject, rest: Path, path: Path, edit: Edit, call: JsonObject, grounds: Grounds
+    container: JsonObject,
+    rest: Path,
+    path: Path,
+    edit: Edit,
+    call: JsonObject,
+    value_sources: ValueSources,
 ) -> JsonObject:
     """A copy of the object along the path, with the edit made at its end."""
     if len(rest) == 1:
-        return _changed_object(container, edit, path, call, grounds)
+        return _changed_object(container, edit, path, call, value_sources)
     key = str(rest[0])
     inner = container[key]
-    return container | {key: _inner(inner, rest[1:], path, edit, call, grounds)}
+    return container | {key: _inner(inner, rest[1:], path, edit, call, value_sources)}
 
 
 def _inner(
-    inner: JsonValue, rest: Path, path: Path, edit: Edit, call: JsonObject, grounds: Grounds
+    inner: JsonValue,
+    rest: Path,
+    path: Path,
+    edit: Edit,
+    call: JsonObject,
+    value_sources: ValueSources,
 ) -> JsonValue:
     if isinstance(inner, dict):
-        return _along(inner, rest, path, edit, call, grounds)
+        return _along(inner, rest, path, edit, call, value_sources)
     step = rest[0]
     if not isinstance(inner, list) or not isinstance(step, int):
         raise EditDoesNotApplyError(f"{edit.place} is not there")
     items = list(inner)
     if len(rest) > 1:
-        items[step] = _inner(items[step], rest[1:], path, edit, call, grounds)
+        items[step] = _inner(items[step], rest[1:], path, edit, call, value_sources)
     elif isinstance(edit, Remove):
         del items[step]
     elif isinstance(edit, Rename | Add):
         raise EditDoesNotApplyError(f"{edit.place} has no name")
     else:
-        items[step] = _changed_value(edit, items[step], Site(path, call, grounds))
+        items[step] = _changed_value(edit, items[step], Site(path, call, value_sources))
     return items
 
 
 def _changed_object(
-    container: JsonObject, edit: Edit, path: Path, call: JsonObject, grounds: Grounds
+    container: JsonObject, edit: Edit, path: Path, call: JsonObject, value_sources: ValueSources
 ) -> JsonObject:
     key = str(path[-1])
     changed = dict(container)
@@ -98,7 +110,7 @@ def _changed_object(
         changed[key] = deepcopy(edit.value)
         return changed
     if isinstance(edit, SupplyEdit) and key not in changed:
-        changed[key] = deepcopy(edit.supply(Site(path, call, grounds)))
+        changed[key] = deepcopy(edit.supply(Site(path, call, value_sources)))
         return changed
     if key not in changed:
         raise EditDoesNotApplyError(f"{edit.place} is not there")
@@ -107,7 +119,7 @@ def _changed_object(
     elif isinstance(edit, Remove):
         del changed[key]
     else:
-        changed[key] = _changed_value(edit, changed[key], Site(path, call, grounds))
+        changed[key] = _changed_value(edit, changed[key], Site(path, call, value_sources))
     return changed
 
 

@@ -24,7 +24,6 @@ from retrieval.edits.kinds import (
     EditDoesNotApplyError,
     FromContext,
     FromError,
-    Grounds,
     Reformat,
     Remove,
     Rename,
@@ -34,6 +33,7 @@ from retrieval.edits.kinds import (
     Snap,
     Unwrap,
     ValueEdit,
+    ValueSources,
     touches,
 )
 from retrieval.paths import EVERY, MAX_ELEMENTS, Path, value_at
@@ -164,7 +164,7 @@ def infer_edits(
     failed: JsonObject,
     mended: JsonObject,
     reading: ErrorReading,
-    grounds: Grounds | None = None,
+    value_sources: ValueSources | None = None,
 ) -> list[Edit] | None:
     """The edits that a repair made; None when it is no repair but another call.
 
@@ -175,11 +175,13 @@ def infer_edits(
         failed: the parameters of the failed call.
         mended: those of the success.
         reading: what the error says.
-        grounds: what values may have been taken from; the faults of the reading when left out.
+        value_sources: where values may come from; the faults of the reading when left out.
     """
     if not may_be_repair(failed, mended, reading):
         return None
-    search = _Search(failed, grounds or Grounds(faults=reading.faults), called_for(reading))
+    search = _Search(
+        failed, value_sources or ValueSources(faults=reading.faults), called_for(reading)
+    )
     edits = list(islice(search.of_objects(failed, mended, ()), _MAX_EDITS + 1))
     if not edits or len(edits) > _MAX_EDITS:
         return None
@@ -189,7 +191,7 @@ def infer_edits(
 @dataclass(frozen=True, slots=True)
 class _Search:
     failed: JsonObject
-    grounds: Grounds
+    value_sources: ValueSources
     called_for: frozenset[str] | None
     """Top-level parameters whose change is to be explained; None for all of them."""
 
@@ -257,13 +259,13 @@ class _Search:
 
     def _give(self, edits: list[Edit], wanted: JsonValue, path: Path) -> bool:
         try:
-            made = apply_edits(self.failed, edits, self.grounds)
+            made = apply_edits(self.failed, edits, self.value_sources)
         except EditDoesNotApplyError:
             return False
         return same_json(value_at(made, path), wanted)
 
     def _explained(self, before: JsonValue, after: JsonValue, path: Path) -> Edit | None:
-        site = Site(path, self.failed, self.grounds)
+        site = Site(path, self.failed, self.value_sources)
         for edit in self._changes(before, after, path):
             try:
                 made = (
@@ -299,7 +301,7 @@ class _Search:
             yield from self._sources(after)
 
     def _supply(self, value: JsonValue, path: Path) -> Edit:
-        site = Site(path, self.failed, self.grounds)
+        site = Site(path, self.failed, self.value_sources)
         plain = not isinstance(value, dict | list)
         candidates: list[FromError | FromContext] = [_FROM_ERROR, *self._sources(value)]
         for edit in candidates if plain else ():
@@ -313,7 +315,7 @@ class _Search:
 
     def _sources(self, value: JsonValue) -> Iterator[FromContext]:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            stated = stated_in(self.grounds.context or "")
+            stated = stated_in(self.value_sources.context or "")
             forms = dict.fromkeys(each.form for each in stated if each.text == str(value))
             yield from (FromContext(name="", form=form) for form in forms if form != "word")
 

@@ -28,7 +28,7 @@ class EditDoesNotApplyError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class ValueSources:
     """What an edit may take a value from, beside the call's own parameters."""
 
     faults: tuple[Fault, ...] = ()
@@ -40,16 +40,16 @@ class Grounds:
         yield from (fault for fault in self.faults if not fault.path)
 
 
-NO_GROUNDS = Grounds()
+NO_SOURCES = ValueSources()
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where an edit is being made: a concrete path, the call as it was, and the grounds."""
+    """Where an edit is being made: a path, the call as it was, and the sources of values."""
 
     path: Path
     parameters: JsonObject
-    grounds: Grounds
+    value_sources: ValueSources
 
 
 class EditModel(BaseModel):
@@ -204,7 +204,7 @@ class Reformat(ValueEdit):
     def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The date or time in that form."""
         text = _text(self, value)
-        stated = (fault.expected_format for fault in site.grounds.faults_at(site.path))
+        stated = (fault.expected_format for fault in site.value_sources.faults_at(site.path))
         for form in [self.to] if self.to else stated:
             written = rewrite(text, form) if form else None
             if written is not None:
@@ -227,7 +227,7 @@ class Clamp(ValueEdit):
         if bounds == [(None, None)]:
             bounds = [
                 (fault.minimum, fault.maximum)
-                for fault in site.grounds.faults_at(site.path)
+                for fault in site.value_sources.faults_at(site.path)
                 if fault.kind == "out_of_range" and not fault.of_length and not fault.exclusive
             ]
         for low, high in bounds:
@@ -246,7 +246,7 @@ class Snap(ValueEdit):
         """The nearest allowed value, when one is clearly meant."""
         if value is None or isinstance(value, dict | list):
             raise EditDoesNotApplyError(f"{self.place} is no plain value")
-        for fault in site.grounds.faults_at(site.path):
+        for fault in site.value_sources.faults_at(site.path):
             allowed = {
                 str(item): item for item in fault.allowed if isinstance(item, str | int | float)
             }
@@ -278,7 +278,7 @@ class FromError(SupplyEdit):
         sent = value_at(site.parameters, site.path)
         if isinstance(sent, dict | list):
             raise EditDoesNotApplyError(f"{self.place} has members; the error states one value")
-        for fault in site.grounds.faults_at(site.path):
+        for fault in site.value_sources.faults_at(site.path):
             stated = stated_by(fault)
             if stated is None or fault.kind == "unexpected" or is_redacted(stated):
                 continue
@@ -299,7 +299,7 @@ class FromContext(SupplyEdit):
         said = {str(value) for _, value in leaves_like(site.parameters, ())}
         stated = [
             each.text
-            for each in stated_in(site.grounds.context or "")
+            for each in stated_in(site.value_sources.context or "")
             if each.form == self.form and each.text not in said
         ]
         if len(stated) != 1 or is_redacted(stated[0]):
@@ -323,7 +323,7 @@ class Balance(SupplyEdit):
         total = sum(number for number in numbers if number is not None)
         if value is None or len(numbers) < 1:
             raise EditDoesNotApplyError(f"{self.place} is no number")
-        for fault in site.grounds.faults:
+        for fault in site.value_sources.faults:
             wanted = number_of(stated_by(fault))
             if wanted is not None and number_of(fault.value_text) == total != wanted:
                 moved = round(value + wanted - total, 6)

@@ -112,7 +112,7 @@ def _shape(value: JsonValue, depth: int) -> str:
 
 
 @dataclass(slots=True)
-class SeedBook:
+class CommonMistakes:
     """Corpus entries, found by the signature of an error or by what the vector index returned."""
 
     entries: list[SeedEntry] = field(default_factory=list)
@@ -120,7 +120,7 @@ class SeedBook:
     _by_document: dict[str, SeedEntry] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, entries: Iterable[SeedEntry]) -> "SeedBook":
+    def of(cls, entries: Iterable[SeedEntry]) -> "CommonMistakes":
         """A book of these entries."""
         book = cls()
         for entry in entries:

@@ -18,7 +18,7 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
-from retrieval.edits.kinds import Edit, Grounds, edit_key
+from retrieval.edits.kinds import Edit, ValueSources, edit_key
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.parameter import ParameterProfile
 from retrieval.knowledge.profile import ToolProfile
@@ -312,9 +312,9 @@ class Case:
         return self.profile.parameters.get(name) if self.profile and name is not None else None
 
 
-def grounds_of(case: Case) -> Grounds:
+def value_sources_of(case: Case) -> ValueSources:
     """Where an edit may take a value from: the faults and the context."""
-    return Grounds(case.faults, case.context)
+    return ValueSources(case.faults, case.context)
 
 
 _OLD_SCHEMA = 0.5

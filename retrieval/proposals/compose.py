@@ -14,7 +14,7 @@ from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import Edit, EditDoesNotApplyError, names_of, touches
 from retrieval.parameters import element_view, object_view
 from retrieval.paths import Path, value_at
-from retrieval.proposals.case import Case, Option, grounds_of
+from retrieval.proposals.case import Case, Option, value_sources_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import rule_options, seed_options
 from retrieval.proposals.names import (
@@ -128,11 +128,11 @@ def propose(case: Case) -> list[Proposal]:
     Several may lead to the same parameters by different edits; the surest of them counts.
     """
     found: list[Proposal] = []
-    grounds = grounds_of(case)
+    value_sources = value_sources_of(case)
     for options in islice(_combinations(case), _MAX_COMBINATIONS):
         edits = [edit for option in options for edit in option.edits]
         try:
-            parameters = apply_edits(case.parameters, edits, grounds)
+            parameters = apply_edits(case.parameters, edits, value_sources)
         except EditDoesNotApplyError:
             continue
         names = _changed_names(case.parameters, parameters, edits)

@@ -13,11 +13,11 @@ from retrieval.edits.kinds import (
     Clamp,
     Edit,
     EditDoesNotApplyError,
-    Grounds,
     Remove,
     Rename,
     Replace,
     Respell,
+    ValueSources,
     touches,
 )
 from retrieval.knowledge.parameter import COMMON_SESSIONS
@@ -25,7 +25,7 @@ from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge,
 from retrieval.knowledge.samples import AGENT_DIGITS, token
 from retrieval.parameters import ParameterView, ToolView, object_view
 from retrieval.paths import Path, first, place_of, value_at
-from retrieval.proposals.case import Case, Option, Trials, grounds_of
+from retrieval.proposals.case import Case, Option, Trials, value_sources_of
 from retrieval.reading.faults import Fault
 from retrieval.values import fits, type_of
 
@@ -55,24 +55,24 @@ def rule_options(
         near: other signatures of the tool with the same faults (`ToolKnowledge.like`); half.
         shared: what mended such faults of any tool of the workspace (`SHARED_TOOL`); half.
     """
-    grounds = grounds_of(case)
+    value_sources = value_sources_of(case)
     if case.signature is not None:
-        yield from _of_signature(case, case.signature, grounds, "the same error", near=False)
+        yield from _of_signature(case, case.signature, value_sources, "the same error", near=False)
     for signature in near[:_MOST_NEAR]:
-        yield from _of_signature(case, signature, grounds, "a like error", near=True)
+        yield from _of_signature(case, signature, value_sources, "a like error", near=True)
     if shared is not None:
         for index, fault in enumerate(case.faults):
             known = shared.signature(fault.kind)
             if known is not None and fault.path:
-                yield from _of_any_tool(case, index, fault, known, grounds)
+                yield from _of_any_tool(case, index, fault, known, value_sources)
 
 
 def _of_signature(
-    case: Case, known: SignatureKnowledge, grounds: Grounds, what: str, *, near: bool
+    case: Case, known: SignatureKnowledge, value_sources: ValueSources, what: str, *, near: bool
 ) -> Iterator[Option]:
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     for rule in known.rules.values():
-        if _may_be_offered(case, rule, rule.edits, grounds):
+        if _may_be_offered(case, rule, rule.edits, value_sources):
             option = _option(case, rule, rule.edits, what, _trials(case, rule))
             covers = option.covers if near else option.covers | said
             trials = option.trials.under_old_schema() if near else option.trials
@@ -80,14 +80,14 @@ def _of_signature(
 
 
 def _of_any_tool(
-    case: Case, index: int, fault: Fault, known: SignatureKnowledge, grounds: Grounds
+    case: Case, index: int, fault: Fault, known: SignatureKnowledge, value_sources: ValueSources
 ) -> Iterator[Option]:
     for rule in known.rules.values():
         edits = [edit.at(fault.path) for edit in rule.edits]
         wrong_type = fault.expected_types and any(
             isinstance(edit, Cast) and edit.to not in fault.expected_types for edit in edits
         )
-        if wrong_type or not _may_be_offered(case, rule, edits, grounds):
+        if wrong_type or not _may_be_offered(case, rule, edits, value_sources):
             continue
         trials = _mended(rule).under_old_schema()
         option = _option(case, rule, edits, "such an error of other tools", trials)
@@ -112,10 +112,12 @@ def _option(
     )
 
 
-def _may_be_offered(case: Case, rule: RepairRule, edits: Sequence[Edit], grounds: Grounds) -> bool:
+def _may_be_offered(
+    case: Case, rule: RepairRule, edits: Sequence[Edit], value_sources: ValueSources
+) -> bool:
     return (
         bool(edits)
-        and _applies(case, edits, grounds)
+        and _applies(case, edits, value_sources)
         and _may_travel(case, edits, _sessions(case, rule))
         and not any(_is_overruled(case, edit) for edit in edits)
         and not is_retired(case, edits)
@@ -171,12 +173,12 @@ def _mended(rule: RepairRule) -> Trials:
 
 def seed_options(case: Case) -> Iterator[Option]:
     """Edits of corpus entries that are about this error, where they apply to this call."""
-    grounds = grounds_of(case)
+    value_sources = value_sources_of(case)
     for seed in case.seeds:
         covers = _touched(case, seed.edits)
         # An entry may only be like this error: it must be about a parameter that is at fault.
         overruled = any(_is_overruled(case, edit) for edit in seed.edits)
-        if seed.edits and covers and not overruled and _applies(case, seed.edits, grounds):
+        if seed.edits and covers and not overruled and _applies(case, seed.edits, value_sources):
             yield Option(
                 tuple(seed.edits),
                 seed.correction,
@@ -196,9 +198,9 @@ def _touched(case: Case, edits: Sequence[Edit]) -> frozenset[int]:
     )
 
 
-def _applies(case: Case, edits: Sequence[Edit], grounds: Grounds) -> bool:
+def _applies(case: Case, edits: Sequence[Edit], value_sources: ValueSources) -> bool:
     try:
-        apply_edits(case.parameters, edits, grounds)
+        apply_edits(case.parameters, edits, value_sources)
     except EditDoesNotApplyError:
         return False
     return True

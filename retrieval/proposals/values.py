@@ -21,7 +21,7 @@ from retrieval.edits.kinds import (
 )
 from retrieval.knowledge.parameter import ParameterProfile
 from retrieval.paths import Path, general, leaves_like
-from retrieval.proposals.case import Case, Option, Trials, grounds_of, prior
+from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
 from retrieval.reading.faults import Fault, JsonType
 from retrieval.texts import LetterCase, rewrite
 from retrieval.values import (
@@ -425,14 +425,14 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     """The stated value in the place of the wrong one, or one number of a sum moved to the total."""
     if fault.stated is None or is_redacted(fault.stated):
         return
-    covers, grounds = frozenset({index}), grounds_of(case)
+    covers, value_sources = frozenset({index}), value_sources_of(case)
     leaves = leaves_like(case.parameters, ())
     plain = any(at == fault.path for at, _ in leaves)
     wrong = fault.path if plain else _only_place(fault, [(at, str(value)) for at, value in leaves])
     if wrong:
         edit = FromError(name="").at(wrong)
         try:
-            apply_edits(case.parameters, [edit], grounds)
+            apply_edits(case.parameters, [edit], value_sources)
         except EditDoesNotApplyError:
             return
         trials = prior("stated.value", 12, 3) if not case.writes else prior("stated.write", 8, 4)

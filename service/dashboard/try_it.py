@@ -154,7 +154,7 @@ async def try_it(look: Look, typed: Texts | None = None) -> Shown:
 
 async def _answer(look: Look, request: SuggestRequest) -> Html:
     try:
-        response = await look.context.suggester.rehearse(look.workspace, request)
+        response = await look.context.suggester.preview(look.workspace, request)
         patterns = await _patterns(look, request.execution)
     except (StoreError, EmbeddingError, VectorIndexError) as error:
         logger.warning("nothing could be tried out: %s", error)

@@ -27,7 +27,7 @@ from mongo.records import ToolKey
 from mongo.sqlite import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndex
-from retrieval.knowledge.documents import SeedBook
+from retrieval.knowledge.documents import CommonMistakes
 from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.memory import Memory
 from retrieval.rows import KNOWLEDGE, tool_row
@@ -108,7 +108,7 @@ async def brain(tmp_path: Path) -> AsyncIterator[Brain]:
     indexer = new_indexer()
     suggester = Suggester(
         log=store.events, memory=memory, index=index, embedder=embedder, redactor=Redactor(),
-        seeds=SeedBook(),
+        seeds=CommonMistakes(),
     )  # fmt: skip
     brain = Brain(
         store, memory, Intake(store.events, Redactor(), indexer.wake), indexer, suggester,

@@ -19,7 +19,6 @@ from retrieval.edits.kinds import (
     EditDoesNotApplyError,
     FromContext,
     FromError,
-    Grounds,
     Reformat,
     Remove,
     Rename,
@@ -27,6 +26,7 @@ from retrieval.edits.kinds import (
     Respell,
     Snap,
     Unwrap,
+    ValueSources,
     edit_key,
     edits_of_key,
     names_of,
@@ -64,8 +64,8 @@ def inferred(
     """The edits of a repair that changed the one parameter `x` that the error names."""
     reading = reading_of(Fault(kind, ("x",), **fault))
     failed = {"x": before, "other": "a-source-value"}
-    grounds = Grounds(reading.faults, context)
-    return infer_edits(failed, failed | {"x": after}, reading, grounds)
+    value_sources = ValueSources(reading.faults, context)
+    return infer_edits(failed, failed | {"x": after}, reading, value_sources)
 
 
 @given(objects, objects)
@@ -77,7 +77,7 @@ def test_what_is_inferred_gives_the_mended_values(
     edits = infer_edits(failed, mended, reading)
     if edits is None:
         return
-    made = apply_edits(failed, edits, Grounds(reading.faults))
+    made = apply_edits(failed, edits, ValueSources(reading.faults))
     for name in {name for edit in edits for name in names_of(edit)}:
         assert (name in made) == (name in mended)
         assert same_json(made.get(name), mended.get(name))
@@ -89,7 +89,7 @@ def test_edits_touch_only_what_they_name(failed: dict[str, Any], mended: dict[st
     reading = reading_of(Fault("invalid", ("a",)))
     edits = infer_edits(failed, mended, reading) or []
     before = repr(failed)
-    made = apply_edits(failed, edits, Grounds(reading.faults))
+    made = apply_edits(failed, edits, ValueSources(reading.faults))
     touched = {name for edit in edits for name in names_of(edit)}
     assert all(made[name] is value for name, value in failed.items() if name not in touched)
     assert repr(failed) == before
@@ -103,8 +103,10 @@ def test_applying_is_deterministic_and_keys_are_lossless(
     reading = reading_of(*(Fault("invalid", (name,)) for name in ("a", "b", "c")))
     edits = infer_edits(failed, mended, reading) or []
     assert edit_key(edits_of_key(edit_key(edits))) == edit_key(edits)
-    grounds = Grounds(reading.faults)
-    assert same_json(apply_edits(failed, edits, grounds), apply_edits(failed, edits, grounds))
+    value_sources = ValueSources(reading.faults)
+    assert same_json(
+        apply_edits(failed, edits, value_sources), apply_edits(failed, edits, value_sources)
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_what_the_error_states_is_taken_from_it() -> None:
     assert inferred("locl", "local", kind="not_allowed", allowed=("local", "all")) == [
         Snap(name="x")
     ]
-    another = Grounds((Fault("not_found", ("x",), suggested="trunk"),))
+    another = ValueSources((Fault("not_found", ("x",), suggested="trunk"),))
     assert apply_edits({"x": "trnk"}, [FromError(name="x")], another) == {"x": "trunk"}
 
 
@@ -145,7 +147,7 @@ def test_the_form_that_the_error_asks_for_is_followed() -> None:
     """The same rule writes another form under another error."""
     edits = inferred("3 March 2025", "2025-03-03", kind="bad_format", expected_format="YYYY-MM-DD")
     assert edits == [Reformat(name="x")]
-    other = Grounds((Fault("bad_format", ("x",), expected_format="YYYYMMDD"),))
+    other = ValueSources((Fault("bad_format", ("x",), expected_format="YYYYMMDD"),))
     assert apply_edits({"x": "4 March 2025"}, [Reformat(name="x")], other) == {"x": "20250304"}
 
 
@@ -153,11 +155,11 @@ def test_what_the_context_states_is_taken_from_it() -> None:
     """For another call it is what that call's own context states, or nothing."""
     edits = inferred("acme", "ada@acme.org", context="Write to ada@acme.org about it")
     assert edits == [FromContext(name="x", form="email")]
-    theirs = Grounds(context="Please mail bob@b.io today")
+    theirs = ValueSources(context="Please mail bob@b.io today")
     assert apply_edits({"x": "b"}, edits, theirs) == {"x": "bob@b.io"}
     for context in ("no address", "a@b.io or c@d.io", None):
         with pytest.raises(EditDoesNotApplyError):
-            apply_edits({"x": "b"}, edits, Grounds(context=context))
+            apply_edits({"x": "b"}, edits, ValueSources(context=context))
 
 
 def test_nested_edits_name_every_element() -> None:
@@ -189,7 +191,7 @@ def test_a_total_is_balanced_by_the_last_amount() -> None:
     stated = reading_of(Fault("not_allowed", value_text="255", stated=305))
     edits = infer_edits(failed, mended, stated)
     assert edits == [Balance(name="pay", inside=(-1, "amount"))], message
-    other = Grounds((Fault("not_allowed", value_text="6", stated=10),))
+    other = ValueSources((Fault("not_allowed", value_text="6", stated=10),))
     call = {"pay": [{"amount": 1}, {"amount": 2}, {"amount": 3}]}
     assert value_at(apply_edits(call, edits, other), ("pay", -1, "amount")) == 7
 
@@ -227,9 +229,9 @@ def test_a_mask_explains_nothing() -> None:
     reading = reading_of(Fault("invalid", ("x",)))
     edits = infer_edits({"x": "b", "y": masked}, {"x": masked, "y": masked}, reading) or []
     assert not any(isinstance(edit, FromContext) for edit in edits)
-    grounds = Grounds((Fault("invalid", ("x",), suggested=masked),))
+    value_sources = ValueSources((Fault("invalid", ("x",), suggested=masked),))
     with pytest.raises(EditDoesNotApplyError):
-        apply_edits({"x": "b", "y": masked}, [FromError(name="x")], grounds)
+        apply_edits({"x": "b", "y": masked}, [FromError(name="x")], value_sources)
 
 
 def test_stored_edits_of_the_first_form_still_load() -> None:

@@ -13,10 +13,10 @@ from retrieval.edits.kinds import (
     Cast,
     Clamp,
     EditDoesNotApplyError,
-    Grounds,
     Remove,
     Rename,
     Replace,
+    ValueSources,
     edit_key,
     edits_of_key,
 )
@@ -60,7 +60,7 @@ def test_a_bound_that_the_error_states_is_a_clamp() -> None:
     edits = infer_edits({"topK": 50}, {"topK": 10}, reading)
     assert edits == [Clamp(name="topK")]
     other = read_error(ExecutionError(message="topK must be <= 20"), {"topK": 99})
-    assert apply_edits({"topK": 99}, edits, Grounds(other.faults)) == {"topK": 20}
+    assert apply_edits({"topK": 99}, edits, ValueSources(other.faults)) == {"topK": 20}
 
 
 def test_a_new_intent_is_no_part_of_the_repair() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from retrieval.edits.apply import apply_edits
 from retrieval.parameters import element_view, object_view, view_of_schema
-from retrieval.proposals.case import Case, grounds_of, inner_faults, shown_by
+from retrieval.proposals.case import Case, inner_faults, shown_by, value_sources_of
 from retrieval.proposals.compose import nested_options
 from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.values import (
@@ -61,7 +61,7 @@ def best(case: Case, fault: Fault) -> dict[str, Any]:
     options = list(nested_options(case, index, fault, SOURCES[fault.kind]))
     first = max(options, key=lambda option: option.trials.mean)
     assert index in first.covers
-    return apply_edits(case.parameters, first.edits, grounds_of(case))
+    return apply_edits(case.parameters, first.edits, value_sources_of(case))
 
 
 def shown(case: Case) -> list[Fault]:
@@ -132,7 +132,7 @@ def stated(parameters: dict[str, Any], fault: Fault) -> list[dict[str, Any]]:
     """The calls that a stated right value leads to, best first."""
     case = case_of(parameters, fault)
     return [
-        apply_edits(parameters, option.edits, grounds_of(case))
+        apply_edits(parameters, option.edits, value_sources_of(case))
         for option in stated_value_options(case, 0, case.faults[0])
     ]
 

@@ -11,7 +11,7 @@ from retrieval.edits.apply import apply_edits
 from retrieval.edits.infer import infer_edits
 from retrieval.edits.kinds import Add, Cast, Clamp, Edit, FromError, Remove, Rename, Replace
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge, skeleton_of
-from retrieval.proposals.case import Case, grounds_of
+from retrieval.proposals.case import Case, value_sources_of
 from retrieval.proposals.experience import rule_options
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import an_execution, make_case, object_schema
@@ -44,7 +44,7 @@ def repair(failed: dict[str, Any], mended: dict[str, Any], message: str, number:
 def results(case: Case, **more: Any) -> list[Any]:
     """What the options of the rules make of the call."""
     return [
-        apply_edits(case.parameters, option.edits, grounds_of(case))
+        apply_edits(case.parameters, option.edits, value_sources_of(case))
         for option in rule_options(case, **more)
     ]
 

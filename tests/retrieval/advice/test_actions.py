@@ -7,7 +7,7 @@ import pytest
 
 from aftercall.models import ExecutionError, Suggestion, SuggestResponse, Tool, ToolAnnotations
 from retrieval.advice.advise import abstention_reason
-from retrieval.advice.context import PLAIN, Candidate, Situation
+from retrieval.advice.context import PLAIN, CallContext, Candidate
 from retrieval.answer import Question, answer
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.recovery import Recovery, RecoveryTimes, Repeats
@@ -23,7 +23,7 @@ LIMITED = "Too many requests"
 def ask(
     message: str,
     parameters: dict[str, Any] | None = None,
-    situation: Situation = PLAIN,
+    call_context: CallContext = PLAIN,
     error_type: str = "Error",
     code: str | None = None,
     details: dict[str, Any] | None = None,
@@ -36,7 +36,7 @@ def ask(
         parameters=parameters, reading=read_error(error, parameters), view=base.view,
         profile=base.profile, signature=base.signature, schema=base.schema, writes=False,
     )  # fmt: skip
-    return answer(Question(case, error, READS, situation=situation), limit=3).response
+    return answer(Question(case, error, READS, call_context=call_context), limit=3).response
 
 
 def best(message: str, **fields: Any) -> Suggestion:
@@ -56,18 +56,18 @@ def times(*seconds: float) -> RecoveryTimes:
 def test_a_learned_recovery_time_is_the_wait() -> None:
     """Three of four sessions saw it pass by then; the tool's own times before the workspace's."""
     own, all_tools = times(10, 20, 30, 400), times(1, 1, 1, 1)
-    found = best(BUSY, situation=Situation(now=NOW, recoveries=(own, all_tools)))
+    found = best(BUSY, call_context=CallContext(now=NOW, recoveries=(own, all_tools)))
     assert (found.action, found.retry_after_ms) == ("retry_unchanged", 30_000)
     assert "30 s" in found.lesson
     assert "4 sessions" in found.lesson
-    found = best(BUSY, situation=Situation(now=NOW, recoveries=(times(10), all_tools)))
+    found = best(BUSY, call_context=CallContext(now=NOW, recoveries=(times(10), all_tools)))
     assert found.retry_after_ms == 1_000, "one session is no experience"
 
 
 def test_the_tools_own_word_comes_before_what_was_learned() -> None:
     """A stated wait is neither learned nor grown."""
-    situation = Situation(now=NOW, recoveries=(times(500, 500),), attempt=2)
-    found = best(LIMITED, details={"headers": {"Retry-After": "7"}}, situation=situation)
+    call_context = CallContext(now=NOW, recoveries=(times(500, 500),), attempt=2)
+    found = best(LIMITED, details={"headers": {"Retry-After": "7"}}, call_context=call_context)
     assert found.retry_after_ms == 7_000
 
 
@@ -75,27 +75,27 @@ def test_the_wait_grows_and_the_confidence_falls_with_each_failure() -> None:
     """And after five in a row somebody has to look."""
     waits, confidences = [], []
     for failures in (1, 2, 3, 4):
-        found = best(BUSY, situation=Situation(now=NOW, attempt=failures))
+        found = best(BUSY, call_context=CallContext(now=NOW, attempt=failures))
         assert found.action == "retry_unchanged"
         waits.append(found.retry_after_ms)
         confidences.append(found.confidence)
     assert waits == [1_000, 2_000, 4_000, 8_000]
     assert confidences == sorted(set(confidences), reverse=True)
-    response = ask(BUSY, situation=Situation(now=NOW, repeats=Repeats(5, 5)))
+    response = ask(BUSY, call_context=CallContext(now=NOW, repeats=Repeats(5, 5)))
     assert response.suggestions[0].action == "escalate"
     assert not response.retry.safe
 
 
 def test_one_flooding_session_makes_no_loop_for_the_others() -> None:
     """A thousand failures of another session count as one."""
-    found = best(BUSY, situation=Situation(now=NOW, repeats=Repeats(1_000, 1)))
+    found = best(BUSY, call_context=CallContext(now=NOW, repeats=Repeats(1_000, 1)))
     assert (found.action, found.retry_after_ms) == ("retry_unchanged", 1_000)
 
 
 def test_no_wait_is_longer_than_a_day() -> None:
     """However often it failed and however long it took."""
-    situation = Situation(now=NOW, recoveries=(times(80_000, 80_000),), attempt=4)
-    assert best(BUSY, situation=situation).retry_after_ms == 24 * 3_600_000
+    call_context = CallContext(now=NOW, recoveries=(times(80_000, 80_000),), attempt=4)
+    assert best(BUSY, call_context=call_context).retry_after_ms == 24 * 3_600_000
 
 
 def test_a_tool_that_says_to_come_back_in_days_is_handed_over() -> None:
@@ -172,7 +172,7 @@ def test_an_abstention_names_what_exists_nearby() -> None:
             profile.observe_success({"account": value}, f"{session}{value}", session)
     profile.observe_success({"account": "acct-north-7"}, "only one")
     message = "No account found with id acct-north-9"
-    hidden = Situation(may_show=lambda _, value: value != "acct-north-2")
+    hidden = CallContext(may_show=lambda _, value: value != "acct-north-2")
     case = make_case({"account": "acct-north-9"}, message, profile=profile)
     reason = abstention_reason(case, hidden)
     for value in ("acct-north-1", "acct-north-3", "acct-north-4"):
@@ -186,11 +186,11 @@ def test_an_abstention_names_what_exists_nearby() -> None:
 @pytest.mark.parametrize("message", ["No user found with id 42", "oops, that went wrong"])
 def test_a_loop_is_said_and_never_repeated(message: str) -> None:
     """The third failure of exactly this call: do not send it again."""
-    response = ask(message, {"id": "42"}, Situation(repeats=Repeats(3, 1)))
+    response = ask(message, {"id": "42"}, CallContext(repeats=Repeats(3, 1)))
     said = response.reason or response.suggestions[0].lesson
     assert "failed 3 times with this error; do not send them again" in said
     assert all(each.action != "retry_unchanged" for each in response.suggestions)
-    response = ask(message, {"id": "42"}, Situation(repeats=Repeats(2, 2)))
+    response = ask(message, {"id": "42"}, CallContext(repeats=Repeats(2, 2)))
     assert "do not send" not in (response.reason or response.suggestions[0].lesson)
 
 
@@ -198,7 +198,7 @@ def test_a_correction_in_a_loop_says_so_too() -> None:
     """The change is still right, and the lesson says what not to do."""
     schema = object_schema(timezone="string")
     message = "'timezone' is a required property"
-    found = ask(message, {"tz": "UTC"}, Situation(repeats=Repeats(4, 4)), schema=schema)
+    found = ask(message, {"tz": "UTC"}, CallContext(repeats=Repeats(4, 4)), schema=schema)
     assert found.suggestions[0].corrected_parameters == {"timezone": "UTC"}
     assert "failed 4 times" in found.suggestions[0].lesson
 
@@ -219,7 +219,7 @@ BOUNDARY = "this page has to be fetched before it can be read"
 def boundary(*others: Candidate, details: dict[str, Any] | None = None, **at: Any) -> Any:
     place = {"tool_name": "read_page", "namespace": "docs", "server_name": "srv"} | at
     return ask(
-        BOUNDARY, {"url": "https://x.test"}, Situation(now=NOW, others=others, **place),
+        BOUNDARY, {"url": "https://x.test"}, CallContext(now=NOW, others=others, **place),
         error_type="wrong_tool_boundary", details=details,
     )  # fmt: skip
 
@@ -300,8 +300,8 @@ def test_without_a_namespace_the_server_is_the_pool() -> None:
 def test_a_misspelt_tool_gets_the_near_registered_name(message: str, code: str | None) -> None:
     """With the same call, when it fits."""
     others = tuple(Candidate(tool(name)) for name in ("git_log", "git_show", "git_status"))
-    situation = Situation(tool_name="git_lgo", server_name="srv", others=others)
-    [found] = ask(message, {"repo": "/r"}, situation, code=code).suggestions
+    call_context = CallContext(tool_name="git_lgo", server_name="srv", others=others)
+    [found] = ask(message, {"repo": "/r"}, call_context, code=code).suggestions
     assert (found.action, found.tool) == ("switch_tool", "git_log")
     assert found.corrected_parameters == {"repo": "/r"}
 
@@ -309,11 +309,11 @@ def test_a_misspelt_tool_gets_the_near_registered_name(message: str, code: str |
 def test_an_unknown_tool_without_a_near_name_is_an_abstention() -> None:
     """And a function that is a value of the call is no tool."""
     others = (Candidate(tool("send_mail")),)
-    situation = Situation(tool_name="git_lgo", server_name="srv", others=others)
-    response = ask("Unknown tool: git_lgo", {"repo": "/r"}, situation)
+    call_context = CallContext(tool_name="git_lgo", server_name="srv", others=others)
+    response = ask("Unknown tool: git_lgo", {"repo": "/r"}, call_context)
     assert response.abstained
     assert "no tool of this name" in str(response.reason)
-    response = ask("Function 'send_mial' not found", {"name": "send_mial"}, situation)
+    response = ask("Function 'send_mial' not found", {"name": "send_mial"}, call_context)
     assert all(each.action != "switch_tool" for each in response.suggestions)
 
 
@@ -322,10 +322,15 @@ def test_what_to_do_first_is_named_when_a_tool_does_it() -> None:
     others = tuple(
         Candidate(tool(name)) for name in ("startEngine", "lockDoors", "user_login", "set_cruise")
     )
-    situation = Situation(tool_name="set_cruise", server_name="srv", others=others)
-    assert '"startEngine"' in best("The engine must be started first", situation=situation).lesson
-    assert '"user_login"' in best("User must be logged in to do it", situation=situation).lesson
-    assert "do what it asks" in best("No file is open", situation=situation).lesson
+    call_context = CallContext(tool_name="set_cruise", server_name="srv", others=others)
+    assert (
+        '"startEngine"'
+        in best("The engine must be started first", call_context=call_context).lesson
+    )
+    assert (
+        '"user_login"' in best("User must be logged in to do it", call_context=call_context).lesson
+    )
+    assert "do what it asks" in best("No file is open", call_context=call_context).lesson
 
 
 def test_hostile_names_and_details_are_survived() -> None:
@@ -348,6 +353,8 @@ def test_a_user_who_refused_is_asked() -> None:
 def test_advice_never_makes_an_unsafe_retry_safe() -> None:
     """A wait says nothing of side effects."""
     error = ExecutionError(message=BUSY)
-    question = Question(make_case({}, BUSY), error, ToolAnnotations(), situation=Situation(now=NOW))
+    question = Question(
+        make_case({}, BUSY), error, ToolAnnotations(), call_context=CallContext(now=NOW)
+    )
     response = answer(question, limit=3).response
     assert not response.retry.safe

@@ -28,7 +28,7 @@ def told(given: Suggestion) -> dict[str, Any]:
 
 async def test_a_rehearsal_answers_the_same_and_leaves_no_suggestion(brain: Brain) -> None:
     """So whoever tries a call out is not counted among those who ask, nor does it teach."""
-    rehearsed = await brain.suggester.rehearse(WORKSPACE, REQUEST)
+    rehearsed = await brain.suggester.preview(WORKSPACE, REQUEST)
     assert rehearsed.suggestions
     assert rehearsed.took_ms > 0
     answered = await brain.suggester.suggest(WORKSPACE, REQUEST)
