@@ -16,9 +16,10 @@ from datetime import timedelta
 from typing import Any
 
 from aftercall.models import Execution
-from embeddings.text import MAX_TEXT, name_words
 from ingest import counting, fitness, health
 from ingest.learner import (
+    evolution_document,
+    evolution_id,
     failure_document,
     learn_failure,
     learn_outcome,
@@ -27,6 +28,8 @@ from ingest.learner import (
     learn_success,
     merge_document,
     success_document,
+    tool_document,
+    tool_document_row_id,
 )
 from ingest.mining import Repair, mine
 from ingest.workspace import SESSION_CALLS, WorkspaceCache
@@ -46,8 +49,6 @@ from mongo.contents import (
 from mongo.protocol import EventLog, Knowledge
 from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
 from retrieval.edits.kinds import edit_key, edits_of_key
-from retrieval.fitness.registry import tool_document_id
-from retrieval.fitness.relevance import tool_terms, tool_text
 from retrieval.knowledge.documents import Document, document_id, shape_of
 from retrieval.knowledge.rules import UNNAMED_AGENT, workspace_wide
 from retrieval.reading.reader import ErrorReading, read_error
@@ -178,7 +179,7 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
         case ToolChange():
             _learn_tool(cache, content, event)
         case PromotionEvent() if content.promoted is not None:
-            cache.put_document(_evolution_document(content.promoted), event.position)
+            cache.put_document(evolution_document(content.promoted), event.position)
 
 
 def _learn_execution(
@@ -381,50 +382,9 @@ def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None
                 names.schema_hashes[change.tool_id] = each.tool.schema_hash
             cache.put(REGISTERED, tool_row(each.tool_key), tool=each.tool_key)
     if before is not None and (after is None or after.tool_key != before.tool_key):
-        cache.remove_document(_tool_document_id(before), event.position)
+        cache.remove_document(tool_document_row_id(before), event.position)
     if after is not None:
-        cache.put_document(_tool_document(after), event.position, after.tool_key)
-
-
-def _tool_document_id(stored: StoredTool) -> str:
-    return tool_document_id(stored.tool_key, stored.tool.tool_id)
-
-
-def _tool_document(stored: StoredTool) -> Document:
-    return Document(
-        document_id=_tool_document_id(stored),
-        kind="tool",
-        server_name=stored.tool.server_name,
-        tool_name=stored.tool.name,
-        text=tool_text(stored.tool),
-        terms=tool_terms(stored.tool),
-        count=1,
-    )
-
-
-def _evolution_document(stored: StoredPromotion) -> Document:
-    """The document of a promotion, that holds or held: what was evolved, why, and how.
-
-    `tool_name` is the namespace and `version` the evolved version, so that the promotion is found
-    in the namespace's history.
-    """
-    promotion = stored.promotion
-    said = (name_words(stored.namespace), promotion.reason.strip(), promotion.mutation.strip())
-    return Document(
-        document_id=_evolution_id(stored),
-        kind="evolution",
-        server_name=None,
-        tool_name=stored.namespace,
-        text=": ".join(each for each in said if each)[:MAX_TEXT],
-        count=1,
-        version=promotion.evolved_version,
-        last_seen=promotion.promoted_at,
-    )
-
-
-def _evolution_id(stored: StoredPromotion) -> str:
-    what = f"{stored.namespace}\x1f{stored.promotion.evolved_version}"
-    return document_id(stored.workspace, "evolution", None, None, what)
+        cache.put_document(tool_document(after), event.position, after.tool_key)
 
 
 # What a batch needs
@@ -558,9 +518,9 @@ def _wanted_by_report(
             for tool in filter(None, (change.before, change.after)):
                 stored = StoredTool(workspace, tool)
                 yield REGISTERED, tool_row(stored.tool_key)
-                yield DOCUMENT, _tool_document_id(stored)
+                yield DOCUMENT, tool_document_row_id(stored)
         case PromotionEvent(promoted=StoredPromotion() as promoted):
-            yield DOCUMENT, _evolution_id(promoted)
+            yield DOCUMENT, evolution_id(promoted)
 
 
 def _judged_late(cache: WorkspaceCache, batch: Batch) -> Iterator[tuple[RowKind[Any], str]]:

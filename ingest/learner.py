@@ -6,8 +6,9 @@ from datetime import datetime
 
 from aftercall.json_values import JsonObject, canonical_json
 from aftercall.models import ErrorCategory, Execution, Outcome
-from embeddings.text import call_text, failure_text
+from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
 from ingest.mining import Repair
+from mongo.contents import StoredPromotion, StoredTool
 from retrieval.edits.apply import apply_edits
 from retrieval.edits.kinds import (
     Edit,
@@ -17,6 +18,8 @@ from retrieval.edits.kinds import (
     for_any_tool,
     names_of,
 )
+from retrieval.fitness.registry import tool_document_id
+from retrieval.fitness.relevance import tool_terms, tool_text
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
 from retrieval.knowledge.recovery import forget_repeat, learn_recovery, learn_repeat, session_mark
@@ -224,6 +227,50 @@ def failure_document(workspace: str, execution: Execution, reading: ErrorReading
     document.signature = reading.signature
     document.category = reading.category
     return document
+
+
+def tool_document_row_id(stored: StoredTool) -> str:
+    """The id of a registered tool's document."""
+    return tool_document_id(stored.tool_key, stored.tool.tool_id)
+
+
+def tool_document(stored: StoredTool) -> Document:
+    """The document of a registered tool."""
+    return Document(
+        document_id=tool_document_row_id(stored),
+        kind="tool",
+        server_name=stored.tool.server_name,
+        tool_name=stored.tool.name,
+        text=tool_text(stored.tool),
+        terms=tool_terms(stored.tool),
+        count=1,
+    )
+
+
+def evolution_document(stored: StoredPromotion) -> Document:
+    """The document of a promotion, that holds or held: what was evolved, why, and how.
+
+    `tool_name` is the namespace and `version` the evolved version, so that the promotion is found
+    in the namespace's history.
+    """
+    promotion = stored.promotion
+    said = (name_words(stored.namespace), promotion.reason.strip(), promotion.mutation.strip())
+    return Document(
+        document_id=evolution_id(stored),
+        kind="evolution",
+        server_name=None,
+        tool_name=stored.namespace,
+        text=": ".join(each for each in said if each)[:MAX_TEXT],
+        count=1,
+        version=promotion.evolved_version,
+        last_seen=promotion.promoted_at,
+    )
+
+
+def evolution_id(stored: StoredPromotion) -> str:
+    """The id of a promotion's document."""
+    what = f"{stored.namespace}\x1f{stored.promotion.evolved_version}"
+    return document_id(stored.workspace, "evolution", None, None, what)
 
 
 def merge_document(known: Document | None, new: Document) -> Document:
