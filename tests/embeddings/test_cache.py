@@ -66,16 +66,6 @@ async def test_the_least_recently_used_text_goes_first(counting):
     await cached.close()
 
 
-async def test_a_request_larger_than_the_cache_is_answered(counting):
-    """The bound limits memory, not requests."""
-    cached = CachedEmbedder(counting, 1)
-    texts = ["a", "b", "c"]
-    np.testing.assert_array_equal(
-        await cached.embed(texts, "query"), await HashingEmbedder(32).embed(texts, "query")
-    )
-    await cached.close()
-
-
 async def test_concurrent_requests_for_a_text_embed_it_once(counting):
     """Single flight: a hundred agents failing alike at once cost one embedding."""
     cached = CachedEmbedder(counting, 10)

@@ -1,9 +1,8 @@
 """The embedder without a model."""
 
 import numpy as np
-import pytest
 
-from embeddings.hashing import HashingEmbedder, hashed_vector
+from embeddings.hashing import hashed_vector
 
 
 def test_vectors_are_the_same_on_every_machine():
@@ -21,11 +20,3 @@ def test_a_shared_part_of_a_word_brings_texts_nearer():
     """n-grams see `parameter` in `parameters`."""
     word = hashed_vector("parameters", 384)
     assert word @ hashed_vector("parameter", 384) > word @ hashed_vector("revision", 384) + 0.3
-
-
-def test_the_dimension_is_what_was_asked_for():
-    """Any positive dimension works; the fingerprint tells them apart."""
-    assert HashingEmbedder(5).dimension == 5
-    assert HashingEmbedder(5).fingerprint != HashingEmbedder(6).fingerprint
-    with pytest.raises(ValueError, match="at least 1"):
-        HashingEmbedder(0)

@@ -192,12 +192,6 @@ def test_what_is_no_call_is_told_of_with_its_place() -> None:
     assert "no result" in rest[-1][1]
 
 
-def test_a_call_without_arguments_is_one_with_none() -> None:
-    """Models write an empty text for a tool without parameters."""
-    executions, rest = of_transcript([called("c", "now", ""), answered("c", "12:00")])
-    assert (only(executions).parameters, rest) == ({}, [])
-
-
 def test_an_id_that_is_used_again_is_the_latest_call() -> None:
     """Some servers number calls anew in every message."""
     told = [called("c", "a", {}), answered("c", "1"), called("c", "b", {}), answered("c", "2")]
@@ -275,14 +269,6 @@ def test_reading_again_gives_the_same_ids_and_a_longer_version_the_same_calls() 
     assert long[1].execution_id != long[0].execution_id
     other = of_transcript([user("?"), called("c", "t", {"a": 1}), answered("c", "2")])[0]
     assert other[0].execution_id != short[0].execution_id
-
-
-def test_a_person_says_who_the_agent_is() -> None:
-    """Else it is the model; else it is unknown."""
-    told = {"messages": [called("c", "t", {}), answered("c", "1")]}
-    assert only(of_transcript(told)[0]).agent == "unknown"
-    named = of_transcript(told | {"model": "gpt-4o"}, Given(at=AT, agent="ada"))[0]
-    assert only(named).agent == "ada"
 
 
 def test_long_texts_are_bounded() -> None:

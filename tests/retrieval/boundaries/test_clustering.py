@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.cluster import AgglomerativeClustering
 
-from retrieval.boundaries.clusters import average_linkage, cluster, similarity_of, unit
+from retrieval.boundaries.clusters import average_linkage, cluster, unit
 
 DIMENSION = 384
 NEUTRAL = np.zeros((1, DIMENSION), dtype=np.float32)
@@ -43,10 +43,6 @@ def test_one_threshold_serves_few_axes_and_many(sizes: tuple[int, ...]) -> None:
     assert cluster(groups(*sizes), NEUTRAL) == expected
 
 
-def test_no_axes_are_no_clusters() -> None:
-    assert cluster(np.zeros((0, DIMENSION), dtype=np.float32), NEUTRAL) == []
-
-
 @given(st.integers(0, 40), st.integers(0, 1_000))
 def test_a_clustering_is_a_partition(size: int, seed: int) -> None:
     """Each row is in one cluster, whatever the vectors, those of nothing among them."""
@@ -62,9 +58,3 @@ def test_axes_that_a_tool_names_together_are_kept_apart() -> None:
     vectors = groups(2, 3, spread=0.7)
     assert [0, 1] in cluster(vectors, NEUTRAL)
     assert [0, 1] not in cluster(vectors, NEUTRAL, [(0, 1)])
-
-
-def test_similarity_is_symmetric_and_says_who_is_near() -> None:
-    similarity = similarity_of(groups(4, 4), NEUTRAL)
-    np.testing.assert_allclose(similarity, similarity.T, atol=1e-6)
-    assert similarity[0, 1] > 0 > similarity[0, 5]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from retrieval.fitness.score import (
     DEMOTION,
     HALF_LIFE,
-    LIKE,
     MAX_FAILURES,
     LikeScenario,
     demotion_of,
@@ -43,13 +42,6 @@ def test_each_fresh_failure_leaves_seven_tenths_and_no_more_than_five_count() ->
         assert found == pytest.approx(DEMOTION ** min(failures, MAX_FAILURES), rel=1e-4)
 
 
-def test_failures_in_other_scenarios_do_not_count() -> None:
-    """At a cosine of 0.7 and below; successes there heal nothing either."""
-    far = alike("failure", "success", similarity=LIKE)
-    assert similar_failures([far], now=NOW) == []
-    assert demotion([far, alike("failure")]) == demotion([alike("failure")])
-
-
 def test_five_of_equal_weight_are_the_most_similar_then_the_latest() -> None:
     """Most similar first, each with what is known of it."""
     at = NOW - timedelta(hours=1)
@@ -70,26 +62,6 @@ def test_later_successes_and_time_wear_a_failure_off() -> None:
     assert similar_failures([one], now=NOW + HALF_LIFE)[0].weight == pytest.approx(
         weight / 2, abs=1e-4
     )
-
-
-def test_a_success_before_the_failure_wears_nothing_off() -> None:
-    """What worked once and then failed has failed."""
-    assert demotion([alike("success", "failure")]) == demotion([alike("failure")])
-
-
-def test_thirty_successes_bring_a_demoted_tool_back() -> None:
-    """From 0.168 to above 0.9."""
-    assert demotion([alike(*["failure"] * 5)]) < 0.17
-    assert demotion([alike(*["failure"] * 5, *["success"] * 30)]) > 0.9
-
-
-@given(like_scenarios())
-def test_it_is_between_that_of_five_failures_and_one(like: list[LikeScenario]) -> None:
-    """And weights are between 0 and 1, at most five, most similar first."""
-    found = similar_failures(like, now=NOW)
-    assert DEMOTION**MAX_FAILURES - 1e-12 <= demotion_of(found) <= 1
-    assert len(found) <= MAX_FAILURES
-    assert [-each.similarity for each in found] == sorted(-each.similarity for each in found)
 
 
 @given(like_scenarios(), st.data())

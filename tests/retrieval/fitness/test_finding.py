@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -146,9 +145,3 @@ def test_the_order_of_answers_and_hits_does_not_matter(found, random):
     assert len({each.document_id for each in one}) == len(one)
     for each in one:
         assert each.cosine == max(c for name, c, _ in found if name == each.tool_name)
-
-
-def test_nothing_found_is_nothing_relevant():
-    """An empty workspace: no tool, no error."""
-    assert relevant([[], []]) == []
-    assert tool_queries("w", np.zeros((0, 3), np.float32), "x", limit=5) == []

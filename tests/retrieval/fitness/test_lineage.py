@@ -42,12 +42,6 @@ def test_without_a_tool_of_that_id_all_that_evolved_from_none_are_original() -> 
     assert found[2].tool.tool_id == "late"
 
 
-def test_a_namespace_that_nobody_serves_has_no_candidates() -> None:
-    """Not even when it is promoted."""
-    assert candidates_of(Registry([FAST], [promoted("void")]), "void") == []
-    assert original_of(Registry([FAST]), "void") is None
-
-
 def test_the_promoted_version_is_made_from_the_original() -> None:
     """Its file beside what the implementation holds; it counts only the calls that name it."""
     found = candidates_of(Registry([FAST, TEXT], [promoted("text")]), "text")

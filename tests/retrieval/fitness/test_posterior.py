@@ -60,16 +60,6 @@ def test_draws_have_the_mean_of_the_posterior() -> None:
     assert draws[0] == draw_from(posterior, again)
 
 
-@given(like_scenarios(), trials())
-def test_it_is_bounded_and_the_lower_bound_is_below_the_mean(
-    like: list[LikeScenario], known: list[Trial]
-) -> None:
-    """And a draw is a rate."""
-    found = posterior_of(like, known, now=NOW)
-    assert 0 <= found.lower_bound <= found.mean <= 1
-    assert 0 <= draw_from(found, chance(0)) <= 1
-
-
 @given(like_scenarios(), trials(), similarities, moments)
 def test_a_further_success_never_lowers_it(
     like: list[LikeScenario], known: list[Trial], similarity: float, at: datetime

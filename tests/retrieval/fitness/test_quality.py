@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from retrieval.fitness.score import HALF_LIFE, quality_of
 from retrieval.fitness.statistics import (
     MAX_REFERRALS,
-    MAX_TRIALS,
     Trial,
     TrialKind,
     merged,
@@ -20,7 +19,6 @@ from tests.retrieval.fitness.fitness_strategies import (
     EARLIEST,
     NOW,
     bad_kinds,
-    counted_kinds,
     moments,
     run_of,
     trials,
@@ -44,11 +42,6 @@ def test_the_sixth_mark_takes_five_hundredths_more_and_the_eleventh_ten_instead(
     """Of low marks, 0.01 each: the first five, the next five at 0.06, then 0.11 each."""
     found = [quality_of(run_of(*["low"] * count), now=NOW) for count in (5, 6, 10, 11, 12)]
     assert found == pytest.approx([0.95, 0.89, 0.65, 0.54, 0.43], abs=EXACT)
-
-
-def test_the_floor_is_zero() -> None:
-    """Any number of grave failures gives 0, not less."""
-    assert quality_of(run_of(*["high"] * 40), now=NOW) == 0
 
 
 def test_executions_count_without_anyone_marking_them() -> None:
@@ -133,42 +126,6 @@ def test_an_unmarked_failure_takes_no_more_than_a_grave_mark(
     """So to mark a failure `high` never makes a tool look better."""
     unmarked, high = (trial_of(at, "one more", kind) for kind in ("failure", "high"))
     assert quality_of([*known, high], now=NOW) <= quality_of([*known, unmarked], now=NOW) + EXACT
-
-
-@given(st.lists(counted_kinds, min_size=MAX_TRIALS, max_size=MAX_TRIALS), bad_kinds)
-def test_beyond_the_bound_a_failure_raises_it_by_no_more_than_two_hundredths(
-    old: list[TrialKind], bad: TrialKind
-) -> None:
-    """The oldest of 64 trials gives way to the new one, and what it did has nearly worn off."""
-    full = run_of(*old)
-    more = merged(full, [trial_of(NOW + timedelta(hours=1), "one more", bad)])
-    now = NOW + timedelta(hours=1)
-    assert len(more) == MAX_TRIALS
-    assert quality_of(more, now=now) <= quality_of(full, now=now) + 0.02
-
-
-@given(st.lists(counted_kinds, min_size=MAX_TRIALS, max_size=MAX_TRIALS), starts)
-def test_beyond_the_bound_a_success_lowers_it_by_no_more_than_two_hundredths(
-    old: list[TrialKind], start: float
-) -> None:
-    """As above; an inherited start that healed long ago stays healed."""
-    full = run_of(*old)
-    now = NOW + timedelta(hours=1)
-    more = merged(full, [trial_of(now, "one more", "success")])
-    before = quality_of(full, now=now, start=start, since=EARLIEST)
-    assert quality_of(more, now=now, start=start, since=EARLIEST) >= before - 0.02
-
-
-def test_trials_of_the_future_count_as_of_now() -> None:
-    """A clock that runs ahead heals nothing and takes nothing more."""
-    ahead = [trial_of(NOW + timedelta(days=3), "ahead", "high")]
-    assert quality_of(ahead, now=NOW) == pytest.approx(0.9)
-
-
-def test_time_heals_nothing_before_the_first_trial() -> None:
-    """Unless it is known since when it inherited: then that wears off like all else."""
-    assert quality_of([], now=EARLIEST, start=0.5) == quality_of([], now=NOW, start=0.5) == 0.5
-    assert quality_of([], now=NOW, start=0.5, since=NOW - HALF_LIFE) == pytest.approx(0.75)
 
 
 def test_what_a_version_did_before_it_was_promoted_counts_and_wears_off_from_then() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from retrieval.fitness.relevance import PAST_HALF, past_evidence, relevance, shipped
+from retrieval.fitness.relevance import PAST_HALF, past_evidence, relevance
 
 COSINES = st.floats(-1, 1)
 TERMS = st.floats(0, 200)
@@ -46,13 +46,6 @@ def test_it_tells_an_obvious_match_from_none():
     assert relevance(0.55, 8.0, best_terms=8.0) > 0.9
     assert relevance(0.10, 0.0, best_terms=8.0) < 0.1
     assert relevance(0.0, 0.0, best_terms=0.0) < 0.05
-
-
-def test_every_kind_of_evidence_counts():
-    """No weight was lost in learning; the weights name how they were made."""
-    weights = shipped()
-    assert min(weights.slope, weights.terms, weights.past) > 0
-    assert weights.best_terms >= 0
 
 
 @given(SUCCESSES)

@@ -92,15 +92,6 @@ async def test_what_is_under_way_ends_with_the_former_index_before_it_is_closed(
     await current.close()
 
 
-async def test_an_unused_former_index_is_closed_when_the_switch_returns():
-    """Its folder can be destroyed then."""
-    former = SlowIndex("former")
-    current = CurrentIndex(former)
-    await current.switch(SlowIndex("later"))
-    assert former.closed == 1
-    await current.close()
-
-
 async def test_a_cancelled_switch_has_switched_and_still_closes_the_former():
     """Nothing stays open for ever."""
     former, later = SlowIndex("former", held=True), SlowIndex("later")
@@ -117,18 +108,6 @@ async def test_a_cancelled_switch_has_switched_and_still_closes_the_former():
     assert await asking == "former"
     await current.close()
     assert (former.closed, later.closed) == (1, 1)
-
-
-async def test_a_call_that_is_cancelled_holds_nothing_up():
-    """A client went away in the midst of its question."""
-    former = SlowIndex("former", held=True)
-    current = CurrentIndex(former)
-    asking = asyncio.create_task(_asks(current))
-    await former.asked.wait()
-    asking.cancel()
-    await current.switch(SlowIndex("later"))
-    assert former.closed == 1
-    await current.close()
 
 
 async def test_a_former_index_that_cannot_be_closed_harms_no_one(caplog):

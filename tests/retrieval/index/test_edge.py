@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.index import edge, edge_shard
+from retrieval.index import edge
 from retrieval.index.edge import EdgeIndex, IndexFolder, copy_sparse, size_on_disk
 from retrieval.index.edge_shard import WRITE_AHEAD_LOG, Shard
 from retrieval.index.protocol import IndexInUseError, IndexModelMismatchError, VectorIndexError
@@ -105,18 +105,6 @@ async def test_what_upsert_acknowledged_survives_a_power_cut(tmp_path):
     (hits,) = found.search([question("after 77", limit=1)], "dbsf")
     assert hits[0].document_id == document_id("after 77")
     found.close()
-
-
-async def test_many_upserts_are_folded_into_the_segments(tmp_path, monkeypatch):
-    """Between flushes and across them, nothing is missing after reopening."""
-    monkeypatch.setattr(edge_shard, "POINTS_PER_FLUSH", 70)
-    index = await _open(tmp_path)
-    for start in range(0, 500, 20):
-        await index.upsert([point(f"document{start + row}") for row in range(20)])
-    await index.close()
-    index = await _open(tmp_path)
-    assert await index.count() == 500
-    await index.close()
 
 
 async def test_a_second_process_is_refused(tmp_path, monkeypatch):

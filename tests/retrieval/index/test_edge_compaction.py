@@ -69,6 +69,7 @@ async def test_what_changes_during_a_compaction_is_kept(tmp_path, early):
     assert _shards(tmp_path) == [after]
 
 
+@pytest.mark.prove
 @pytest.mark.real
 async def test_closing_does_not_wait_for_a_compaction(tmp_path, early):
     """The compaction is dropped, its copy removed, and the points are where they were."""
@@ -82,6 +83,7 @@ async def test_closing_does_not_wait_for_a_compaction(tmp_path, early):
     await index.close()
 
 
+@pytest.mark.prove
 @pytest.mark.real
 async def test_a_compaction_that_fails_is_logged_and_changes_nothing(tmp_path, early, caplog):
     """Searches stay slower, that is all."""
@@ -105,6 +107,7 @@ def test_a_process_that_fails_says_why(tmp_path):
         CompactingProcess().run(tmp_path / "nothing")
 
 
+@pytest.mark.prove
 @pytest.mark.real
 async def test_another_try_comes_after_a_failure(tmp_path, early, monkeypatch):
     """A failure is not for ever: as many points later it is tried again, and works."""

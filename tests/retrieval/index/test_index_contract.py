@@ -157,13 +157,6 @@ async def test_nothing_of_another_workspace_kind_or_tool_is_ever_found(index):
         assert all(hit.workspace == owners[hit.document_id][0] for hit in hits)
 
 
-async def test_a_document_without_a_server_is_not_one_of_a_server(index):
-    """`server_name=None` of a document is a value of its own: no question for a server finds it."""
-    await index.upsert([point("a", server_name=None), point("b", server_name="web")])
-    assert await _names(index, question("a", server_name="web")) == [document_id("b")]
-    assert set(await _names(index, question("a"))) == {document_id("a"), document_id("b")}
-
-
 async def test_only_documents_of_the_versions_asked_for_are_found(index):
     """An unknown version is a value of its own; None asks for any, no version for nothing."""
     versions = ("", "1.0.0", "1.1.0")
@@ -236,17 +229,6 @@ async def test_unfused_answers_hold_the_best_of_each_side_with_both_scores(index
         assert all(hit.score == pytest.approx(terms[hit.document_id]) for hit in hits)
 
 
-async def test_unfused_answers_without_terms_are_the_nearest_vectors(index):
-    """No side is left to add to them, and BM25 says 0."""
-    await index.upsert([point(text) for text in TEXTS])
-    for terms in ("", "the of is"):
-        asked = question(TEXTS[0], limit=5, terms=terms)
-        (dense,) = await index.search([replace(asked, terms="")])
-        (hits,) = await index.search([replace(asked, fused=False)])
-        assert [hit.document_id for hit in hits] == [hit.document_id for hit in dense]
-        assert all(hit.score == 0.0 for hit in hits)
-
-
 async def test_only_documents_of_the_least_similarity_are_found(index):
     """Fused or not, with terms or without: the same answer, less what is farther."""
     await index.upsert([point(text) for text in TEXTS])
@@ -286,14 +268,6 @@ async def test_upsert_is_idempotent_and_replaces(index):
     assert await _names(index, question("old text", workspaces=("old",))) == []
     (hits,) = await index.search([question("new text", limit=1)])
     assert hits[0].document_id == document_id("a")
-    assert hits[0].similarity == pytest.approx(1.0, abs=1e-3)
-
-
-async def test_the_last_of_equal_ids_in_one_upsert_stands(index):
-    """A batch behaves as its points would one after the other."""
-    await index.upsert([point("a", "first"), point("a", "second")])
-    assert await index.count() == 1
-    (hits,) = await index.search([question("second", limit=1)])
     assert hits[0].similarity == pytest.approx(1.0, abs=1e-3)
 
 

@@ -14,7 +14,7 @@ from retrieval.index.opening import (
     next_index_name,
     open_index,
 )
-from retrieval.index.protocol import VectorIndexError, VectorIndexUnavailableError
+from retrieval.index.protocol import VectorIndexError
 from tests.retrieval.index.documents import DIMENSION, point
 from tests.retrieval.index.servers import NEEDS_SERVER, server_place
 
@@ -97,18 +97,6 @@ async def test_a_fact_that_names_no_index_is_an_error_with_its_cure(tmp_path, fa
         await _open(EdgePlace(tmp_path), fact)
     with pytest.raises(VectorIndexError):
         await destroy_index(EdgePlace(tmp_path), fact)
-
-
-async def test_a_server_that_is_away_is_unavailable_for_everything(unused_tcp_port):
-    """Opening, listing and destroying say the same."""
-    place = QdrantPlace("http://127.0.0.1:6333", grpc_port=unused_tcp_port, timeout_s=2)
-    for use in (
-        lambda: _open(place, FIRST_INDEX),
-        lambda: list_indexes(place),
-        lambda: destroy_index(place, FIRST_INDEX),
-    ):
-        with pytest.raises(VectorIndexUnavailableError):
-            await use()
 
 
 async def test_without_the_client_the_error_names_the_extra(monkeypatch):

@@ -3,15 +3,11 @@
 import asyncio
 import logging
 import sys
-import warnings
 from pathlib import Path
 
 import grpc
 import pytest
 from qdrant_client import models
-from qdrant_client.common import client_warnings
-from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
-from qdrant_client.local.local_collection import LocalCollection
 
 from retrieval.index.opening import QdrantPlace
 from retrieval.index.protocol import (
@@ -25,7 +21,6 @@ from retrieval.index.qdrant_collection import (
     check_metadata,
     collection_config,
     is_too_old,
-    payload_indexes,
     translate,
 )
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
@@ -85,25 +80,6 @@ def test_a_new_collection_keeps_vectors_on_disk_and_their_bytes_in_memory():
     assert config["replication_factor"] == 3
     assert config["write_consistency_factor"] == 2
     check_metadata(config["metadata"], MODEL, where="here")
-
-
-def test_everything_that_questions_filter_by_is_indexed_and_the_workspace_is_the_tenant():
-    """An unindexed field is a scan on a server."""
-    indexes = payload_indexes()
-    assert set(indexes) == {"workspace", "kind", "tool_name", "server_name", "version"}
-    assert [name for name, index in indexes.items() if index.is_tenant] == ["workspace"]
-
-
-def test_searches_take_the_cosine_of_what_the_bytes_found():
-    """Each request that looks for near vectors oversamples and rescores."""
-    maker = RequestMaker(shards=1)
-    for fused in (True, False):
-        for request in maker.requests(question("open a file", fused=fused)):
-            (dense,) = [side for side in request.prefetch if side.using == "dense"]
-            assert dense.params.quantization.rescore
-            assert dense.params.quantization.oversampling > 1
-    (request,) = maker.requests(question("open a file", terms=""))
-    assert request.params.quantization.rescore
 
 
 # Whose it is
@@ -215,16 +191,6 @@ async def test_a_collection_that_is_deleted_meanwhile_is_an_error_with_its_cure(
     await index.close()
 
 
-async def test_a_strange_reply_is_an_error_with_its_cure(local, client):
-    """A row without our payload, as another program may leave it."""
-    index = await _open(local)
-    await index.upsert([point("a")])
-    await client.delete_payload("our-made", keys=["tool_name"], points=[document_id("a")])
-    with pytest.raises(VectorIndexError, match="aftercall rebuild"):
-        await index.search([question("a")])
-    await index.close()
-
-
 async def test_a_write_that_the_server_puts_off_is_no_success(local, client, monkeypatch):
     """Acknowledged into its log, or not done in time: the queue must keep it."""
     index = await _open(local)
@@ -277,20 +243,6 @@ async def test_a_damaged_folder_is_an_error(tmp_path):
     (tmp_path / "meta.json").write_text("{")
     with pytest.raises(VectorIndexError, match="cannot open the vectors"):
         await _open(QdrantPlace(f"local:{tmp_path}"))
-
-
-async def test_no_warning_of_the_client_escapes(local, client, monkeypatch):
-    """It would warn of approximation that it does without, and of many points."""
-    monkeypatch.setattr(client_warnings, "SEEN_MESSAGES", set())  # each comes once a process
-    monkeypatch.setattr(LocalCollection, "LARGE_DATA_THRESHOLD", 0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        index = await _open(local)
-        await index.upsert([point("a")])
-        await index.search([question("a"), question("a", fused=False)])
-        await index.close()
-    assert caught == []
-    assert len(client_warnings.SEEN_MESSAGES) == 2
 
 
 # Servers that fail
@@ -360,14 +312,6 @@ def test_every_error_of_a_server_names_its_cure(code, error, cure):
     assert type(translated) is error
     for part in ("cannot search the vectors at qdrant:6334", "because", cure):
         assert part in str(translated)
-
-
-def test_a_server_that_asks_for_patience_is_unavailable():
-    """Its own client has an exception for that."""
-    raised = ResourceExhaustedResponse("too many reads", 7)
-    translated = translate(raised, what="search the vectors", where="qdrant:6334")
-    assert isinstance(translated, VectorIndexUnavailableError)
-    assert "7 s" in str(translated)
 
 
 # Addresses and keys
