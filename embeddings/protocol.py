@@ -22,6 +22,21 @@ Vectors = NDArray[np.float32]
 Role = Literal["query", "document"]
 """Whether a text asks or is looked for; some models embed the two differently."""
 
+MAX_TEXT_CHARACTERS = 32_768
+"""Characters of a text that reach a tokenizer; MiniLM's 256 tokens end far earlier."""
+
+MAX_BATCH_CHARACTERS = 2_048
+"""Longest text of a batch times its size: about 512 tokens, 45 ms of MiniLM on two cores.
+
+That is as long as a question waits for a bulk, and as much memory as a batch takes; larger batches
+were measured to gain nothing per text.
+"""
+
+MAX_BATCH_TEXTS = 64
+
+Encode = Callable[[list[str], Role], Vectors]
+"""Vectors of a few texts, blocking; texts are already clean and cut."""
+
 
 class EmbeddingError(Exception):
     """A model is missing, damaged or unusable; the message names the cure."""
@@ -58,22 +73,6 @@ class Embedder(Protocol):
     async def close(self) -> None:
         """Release threads and memory; closing twice does nothing."""
         ...
-
-
-MAX_TEXT_CHARACTERS = 32_768
-"""Characters of a text that reach a tokenizer; MiniLM's 256 tokens end far earlier."""
-
-MAX_BATCH_CHARACTERS = 2_048
-"""Longest text of a batch times its size: about 512 tokens, 45 ms of MiniLM on two cores.
-
-That is as long as a question waits for a bulk, and as much memory as a batch takes; larger batches
-were measured to gain nothing per text.
-"""
-
-MAX_BATCH_TEXTS = 64
-
-Encode = Callable[[list[str], Role], Vectors]
-"""Vectors of a few texts, blocking; texts are already clean and cut."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,17 @@ _CHUNK = re.compile(r"[^\W_]+(?:[._/:\\-]+[^\W_]+)*")
 
 _PATH_JOINER = re.compile(r"[./:\\]+")
 _NAME_JOINER = re.compile(r"[_-]+")
+
 _HUMP = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z0-9]+")
 """`HTTPServer2` gives HTTP, Server2. Digits stay with their letters: `utf8`, a hash, a flight."""
+
+MAX_TEXT = 1200
+"""Characters embedded: about the 256 tokens that all-MiniLM-L6-v2 reads."""
+
+_MAX_VALUE = 60
+
+_MAX_PARAMETERS = 100
+"""The first by name; no more than these fit into the text anyway."""
 
 
 def terms_text(text: str) -> str:
@@ -70,13 +79,6 @@ def _name_terms(name: str) -> list[str]:
 def _split_humps(part: str) -> list[str]:
     """Words of a camel-cased part. Humps are a habit of ASCII names; `München` is one word."""
     return _HUMP.findall(part) if part.isascii() else [part]
-
-
-MAX_TEXT = 1200
-"""Characters embedded: about the 256 tokens that all-MiniLM-L6-v2 reads."""
-_MAX_VALUE = 60
-_MAX_PARAMETERS = 100
-"""The first by name; no more than these fit into the text anyway."""
 
 
 def call_text(tool_name: str, parameters: JsonObject, context: str | None) -> str:

@@ -1,4 +1,15 @@
-"""Patterns: like failures of one tool, consolidated each night under ids that last."""
+"""Patterns: like failures of one tool, consolidated each night under ids that last.
+
+A failure belongs where it belonged before. A new one joins a pattern of its category that has the
+same letters, or that speaks of the same and whose leader is near; of several the nearest. New ones
+come in order, the most frequent first. Leaders never move, so doing it again changes nothing, and
+ids last as long as anything of the pattern does. Time grows with failures times patterns of one
+category and subject, never over tools.
+
+The lesson of a pattern is what mended such failures, as far as everybody may hear it. A pattern
+stands for many calls, so what one value was replaced by, or that a call worked without a parameter,
+is told as what was seen; what holds for all of them comes from what was wrong.
+"""
 
 import base64
 import hashlib
@@ -27,9 +38,42 @@ from retrieval.proposals.experience import rule_trials
 from retrieval.reading.faults import FaultKind
 
 Vector = NDArray[np.float32]
-
 _IDS = uuid.UUID("7c1de1a4-9d55-5a0f-8f52-4d0c2f6b9e31")
 _MARK_BYTES = 8
+
+MIN_SIMILARITY = 0.65
+"""Cosine of two signatures from which on they say one thing, where category and subjects agree.
+
+On the groups of `tests/embeddings/tool_errors.py` (MiniLM, signatures alone) 25 of 36 pairs that
+say one thing are joined, and none of the 162 pairs of one category that do not; without the
+subjects 3 of these would be, and 7 from 0.60 on. At 0.70 it joins 19. The tool's name is left
+out of the text: with it all errors of a tool are near.
+"""
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MASK = re.compile(r"<(?:v|n|id|url|date|path|hex|email)>")
+_CALLED = re.compile(r"\b\w+\(\)")
+_CAMEL = re.compile(r"[a-z]+[A-Z][A-Za-z]*")
+_STEP = re.compile(r"\[\]")
+
+MAX_FAILURES = 500
+"""Documents of a tool that are looked at, the most frequent: what comes behind them is rare."""
+
+_Kin = tuple[ErrorCategory, tuple[str, ...]]
+MAX_SIGNATURES = 8
+MAX_AGENTS = 24
+MAX_EXAMPLES = 5
+_UNCHANGED = "The same call, made again later, worked."
+
+_BY_CATEGORY: dict[ErrorCategory, str] = {
+    "rate_limited": "Wait before calling again; the call itself is right.",
+    "timeout": "The call took too long: ask for less, or call again later.",
+    "unavailable": "The tool could not be reached; the same call may work later.",
+    "permission_denied": "The caller may not do this: ask for the permission, do not retry.",
+    "user_rejected": "The user refused the call: ask before trying anything like it.",
+    "wrong_tool_boundary": "This is not the tool's job: use another one, or split the request.",
+    "conflict": "The present state refuses the call: read it anew first.",
+}
 
 
 class ConsolidatedPattern(BaseModel):
@@ -47,7 +91,7 @@ class ConsolidatedPattern(BaseModel):
     places: dict[str, FaultKind] = Field(default_factory=dict)
     """What is wrong with the leader, by place (`retrieval.knowledge.rules.skeleton_of`)."""
     subjects: list[str] = Field(default_factory=list)
-    """What the leader speaks of (`retrieval.patterns.kinship`), sorted."""
+    """What the leader speaks of (`subjects_of`), sorted."""
     embedder: str = ""
     """Fingerprint of what made `centre`; empty while there is none."""
     centre: str = ""
@@ -84,85 +128,6 @@ class ConsolidatedPattern(BaseModel):
     def set_marks(self, marks: set[bytes]) -> None:
         """Keep who belongs to it."""
         self.members = base64.b64encode(b"".join(sorted(marks))).decode()
-
-
-def mark_of(document_id: str) -> bytes:
-    """What a document is known by in the list of members."""
-    return hashlib.sha256(document_id.encode()).digest()[:_MARK_BYTES]
-
-
-def new_pattern_id(tool: ToolKey, category: str, leader: str) -> str:
-    """The id of a pattern that begins with this signature: a UUID, the same wherever it is made."""
-    parts = (tool.workspace, tool.server_name or "", tool.tool_name, category, leader)
-    return str(uuid.uuid5(_IDS, "\x1f".join(parts)))
-
-
-def encoded(pattern: ConsolidatedPattern) -> bytes:
-    """As it is stored."""
-    return pattern.model_dump_json(exclude_defaults=True).encode()
-
-
-def decoded(data: bytes) -> ConsolidatedPattern:
-    """The reverse of `encoded`."""
-    return ConsolidatedPattern.model_validate_json(data)
-
-
-MIN_SIMILARITY = 0.65
-"""Cosine of two signatures from which on they say one thing, where category and subjects agree.
-
-On the groups of `tests/embeddings/tool_errors.py` (MiniLM, signatures alone) 25 of 36 pairs that
-say one thing are joined, and none of the 162 pairs of one category that do not; without the
-subjects 3 of these would be, and 7 from 0.60 on. At 0.70 it joins 19. The tool's name is left
-out of the text: with it all errors of a tool are near.
-"""
-
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MASK = re.compile(r"<(?:v|n|id|url|date|path|hex|email)>")
-_CALLED = re.compile(r"\b\w+\(\)")
-_CAMEL = re.compile(r"[a-z]+[A-Z][A-Za-z]*")
-_STEP = re.compile(r"\[\]")
-
-
-def plain_signature(signature: str) -> str:
-    """A signature as it is compared letter by letter: words only, in lower case, without masks."""
-    return " ".join(_WORD.findall(_MASK.sub(" ", signature))).casefold()
-
-
-def subjects_of(
-    signature: str, places: Mapping[str, FaultKind], parameters: Collection[str]
-) -> list[str]:
-    """What a failure speaks of, sorted: parameters at fault, else parameters and identifiers named.
-
-    Two that differ in it are two kinds, however alike their words: `'from' is required` and
-    `'to' is required` need two different corrections.
-
-    Args:
-        signature: the masked message.
-        places: what was wrong, by place, as far as a grammar knows it.
-        parameters: names of the tool's parameters, as far as calls have shown them.
-    """
-    if places:
-        return sorted({_STEP.sub("", place) for place in places})
-    words = _WORD.findall(_CALLED.sub(" ", _MASK.sub(" ", signature)))
-    return sorted({word for word in words if word in parameters or _is_identifier(word)})
-
-
-def may_be_one(one: Mapping[str, FaultKind], other: Mapping[str, FaultKind]) -> bool:
-    """Whether nothing that is known to be wrong in the one contradicts the other."""
-    return not one or not other or one == other
-
-
-def _is_identifier(word: str) -> bool:
-    """Names of code; a word with digits in it is rather somebody's data."""
-    if any(char.isdigit() for char in word):
-        return False
-    return "_" in word.strip("_") or _CAMEL.fullmatch(word) is not None
-
-
-MAX_FAILURES = 500
-"""Documents of a tool that are looked at, the most frequent: what comes behind them is rare."""
-
-_Kin = tuple[ErrorCategory, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,20 +284,73 @@ class Clustering:
         return by_kin
 
 
+LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], str]
+"""The lesson of a pattern with these failures."""
+
+
+def mark_of(document_id: str) -> bytes:
+    """What a document is known by in the list of members."""
+    return hashlib.sha256(document_id.encode()).digest()[:_MARK_BYTES]
+
+
+def new_pattern_id(tool: ToolKey, category: str, leader: str) -> str:
+    """The id of a pattern that begins with this signature: a UUID, the same wherever it is made."""
+    parts = (tool.workspace, tool.server_name or "", tool.tool_name, category, leader)
+    return str(uuid.uuid5(_IDS, "\x1f".join(parts)))
+
+
+def encoded(pattern: ConsolidatedPattern) -> bytes:
+    """As it is stored."""
+    return pattern.model_dump_json(exclude_defaults=True).encode()
+
+
+def decoded(data: bytes) -> ConsolidatedPattern:
+    """The reverse of `encoded`."""
+    return ConsolidatedPattern.model_validate_json(data)
+
+
+def plain_signature(signature: str) -> str:
+    """A signature as it is compared letter by letter: words only, in lower case, without masks."""
+    return " ".join(_WORD.findall(_MASK.sub(" ", signature))).casefold()
+
+
+def subjects_of(
+    signature: str, places: Mapping[str, FaultKind], parameters: Collection[str]
+) -> list[str]:
+    """What a failure speaks of, sorted: parameters at fault, else parameters and identifiers named.
+
+    Two that differ in it are two kinds, however alike their words: `'from' is required` and
+    `'to' is required` need two different corrections.
+
+    Args:
+        signature: the masked message.
+        places: what was wrong, by place, as far as a grammar knows it.
+        parameters: names of the tool's parameters, as far as calls have shown them.
+    """
+    if places:
+        return sorted({_STEP.sub("", place) for place in places})
+    words = _WORD.findall(_CALLED.sub(" ", _MASK.sub(" ", signature)))
+    return sorted({word for word in words if word in parameters or _is_identifier(word)})
+
+
+def may_be_one(one: Mapping[str, FaultKind], other: Mapping[str, FaultKind]) -> bool:
+    """Whether nothing that is known to be wrong in the one contradicts the other."""
+    return not one or not other or one == other
+
+
+def _is_identifier(word: str) -> bool:
+    """Names of code; a word with digits in it is rather somebody's data."""
+    if any(char.isdigit() for char in word):
+        return False
+    return "_" in word.strip("_") or _CAMEL.fullmatch(word) is not None
+
+
 def _kin_of(pattern: ConsolidatedPattern) -> _Kin:
     return (pattern.category, tuple(pattern.subjects))
 
 
 def _most_frequent_first(failure: Failure) -> tuple[int, str]:
     return (-failure.count, failure.document_id)
-
-
-MAX_SIGNATURES = 8
-MAX_AGENTS = 24
-MAX_EXAMPLES = 5
-
-LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], str]
-"""The lesson of a pattern with these failures."""
 
 
 def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
@@ -384,18 +402,6 @@ def _least(moments: Iterable[datetime | None]) -> datetime | None:
 
 def _most(moments: Iterable[datetime | None]) -> datetime | None:
     return max((each for each in moments if each is not None), default=None)
-
-
-_UNCHANGED = "The same call, made again later, worked."
-_BY_CATEGORY: dict[ErrorCategory, str] = {
-    "rate_limited": "Wait before calling again; the call itself is right.",
-    "timeout": "The call took too long: ask for less, or call again later.",
-    "unavailable": "The tool could not be reached; the same call may work later.",
-    "permission_denied": "The caller may not do this: ask for the permission, do not retry.",
-    "user_rejected": "The user refused the call: ask before trying anything like it.",
-    "wrong_tool_boundary": "This is not the tool's job: use another one, or split the request.",
-    "conflict": "The present state refuses the call: read it anew first.",
-}
 
 
 def lesson_of_pattern(

@@ -23,6 +23,25 @@ from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import error_in_result, status_in_result, typed_error_in_text
 from aftercall.outcomes.typed_errors import MAX_MESSAGE_CHARS, make_error, words_of
 
+MAX_CONTEXT_CHARS = 4000
+"""As the SDK bounds it."""
+
+_MAX_NAME_CHARS = 256  # as the wire models have it
+
+_NAMESPACE = uuid.UUID("5b0a3f0e-6c1d-5b52-9a34-6d0f0c6f7a51")
+"""Of the ids made here; a change of it would count everything twice at the next import."""
+
+_FIRST_YEAR, _LAST_YEAR = 1970, 2199  # as the wire models have it
+
+_SECONDS_BELOW, _MILLIS_BELOW, _MICROS_BELOW = 1e11, 1e14, 1e17
+"""Moments after 1973 in ms, µs and ns lie above these, and no moment before 5138 in s does."""
+
+TOOL_ERROR = "ToolError"
+"""Type of a failure that names none; as the gateway records it."""
+
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+_MAX_BLOCKS = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
@@ -44,18 +63,6 @@ class Noted:
 Read: TypeAlias = Execution | Unreadable | Noted
 
 
-MAX_CONTEXT_CHARS = 4000
-"""As the SDK bounds it."""
-
-_MAX_NAME_CHARS = 256  # as the wire models have it
-_NAMESPACE = uuid.UUID("5b0a3f0e-6c1d-5b52-9a34-6d0f0c6f7a51")
-"""Of the ids made here; a change of it would count everything twice at the next import."""
-
-_FIRST_YEAR, _LAST_YEAR = 1970, 2199  # as the wire models have it
-_SECONDS_BELOW, _MILLIS_BELOW, _MICROS_BELOW = 1e11, 1e14, 1e17
-"""Moments after 1973 in ms, µs and ns lie above these, and no moment before 5138 in s does."""
-
-
 class Placed(NamedTuple):
     """Something read, and where: for an execution that the service rejects later."""
 
@@ -73,6 +80,21 @@ class Given:
     """Who made the calls, whatever the file says."""
     error_prefixes: tuple[str, ...] = ()
     """Results that begin so are failures; used for transcripts only, which have no flag for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """A success with its result, or a failure with its error."""
+
+    error: ExecutionError | None = None
+    result: JsonValue = None
+    status: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """Of an execution."""
+        if self.error is not None:
+            return {"outcome": "failure", "error": self.error}
+        return {"outcome": "success", "result": self.result, "result_status": self.status}
 
 
 def placed_execution(where: str, **fields: Any) -> Placed:
@@ -141,28 +163,6 @@ def _seconds(number: float) -> float:
         if abs(number) < bound:
             return number / unit
     return number / 1e9
-
-
-TOOL_ERROR = "ToolError"
-"""Type of a failure that names none; as the gateway records it."""
-
-_TEXTS = frozenset({"text", "input_text", "output_text"})
-_MAX_BLOCKS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
-    """A success with its result, or a failure with its error."""
-
-    error: ExecutionError | None = None
-    result: JsonValue = None
-    status: str | None = None
-
-    def fields(self) -> dict[str, Any]:
-        """Of an execution."""
-        if self.error is not None:
-            return {"outcome": "failure", "error": self.error}
-        return {"outcome": "success", "result": self.result, "result_status": self.status}
 
 
 def failure_in_text(text: str) -> ToolAnswer:

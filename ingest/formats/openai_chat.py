@@ -69,6 +69,7 @@ from ingest.formats.calls import (
 )
 
 _NAMES = ("conversation_id", "session_id", "thread_id", "chat_id")
+
 _SESSIONS = (*_NAMES, "trace_id", "id")
 """The last two are often of one request only, of the many that a conversation takes."""
 
@@ -78,10 +79,35 @@ _NO_CONVERSATION = (
     "is no conversation: a list of messages or items, or an object with `messages`, `input`, "
     "`output` or `data`"
 )
+
 _ONE_MESSAGE = (
     "is one message and no conversation; where every line is a message, make a list of them "
     "(`jq -s . FILE`)"
 )
+
+_MAX_JSON_CHARS = 1_000_000
+"""Of a text that may be a JSON object; an error is far shorter, so a longer one is a success."""
+
+_OF_AN_ERROR = frozenset({
+    "error", "message", "errormessage", "msg", "code", "errorcode", "status", "statuscode", "type",
+    "errortype", "name", "kind", "detail", "details", "data", "success", "ok", "iserror", "stack",
+    "stacktrace", "traceback", "hint", "suggestion", "help", "requestid", "traceid", "timestamp",
+    "path", "retryable",
+})  # fmt: skip
+"""Members, folded, of an object that is an error. One with others is a report that mentions one."""
+
+_NO_RESULT = "the call has no result in the transcript, so nobody knows what became of it"
+_NO_CALL = "the result has no call before it in the transcript"
+
+_SAME_ID = (
+    "other calls made at the same time have the same id, or none either, so nobody can tell which "
+    "result is its"
+)
+
+_NO_NAME = "the call names no tool"
+_NO_ARGUMENTS = "the call's arguments are no JSON object, so it was never a call"
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
 class Turn(NamedTuple):
@@ -104,194 +130,6 @@ class Conversation:
     schemas: dict[str, JsonObject] = field(default_factory=dict)
 
 
-def conversations(value: object, where: str = "") -> Iterator[Conversation | Placed]:
-    """The conversations in a value; what is none comes as unreadable."""
-    if isinstance(value, dict):
-        yield _of_object(value, where)
-    elif isinstance(value, list) and (not value or any(map(is_turn, value))):
-        yield Conversation(_turns(value, where))
-    elif isinstance(value, list):
-        for number, each in enumerate(value):
-            place = f"{where}[{number}]"
-            if isinstance(each, dict):
-                yield _of_object(each, place)
-            elif isinstance(each, list) and any(map(is_turn, each)):
-                yield Conversation(_turns(each, place))
-            else:
-                yield unreadable(place, _NO_CONVERSATION)
-    else:
-        yield unreadable(where or "the value", _NO_CONVERSATION)
-
-
-def is_turn(value: object) -> bool:
-    """Whether a value is a message of a chat or an item of a response."""
-    return isinstance(value, dict) and (
-        (isinstance(value.get("role"), str) and not isinstance(value.get("messages"), list))
-        or (
-            isinstance(value.get("type"), str)
-            and not {"messages", "input", "output", "data"} & value.keys()
-        )
-        or ("call_id" in value and "output" in value)
-    )
-
-
-def _of_object(value: dict[str, Any], where: str) -> Conversation | Placed:
-    turns: list[Turn | Placed] = []
-    found = False
-    for key in ("messages", "input", "output", "data"):
-        held = value.get(key)
-        if isinstance(held, list):
-            found = True
-            turns += _turns(held, join(where, key))
-        elif key == "input" and isinstance(held, str):
-            turns.append(Turn(join(where, key), {"role": "user", "content": held}))
-    choices = value.get("choices")
-    if isinstance(choices, list):
-        found = True
-        for number, choice in enumerate(choices):
-            message = choice.get("message") if isinstance(choice, dict) else None
-            if isinstance(message, dict):
-                turns.append(Turn(join(where, f"choices[{number}].message"), message))
-    if not found:
-        return unreadable(
-            where or "the value", _ONE_MESSAGE if is_turn(value) else _NO_CONVERSATION
-        )
-    conversation = value.get("conversation")
-    inner = conversation.get("id") if isinstance(conversation, dict) else conversation
-    name = name_of(inner) or first_name(value, *_NAMES)
-    return Conversation(
-        turns,
-        name=name,
-        session=name or first_name(value, *_SESSIONS),
-        agent=first_name(value, "agent", "agent_name", "model"),
-        at=first_moment(value, *TIMES),
-        schemas=_schemas(value.get("tools"), value.get("functions")),
-    )
-
-
-def _turns(values: list[Any], where: str) -> list[Turn | Placed]:
-    return [
-        Turn(f"{where}[{number}]", value)
-        if isinstance(value, dict)
-        else unreadable(f"{where}[{number}]", "is no message: it must be an object")
-        for number, value in enumerate(values)
-    ]
-
-
-def join(where: str, key: str) -> str:
-    """The path of a member."""
-    return f"{where}.{key}" if where else key
-
-
-def _schemas(*lists: object) -> dict[str, JsonObject]:
-    """Input schemas by tool, of `tools` in both APIs' forms and of the older `functions`."""
-    found: dict[str, JsonObject] = {}
-    for tools in lists:
-        for tool in tools if isinstance(tools, list) else ():
-            if not isinstance(tool, dict):
-                continue
-            told = tool["function"] if isinstance(tool.get("function"), dict) else tool
-            name, schema = told.get("name"), told.get("parameters")
-            if isinstance(name, str) and isinstance(schema, dict):
-                try:
-                    found[name] = check_json_object(schema)
-                except InvalidJsonValueError:
-                    continue  # what cannot be stored is no schema; the calls are read without it
-    return found
-
-
-_MAX_JSON_CHARS = 1_000_000
-"""Of a text that may be a JSON object; an error is far shorter, so a longer one is a success."""
-
-_OF_AN_ERROR = frozenset({
-    "error", "message", "errormessage", "msg", "code", "errorcode", "status", "statuscode", "type",
-    "errortype", "name", "kind", "detail", "details", "data", "success", "ok", "iserror", "stack",
-    "stacktrace", "traceback", "hint", "suggestion", "help", "requestid", "traceid", "timestamp",
-    "path", "retryable",
-})  # fmt: skip
-"""Members, folded, of an object that is an error. One with others is a report that mentions one."""
-
-
-def transcript_answer(content: object, *, failed: bool, prefixes: Sequence[str]) -> ToolAnswer:
-    """The answer in the content of a tool's message.
-
-    Args:
-        content: a text, a list of parts, or (of some frameworks) any JSON value.
-        failed: whether the message itself says that the call failed.
-        prefixes: beginnings of texts that a person calls failures.
-    """
-    text = text_of(content)
-    held = content if isinstance(content, Mapping) else _object_in(text)
-    if held is not None and (found := _structured(held, failed=failed)) is not None:
-        return found
-    if failed or (text is not None and text.lstrip().startswith(tuple(prefixes))):
-        return failure_in_text(text if text is not None else str(bounded_json(content)))
-    status = None if held is None else Outcome.coerce(held).status
-    return ToolAnswer(result=bounded_json(content if text is None else text), status=status)
-
-
-def text_of(content: object) -> str | None:
-    """The text of a message; None for what is neither text nor parts."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list) and all(
-        isinstance(part, Mapping) and isinstance(part.get("type"), str) for part in content
-    ):
-        return "\n".join(texts_of(content))
-    return None
-
-
-def _object_in(text: str | None) -> Mapping[str, Any] | None:
-    if text is None or len(text) > _MAX_JSON_CHARS or not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = from_json(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, Mapping) else None
-
-
-def _structured(held: Mapping[str, Any], *, failed: bool) -> ToolAnswer | None:
-    typed = Outcome.coerce(held).error
-    if typed is not None:
-        return ToolAnswer(typed)
-    if is_mcp_result(held) and "isError" in held:
-        return mcp_answer(held)
-    if held.get("isError") is True or failed or _is_an_error(held):
-        inner = held.get("error")
-        if isinstance(inner, Mapping) and inner:
-            return failure_in_object(inner)
-        message = inner if isinstance(inner, str) and inner else held.get("message")
-        outer = {key: item for key, item in held.items() if key not in {"error", "isError"}}
-        kind = held.get("type") or held.get("errorType") or held.get("error_type") or TOOL_ERROR
-        return failure_in_object(outer | {"message": message or held, "type": kind})
-    return None
-
-
-def _is_an_error(held: Mapping[str, Any]) -> bool:
-    error = held.get("error")
-    told = isinstance(error, str | Mapping) and bool(error)
-    flagged = error is True and isinstance(held.get("message"), str)
-    return (told or flagged) and all(
-        re.sub(r"[-_.\s]+", "", key[:100]).lower() in _OF_AN_ERROR for key in held
-    )
-
-
-_NO_RESULT = "the call has no result in the transcript, so nobody knows what became of it"
-_NO_CALL = "the result has no call before it in the transcript"
-_SAME_ID = (
-    "other calls made at the same time have the same id, or none either, so nobody can tell which "
-    "result is its"
-)
-_NO_NAME = "the call names no tool"
-_NO_ARGUMENTS = "the call's arguments are no JSON object, so it was never a call"
-
-_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
-
-
 class _NotACallError(Exception):
     """A call that no tool can have got; the message says why."""
 
@@ -305,15 +143,6 @@ class _Call:
     context: str | None
     at: datetime | None
     server: str | None = None
-
-
-def read_transcript(value: object, given: Given) -> Iterator[Placed]:
-    """The tool calls of the conversations in a JSON value, in their order."""
-    for conversation in conversations(value):
-        if isinstance(conversation, Placed):
-            yield conversation
-        else:
-            yield from _Reader(conversation, given).read()
 
 
 @dataclass(slots=True)
@@ -484,6 +313,178 @@ class _Reader:
             input_schema=whole.schemas.get(call.tool),
             **answer.fields(),
         )
+
+
+def conversations(value: object, where: str = "") -> Iterator[Conversation | Placed]:
+    """The conversations in a value; what is none comes as unreadable."""
+    if isinstance(value, dict):
+        yield _of_object(value, where)
+    elif isinstance(value, list) and (not value or any(map(is_turn, value))):
+        yield Conversation(_turns(value, where))
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            place = f"{where}[{number}]"
+            if isinstance(each, dict):
+                yield _of_object(each, place)
+            elif isinstance(each, list) and any(map(is_turn, each)):
+                yield Conversation(_turns(each, place))
+            else:
+                yield unreadable(place, _NO_CONVERSATION)
+    else:
+        yield unreadable(where or "the value", _NO_CONVERSATION)
+
+
+def is_turn(value: object) -> bool:
+    """Whether a value is a message of a chat or an item of a response."""
+    return isinstance(value, dict) and (
+        (isinstance(value.get("role"), str) and not isinstance(value.get("messages"), list))
+        or (
+            isinstance(value.get("type"), str)
+            and not {"messages", "input", "output", "data"} & value.keys()
+        )
+        or ("call_id" in value and "output" in value)
+    )
+
+
+def _of_object(value: dict[str, Any], where: str) -> Conversation | Placed:
+    turns: list[Turn | Placed] = []
+    found = False
+    for key in ("messages", "input", "output", "data"):
+        held = value.get(key)
+        if isinstance(held, list):
+            found = True
+            turns += _turns(held, join(where, key))
+        elif key == "input" and isinstance(held, str):
+            turns.append(Turn(join(where, key), {"role": "user", "content": held}))
+    choices = value.get("choices")
+    if isinstance(choices, list):
+        found = True
+        for number, choice in enumerate(choices):
+            message = choice.get("message") if isinstance(choice, dict) else None
+            if isinstance(message, dict):
+                turns.append(Turn(join(where, f"choices[{number}].message"), message))
+    if not found:
+        return unreadable(
+            where or "the value", _ONE_MESSAGE if is_turn(value) else _NO_CONVERSATION
+        )
+    conversation = value.get("conversation")
+    inner = conversation.get("id") if isinstance(conversation, dict) else conversation
+    name = name_of(inner) or first_name(value, *_NAMES)
+    return Conversation(
+        turns,
+        name=name,
+        session=name or first_name(value, *_SESSIONS),
+        agent=first_name(value, "agent", "agent_name", "model"),
+        at=first_moment(value, *TIMES),
+        schemas=_schemas(value.get("tools"), value.get("functions")),
+    )
+
+
+def _turns(values: list[Any], where: str) -> list[Turn | Placed]:
+    return [
+        Turn(f"{where}[{number}]", value)
+        if isinstance(value, dict)
+        else unreadable(f"{where}[{number}]", "is no message: it must be an object")
+        for number, value in enumerate(values)
+    ]
+
+
+def join(where: str, key: str) -> str:
+    """The path of a member."""
+    return f"{where}.{key}" if where else key
+
+
+def _schemas(*lists: object) -> dict[str, JsonObject]:
+    """Input schemas by tool, of `tools` in both APIs' forms and of the older `functions`."""
+    found: dict[str, JsonObject] = {}
+    for tools in lists:
+        for tool in tools if isinstance(tools, list) else ():
+            if not isinstance(tool, dict):
+                continue
+            told = tool["function"] if isinstance(tool.get("function"), dict) else tool
+            name, schema = told.get("name"), told.get("parameters")
+            if isinstance(name, str) and isinstance(schema, dict):
+                try:
+                    found[name] = check_json_object(schema)
+                except InvalidJsonValueError:
+                    continue  # what cannot be stored is no schema; the calls are read without it
+    return found
+
+
+def transcript_answer(content: object, *, failed: bool, prefixes: Sequence[str]) -> ToolAnswer:
+    """The answer in the content of a tool's message.
+
+    Args:
+        content: a text, a list of parts, or (of some frameworks) any JSON value.
+        failed: whether the message itself says that the call failed.
+        prefixes: beginnings of texts that a person calls failures.
+    """
+    text = text_of(content)
+    held = content if isinstance(content, Mapping) else _object_in(text)
+    if held is not None and (found := _structured(held, failed=failed)) is not None:
+        return found
+    if failed or (text is not None and text.lstrip().startswith(tuple(prefixes))):
+        return failure_in_text(text if text is not None else str(bounded_json(content)))
+    status = None if held is None else Outcome.coerce(held).status
+    return ToolAnswer(result=bounded_json(content if text is None else text), status=status)
+
+
+def text_of(content: object) -> str | None:
+    """The text of a message; None for what is neither text nor parts."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(
+        isinstance(part, Mapping) and isinstance(part.get("type"), str) for part in content
+    ):
+        return "\n".join(texts_of(content))
+    return None
+
+
+def _object_in(text: str | None) -> Mapping[str, Any] | None:
+    if text is None or len(text) > _MAX_JSON_CHARS or not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = from_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, Mapping) else None
+
+
+def _structured(held: Mapping[str, Any], *, failed: bool) -> ToolAnswer | None:
+    typed = Outcome.coerce(held).error
+    if typed is not None:
+        return ToolAnswer(typed)
+    if is_mcp_result(held) and "isError" in held:
+        return mcp_answer(held)
+    if held.get("isError") is True or failed or _is_an_error(held):
+        inner = held.get("error")
+        if isinstance(inner, Mapping) and inner:
+            return failure_in_object(inner)
+        message = inner if isinstance(inner, str) and inner else held.get("message")
+        outer = {key: item for key, item in held.items() if key not in {"error", "isError"}}
+        kind = held.get("type") or held.get("errorType") or held.get("error_type") or TOOL_ERROR
+        return failure_in_object(outer | {"message": message or held, "type": kind})
+    return None
+
+
+def _is_an_error(held: Mapping[str, Any]) -> bool:
+    error = held.get("error")
+    told = isinstance(error, str | Mapping) and bool(error)
+    flagged = error is True and isinstance(held.get("message"), str)
+    return (told or flagged) and all(
+        re.sub(r"[-_.\s]+", "", key[:100]).lower() in _OF_AN_ERROR for key in held
+    )
+
+
+def read_transcript(value: object, given: Given) -> Iterator[Placed]:
+    """The tool calls of the conversations in a JSON value, in their order."""
+    for conversation in conversations(value):
+        if isinstance(conversation, Placed):
+            yield conversation
+        else:
+            yield from _Reader(conversation, given).read()
 
 
 def _parameters(told: object, *, free: bool) -> JsonObject:

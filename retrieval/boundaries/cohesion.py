@@ -33,6 +33,15 @@ _MAX_SHARES = 20
 _NAMED = 3
 """Axes that a message names."""
 
+Clean = Callable[[str], str]
+"""Masks secrets in a text, and may bound it, such as `Redactor.text`."""
+
+MAX_MEMBERS = 50
+"""Wordings told of one cluster, the most frequent first."""
+
+MAX_CLUSTER_TOOLS = 20
+"""Tools told of one cluster, the latest first."""
+
 
 @dataclass(frozen=True, slots=True)
 class CohesionRules:
@@ -57,9 +66,6 @@ class CohesionRules:
 
 DEFAULT_RULES = CohesionRules()
 
-Clean = Callable[[str], str]
-"""Masks secrets in a text, and may bound it, such as `Redactor.text`."""
-
 
 class _Failure(NamedTuple):
     """A boundary failure; it counts `times`."""
@@ -78,6 +84,24 @@ class _Named:
     words: dict[str, None] = field(default_factory=dict)
     count: int = 0
     weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledTool:
+    """A tool and what is counted of it."""
+
+    name: ToolName
+    known: KnownHealth
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What is known of one cluster."""
+
+    cluster: KnownCluster
+    members: list[AxisSeen] = field(default_factory=list)
+    tools: dict[int, datetime] = field(default_factory=dict)
+    """By their place, when they named it last."""
 
 
 def cohesion_of(
@@ -199,31 +223,6 @@ def _message(axes: list[AxisShare], failures: int, rules: CohesionRules) -> str:
         f"{', '.join(parts[:-1])} and {parts[-1]}. Consider splitting the tool, or describing "
         "which of these it does not do."
     )
-
-
-MAX_MEMBERS = 50
-"""Wordings told of one cluster, the most frequent first."""
-
-MAX_CLUSTER_TOOLS = 20
-"""Tools told of one cluster, the latest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class TroubledTool:
-    """A tool and what is counted of it."""
-
-    name: ToolName
-    known: KnownHealth
-
-
-@dataclass(slots=True)
-class _Gathered:
-    """What is known of one cluster."""
-
-    cluster: KnownCluster
-    members: list[AxisSeen] = field(default_factory=list)
-    tools: dict[int, datetime] = field(default_factory=dict)
-    """By their place, when they named it last."""
 
 
 def boundaries_of(

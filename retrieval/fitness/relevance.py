@@ -39,6 +39,36 @@ training halves of MetaTool and Seal-Tools (ADR 19)."""
 PAST_HALF = 0.7
 """Cosine at which a single past success is evidence 0.5."""
 
+MAX_PARTS = 4
+"""Sentences embedded beside the whole; of more, neighbours are put together. On Seal-Tools, whose
+scenarios ask for three things and more, 3, 4, 5 and 8 gave an nDCG@10 of 0.922, 0.925, 0.927 and
+0.928 on the training half, and each costs one more embedding."""
+
+MIN_CHARACTERS = 12
+"""Below that it is no request of its own: "Thanks!", "e.g. 2."."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
+
+MAX_TEXT = 1_000
+"""Characters embedded: about the 256 tokens that all-MiniLM-L6-v2 reads."""
+
+MAX_TERMS_TEXT = 4_000
+"""Characters that BM25 reads. It weighs a term against the length of its document, so a schema that
+is longer than this would only bury the name."""
+
+_MAX_DESCRIPTION = 700
+_MAX_PARAMETERS = 50
+_MAX_DEPTH = 3
+
+_MAX_VALUES = 10
+"""Of an enum."""
+
+Owner = tuple[str | None, str | None]
+"""Server and name of the tool that a document is about."""
+
+MIN_CANDIDATES = 30
+"""Asked of each side of the index at least."""
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
@@ -49,6 +79,23 @@ class Weights:
     past: float
     best_terms: float
     intercept: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelevantTool:
+    """A tool document and how well it fits the scenario."""
+
+    document_id: str
+    server_name: str | None
+    tool_name: str | None
+    similarity: float
+    """Relevance, 0 to 1: see `retrieval.fitness.relevance`."""
+    cosine: float
+    """Of scenario and tool, -1 to 1; the best of the scenario's parts."""
+    terms: float
+    """BM25, from 0."""
+    past: float
+    """What past successes in like scenarios say for it, 0 to 1; part of `similarity` already."""
 
 
 @cache
@@ -103,17 +150,6 @@ def _logistic(log_odds: float) -> float:
     return power / (1 + power)
 
 
-MAX_PARTS = 4
-"""Sentences embedded beside the whole; of more, neighbours are put together. On Seal-Tools, whose
-scenarios ask for three things and more, 3, 4, 5 and 8 gave an nDCG@10 of 0.922, 0.925, 0.927 and
-0.928 on the training half, and each costs one more embedding."""
-
-MIN_CHARACTERS = 12
-"""Below that it is no request of its own: "Thanks!", "e.g. 2."."""
-
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
-
-
 def scenario_parts(scenario: str) -> list[str]:
     """The texts to embed for a scenario: itself, then its sentences when there are several.
 
@@ -136,20 +172,6 @@ def _grouped(sentences: list[str]) -> list[str]:
         groups[int(MAX_PARTS * middle / total)].append(sentence)
         before += len(sentence)
     return [" ".join(group) for group in groups if group]
-
-
-MAX_TEXT = 1_000
-"""Characters embedded: about the 256 tokens that all-MiniLM-L6-v2 reads."""
-
-MAX_TERMS_TEXT = 4_000
-"""Characters that BM25 reads. It weighs a term against the length of its document, so a schema that
-is longer than this would only bury the name."""
-
-_MAX_DESCRIPTION = 700
-_MAX_PARAMETERS = 50
-_MAX_DEPTH = 3
-_MAX_VALUES = 10
-"""Of an enum."""
 
 
 def tool_text(tool: Tool) -> str:
@@ -198,30 +220,6 @@ def _stated(property_: JsonObject) -> Iterator[str]:
         yield description
     if isinstance(values, list):
         yield from (each for each in values[:_MAX_VALUES] if isinstance(each, str))
-
-
-Owner = tuple[str | None, str | None]
-"""Server and name of the tool that a document is about."""
-
-MIN_CANDIDATES = 30
-"""Asked of each side of the index at least."""
-
-
-@dataclass(frozen=True, slots=True)
-class RelevantTool:
-    """A tool document and how well it fits the scenario."""
-
-    document_id: str
-    server_name: str | None
-    tool_name: str | None
-    similarity: float
-    """Relevance, 0 to 1: see `retrieval.fitness.relevance`."""
-    cosine: float
-    """Of scenario and tool, -1 to 1; the best of the scenario's parts."""
-    terms: float
-    """BM25, from 0."""
-    past: float
-    """What past successes in like scenarios say for it, 0 to 1; part of `similarity` already."""
 
 
 def tool_queries(

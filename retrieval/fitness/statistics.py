@@ -28,6 +28,22 @@ _RANK: dict[TrialKind, int] = {
     "success": 0, "referral": 1, "failure": 2, "low": 3, "medium": 4, "high": 5,
 }  # fmt: skip
 
+MAX_VERSIONS = 8
+"""Versions remembered; of more, those that were used last."""
+
+MAX_SCENARIOS = 32
+"""Distinct scenarios of a tool that are embedded; of more, the least recent makes room.
+
+Each costs one embedding and some 2 KiB: they are most of what a tool of many uses costs."""
+
+MAX_SCENARIO_TRIALS = 16
+"""Trials remembered of one scenario: thrice the failures that can count there."""
+
+MAX_NEGATIVE_TAGS = 50
+
+NO_VERSION = ""
+"""Calls whose record names no version."""
+
 
 class Trial(NamedTuple):
     """One call: when, which (a short digest of its id), and what became of it."""
@@ -54,73 +70,6 @@ class Trial(NamedTuple):
         if kind == "success" or kind == "referral" or kind == "failure":  # noqa: PLR1714 - mypy narrows by `==` only
             return None
         return kind
-
-
-def trial_of(at: datetime, call_id: str, kind: TrialKind) -> Trial:
-    """A trial of the call of an id: an execution's, or a mark's that names no execution."""
-    return Trial(round(at.timestamp(), 6), hashlib.sha256(call_id.encode()).hexdigest()[:12], kind)
-
-
-def moment_of(trial: Trial) -> datetime:
-    """When the call was."""
-    return datetime.fromtimestamp(trial.at, UTC)
-
-
-def merged(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
-    """The latest trials of all sets, oldest first: `limit` of them, and referrals beside them.
-
-    Of several trials of one call the gravest holds: a mark says more than the failure that it is
-    about.
-    """
-    by_key: dict[str, Trial] = {}
-    for trial in (trial for each in sets for trial in each):
-        known = by_key.get(trial.key)
-        if known is None or (_RANK[trial.kind], trial.at) > (_RANK[known.kind], known.at):
-            by_key[trial.key] = trial
-    return _latest(sorted(by_key.values()), limit)
-
-
-def trial_of_call(trials: Iterable[Trial], key: str) -> Trial | None:
-    """What is remembered of the call of that key."""
-    for trial in trials:
-        if trial.key == key:
-            return trial
-    return None
-
-
-def with_trial(trials: Sequence[Trial], trial: Trial, limit: int = MAX_TRIALS) -> list[Trial]:
-    """As `merged`, of what it returned and one trial of a call that is not in it: much cheaper."""
-    latest = list(trials)
-    insort(latest, trial)
-    return _latest(latest, limit)
-
-
-def _latest(trials: list[Trial], limit: int) -> list[Trial]:
-    """The latest `limit` trials and the latest referrals, of trials in the order of time."""
-    if len(trials) <= min(limit, MAX_REFERRALS):
-        return trials
-    referrals = [each for each in trials if each.kind == "referral"]
-    if not referrals:
-        return trials[-limit:]
-    others = [each for each in trials if each.kind != "referral"]
-    return sorted([*others[-limit:], *referrals[-max(MAX_REFERRALS, limit // 4) :]])
-
-
-MAX_VERSIONS = 8
-"""Versions remembered; of more, those that were used last."""
-
-MAX_SCENARIOS = 32
-"""Distinct scenarios of a tool that are embedded; of more, the least recent makes room.
-
-Each costs one embedding and some 2 KiB: they are most of what a tool of many uses costs."""
-
-MAX_SCENARIO_TRIALS = 16
-"""Trials remembered of one scenario: thrice the failures that can count there."""
-
-MAX_NEGATIVE_TAGS = 50
-
-NO_VERSION = ""
-"""Calls whose record names no version."""
 
 
 class VersionStatistics(BaseModel):
@@ -193,3 +142,53 @@ class ToolTrials(BaseModel):
     def _last_seen(self, version: str) -> tuple[float, str]:
         seen = self.versions[version].last_seen
         return (seen.timestamp() if seen else 0.0, version)
+
+
+def trial_of(at: datetime, call_id: str, kind: TrialKind) -> Trial:
+    """A trial of the call of an id: an execution's, or a mark's that names no execution."""
+    return Trial(round(at.timestamp(), 6), hashlib.sha256(call_id.encode()).hexdigest()[:12], kind)
+
+
+def moment_of(trial: Trial) -> datetime:
+    """When the call was."""
+    return datetime.fromtimestamp(trial.at, UTC)
+
+
+def merged(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
+    """The latest trials of all sets, oldest first: `limit` of them, and referrals beside them.
+
+    Of several trials of one call the gravest holds: a mark says more than the failure that it is
+    about.
+    """
+    by_key: dict[str, Trial] = {}
+    for trial in (trial for each in sets for trial in each):
+        known = by_key.get(trial.key)
+        if known is None or (_RANK[trial.kind], trial.at) > (_RANK[known.kind], known.at):
+            by_key[trial.key] = trial
+    return _latest(sorted(by_key.values()), limit)
+
+
+def trial_of_call(trials: Iterable[Trial], key: str) -> Trial | None:
+    """What is remembered of the call of that key."""
+    for trial in trials:
+        if trial.key == key:
+            return trial
+    return None
+
+
+def with_trial(trials: Sequence[Trial], trial: Trial, limit: int = MAX_TRIALS) -> list[Trial]:
+    """As `merged`, of what it returned and one trial of a call that is not in it: much cheaper."""
+    latest = list(trials)
+    insort(latest, trial)
+    return _latest(latest, limit)
+
+
+def _latest(trials: list[Trial], limit: int) -> list[Trial]:
+    """The latest `limit` trials and the latest referrals, of trials in the order of time."""
+    if len(trials) <= min(limit, MAX_REFERRALS):
+        return trials
+    referrals = [each for each in trials if each.kind == "referral"]
+    if not referrals:
+        return trials[-limit:]
+    others = [each for each in trials if each.kind != "referral"]
+    return sorted([*others[-limit:], *referrals[-max(MAX_REFERRALS, limit // 4) :]])

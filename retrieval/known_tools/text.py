@@ -22,6 +22,71 @@ _MASK = re.compile(r"<(?:v|n|url|email|id|date|path|hex)>")
 _BARE = re.compile(r"[A-Za-z_$][\w$.-]{0,63}", re.ASCII)
 _MARKDOWN = re.compile(r"[\\`*_\[\]#|~!$]")
 
+COMMON_WORDS = frozenset(
+    (
+        "a", "about", "above", "actions", "after", "again", "age", "agent", "all", "also",
+        "an", "and", "any", "are", "array", "as", "ask", "at", "available", "be", "before",
+        "best", "block", "body", "book", "both", "bound", "boundary", "branch", "break",
+        "breaks", "bug", "build", "but", "by", "call", "called", "calls", "can", "case",
+        "change", "changes", "channel", "city", "class", "clear", "close", "code", "color",
+        "comment", "common", "content", "context", "contract", "copy", "cost", "count",
+        "country", "create", "created", "currency", "current", "data", "database", "date",
+        "day", "days", "default", "description", "directory", "do", "document", "documents",
+        "domain", "down", "each", "edit", "else", "end", "error", "event", "events",
+        "example", "expected", "fail", "failed", "fails", "false", "field", "fields",
+        "file", "files", "filter", "find", "first", "flight", "for", "format", "found",
+        "from", "get", "given", "go", "group", "health", "here", "high", "history", "hotel",
+        "hour", "hours", "id", "if", "image", "in", "index", "information", "input",
+        "instead", "integer", "is", "issue", "issues", "it", "its", "item", "items", "job",
+        "key", "kind", "know", "known", "label", "language", "last", "lately", "later",
+        "least", "left", "length", "less", "level", "limit", "line", "link", "list",
+        "little", "load", "local", "location", "lock", "log", "long", "look", "lower",
+        "main", "make", "many", "map", "market", "match", "max", "maximum", "may", "memory",
+        "merge", "message", "messages", "method", "methods", "min", "minimum", "minutes",
+        "missing", "mode", "model", "month", "more", "most", "move", "must", "name",
+        "names", "near", "never", "new", "next", "night", "no", "none", "not", "note",
+        "notes", "now", "null", "number", "object", "of", "off", "office", "often", "on",
+        "one", "only", "open", "option", "optional", "options", "or", "order", "other",
+        "others", "out", "output", "over", "own", "page", "pages", "parent", "part",
+        "parts", "path", "pattern", "pay", "payment", "people", "place", "places", "plan",
+        "play", "point", "port", "position", "post", "press", "price", "process", "project",
+        "pull", "query", "quote", "range", "rate", "read", "reason", "record", "recorded",
+        "records", "red", "release", "remove", "repair", "report", "reported", "request",
+        "required", "result", "results", "return", "room", "route", "row", "rule", "run",
+        "safe", "same", "sample", "save", "schedule", "score", "search", "second",
+        "seconds", "section", "see", "send", "sent", "server", "service", "set", "short",
+        "show", "sign", "since", "site", "size", "small", "some", "sort", "source", "split",
+        "start", "state", "status", "step", "stock", "stop", "store", "string", "success",
+        "sum", "system", "table", "take", "target", "task", "team", "test", "text", "that",
+        "the", "then", "thing", "this", "tickets", "time", "times", "title", "to", "token",
+        "told", "tool", "tools", "top", "total", "track", "translation", "true", "try",
+        "type", "unit", "until", "up", "update", "use", "used", "user", "users", "using",
+        "utility", "value", "values", "version", "view", "wait", "was", "way", "weather",
+        "web", "week", "weeks", "what", "when", "where", "which", "while", "who", "why",
+        "with", "within", "word", "words", "work", "worked", "works", "write", "year",
+        "years",
+    )
+)  # fmt: skip
+"""Words of our own sentences and of tools' parameters that are one token in MiniLM's vocabulary
+(`bench/known_tools.py` checks each) and, being this common, in the others'."""
+
+_TYPOGRAPHIC = frozenset("\u2026\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2192\u00b0\u00a3\u20ac")
+"""The ellipsis, dashes, quotation marks, the bullet, an arrow, and signs of degree and money."""
+
+_UNSPOKEN = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}", re.IGNORECASE)
+
+_LONG = 20
+"""Letters; longer parts are no words of any language that vocabularies know."""
+
+_EACH = 2
+"""Letters; parts as short as that may be rare pairs, and the common ones are in the list."""
+
+_PIECES = re.compile(
+    r"(?P<word>[A-Za-z0-9]+)|(?P<other>[^\sA-Za-z0-9])|(?P<space>\n| (?=[0-9 ])|[^\S\n ])"
+)
+
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]")
+
 
 def plain(text: str, limit: int, clean: Clean) -> str:
     """One line of visible characters without secrets, at most `limit` of them, perhaps cut by `…`.
@@ -76,70 +141,6 @@ def markdown_text(text: str) -> str:
     broken = text.replace("://", ": //").replace("@", " (at) ")
     broken = re.sub(r"(?i)\bwww\.", "www .", broken)
     return _MARKDOWN.sub(r"\\\g<0>", escape(broken))
-
-
-COMMON_WORDS = frozenset(
-    (
-        "a", "about", "above", "actions", "after", "again", "age", "agent", "all", "also",
-        "an", "and", "any", "are", "array", "as", "ask", "at", "available", "be", "before",
-        "best", "block", "body", "book", "both", "bound", "boundary", "branch", "break",
-        "breaks", "bug", "build", "but", "by", "call", "called", "calls", "can", "case",
-        "change", "changes", "channel", "city", "class", "clear", "close", "code", "color",
-        "comment", "common", "content", "context", "contract", "copy", "cost", "count",
-        "country", "create", "created", "currency", "current", "data", "database", "date",
-        "day", "days", "default", "description", "directory", "do", "document", "documents",
-        "domain", "down", "each", "edit", "else", "end", "error", "event", "events",
-        "example", "expected", "fail", "failed", "fails", "false", "field", "fields",
-        "file", "files", "filter", "find", "first", "flight", "for", "format", "found",
-        "from", "get", "given", "go", "group", "health", "here", "high", "history", "hotel",
-        "hour", "hours", "id", "if", "image", "in", "index", "information", "input",
-        "instead", "integer", "is", "issue", "issues", "it", "its", "item", "items", "job",
-        "key", "kind", "know", "known", "label", "language", "last", "lately", "later",
-        "least", "left", "length", "less", "level", "limit", "line", "link", "list",
-        "little", "load", "local", "location", "lock", "log", "long", "look", "lower",
-        "main", "make", "many", "map", "market", "match", "max", "maximum", "may", "memory",
-        "merge", "message", "messages", "method", "methods", "min", "minimum", "minutes",
-        "missing", "mode", "model", "month", "more", "most", "move", "must", "name",
-        "names", "near", "never", "new", "next", "night", "no", "none", "not", "note",
-        "notes", "now", "null", "number", "object", "of", "off", "office", "often", "on",
-        "one", "only", "open", "option", "optional", "options", "or", "order", "other",
-        "others", "out", "output", "over", "own", "page", "pages", "parent", "part",
-        "parts", "path", "pattern", "pay", "payment", "people", "place", "places", "plan",
-        "play", "point", "port", "position", "post", "press", "price", "process", "project",
-        "pull", "query", "quote", "range", "rate", "read", "reason", "record", "recorded",
-        "records", "red", "release", "remove", "repair", "report", "reported", "request",
-        "required", "result", "results", "return", "room", "route", "row", "rule", "run",
-        "safe", "same", "sample", "save", "schedule", "score", "search", "second",
-        "seconds", "section", "see", "send", "sent", "server", "service", "set", "short",
-        "show", "sign", "since", "site", "size", "small", "some", "sort", "source", "split",
-        "start", "state", "status", "step", "stock", "stop", "store", "string", "success",
-        "sum", "system", "table", "take", "target", "task", "team", "test", "text", "that",
-        "the", "then", "thing", "this", "tickets", "time", "times", "title", "to", "token",
-        "told", "tool", "tools", "top", "total", "track", "translation", "true", "try",
-        "type", "unit", "until", "up", "update", "use", "used", "user", "users", "using",
-        "utility", "value", "values", "version", "view", "wait", "was", "way", "weather",
-        "web", "week", "weeks", "what", "when", "where", "which", "while", "who", "why",
-        "with", "within", "word", "words", "work", "worked", "works", "write", "year",
-        "years",
-    )
-)  # fmt: skip
-"""Words of our own sentences and of tools' parameters that are one token in MiniLM's vocabulary
-(`bench/known_tools.py` checks each) and, being this common, in the others'."""
-
-_TYPOGRAPHIC = frozenset("\u2026\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2192\u00b0\u00a3\u20ac")
-"""The ellipsis, dashes, quotation marks, the bullet, an arrow, and signs of degree and money."""
-
-_UNSPOKEN = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}", re.IGNORECASE)
-_LONG = 20
-"""Letters; longer parts are no words of any language that vocabularies know."""
-
-_EACH = 2
-"""Letters; parts as short as that may be rare pairs, and the common ones are in the list."""
-
-_PIECES = re.compile(
-    r"(?P<word>[A-Za-z0-9]+)|(?P<other>[^\sA-Za-z0-9])|(?P<space>\n| (?=[0-9 ])|[^\S\n ])"
-)
-_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]")
 
 
 def estimate_tokens(text: str) -> int:

@@ -21,6 +21,7 @@ from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.health.record import Corrected, KnownHealth, OwnFailure, Referred, Tally, Weak
 
 MAX_QUOTES = 5
+
 MAX_QUOTE = 300
 """Characters of one quotation; a sentence or two, with what is around them in the log."""
 
@@ -28,6 +29,7 @@ MAX_PHRASE = 80
 """Characters of a name or a few words inside a message."""
 
 MAX_MESSAGE = 1_000
+
 MAX_REASON = 2_000
 """As many as the wire takes of a reason."""
 
@@ -36,6 +38,25 @@ MAX_PARTS = 10
 MAX_AXES_SHOWN = 10
 MAX_OTHER_TOOLS = 5
 MAX_EXECUTIONS = 10
+_IDS = uuid.UUID("7d0b7a4e-5f3c-5b7e-8a55-0f6a1c2d9b31")
+
+Matter = Literal["repair", "tighten_contract", "boundaries", "review_promotion"]
+"""What a recommendation is about. `split` and `recompose` are one matter, `boundaries`: the tool
+does several jobs. Which of the two is suggested changes as other tools come and go; what a builder
+did about it stays."""
+
+TOOL_MATTERS: tuple[Matter, ...] = ("repair", "tighten_contract", "boundaries")
+"""Those of one tool; the other is one of a namespace."""
+
+MATTERS: dict[RecommendationKind, Matter] = {
+    "repair": "repair",
+    "tighten_contract": "tighten_contract",
+    "split": "boundaries",
+    "recompose": "boundaries",
+    "review_promotion": "review_promotion",
+}
+
+EventT = TypeVar("EventT", OwnFailure, Referred, Weak, Corrected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,42 +131,6 @@ class Quotes:
         )
 
 
-_IDS = uuid.UUID("7d0b7a4e-5f3c-5b7e-8a55-0f6a1c2d9b31")
-
-Matter = Literal["repair", "tighten_contract", "boundaries", "review_promotion"]
-"""What a recommendation is about. `split` and `recompose` are one matter, `boundaries`: the tool
-does several jobs. Which of the two is suggested changes as other tools come and go; what a builder
-did about it stays."""
-
-TOOL_MATTERS: tuple[Matter, ...] = ("repair", "tighten_contract", "boundaries")
-"""Those of one tool; the other is one of a namespace."""
-
-MATTERS: dict[RecommendationKind, Matter] = {
-    "repair": "repair",
-    "tighten_contract": "tighten_contract",
-    "split": "boundaries",
-    "recompose": "boundaries",
-    "review_promotion": "review_promotion",
-}
-
-
-def id_of_tool_matter(matter: Matter, tool: ToolKey) -> str:
-    """The id of a matter of one tool, as executions name it; registered or not makes no odds."""
-    return _id(matter, tool.workspace, tool.server_name, tool.tool_name)
-
-
-def id_of_namespace_matter(matter: Matter, workspace: str, namespace: str) -> str:
-    """The id of a matter of one namespace."""
-    return _id(matter, workspace, namespace)
-
-
-def _id(*parts: str | None) -> str:
-    return str(uuid.uuid5(_IDS, json.dumps(parts)))
-
-
-EventT = TypeVar("EventT", OwnFailure, Referred, Weak, Corrected)
-
-
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A tool with its health, at one moment.
@@ -194,6 +179,57 @@ class Part:
     def weight(self, now: datetime) -> float:
         """What it weighs now, in points."""
         return self.tally.weight_at(now) * self.points
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendationRules:
+    """The figures of all kinds but `review_promotion`, which has those of `fitness.promoted`.
+
+    Args:
+        tolerated_rate: share of calls, 0 to 1, that may fail, or be of little use, with no word
+            about it. Seed 004 leaves tools that fail less than 5 % of the time alone.
+        prior_calls: calls that the prior is worth; its mean is `tolerated_rate`. Few, for a tool
+            that is called once a day still has something to say.
+        min_confidence: probability from which on a matter is told, as for promotions.
+        min_failures: failures of the implementation; as many as make a cohesion warning.
+        min_complaints: events that speak of little use; one is no repetition.
+        min_points: what these must weigh together, by the weights below and without their age:
+            two corrections, three referrals, six weak successes.
+        own_word: points of a tool's own `low_utility`.
+        correction: points of a user's correction: 3 to 1 (4-rules.md).
+        weak_success: points of a success that is empty or calls itself weak. Half of the tool's
+            own word, for an empty answer is often the right one.
+        cohesion: what makes a cohesion warning.
+    """
+
+    tolerated_rate: float = 0.05
+    prior_calls: float = 10.0
+    min_confidence: float = 0.95
+    min_failures: int = 5
+    min_complaints: int = 2
+    min_points: float = 3.0
+    own_word: float = 1.0
+    correction: float = 3.0
+    weak_success: float = 0.5
+    cohesion: CohesionRules = field(default_factory=CohesionRules)
+
+
+RULES = RecommendationRules()
+"""For evidence that nobody has acted on."""
+
+
+def id_of_tool_matter(matter: Matter, tool: ToolKey) -> str:
+    """The id of a matter of one tool, as executions name it; registered or not makes no odds."""
+    return _id(matter, tool.workspace, tool.server_name, tool.tool_name)
+
+
+def id_of_namespace_matter(matter: Matter, workspace: str, namespace: str) -> str:
+    """The id of a matter of one namespace."""
+    return _id(matter, workspace, namespace)
+
+
+def _id(*parts: str | None) -> str:
+    return str(uuid.uuid5(_IDS, json.dumps(parts)))
 
 
 def priority_of(parts: Iterable[Part], confidence: float, now: datetime) -> float:
@@ -280,43 +316,6 @@ def times(count: int, thing: str) -> str:
     if count == 1:
         return f"1 {thing}"
     return f"{count:,} {thing}es" if thing.endswith("ss") else f"{count:,} {thing}s"
-
-
-@dataclass(frozen=True, slots=True)
-class RecommendationRules:
-    """The figures of all kinds but `review_promotion`, which has those of `fitness.promoted`.
-
-    Args:
-        tolerated_rate: share of calls, 0 to 1, that may fail, or be of little use, with no word
-            about it. Seed 004 leaves tools that fail less than 5 % of the time alone.
-        prior_calls: calls that the prior is worth; its mean is `tolerated_rate`. Few, for a tool
-            that is called once a day still has something to say.
-        min_confidence: probability from which on a matter is told, as for promotions.
-        min_failures: failures of the implementation; as many as make a cohesion warning.
-        min_complaints: events that speak of little use; one is no repetition.
-        min_points: what these must weigh together, by the weights below and without their age:
-            two corrections, three referrals, six weak successes.
-        own_word: points of a tool's own `low_utility`.
-        correction: points of a user's correction: 3 to 1 (4-rules.md).
-        weak_success: points of a success that is empty or calls itself weak. Half of the tool's
-            own word, for an empty answer is often the right one.
-        cohesion: what makes a cohesion warning.
-    """
-
-    tolerated_rate: float = 0.05
-    prior_calls: float = 10.0
-    min_confidence: float = 0.95
-    min_failures: int = 5
-    min_complaints: int = 2
-    min_points: float = 3.0
-    own_word: float = 1.0
-    correction: float = 3.0
-    weak_success: float = 0.5
-    cohesion: CohesionRules = field(default_factory=CohesionRules)
-
-
-RULES = RecommendationRules()
-"""For evidence that nobody has acted on."""
 
 
 def rules_for(cohesion: CohesionRules) -> RecommendationRules:

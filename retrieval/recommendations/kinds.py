@@ -1,4 +1,10 @@
-"""The kinds of recommendations: repair, tighten the contract, split or recompose, review."""
+"""The kinds of recommendations, each made of the evidence about one tool or promotion. Pure.
+
+- `repair`: the implementation fails, more often than is tolerated.
+- `tighten_contract`: answers are of little use, and no constraint of the contract says so.
+- `split` and `recompose`: a tool is asked to do several jobs.
+- `review_promotion`: a promoted version fails more than the original did.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -49,6 +55,83 @@ _WHAT = {
 }
 """What the failures are called, in the singular."""
 
+_HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"the result is an empty list$"), "`min_items: 1`"),
+    (re.compile(r"the result is an empty (?:text|object)$"), "`non_empty: true`"),
+    (re.compile(r"there is nothing in .+$"),
+     "`non_empty` with that key (or `min_items: 1` for a list)"),
+    (re.compile(r"the tool calls it"),
+     "a `json_schema` with an `enum` of the statuses that are a real success"),
+)  # fmt: skip
+"""In this order: what is empty is seen more surely than what a status means."""
+
+_ANY = "`min_items`, `non_empty` or `required`"
+_NAMES_INSIDE = re.compile(r"[\w./-]+")
+
+_IS_WRITTEN_AS_A_NAME = re.compile(r"\w[_./-]\w|\d")
+"""`http_client` inside a sentence is a name. `search` is a word: by itself only it means a tool."""
+
+MIN_CALLS_SINCE = 5
+"""Calls of the promoted version since a matter was done, before it can be back: half of what
+`fitness.promoted` asks of a version that was never spoken of."""
+
+
+class ToolNames:
+    """The registered tools of a workspace by their ids and names.
+
+    Args:
+        registry: all registered tools.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._by_key: dict[ToolKey, StoredTool] = {}
+        self._by_name: dict[str, list[StoredTool]] = {}
+        for each in sorted(registry.by_id.values(), key=lambda each: each.tool.tool_id):
+            held = self._by_key.get(each.tool_key)
+            if held is None or each.tool.updated_at > held.tool.updated_at:
+                self._by_key[each.tool_key] = each  # as the store finds it: the latest put
+            for name in {each.tool.tool_id.casefold(), each.tool.name.casefold()}:
+                self._by_name.setdefault(name, []).append(each)
+
+    def registered(self, tool: ToolKey) -> StoredTool | None:
+        """The tool that executions name so."""
+        return self._by_key.get(tool)
+
+    def named_in(self, parts: Iterable[str], *, besides: ToolKey) -> list[str]:
+        """The ids of tools that the parts of a split name, in their order; a few.
+
+        A part names a tool when it is its id or its name, case aside, or holds one that is written
+        as a name.
+
+        Args:
+            parts: in the tool's own words.
+            besides: the tool that is to be split.
+        """
+        found: dict[str, None] = {}
+        for part in parts:
+            for name in (part.strip(), *_names_inside(part)):
+                for each in self._by_name.get(name.casefold(), ()):
+                    if each.tool_key != besides:
+                        found.setdefault(each.tool.tool_id, None)
+            if len(found) >= MAX_OTHER_TOOLS:
+                break
+        return list(found)[:MAX_OTHER_TOOLS]
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """A tool with a cohesion warning, as other tools with one need to know of it.
+
+    Args:
+        name: its id, or its name where it is not registered.
+        namespaces: that it serves; none where it is not registered.
+        clusters: ids of the clusters that make the warning.
+    """
+
+    name: str
+    namespaces: frozenset[str]
+    clusters: frozenset[str]
+
 
 def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | None:
     """What to mend, when it is sure that the implementation fails more than is tolerated.
@@ -78,7 +161,7 @@ def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | 
     return recommendation(
         subject,
         "repair",
-        _message(subject, parts, count, said),
+        _repair_message(subject, parts, count, said),
         parts=parts,
         confidence=confidence,
         events=[(each.at, each.execution_id) for each in failures],
@@ -86,7 +169,7 @@ def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | 
     )
 
 
-def _message(subject: Subject, parts: list[Part], count: int, said: list[OwnFailure]) -> str:
+def _repair_message(subject: Subject, parts: list[Part], count: int, said: list[OwnFailure]) -> str:
     trials = count + subject.known.successes.count
     ranked = sorted(parts, key=lambda part: (-part.weight(subject.now), part.what))
     main = ranked[0]
@@ -128,19 +211,6 @@ def _most_broken(subject: Subject) -> str | None:
         f"mostly at {quoted(main.path)}: {quoted(main.mismatch)}, expected {quoted(main.expected)}"
         f" ({times(main.tally.count, 'time')})"
     )
-
-
-_HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"the result is an empty list$"), "`min_items: 1`"),
-    (re.compile(r"the result is an empty (?:text|object)$"), "`non_empty: true`"),
-    (re.compile(r"there is nothing in .+$"),
-     "`non_empty` with that key (or `min_items: 1` for a list)"),
-    (re.compile(r"the tool calls it"),
-     "a `json_schema` with an `enum` of the statuses that are a real success"),
-)  # fmt: skip
-"""In this order: what is empty is seen more surely than what a status means."""
-
-_ANY = "`min_items`, `non_empty` or `required`"
 
 
 def constraint_for(weak: Sequence[Weak], words: Quotes) -> str:
@@ -186,11 +256,11 @@ def tighten_of(subject: Subject, rules: RecommendationRules) -> Recommendation |
     return recommendation(
         subject,
         "tighten_contract",
-        _message_tightening(subject, parts, corrections),
+        _tighten_message(subject, parts, corrections),
         parts=parts,
         confidence=confidence,
         events=[(each.at, each.execution_id) for each in (*said, *known.recent_weak)],
-        quotes=_quotes(subject, corrections, referrals),
+        quotes=_tighten_quotes(subject, corrections, referrals),
     )
 
 
@@ -203,7 +273,7 @@ def _corrections(subject: Subject) -> list[Corrected]:
     return list(latest.values())
 
 
-def _message_tightening(subject: Subject, parts: list[Part], corrections: list[Corrected]) -> str:
+def _tighten_message(subject: Subject, parts: list[Part], corrections: list[Corrected]) -> str:
     told = ", ".join(times(part.tally.count, part.what) for part in parts if part.tally.count)
     words = [
         f"tighten the contract of {subject.name}: its answers are of little use "
@@ -215,7 +285,9 @@ def _message_tightening(subject: Subject, parts: list[Part], corrections: list[C
     return "; ".join(words)
 
 
-def _quotes(subject: Subject, corrections: list[Corrected], referrals: list[Referred]) -> list[str]:
+def _tighten_quotes(
+    subject: Subject, corrections: list[Corrected], referrals: list[Referred]
+) -> list[str]:
     """What users said, then what the tool said, then why successes are weak; each latest first."""
     return [
         *(each.text for each in corrections),
@@ -224,71 +296,9 @@ def _quotes(subject: Subject, corrections: list[Corrected], referrals: list[Refe
     ]
 
 
-_NAMES_INSIDE = re.compile(r"[\w./-]+")
-_IS_WRITTEN_AS_A_NAME = re.compile(r"\w[_./-]\w|\d")
-"""`http_client` inside a sentence is a name. `search` is a word: by itself only it means a tool."""
-
-
-class ToolNames:
-    """The registered tools of a workspace by their ids and names.
-
-    Args:
-        registry: all registered tools.
-    """
-
-    def __init__(self, registry: Registry) -> None:
-        self._by_key: dict[ToolKey, StoredTool] = {}
-        self._by_name: dict[str, list[StoredTool]] = {}
-        for each in sorted(registry.by_id.values(), key=lambda each: each.tool.tool_id):
-            held = self._by_key.get(each.tool_key)
-            if held is None or each.tool.updated_at > held.tool.updated_at:
-                self._by_key[each.tool_key] = each  # as the store finds it: the latest put
-            for name in {each.tool.tool_id.casefold(), each.tool.name.casefold()}:
-                self._by_name.setdefault(name, []).append(each)
-
-    def registered(self, tool: ToolKey) -> StoredTool | None:
-        """The tool that executions name so."""
-        return self._by_key.get(tool)
-
-    def named_in(self, parts: Iterable[str], *, besides: ToolKey) -> list[str]:
-        """The ids of tools that the parts of a split name, in their order; a few.
-
-        A part names a tool when it is its id or its name, case aside, or holds one that is written
-        as a name.
-
-        Args:
-            parts: in the tool's own words.
-            besides: the tool that is to be split.
-        """
-        found: dict[str, None] = {}
-        for part in parts:
-            for name in (part.strip(), *_names_inside(part)):
-                for each in self._by_name.get(name.casefold(), ()):
-                    if each.tool_key != besides:
-                        found.setdefault(each.tool.tool_id, None)
-            if len(found) >= MAX_OTHER_TOOLS:
-                break
-        return list(found)[:MAX_OTHER_TOOLS]
-
-
 def _names_inside(part: str) -> list[str]:
     words = (each.strip("./-") for each in _NAMES_INSIDE.findall(part))
     return [each for each in words if _IS_WRITTEN_AS_A_NAME.search(each)]
-
-
-@dataclass(frozen=True, slots=True)
-class Mixed:
-    """A tool with a cohesion warning, as other tools with one need to know of it.
-
-    Args:
-        name: its id, or its name where it is not registered.
-        namespaces: that it serves; none where it is not registered.
-        clusters: ids of the clusters that make the warning.
-    """
-
-    name: str
-    namespaces: frozenset[str]
-    clusters: frozenset[str]
 
 
 def mixed_of(subject: Subject, names: ToolNames, rules: RecommendationRules) -> Mixed | None:
@@ -334,14 +344,14 @@ def split_of(
     found = recommendation(
         subject,
         "recompose" if others else "split",
-        _message_splitting(subject, axes, splits, named, rivals),
+        _split_message(subject, axes, splits, named, rivals),
         parts=[
             Part("boundary failure", subject.known.categories.get("wrong_tool_boundary", Tally())),
             Part("user correction", tally_of(each.at for each in corrections), rules.correction),
         ],
         confidence=subject.cohesion.confidence,
         events=[(each.at, each.execution_id) for each in said],
-        quotes=_quotes_splitting(referrals, corrections),
+        quotes=_split_quotes(referrals, corrections),
     )
     evidence = found.evidence.model_copy(
         update={
@@ -380,7 +390,7 @@ def _splits(subject: Subject, referrals: Sequence[Referred]) -> list[list[str]]:
     return [spelled[key] for key in ranked[:MAX_SPLITS]]
 
 
-def _message_splitting(
+def _split_message(
     subject: Subject,
     axes: Sequence[AxisShare],
     splits: Sequence[Sequence[str]],
@@ -408,15 +418,10 @@ def _listed(subject: Subject, names: Sequence[str]) -> str:
     return " and ".join(subject.words.quoted(each) for each in names[:2])
 
 
-def _quotes_splitting(referrals: Sequence[Referred], corrections: Sequence[Corrected]) -> list[str]:
+def _split_quotes(referrals: Sequence[Referred], corrections: Sequence[Corrected]) -> list[str]:
     """What users said, then why the tool referred; each latest first."""
     reasons = [each.evidence or each.message for each in latest_first(referrals)]
     return [*(each.text for each in latest_first(corrections)), *reasons]
-
-
-MIN_CALLS_SINCE = 5
-"""Calls of the promoted version since a matter was done, before it can be back: half of what
-`fitness.promoted` asks of a version that was never spoken of."""
 
 
 def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:

@@ -38,6 +38,59 @@ from retrieval.recommendations.kinds import (
 )
 
 
+@dataclass(frozen=True)
+class Reviewed:
+    """A recommendation that somebody touched."""
+
+    stored: StoredRecommendation
+
+    @cached_property
+    def snapshot(self) -> Recommendation:
+        """The recommendation as it was then; read when it is needed."""
+        return Recommendation.model_validate_json(self.stored.data)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What recommendations are made from, besides the health of the tools.
+
+    Args:
+        registry: all registered tools.
+        clusters: of boundary axes.
+        standings: what was done about recommendations, by id.
+        words: makes what tools and users said fit to be told.
+        now: from when age counts.
+        rules: what makes a recommendation.
+    """
+
+    registry: Registry
+    clusters: AxisClusters
+    standings: Mapping[str, Reviewed]
+    words: Quotes
+    now: datetime
+    rules: RecommendationRules = RULES
+
+    @cached_property
+    def names(self) -> ToolNames:
+        """All registered tools by their names."""
+        return ToolNames(self.registry)
+
+    def subject(
+        self, tool: ToolKey, known: KnownHealth, rules: RecommendationRules | None = None
+    ) -> Subject:
+        """A tool as it is now, by these rules or the workspace's."""
+        rules = rules or self.rules
+        registered = self.names.registered(tool)
+        return Subject(
+            tool=tool,
+            tool_id=registered.tool.tool_id if registered else None,
+            known=known,
+            cohesion=cohesion_of(known, self.clusters, now=self.now, rules=rules.cohesion),
+            now=self.now,
+            words=self.words,
+        )
+
+
 def health_since(known: KnownHealth, moment: datetime, *, calls_then: int) -> KnownHealth:
     """A copy with the evidence that is later than a moment, as far as it is remembered.
 
@@ -116,18 +169,6 @@ def by_priority(recommendations: Iterable[Recommendation]) -> list[Recommendatio
     return sorted(recommendations, key=lambda each: (-each.priority, each.recommendation_id))
 
 
-@dataclass(frozen=True)
-class Reviewed:
-    """A recommendation that somebody touched."""
-
-    stored: StoredRecommendation
-
-    @cached_property
-    def snapshot(self) -> Recommendation:
-        """The recommendation as it was then; read when it is needed."""
-        return Recommendation.model_validate_json(self.stored.data)
-
-
 def standings_of(stored: Iterable[StoredRecommendation]) -> dict[str, Reviewed]:
     """All that were touched, by id."""
     return {each.recommendation_id: Reviewed(each) for each in stored}
@@ -180,47 +221,6 @@ def _since(returned: Recommendation) -> list[EvidenceCount]:
         each.model_copy(update={"what": f"{each.what}, since it was done"})
         for each in returned.evidence.counts
     ]
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """What recommendations are made from, besides the health of the tools.
-
-    Args:
-        registry: all registered tools.
-        clusters: of boundary axes.
-        standings: what was done about recommendations, by id.
-        words: makes what tools and users said fit to be told.
-        now: from when age counts.
-        rules: what makes a recommendation.
-    """
-
-    registry: Registry
-    clusters: AxisClusters
-    standings: Mapping[str, Reviewed]
-    words: Quotes
-    now: datetime
-    rules: RecommendationRules = RULES
-
-    @cached_property
-    def names(self) -> ToolNames:
-        """All registered tools by their names."""
-        return ToolNames(self.registry)
-
-    def subject(
-        self, tool: ToolKey, known: KnownHealth, rules: RecommendationRules | None = None
-    ) -> Subject:
-        """A tool as it is now, by these rules or the workspace's."""
-        rules = rules or self.rules
-        registered = self.names.registered(tool)
-        return Subject(
-            tool=tool,
-            tool_id=registered.tool.tool_id if registered else None,
-            known=known,
-            cohesion=cohesion_of(known, self.clusters, now=self.now, rules=rules.cohesion),
-            now=self.now,
-            words=self.words,
-        )
 
 
 def queue_of(

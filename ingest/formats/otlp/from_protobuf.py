@@ -22,12 +22,32 @@ VARINT: Final = 0
 FIXED64: Final = 1
 BYTES: Final = 2
 _FIXED32: Final = 5
-
 _DOUBLE = struct.Struct("<d")
 _MAX_VARINT_BYTES = 10
 
 Field = tuple[int, int, int, int]
 """Number, wire type, and: from where to where in the body; of a varint the value and 0."""
+
+MAX_VALUES: Final = 100_000
+"""Values within one attribute; two bytes in the body may be an object in memory."""
+
+MAX_VALUES_IN_ALL: Final = 1_000_000
+"""Values within all structured attributes of a request, as many as its spans would be held with."""
+
+_MAX_EVENTS = 64
+"""Events of a span that are looked at, the last ones: the exception that ended it comes last."""
+
+_FIRST: Final = 0x0A
+_SECOND: Final = 0x12
+
+_ONE_BYTE: Final = 0x80
+"""Tags of the fields 1 and 2 where they hold bytes, and the first number of two bytes."""
+
+Slice = tuple[int, int]
+_SPAN_KEYS = {key.encode(): key for key in keys.OF_SPANS}
+_CONTENT_KEYS = {key.encode() for key in keys.CONTENT}
+_EVENT_KEYS = {key.encode(): key for key in keys.OF_EVENTS}
+_RESOURCE_KEYS = {key.encode(): key for key in keys.OF_RESOURCES}
 
 
 class WireError(OtlpError):
@@ -111,28 +131,6 @@ def signed(value: int) -> int:
 def text(data: bytes, start: int, end: int) -> str:
     """A string; what is not UTF-8 in it becomes U+FFFD, so that one byte loses no span."""
     return data[start:end].decode("utf-8", "replace")
-
-
-MAX_VALUES: Final = 100_000
-"""Values within one attribute; two bytes in the body may be an object in memory."""
-
-MAX_VALUES_IN_ALL: Final = 1_000_000
-"""Values within all structured attributes of a request, as many as its spans would be held with."""
-
-_MAX_EVENTS = 64
-"""Events of a span that are looked at, the last ones: the exception that ended it comes last."""
-
-_FIRST: Final = 0x0A
-_SECOND: Final = 0x12
-_ONE_BYTE: Final = 0x80
-"""Tags of the fields 1 and 2 where they hold bytes, and the first number of two bytes."""
-
-Slice = tuple[int, int]
-
-_SPAN_KEYS = {key.encode(): key for key in keys.OF_SPANS}
-_CONTENT_KEYS = {key.encode() for key in keys.CONTENT}
-_EVENT_KEYS = {key.encode(): key for key in keys.OF_EVENTS}
-_RESOURCE_KEYS = {key.encode(): key for key in keys.OF_RESOURCES}
 
 
 def spans(body: bytes) -> Iterator[Span | NoSpan]:

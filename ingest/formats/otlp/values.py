@@ -19,10 +19,32 @@ _TOKEN = re.compile(
     r"""|\s+""",
     re.ASCII | re.DOTALL,
 )
+
 _ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.ASCII | re.DOTALL)
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _LAST_CODE_POINT = 0x10FFFF
+
+MAX_NAME: Final = 256
+"""As on the wire (`aftercall.models.base.Name`)."""
+
+UNNAMED: Final = "input"
+"""The parameter that a tool's one unnamed argument is recorded under, as LangChain calls it."""
+
+_MAX_PARSED_RESULT = 16 * MAX_RESULT_CHARS
+"""Longer results in JSON are kept as text: they are cut to a fraction anyway."""
+
+_MAX_TEXT = 4 * 1024 * 1024
+
+_MAX_BRACKETS = 100_000
+"""Of arguments and schemas in JSON text: three bytes of it may be 72 in memory."""
+
+_MAX_PYTHON_TEXT = 256 * 1024
+_KINDS: Final = {str: "text", bytes: "bytes", bool: "a boolean", list: "a list", dict: "an object"}
+
+
+class BadSpanError(Exception):
+    """The span is a call of a tool and cannot be read; the message says why and what to do."""
 
 
 def json_of_python(text: str) -> Any:
@@ -54,28 +76,6 @@ def _unescaped(escape: re.Match[str]) -> str:
         return _ESCAPED.get(code, code)
     point = int(code[1:], 16)
     return chr(point) if point <= _LAST_CODE_POINT else "�"
-
-
-MAX_NAME: Final = 256
-"""As on the wire (`aftercall.models.base.Name`)."""
-
-UNNAMED: Final = "input"
-"""The parameter that a tool's one unnamed argument is recorded under, as LangChain calls it."""
-
-_MAX_PARSED_RESULT = 16 * MAX_RESULT_CHARS
-"""Longer results in JSON are kept as text: they are cut to a fraction anyway."""
-
-_MAX_TEXT = 4 * 1024 * 1024
-_MAX_BRACKETS = 100_000
-"""Of arguments and schemas in JSON text: three bytes of it may be 72 in memory."""
-
-_MAX_PYTHON_TEXT = 256 * 1024
-
-_KINDS: Final = {str: "text", bytes: "bytes", bool: "a boolean", list: "a list", dict: "an object"}
-
-
-class BadSpanError(Exception):
-    """The span is a call of a tool and cannot be read; the message says why and what to do."""
 
 
 def kind_of(value: object) -> str:
