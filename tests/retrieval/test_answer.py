@@ -300,8 +300,8 @@ def test_what_is_kept_beside_a_suggestion_lets_its_outcome_teach() -> None:
         answer(each, limit=3) for each in (question, replace(question, calibration=doubtful))
     )
     for found in (plain, scaled):
-        assert [each.suggestion_id for each in found.response.suggestions] == list(found.offers)
-    [one, *_], [other, *_] = plain.offers.values(), scaled.offers.values()
+        assert [each.suggestion_id for each in found.response.suggestions] == list(found.ranked)
+    [one, *_], [other, *_] = plain.ranked.values(), scaled.ranked.values()
     assert edits_of_key(one.edit_key) == [Rename(name="repo", to="repo_path")]
     assert one.estimate == other.estimate == pytest.approx(one.suggestion.confidence, abs=1e-4)
     assert other.suggestion.confidence < one.suggestion.confidence
@@ -309,6 +309,6 @@ def test_what_is_kept_beside_a_suggestion_lets_its_outcome_teach() -> None:
 
 def test_advice_has_no_estimate_to_be_fitted_on() -> None:
     """Its confidence is no calibrated one."""
-    [offer] = answer_to(make_case({"q": 1}, "503 Service Unavailable")).offers.values()
+    [offer] = answer_to(make_case({"q": 1}, "503 Service Unavailable")).ranked.values()
     assert offer.suggestion.action == "retry_unchanged"
     assert offer.estimate is None

@@ -246,7 +246,7 @@ def test_a_suggestion_that_keeps_failing_is_not_retried_automatically(number: in
     best = before.response.suggestions[0]
     assert best.corrected_parameters == mended
     known = SignatureKnowledge(signature=message, category="invalid_parameters")
-    rule = known.rule_to_update(edits_of_key(before.offers[best.suggestion_id].edit_key))
+    rule = known.rule_to_update(edits_of_key(before.ranked[best.suggestion_id].edit_key))
     for agent in range(10):
         rule.reported(f"agent {agent}", "failure")
     case = make_case(parameters, message, schema=schema, signature=known)
