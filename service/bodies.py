@@ -24,10 +24,10 @@ from starlette.requests import ClientDisconnect
 from aftercall.json_values import MAX_DEPTH
 from aftercall.models import MAX_BATCH, Execution, Rejection
 from service.errors import (
-    InvalidRequestError,
+    InvalidRequestProblemError,
     MalformedJsonError,
     ProblemError,
-    TooLargeError,
+    TooLargeProblemError,
     safe_message,
 )
 from service.explain import explain
@@ -53,14 +53,14 @@ def parse_json(body: bytes, *, max_elements: int = MAX_BATCH) -> object:
 
     Raises:
         MalformedJsonError: not JSON; the message gives line and column.
-        TooLargeError: a top-level list of more than `max_elements`.
+        TooLargeProblemError: a top-level list of more than `max_elements`.
     """
     try:
         value = from_json(body, allow_inf_nan=False)
     except ValueError:
         value = _Patient(_decode(body), max_elements).value()
     if isinstance(value, list) and len(value) > max_elements:
-        raise TooLargeError(_too_many(f"{len(value):,}", max_elements))
+        raise TooLargeProblemError(_too_many(f"{len(value):,}", max_elements))
     return value
 
 
@@ -107,7 +107,7 @@ class _Patient:
             elements.append(element)
             if len(elements) > self._max_elements:
                 # Each element costs a call here, so the rest is not even looked at.
-                raise TooLargeError(
+                raise TooLargeProblemError(
                     _too_many(f"more than {self._max_elements:,}", self._max_elements)
                 )
             at = self._skip_space(at)
@@ -201,7 +201,7 @@ class JsonRequest(Request):
         """
         value = await parsed(await whole_body(self), parse_json)
         if isinstance(value, TooDeep):
-            raise InvalidRequestError(f"the body {value.message}")
+            raise InvalidRequestProblemError(f"the body {value.message}")
         return value
 
 
@@ -261,22 +261,22 @@ def parse_records(body: bytes) -> Records:
 
     Raises:
         MalformedJsonError: the body is not JSON.
-        TooLargeError: the list is longer than a batch may be.
-        InvalidRequestError: a single record that is no execution, or neither object nor list.
+        TooLargeProblemError: the list is longer than a batch may be.
+        InvalidRequestProblemError: a single record that is no execution, or neither object nor list.
     """
     value = parse_json(body)
     if isinstance(value, list):
         return [_record(index, record) for index, record in enumerate(value)]
     if isinstance(value, TooDeep):
-        raise InvalidRequestError(f"the body {value.message}")
+        raise InvalidRequestProblemError(f"the body {value.message}")
     if not isinstance(value, dict):
-        raise InvalidRequestError(
+        raise InvalidRequestProblemError(
             "the body must be an execution (an object) or a list of executions"
         )
     try:
         return Execution.model_validate(value)
     except ValidationError as error:
-        raise InvalidRequestError(explain(error, Execution)) from None
+        raise InvalidRequestProblemError(explain(error, Execution)) from None
 
 
 def _record(index: int, value: object) -> Execution | Rejection:
@@ -308,7 +308,7 @@ def gunzip(packed: bytes, most: int) -> bytes:
     comes out. Unpacking stops at the first byte too many.
 
     Raises:
-        TooLargeError: there is more.
+        TooLargeProblemError: there is more.
         ProblemError: 400 for what is no gzip, ends within it, or goes on behind it.
     """
     unpacker = zlib.decompressobj(_GZIP)
@@ -317,7 +317,7 @@ def gunzip(packed: bytes, most: int) -> bytes:
     except zlib.error:
         raise _broken("is none, or damaged") from None
     if len(unpacked) > most:
-        raise TooLargeError(
+        raise TooLargeProblemError(
             f"the body is larger than {most:,} bytes when unpacked; nothing was stored, "
             "send it in several requests"
         )

@@ -60,7 +60,7 @@ class _EnvironmentSettings(BaseSettings, Settings):
         return env_settings, init_settings
 
 
-class Row(NamedTuple):
+class SettingLine(NamedTuple):
     """One setting, as `aftercall settings` lists it."""
 
     name: str
@@ -109,7 +109,7 @@ def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
             yield f"the environment variable {name} is not a setting{hint}"
 
 
-def list_settings(settings: Settings) -> Iterator[Row]:
+def list_settings(settings: Settings) -> Iterator[SettingLine]:
     """Every setting in order, with its value here and its default. Secrets are masked."""
     places = {
         "data.dir": "~/.local/share/aftercall",
@@ -119,7 +119,7 @@ def list_settings(settings: Settings) -> Iterator[Row]:
         info = type(getattr(settings, section)).model_fields[field]
         name = f"{section}.{field}"
         default = "" if info.is_required() else info.get_default(call_default_factory=True)
-        yield Row(
+        yield SettingLine(
             name=name,
             variable=variable,
             value=_shown(getattr(getattr(settings, section), field)),

@@ -72,21 +72,21 @@ class MalformedJsonError(ProblemError):
         super().__init__(400, "malformed_json", message)
 
 
-class InvalidRequestError(ProblemError):
+class InvalidRequestProblemError(ProblemError):
     """422: JSON, but not what the contract asks for."""
 
     def __init__(self, message: str, details: Any = None) -> None:
         super().__init__(422, "invalid_request", message, details=details)
 
 
-class NotFoundError(ProblemError):
+class NotFoundProblemError(ProblemError):
     """404."""
 
     def __init__(self, message: str, details: Any = None) -> None:
         super().__init__(404, "not_found", message, details=details)
 
 
-class TooLargeError(ProblemError):
+class TooLargeProblemError(ProblemError):
     """413: more than one request may carry."""
 
     def __init__(self, message: str) -> None:
@@ -180,7 +180,7 @@ def problem_of(request: Request, error: Exception) -> ProblemError:
 
 def _of_starlette(request: Request, error: HTTPException) -> ProblemError:
     if error.status_code == 404:
-        return NotFoundError("there is no such path; see /docs for those there are")
+        return NotFoundProblemError("there is no such path; see /docs for those there are")
     if error.status_code == 405:
         allowed = ", ".join(_methods_at(request))
         return ProblemError(
@@ -208,7 +208,9 @@ def _invalid(request: Request, error: RequestValidationError) -> ProblemError:
     if [(fault["type"], fault["loc"]) for fault in faults] == [("missing", ("body",))]:
         return MalformedJsonError("the body is empty; send a JSON value")
     field = getattr(request.scope.get("route"), "body_field", None)
-    return InvalidRequestError(explain_request(faults, field and field.field_info.annotation))
+    return InvalidRequestProblemError(
+        explain_request(faults, field and field.field_info.annotation)
+    )
 
 
 def safe_message(message: str) -> str:

@@ -30,7 +30,7 @@ _MAX_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FieldFault:
     """One fault: the field's path, what is wrong with it, and both in a sentence."""
 
     path: str
@@ -53,10 +53,10 @@ def explain(error: ValidationError, model: type[BaseModel], at: str = "") -> str
     return "; ".join(sentences)
 
 
-def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
+def faults_of(error: ValidationError, model: type[BaseModel]) -> list[FieldFault]:
     """The first few faults one by one, for a form that shows each at its field."""
     return [
-        Fault(
+        FieldFault(
             path=".".join(_names(fault["loc"])),
             problem=_problem(fault),
             sentence=_sentence(fault, model, ""),

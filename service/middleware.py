@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import (
     ProblemError,
-    TooLargeError,
+    TooLargeProblemError,
     UnavailableError,
     render,
 )
@@ -162,7 +162,7 @@ class BodyLimits:
             self._buffered -= size
 
     def _too_large(self) -> ProblemError:
-        return TooLargeError(
+        return TooLargeProblemError(
             f"the body is larger than {self._limits.body_bytes:,} bytes; nothing was stored, "
             "send it in several requests"
         )

@@ -40,7 +40,7 @@ from service.dashboard.tool import tool
 from service.dashboard.tools import tools
 from service.dashboard.try_it import try_it
 from service.dashboard.words import WINDOWS, moment
-from service.errors import NotFoundError, UnavailableError, safe_message
+from service.errors import NotFoundProblemError, UnavailableError, safe_message
 from service.logs import log_event
 from service.middleware import hosts_to_answer, refuse_foreign_origin
 from service.routes.parameters import DEFAULT_WORKSPACE
@@ -248,7 +248,7 @@ def _assets() -> dict[str, tuple[str, bytes]]:
 async def _static(request: Request) -> Response:
     asset = _assets().get(request.path_params["name"])
     if asset is None:
-        raise NotFoundError("there is no such file")
+        raise NotFoundProblemError("there is no such file")
     kind, content = asset
     kept = {"cache-control": "public, max-age=31536000, immutable"}
     return Response(content, media_type=kind, headers=HEADERS | kept)

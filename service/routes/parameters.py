@@ -14,7 +14,7 @@ from aftercall.models import UsageWindow, WireModel
 from aftercall.models.base import Id, Name
 from mongo.records import ToolKey
 from service.context import Context, Lifecycle
-from service.errors import NotFoundError, UnavailableError
+from service.errors import NotFoundProblemError, UnavailableError
 
 DEFAULT_WORKSPACE = "default"
 
@@ -126,10 +126,10 @@ class ToolFilter(WireModel):
         """The tool that is meant; None for all.
 
         Raises:
-            NotFoundError: a server alone is no tool.
+            NotFoundProblemError: a server alone is no tool.
         """
         if self.tool_name is not None:
             return ToolKey(workspace, self.server_name, self.tool_name)
         if self.server_name is not None:
-            raise NotFoundError("serverName needs toolName; a server alone is no tool")
+            raise NotFoundProblemError("serverName needs toolName; a server alone is no tool")
         return None

@@ -29,9 +29,9 @@ from service.errors import (
     PROTOBUF,
     TRACES,
     MalformedJsonError,
-    NotFoundError,
+    NotFoundProblemError,
     ProblemError,
-    TooLargeError,
+    TooLargeProblemError,
     media_type,
     safe_message,
 )
@@ -72,7 +72,7 @@ async def read_execution(
     """Secrets were masked before it was written, and are masked again before it is returned."""
     found = await execution(context.store.events, workspace, execution_id)
     if found is None:
-        raise NotFoundError("there is no execution of that id")
+        raise NotFoundProblemError("there is no execution of that id")
     return context.redactor.call(found)
 
 
@@ -259,7 +259,7 @@ def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Itera
     try:
         return located_protobuf(body) if encoding == PROTOBUF else located_json(_json(body))
     except TooManySpansError as error:
-        raise TooLargeError(str(error)) from None
+        raise TooLargeProblemError(str(error)) from None
     except OtlpError as error:
         # The protocol wants a 400 for all that cannot be decoded.
         raise ProblemError(400, "malformed_traces", str(error)) from None
@@ -272,7 +272,7 @@ def _json(body: bytes) -> object:
         body.count(b"{") + body.count(b"[") > _MAX_JSON_CONTAINERS
         or body.count(b",") > _MAX_JSON_MEMBERS
     ):
-        raise TooLargeError(
+        raise TooLargeProblemError(
             f"more than {_MAX_JSON_CONTAINERS:,} objects and lists, or {_MAX_JSON_MEMBERS:,} "
             f"values, in one request; nothing was stored, send fewer spans at a time, or {PROTOBUF}"
         )

@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from ingest.formats.otlp.answers import status_protobuf, success_protobuf
 from ingest.formats.otlp.reading import located_json, read_protobuf
 from service.bodies import gunzip
-from service.errors import ProblemError, TooLargeError
+from service.errors import ProblemError, TooLargeProblemError
 from service.routes.recording import next_batch
 from tests.ingest.otlp_samples import in_protobuf, request, tool_span
 from tests.ingest.otlp_samples import span as sample_span
@@ -196,7 +196,7 @@ def test_unpacking_never_holds_more_than_the_bound() -> None:
     bomb = b"".join(packer.compress(bytes(MIB)) for _ in range(256)) + packer.flush()
     tracemalloc.start()
     try:
-        with pytest.raises(TooLargeError):
+        with pytest.raises(TooLargeProblemError):
             gunzip(bomb, MIB)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -209,7 +209,7 @@ def test_unpacking_gives_what_was_packed(size: int) -> None:
     """Exactly as much as may be is taken; one byte more is not."""
     data = bytes(number % 251 for number in range(size))
     assert gunzip(gzip.compress(data), size) == data
-    with pytest.raises(TooLargeError):
+    with pytest.raises(TooLargeProblemError):
         gunzip(gzip.compress(data + b"x"), size)
 
 
