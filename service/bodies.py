@@ -24,7 +24,7 @@ from starlette.requests import ClientDisconnect
 from aftercall.json_values import MAX_DEPTH
 from aftercall.models import MAX_BATCH, Execution, Rejection
 from service.errors import (
-    InvalidRequestProblemError,
+    InvalidProblemError,
     MalformedJsonError,
     ProblemError,
     TooLargeProblemError,
@@ -201,7 +201,7 @@ class JsonRequest(Request):
         """
         value = await parsed(await whole_body(self), parse_json)
         if isinstance(value, TooDeep):
-            raise InvalidRequestProblemError(f"the body {value.message}")
+            raise InvalidProblemError(f"the body {value.message}")
         return value
 
 
@@ -262,21 +262,21 @@ def parse_records(body: bytes) -> Records:
     Raises:
         MalformedJsonError: the body is not JSON.
         TooLargeProblemError: the list is longer than a batch may be.
-        InvalidRequestProblemError: a single record that is no execution, or neither object nor list.
+        InvalidProblemError: a single record that is no execution, or neither object nor list.
     """
     value = parse_json(body)
     if isinstance(value, list):
         return [_record(index, record) for index, record in enumerate(value)]
     if isinstance(value, TooDeep):
-        raise InvalidRequestProblemError(f"the body {value.message}")
+        raise InvalidProblemError(f"the body {value.message}")
     if not isinstance(value, dict):
-        raise InvalidRequestProblemError(
+        raise InvalidProblemError(
             "the body must be an execution (an object) or a list of executions"
         )
     try:
         return Execution.model_validate(value)
     except ValidationError as error:
-        raise InvalidRequestProblemError(explain(error, Execution)) from None
+        raise InvalidProblemError(explain(error, Execution)) from None
 
 
 def _record(index: int, value: object) -> Execution | Rejection:

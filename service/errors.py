@@ -72,7 +72,7 @@ class MalformedJsonError(ProblemError):
         super().__init__(400, "malformed_json", message)
 
 
-class InvalidRequestProblemError(ProblemError):
+class InvalidProblemError(ProblemError):
     """422: JSON, but not what the contract asks for."""
 
     def __init__(self, message: str, details: Any = None) -> None:
@@ -208,9 +208,7 @@ def _invalid(request: Request, error: RequestValidationError) -> ProblemError:
     if [(fault["type"], fault["loc"]) for fault in faults] == [("missing", ("body",))]:
         return MalformedJsonError("the body is empty; send a JSON value")
     field = getattr(request.scope.get("route"), "body_field", None)
-    return InvalidRequestProblemError(
-        explain_request(faults, field and field.field_info.annotation)
-    )
+    return InvalidProblemError(explain_request(faults, field and field.field_info.annotation))
 
 
 def safe_message(message: str) -> str:
