@@ -15,10 +15,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from aftercall.cli import discover
 from service.environment import list_settings, read_settings, unknown_variables
 from tests.deploy.compose_file import (
-    ROOT,
     UnsetError,
     blanks,
     example_environment,
@@ -27,20 +25,6 @@ from tests.deploy.compose_file import (
 )
 
 OURS = ("service", "worker", "nightly")
-STORES = ("mongo", "qdrant")
-LASTING = (*STORES, *OURS)
-
-KNOWN_KEYS = {
-    "build", "cap_drop", "command", "cpus", "depends_on", "entrypoint", "environment",
-    "healthcheck", "hostname", "image", "init", "logging", "mem_limit", "network_mode", "ports",
-    "read_only", "restart", "security_opt", "stop_grace_period", "tmpfs", "user", "volumes",
-}  # fmt: skip
-"""Of the Compose specification, those that are used: a misspelt key would be none of them."""
-
-HEALTH_KEYS = {"test", "interval", "timeout", "retries", "start_period"}
-
-DURATION = re.compile(r"(\d+h)?(\d+m)?(\d+s)?")
-SIZE = re.compile(r"\d+[mg]")
 
 
 @pytest.fixture
@@ -57,25 +41,6 @@ def compose(environment: dict[str, str]) -> dict[str, Any]:
 def services(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = compose["services"]
     return found
-
-
-def test_the_services_are_those_that_are_promised(compose: dict[str, Any]) -> None:
-    """Two stores, what prepares one of them, and three of ours."""
-    assert set(compose["services"]) == {*LASTING, "mongo-init"}
-    assert set(compose) - {key for key in compose if key.startswith("x-")} == {
-        "name", "services", "volumes",
-    }  # fmt: skip
-
-
-def test_every_key_is_one_of_the_specification(services: dict[str, dict[str, Any]]) -> None:
-    """And every value of the form that it wants."""
-    for name, service in services.items():
-        assert set(service) <= KNOWN_KEYS, name
-        assert SIZE.fullmatch(service["mem_limit"]), name
-        assert isinstance(service["cpus"], int | float), name
-        assert all(isinstance(value, str) for value in service["environment"].values()), name
-        for key in ("command", "entrypoint", "tmpfs", "volumes", "ports"):
-            assert isinstance(service.get(key, []), list), (name, key)
 
 
 def test_every_image_is_pinned(services: dict[str, dict[str, Any]]) -> None:
@@ -98,34 +63,6 @@ def test_nobody_is_root_and_nobody_can_become_it(services: dict[str, dict[str, A
         for place in service["tmpfs"]:
             path, _, options = place.partition(":")
             assert path == "/tmp" or f"uid={user},gid={group},mode=0700" in options, name
-
-
-def test_what_lasts_is_restarted_checked_and_stopped_with_patience(
-    services: dict[str, dict[str, Any]],
-) -> None:
-    """Health checks, restarts, time for an orderly end, and logs that do not fill the disk."""
-    for name in LASTING:
-        service = services[name]
-        assert service["restart"] == "unless-stopped"
-        health = service["healthcheck"]
-        if name in ("worker", "nightly"):  # they listen nowhere; leases are their heartbeat
-            assert health == {"disable": True}
-        else:
-            assert set(health) == HEALTH_KEYS
-            assert health["test"][0] == "CMD"
-            for key in ("interval", "timeout", "start_period"):
-                assert DURATION.fullmatch(health[key]), (name, key)
-        assert DURATION.fullmatch(service["stop_grace_period"])
-        assert set(service["logging"]["options"]) == {"max-size", "max-file"}
-    # More than what the service gives to running requests.
-    shutdown = float(services["service"]["environment"]["AFTERCALL_SERVER_SHUTDOWN_S"])
-    assert int(services["service"]["stop_grace_period"].removesuffix("s")) > shutdown
-
-
-def test_signals_reach_every_process(services: dict[str, dict[str, Any]]) -> None:
-    """Ours by Docker's own init; mongo, whose command is a script, by becoming its last line."""
-    assert all(services[name]["init"] is True for name in OURS)
-    assert services["mongo"]["command"][0].splitlines()[-1].startswith("exec mongod ")
 
 
 def test_ours_wait_until_the_stores_are_ready(services: dict[str, dict[str, Any]]) -> None:
@@ -165,24 +102,6 @@ def test_the_example_environment_names_every_variable() -> None:
     assert set(example_environment()) == set(variables())
 
 
-def test_what_is_durable_is_on_a_named_volume(compose: dict[str, Any]) -> None:
-    """And the only file of this folder that is mounted is there."""
-    mounted = {
-        name: [volume.split(":")[0] for volume in service.get("volumes", [])]
-        for name, service in compose["services"].items()
-    }
-    assert mounted["mongo"] == ["mongo"]
-    assert mounted["qdrant"] == ["qdrant"]
-    assert set(compose["volumes"]) == {"mongo", "qdrant"}
-    assert mounted["mongo-init"] == ["./deploy/mongo-init.js"]
-    assert (ROOT / "deploy" / "mongo-init.js").is_file()
-
-
-def test_the_commands_exist(services: dict[str, dict[str, Any]]) -> None:
-    """`aftercall` knows each of them."""
-    assert {services[name]["command"][0] for name in OURS} <= set(discover())
-
-
 @pytest.mark.parametrize("name", OURS)
 def test_the_settings_exist_and_are_accepted(
     services: dict[str, dict[str, Any]], name: str, monkeypatch: pytest.MonkeyPatch
@@ -216,22 +135,6 @@ def test_each_thing_is_done_in_one_place(
     assert shared[0]["AFTERCALL_QDRANT_API_KEY"] == key
     assert (
         services["mongo-init"]["environment"]["MONGO_PASSWORD"] in shared[0]["AFTERCALL_MONGO_URI"]
-    )
-
-
-def test_the_script_that_prepares_mongo_is_given_what_it_reads(
-    services: dict[str, dict[str, Any]],
-) -> None:
-    """Every variable of its environment, and the replica set that the address names."""
-    script = (ROOT / "deploy" / "mongo-init.js").read_text(encoding="utf-8")
-    [named] = re.findall(r"const \{ ([A-Z_, ]+) \} = process\.env", script)
-    assert set(named.split(", ")) <= set(services["mongo-init"]["environment"])
-    assert '_id: "rs0"' in script
-    assert "--replSet rs0 " in services["mongo"]["command"][0]
-    assert "replicaSet=rs0" in services["worker"]["environment"]["AFTERCALL_MONGO_URI"]
-    assert (
-        services["mongo-init"]["environment"]["MONGO_HOST"].split(":")[0]
-        == services["mongo"]["hostname"]
     )
 
 

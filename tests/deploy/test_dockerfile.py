@@ -77,29 +77,6 @@ def environment_of(stage: Stage) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def test_every_stage_begins_with_one_pinned_image() -> None:
-    """The same slim Python: what is built in one runs in the other."""
-    assert {stage.image for stage in STAGES} == {LAST.image}
-    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", LAST.image)
-    assert [stage.name for stage in STAGES] == ["model", "packages", None]
-
-
-def test_the_python_is_one_that_the_tests_run_on() -> None:
-    """The oldest that is supported, which is what constraints.txt was made with."""
-    declared = re.search(r'requires-python = ">=(\d\.\d+)"', (ROOT / "pyproject.toml").read_text())
-    assert declared is not None
-    assert LAST.image.startswith(f"python:{declared[1]}.")
-
-
-def test_the_last_stage_installs_nothing() -> None:
-    """It copies: no pip, no compiler, no package manager and no network."""
-    for command in LAST.of("RUN"):
-        assert not re.search(r"\b(pip|apt|apt-get|curl|wget|git)\b", command)
-    assert LAST.of("ADD") == []
-    sources = [rest.split()[:2] for rest in LAST.of("COPY")]
-    assert sources == [["--from=packages", "/opt/aftercall"], ["--from=model", "/models"]]
-
-
 def test_it_does_not_run_as_root() -> None:
     """By a fixed number, the one that the compose file uses too, which owns the data folder."""
     user = LAST.one("USER")
@@ -110,34 +87,12 @@ def test_it_does_not_run_as_root() -> None:
     assert any(f"-o {number} " in command for command in LAST.of("RUN"))
 
 
-def test_signals_reach_the_process() -> None:
-    """Exec form: no shell stands between."""
-    assert json.loads(LAST.one("ENTRYPOINT")) == ["aftercall"]
-    assert json.loads(LAST.one("CMD")) == ["serve"]
-    assert LAST.one("STOPSIGNAL") == "SIGTERM"
-
-
-def test_the_health_check_needs_nothing_but_python() -> None:
-    """And is the one of the compose file."""
-    check = json.loads(LAST.one("HEALTHCHECK").split("CMD", 1)[1])
-    assert check[0] == "python"
-    services = read_compose(example_environment())["services"]
-    assert services["service"]["healthcheck"]["test"] == ["CMD", *check]
-
-
 def test_the_settings_exist() -> None:
     """Every variable of ours is one that the service reads, and none is a secret."""
     environment = environment_of(LAST)
     assert list(unknown_variables(environment)) == []
     assert not [name for name in environment if re.search("KEY|PASSWORD|URI|TOKEN", name)]
     assert environment["AFTERCALL_DATA_DIR"] == LAST.one("VOLUME")
-
-
-def test_the_model_is_where_the_service_looks_for_it() -> None:
-    """What the first stage exports is copied to the cache folder of the last."""
-    assert any("bundled_model(pathlib.Path('/models')" in run for run in MODEL.of("RUN"))
-    copied = dict(rest.split()[1:] for rest in LAST.of("COPY"))
-    assert copied["/models"] == environment_of(LAST)["AFTERCALL_EMBEDDING_CACHE_DIR"]
 
 
 def test_what_is_copied_is_there_and_not_ignored() -> None:
@@ -166,12 +121,6 @@ def pip_words(stage: Stage) -> list[str]:
     """What `pip install` is told in a stage."""
     [command] = [run for run in stage.of("RUN") if "install -c" in run]
     return shlex.split(command.split(" install ", 1)[1])
-
-
-def test_the_exporting_libraries_stay_in_the_first_stage() -> None:
-    """The extra `model` is asked for there only, and the tested versions everywhere."""
-    assert pip_words(MODEL) == ["-c", "constraints.txt", "./sdk", ".[model]"]
-    assert pip_words(PACKAGES) == ["-c", "constraints.txt", "./sdk", ".[servers]"]
 
 
 @pytest.mark.real
