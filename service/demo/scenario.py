@@ -31,7 +31,7 @@ from service.demo.scenes import (
     show_boundaries,
     show_scene,
 )
-from service.demo.simulated_tools import DataTable, read_table
+from service.demo.simulated_tools import DemoTable, read_table
 from service.demo.stage import empty_folder, open_stage
 
 _LEARNED_S = 30.0
@@ -56,7 +56,7 @@ Next:
       the SDK in ten lines"""
 
 
-class ScriptedCall(DataTable):
+class ScriptedCall(DemoTable):
     """One call of an agent: what it sends at first, and what it had in mind (None: the same).
 
     After a failure that nothing mends, an agent that knows better sends what it meant itself.
@@ -74,7 +74,7 @@ class ScriptedCall(DataTable):
         return self.sends if self.means is None else self.means
 
 
-class ScriptedSession(DataTable):
+class ScriptedSession(DemoTable):
     """One session of one agent."""
 
     agent: str
@@ -83,7 +83,7 @@ class ScriptedSession(DataTable):
     calls: list[ScriptedCall]
 
 
-class PlayedCall(DataTable):
+class PlayedCall(DemoTable):
     """How a planned call went. `as_meant`: what finally ran is what the agent had in mind."""
 
     session: ScriptedSession

@@ -37,7 +37,7 @@ from aftercall.contracts import Deliverable, checked
 from aftercall.executors import CommandExecutor, Executors, ToolFailedError
 from aftercall.executors.mcp import McpExecutor
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import BestTool, Factors, Recommendation, ToolHealth
+from aftercall.models import BestTool, Factors, Recommendation
 from aftercall.toolbox import AsyncToolbox
 from service.demo.stage import DemoStage, StageError
 
@@ -93,7 +93,6 @@ class BoundaryScene:
     """What was called, and what a tool builder and the next agent are told."""
 
     calls: list[BoundaryCall]
-    reader: ToolHealth
     recommendations: list[Recommendation]
     known_tools: str
 
@@ -258,7 +257,7 @@ async def play_boundaries(console: Console, stage: DemoStage) -> BoundaryScene:
             await scene.client.correct(words, session_id="demo-films", tool_name=LISTER)
         await call(LISTER, "menu.html", contract=True)
         return BoundaryScene(
-            calls, health, await scene.client.recommendations(),
+            calls, await scene.client.recommendations(),
             await scene.client.known_tools([READER, LISTER], max_tokens=600),
         )  # fmt: skip
 

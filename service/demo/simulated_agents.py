@@ -35,7 +35,7 @@ from service.demo.simulated_tools import (
     HOPELESS,
     PASSING,
     PHASES,
-    DataTable,
+    DemoTable,
     FaultKind,
     Moment,
     SimTool,
@@ -84,7 +84,7 @@ Answer: TypeAlias = SuggestResponse | None
 """What the service said; None when it was not there to say anything."""
 
 
-class SimAgent(DataTable):
+class SimAgent(DemoTable):
     """One agent, as `data/agents.toml` says it.
 
     Args:

@@ -66,7 +66,7 @@ class ToolFault(Exception):  # noqa: N818  # a simulated tool's answer, not an e
         self.error = ExecutionError(message=message, **fields)
 
 
-class DataTable(BaseModel):
+class DemoTable(BaseModel):
     """What is read from a data file: checked, immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -140,7 +140,7 @@ def _changed(value: JsonValue, how: Any, dice: Random) -> JsonValue:
     return str(value).lower()  # as text
 
 
-class Wish(DataTable):
+class Wish(DemoTable):
     """What an agent wants of a tool: the right call, and in which words.
 
     In a table, texts hold `{words}` of `data/agents.toml` and parameters that stand before.
@@ -202,7 +202,7 @@ class _Words(dict[str, Any]):
         return round(self._dice.uniform(table["from"], table["to"]), 2)
 
 
-class HiddenRule(DataTable):
+class HiddenRule(DemoTable):
     """What a tool refuses though its schema allows it.
 
     It applies where each pattern of `if` is found in its parameter and not each of `unless`, by
@@ -240,7 +240,7 @@ def _found(pattern: str, value: JsonValue) -> bool:
     return value is not None and re.search(pattern, str(value)) is not None
 
 
-class Drift(DataTable):
+class Drift(DemoTable):
     """How a tool's server is from its first to its last day.
 
     Shares of calls that time out, are turned away or find nobody in an hour of mean load, and what
@@ -275,7 +275,7 @@ class Drift(DataTable):
 _WELL = Drift()
 
 
-class SimTool(DataTable):
+class SimTool(DemoTable):
     """One version of one tool, as its table says it.
 
     Args:
