@@ -147,8 +147,8 @@ class StatisticsReports:
         self._clock = clock
         self._kept: TTLCache[Any, list[CounterSum]] = TTLCache(512, _KEPT_S)
 
-    async def totals(self, workspace: str) -> Totals:
-        """All calls within each window."""
+    async def totals(self, workspace: str, *, with_durations: bool = True) -> Totals:
+        """All calls within each window; durations are most of the work."""
         windows = []
         for window in _WINDOWS:
             about, span = await self._about(workspace, window)
@@ -156,7 +156,9 @@ class StatisticsReports:
             if window != "30d":
                 earlier = await self._sums(workspace, _CALLS[:2], _before(window, span), ("what",))
                 before = _counts({each.what or "": each.number for each in earlier})
-            totals = await self._all_calls(workspace, span)
+            totals = _fields(await self._calls(workspace, span))
+            if with_durations:
+                totals = await self._all_calls(workspace, span)
             windows.append(WindowTotals(**about, totals=totals, before=before))
         return Totals(windows=windows)
 
@@ -187,6 +189,12 @@ class StatisticsReports:
                 successes=sum(pair[0] for pair in others), failures=sum(pair[1] for pair in others)
             ),
         )
+
+    async def called(self, workspace: str, window: UsageWindow, limit: int) -> list[ToolUsage]:
+        """As `usage` tells tools, without their durations."""
+        span = _span(window, self._clock())
+        found, _ = await self._by_tool(workspace, span, limit, with_durations=False)
+        return found
 
     async def trend(
         self, workspace: str, window: UsageWindow, tool: ToolKey | None = None
@@ -412,14 +420,17 @@ class StatisticsReports:
         }  # fmt: skip
 
     async def _by_tool(
-        self, workspace: str, span: _Span, limit: int
+        self, workspace: str, span: _Span, limit: int, *, with_durations: bool = True
     ) -> tuple[list[ToolUsage], CallCounts]:
         calls: dict[ToolKey, dict[str, int]] = {}
         for each in await self._sums(workspace, _CALLS, span, ("tool", "what")):
             if each.tool is not None:
                 _add(calls.setdefault(each.tool, {}), each.what or "", each.number)
         durations: dict[ToolKey, dict[int, int]] = {}
-        for each in await self._sums(workspace, (f"{what.DURATION}*",), span, ("tool", "what")):
+        took: list[CounterSum] = []
+        if with_durations:
+            took = await self._sums(workspace, (f"{what.DURATION}*",), span, ("tool", "what"))
+        for each in took:
             if each.tool is not None:
                 _add(durations.setdefault(each.tool, {}), _bucket(each), each.number)
         ranked = sorted(calls, key=lambda tool: (-_weight(calls[tool]), str(tool[1:])))

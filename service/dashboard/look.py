@@ -59,8 +59,8 @@ class Shared:
     def __init__(self, seconds: float) -> None:
         """A result is given out until `seconds` after it was begun to be read.
 
-        One that took longer is given out for as long again, so that reading it over and over takes
-        half of the time at most.
+        One that took longer is given out three times as long, so that reading it over and over
+        takes a quarter of the time at most.
         """
         self._seconds = seconds
         self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
@@ -87,7 +87,7 @@ class Shared:
         if task.cancelled() or task.exception() is not None:  # who waits hears of it
             del self._tasks[key]
         else:
-            loop.call_later(max(self._seconds - took, took), self._tasks.pop, key)
+            loop.call_later(max(self._seconds - took, 3 * took), self._tasks.pop, key)
 
 
 async def _awaited(read: Callable[[], Awaitable[Read]]) -> Read:

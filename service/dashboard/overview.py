@@ -77,7 +77,7 @@ _MOST: Final = 4
 async def overview(look: Look) -> Shown:
     """The page."""
     reports, space, window = look.context.statistics, look.workspace, look.window
-    totals = await reports.totals(space)
+    totals = await reports.totals(space, with_durations=False)
     day, month = totals.windows[0], totals.windows[-1]
     if not calls(month.totals):
         begin = _how_to_begin(is_complete=day.is_complete)
@@ -85,18 +85,18 @@ async def overview(look: Look) -> Shown:
     trend = await reports.trend(space, window)
     reflection = await reports.reflection(space, window)
     patterns = await reports.patterns(space, window, _PATTERNS)
-    tools = await reports.usage(space, window, _TOOLS)
+    tools = await reports.called(space, window, _TOOLS)
     # What changed is the same whatever the window; what was read for it is not read again.
     patterns_day = patterns if window == "24h" else await reports.patterns(space, "24h", _PATTERNS)
-    tools_day = tools if window == "24h" else await reports.usage(space, "24h", _TOOLS)
-    tools_week = tools if window == "7d" else await reports.usage(space, "7d", _TOOLS)
-    found = changes(day, patterns_day, tools_day.by_tool, tools_week.by_tool)
+    tools_day = tools if window == "24h" else await reports.called(space, "24h", _TOOLS)
+    tools_week = tools if window == "7d" else await reports.called(space, "7d", _TOOLS)
+    found = changes(day, patterns_day, tools_day, tools_week)
     changed = section("What changed since yesterday", lines(_change(look, each) for each in found))
     content = [
         _totals(totals),
         grid(box("stack", changed, _answers(look, reflection)), _trend(look, trend)),
         _reflection(look, reflection),
-        grid(_patterns(look, patterns), _tools(look, tools.by_tool)),
+        grid(_patterns(look, patterns), _tools(look, tools)),
     ]
     return Shown("Overview", markup(content), day.until, is_complete=day.is_complete)
 

@@ -176,8 +176,8 @@ async def test_while_it_still_counts_it_does_not_say_that_there_is_nothing(house
     reports = house.context.statistics
 
     def incomplete(read: Any) -> Any:
-        async def reading(*given: Any) -> Any:
-            found = await read(*given)
+        async def reading(*given: Any, **options: Any) -> Any:
+            found = await read(*given, **options)
             if hasattr(found, "windows"):
                 windows = [each.model_copy(update={"is_complete": False}) for each in found.windows]
                 return found.model_copy(update={"windows": windows})
