@@ -1,0 +1,139 @@
+"""Several processes learn one store: killed or asleep at a commit, they end as one alone."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from ingest.indexer import learn_batch
+from ingest.workspace import WorkspaceCache
+from mongo.protocol import Store
+from mongo.sqlite import open_sqlite_store
+from retrieval.log import counts
+from retrieval.rows import VECTOR
+from tests.ingest.histories import WORKSPACE, held, history
+from tests.ingest.shared_scenario import open_shared
+from tests.mongo.mongo_server import SharedMongo
+
+ROOT = Path(__file__).parents[2]
+SCENARIO = Path(__file__).with_name("shared_scenario.py")
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def mongo() -> Iterator[SharedMongo]:
+    server = SharedMongo()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["sqlite", "mongodb"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store is that several processes open, as the scenario takes it."""
+    if request.param == "sqlite":
+        return str(tmp_path / "shared")
+    mongo: SharedMongo = request.getfixturevalue("mongo")
+    return f"{mongo.database(tmp_path)}@{mongo.uri()}"
+
+
+@asynccontextmanager
+async def recorded(where: str, count: int) -> AsyncIterator[Store]:
+    """The store, with a history in its log."""
+    if "@" not in where:
+        await (await open_sqlite_store(Path(where))).close()
+    store = await open_shared(where)
+    try:
+        await store.events.append(WORKSPACE, list(history(5, count, 1.0)))
+        yield store
+    finally:
+        await store.close()
+
+
+class Child:
+    """A process that learns beside others."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+
+    def read_until(self, word: str) -> None:
+        assert self.process.stdout is not None
+        while (said := self.process.stdout.readline().strip()) != word:
+            assert said, f"it has ended before it was {word}"
+
+    def end(self) -> None:
+        """Let it end by itself."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.read_until("ended")
+
+
+@contextmanager
+def child(where: str, *, ttl: float, pause: float = 0.0) -> Iterator[Child]:
+    """Start one; it is killed in the end if it still runs."""
+    with subprocess.Popen(
+        [sys.executable, SCENARIO, where, str(ttl), str(pause)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'sdk'}"},
+    ) as process:  # fmt: skip
+        started = Child(process)
+        try:
+            started.read_until("ready")
+            yield started
+        finally:
+            process.kill()
+
+
+async def until_learned(store: Store) -> None:
+    async with asyncio.timeout(120):
+        while (await counts(store)).pending:  # noqa: ASYNC110  # other processes do not tell
+            await asyncio.sleep(0.05)
+
+
+async def is_what_one_learns(store: Store) -> bool:
+    """Whether the rows and counters are those of a generation that learned without others."""
+    number = store.knowledge.generation + 1
+    anew, cache, position = await store.open_generation(number), WorkspaceCache(WORKSPACE), 0
+    while events := await store.events.after(WORKSPACE, position, 1_000):
+        await learn_batch(store, anew, cache, events, position)
+        position = events[-1].position
+    found, expected = await held(store.knowledge), await held(anew)
+    for each in [each for each in expected if each.startswith(f"{VECTOR.name} ")]:
+        del expected[each]
+    return found == expected
+
+
+async def test_a_process_that_is_killed_is_followed_at_once(where: str) -> None:
+    """In the middle of a batch; the others need not wait for its lease, and nothing is doubled."""
+    async with recorded(where, 150) as store:
+        for _ in range(3):
+            with child(where, ttl=600, pause=0.1) as killed:
+                killed.read_until("committed")
+                killed.read_until("committing")
+                killed.process.send_signal(signal.SIGKILL)
+        with child(where, ttl=600) as last:
+            await until_learned(store)
+            await asyncio.to_thread(last.end)
+        assert await is_what_one_learns(store)
+
+
+async def test_a_process_that_slept_through_its_lease_harms_nothing(where: str) -> None:
+    """Others went on, and what it still commits is refused; after that it goes on itself."""
+    async with recorded(where, 150) as store:
+        with child(where, ttl=1.5, pause=0.2) as sleeper, child(where, ttl=1.5) as other:
+            sleeper.read_until("committing")
+            sleeper.process.send_signal(signal.SIGSTOP)
+            await until_learned(store)
+            sleeper.process.send_signal(signal.SIGCONT)
+            sleeper.read_until("fenced")
+            await asyncio.to_thread(other.end)
+            await store.events.append(WORKSPACE, list(history(6, 20, 1.0)))
+            await until_learned(store)
+            await asyncio.to_thread(sleeper.end)
+        assert await is_what_one_learns(store)
