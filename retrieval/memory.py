@@ -204,7 +204,7 @@ class Memory:
             self._serials[workspace] = cursor.serial
         for workspace, head in (await self._store.events.heads()).items():
             state = head.counts.get("tool", 0), head.counts.get("promotion", 0)
-            if self._states.get(workspace, state) != state:
+            if self._states.get(workspace, (0, 0)) != state:
                 self.forget_state(workspace)
             self._states[workspace] = state
 
