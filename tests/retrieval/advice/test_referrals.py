@@ -13,7 +13,7 @@ from aftercall.models import (
     Tool,
 )
 from aftercall.outcomes import Outcome
-from retrieval.advice.context import PLAIN, Candidate, Situation
+from retrieval.advice.context import PLAIN, Candidate, CallContext
 from retrieval.answer import Question, answer
 from retrieval.edits.kinds import Add, Edit
 from retrieval.health.record import Referred
@@ -42,7 +42,7 @@ HERE = tuple(Candidate(tool(name)) for name in ("read_page", "http_get", "read_t
 
 def ask(
     outcome: Outcome[Any],
-    situation: Situation = PLAIN,
+    call_context: CallContext = PLAIN,
     signature: SignatureKnowledge | None = None,
     parameters: dict[str, Any] | None = None,
 ) -> SuggestResponse:
@@ -50,16 +50,16 @@ def ask(
     assert error is not None
     given = URL if parameters is None else parameters
     case = Case(given, read_error(error, given), signature=signature, writes=False)
-    return answer(Question(case, error, READS, situation=situation), limit=3).response
+    return answer(Question(case, error, READS, call_context=call_context), limit=3).response
 
 
 def referred(*others: Candidate, earlier: tuple[Referred, ...] = (), **fields: Any) -> Any:
     told = {"boundary_axes": ["transport", "extraction"], "evidence": "it is HTML"} | fields
-    situation = Situation(
+    call_context = CallContext(
         now=NOW, tool_name="read_page", namespace="docs", server_name="srv", others=others,
         referrals=earlier,
     )  # fmt: skip
-    return ask(Outcome.wrong_tool_boundary("a page has to be fetched first", **told), situation)
+    return ask(Outcome.wrong_tool_boundary("a page has to be fetched first", **told), call_context)
 
 
 def past(*split: str, session: str = "s1", axes: tuple[str, ...] = ("transport",)) -> Referred:
@@ -173,10 +173,10 @@ def test_a_split_of_hostile_size_is_bounded() -> None:
 
 
 def weak(*others: Candidate, **known: Any) -> SuggestResponse:
-    situation = Situation(
+    call_context = CallContext(
         now=NOW, tool_name="read_page", namespace="docs", server_name="srv", others=others
     )
-    return ask(Outcome.low_utility("this is a menu", evidence="no years"), situation, **known)
+    return ask(Outcome.low_utility("this is a menu", evidence="no years"), call_context, **known)
 
 
 def test_low_utility_is_answered_with_a_tool_that_succeeds_on_such_calls() -> None:
@@ -242,7 +242,7 @@ def test_trying_again_is_proposed_where_it_has_worked() -> None:
         assert found.corrected_parameters == URL
         sure.append(found.confidence)
     assert sure == sorted(set(sure))
-    again = Situation(now=NOW, repeats=Repeats(3, 3))
+    again = CallContext(now=NOW, repeats=Repeats(3, 3))
     [found] = ask(VIOLATION, again, signature=knowledge([], 6)).suggestions
     assert found.confidence < sure[-1]
 
