@@ -13,7 +13,7 @@ from aftercall.models import (
     Tool,
 )
 from aftercall.outcomes import Outcome
-from retrieval.advice.context import PLAIN, Candidate, CallContext
+from retrieval.advice.context import PLAIN, CallContext, Candidate
 from retrieval.answer import Question, answer
 from retrieval.edits.kinds import Add, Edit
 from retrieval.health.record import Referred
