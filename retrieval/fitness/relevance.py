@@ -11,6 +11,18 @@ best of each list, lose that (ADR 19). The best BM25 says how much a good match 
 has: a long scenario shares some terms with every tool.
 
 The log-odds are with even odds beforehand: 0.5 is a tool that is as likely right as wrong.
+
+    vectors = await embedder.embed(scenario_parts(scenario), "query")
+    queries = tool_queries(workspace, vectors, scenario, limit=30, document_ids=ids)
+    answers = await index.search([*queries, *others])
+    tools = relevant(answers[: len(queries)], past)
+
+`document_ids` are of `tool` documents whose relevance is asked for whether or not they are found,
+such as those of a namespace. `past` says which tools succeeded in like scenarios (`successes_of`).
+One vector of a scenario that asks for several things lies between them, near to none of their
+tools: so each sentence gets a vector too, and a tool is as near as its nearest one. A scenario
+speaks in words, a tool in identifiers (`getHealthWorkforce`), so names are split into words for the
+model, and given both split and whole to BM25. Negative tags are in no text.
 """
 
 import json

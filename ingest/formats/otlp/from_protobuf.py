@@ -1,4 +1,10 @@
-"""Spans out of the protobuf encoding; field numbers are those of opentelemetry/proto/trace/v1."""
+"""Spans out of the protobuf encoding; field numbers are those of opentelemetry/proto/trace/v1.
+
+The wire format (protobuf.dev/programming-guides/encoding) is read in place, and not by protobuf's
+own parser: that builds every message of a request at once, and a span of two bytes takes it some
+180. 8 MiB of empty spans, a lawful body, would be 700 MiB of memory; here they are never more than
+one at a time.
+"""
 
 import struct
 from collections import deque

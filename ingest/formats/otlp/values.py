@@ -50,6 +50,10 @@ class BadSpanError(Exception):
 def json_of_python(text: str) -> Any:
     """The value of which `text` is the `repr`: dicts, lists, texts, numbers, booleans and None.
 
+    LangChain hands a tool's input to its tracers as `str(dict)`. Python's own reader of literals is
+    a compiler: it warns on stderr about what it finds, and its memory follows no bound. This is one
+    pass over tokens.
+
     Raises:
         ValueError: it is none.
         RecursionError: it is nested too deep.
