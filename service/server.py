@@ -8,13 +8,15 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from starlette.types import ASGIApp
 
-from aftercall.errors import AftercallError
+from aftercall.errors import AftercallError, ConfigurationError
 from aftercall.process import http_server
+from aftercall.stages import measured_by
 from retrieval.log import counts
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
@@ -30,7 +32,44 @@ from service.lifecycle import (
 from service.logs import log_event
 from service.settings import Settings
 from service.stores import Stores, open_stores
-from service.tracing import traced
+from service.version import VERSION
+
+
+@contextmanager
+def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
+    """Stages are measured until the block ends, and an app can be given a span of each request.
+
+    Nothing is measured, and an app stays as it is, unless `tracing.url` is set.
+
+    Raises:
+        ConfigurationError: it is set, and the extra is missing.
+    """
+    url = settings.tracing.url
+    if url is None:
+        yield lambda app: app
+        return
+    try:
+        from aftercall.span_export import (  # noqa: PLC0415  # only where spans are wanted
+            exporting,
+        )
+        from service.spans import RequestSpans, StageSpans  # noqa: PLC0415  # as above
+    except ImportError as error:
+        raise ConfigurationError(
+            "AFTERCALL_TRACING_URL is set, and OpenTelemetry is not installed: run "
+            "`pip install 'aftercall-service[otel]'`, or take the variable away"
+        ) from error
+    service = {"service.name": "aftercall", "service.version": VERSION}
+    with exporting(
+        service,
+        url=url,
+        sampled_share=settings.tracing.sampled_share,
+        close_within_s=settings.server.shutdown_s,
+    ) as provider:
+        tracer = provider.get_tracer("aftercall-service", VERSION)
+        stages = StageSpans(tracer)
+        with measured_by(stages):
+            yield lambda app: RequestSpans(app, tracer, stages)
+
 
 logger = logging.getLogger(__name__)
 

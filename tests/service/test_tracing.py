@@ -23,8 +23,8 @@ from aftercall.stages import measured_by, stage
 from aftercall.tracing import TracingObserver
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
+from service.server import traced
 from service.spans import RequestSpans, StageSpans
-from service.tracing import traced
 from tests.sdk.scripted_advice import PickyTool, Records
 from tests.sdk.tracing_collector import Collector, Spans, id_of, parent_of, trace_of
 from tests.service.running_service import (
