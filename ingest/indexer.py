@@ -13,7 +13,7 @@ what a former holder still commits.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from ingest.leases import LeaseKeeper, holder_id, retire
 from ingest.workspace import WorkspaceCache
 from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import Knowledge, Store
-from mongo.records import Commit, Event, Lease, Removal, Row, decoded
+from mongo.records import Commit, Event, Head, Lease, Removal, Row, decoded
 from retrieval.index.protocol import IndexPoint, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
@@ -127,19 +127,27 @@ class Indexer:
     async def catch_up(self, on_progress: Callable[[int], None] = lambda _: None) -> int:
         """Learn and embed what is in the log now, in the foreground; how many events.
 
-        What other processes that live are at is left to them.
+        What comes meanwhile is left for later, so that this ends whatever arrives; what other
+        processes that live are at is left to them.
 
         Raises:
             StoreError, VectorIndexError, EmbeddingError: what stopped it; it can be run again.
         """
-        done = 0
-        while learned := await self.learn_step():
+        done, heads = 0, await self._store.events.heads()
+        while await self._is_behind(heads) and (learned := await self.learn_step()):
             done += learned
             on_progress(done)
         while await self.embed_step():
             pass
         await self._leases.give_back()
         return done
+
+    async def _is_behind(self, heads: Mapping[str, Head]) -> bool:
+        cursors = await self._knowledge.cursors()
+        return any(
+            head.position > (cursors[name].position if name in cursors else 0)
+            for name, head in heads.items()
+        )
 
     async def learn_step(self) -> int:
         """Learn from one batch of each workspace; how many events, 0 when there are none.

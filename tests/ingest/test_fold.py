@@ -4,6 +4,8 @@ import random
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -16,7 +18,9 @@ from mongo.protocol import Generation, Store
 from mongo.sqlite import open_sqlite_store
 from retrieval.memory import Memory
 from retrieval.rows import KNOWLEDGE, SKIPPED, tool_row
+from tests.ingest.conftest import Brain
 from tests.ingest.histories import BEGIN, WORKSPACE, held, history
+from tests.retrieval.cases import an_execution
 
 DAYS = 40.0
 RETENTION = timedelta(days=30)
@@ -160,3 +164,20 @@ def _without(position: int):  # type: ignore[no-untyped-def]
 
 async def _no_model() -> HashingEmbedder:
     return HashingEmbedder()
+
+
+async def test_catching_up_ends_whatever_arrives(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rebuild beside a service that is never quiet comes to its switch."""
+    log = brain.store.events
+    after, numbers = log.after, iter(range(2, 1_000))
+    await brain.intake.accept(WORKSPACE, [an_execution()])
+
+    async def busy(*given: Any) -> Any:
+        new = an_execution(execution_id=str(UUID(int=next(numbers))))
+        await brain.intake.accept(WORKSPACE, [new])
+        return await after(*given)
+
+    monkeypatch.setattr(log, "after", busy)
+    assert 1 <= await brain.indexer.catch_up() < 5

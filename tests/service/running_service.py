@@ -228,7 +228,7 @@ def finished(
 ) -> tuple[int, str, str]:
     """Run the command to its end: exit status, stdout, stderr."""
     process = aftercall(*arguments, environ=environ)
-    out, err = process.communicate(stdin, timeout=60)
+    out, err = process.communicate(stdin, timeout=180)
     return process.returncode, out, err
 
 
