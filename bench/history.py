@@ -22,7 +22,7 @@ AGENTS = tuple(
     for number in range(1, 5)
 )
 
-_START = datetime(2026, 1, 5, tzinfo=UTC)
+_SOME_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 _DAYS = 28
 
 _VERBS = (
@@ -91,9 +91,14 @@ def tools(count: int = 200, seed: int = 7) -> list[HistoryTool]:
 
 
 def executions(
-    count: int, seed: int = 7, tool_count: int = 200, start: datetime = _START
+    count: int, seed: int = 7, tool_count: int = 200, start: datetime | None = None
 ) -> Iterator[Json]:
-    """`count` executions in the order in which they happened, in the four weeks from `start`."""
+    """`count` executions in the order in which they happened, in the four weeks from `start`.
+
+    Without a start, in those that end today at midnight: what is old is refused.
+    """
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    begins = midnight - timedelta(days=_DAYS) if start is None else start
     dice = random.Random(seed)  # as above
     catalogue = tools(tool_count, seed)
     step = timedelta(days=_DAYS) / count
@@ -102,7 +107,7 @@ def executions(
         for execution in _session(dice, catalogue, made // 6):
             if made == count:
                 return
-            execution["timestamp"] = (start + made * step).isoformat()
+            execution["timestamp"] = (begins + made * step).isoformat()
             made += 1
             yield execution
 
@@ -279,7 +284,7 @@ def _choice(name: str, values: tuple[str, ...], mistaken: str) -> Parameter:
 
 def _date(name: str) -> Parameter:
     def day(dice: random.Random) -> datetime:
-        return _START + timedelta(days=dice.randint(0, 300))
+        return _SOME_DAY + timedelta(days=dice.randint(0, 300))
 
     def wrong(dice: random.Random) -> tuple[str, str]:
         value = day(dice).strftime("%d/%m/%Y")
