@@ -48,7 +48,7 @@ from mongo.contents import (
 )
 from mongo.protocol import EventLog, Knowledge
 from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
-from retrieval.edits.kinds import edit_key, edits_of_key
+from retrieval.edits import edit_key, edits_of_key
 from retrieval.knowledge.documents import Document, document_id, shape_of
 from retrieval.knowledge.rules import UNNAMED_AGENT, workspace_wide
 from retrieval.reading.reader import ErrorReading, read_error

@@ -9,11 +9,11 @@ from aftercall.models import ErrorCategory, Execution, Outcome
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
 from ingest.mining import Repair
 from mongo.contents import StoredPromotion, StoredTool
-from retrieval.edits.apply import apply_edits
-from retrieval.edits.kinds import (
+from retrieval.edits import (
     Edit,
     EditDoesNotApplyError,
     ValueSources,
+    apply_edits,
     edit_key,
     for_any_tool,
     names_of,
@@ -22,7 +22,6 @@ from retrieval.fitness.registry import tool_document_id
 from retrieval.fitness.relevance import tool_terms, tool_text
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
-from retrieval.knowledge.recovery import forget_repeat, learn_recovery, learn_repeat, session_mark
 from retrieval.knowledge.rules import (
     MAX_EDITS_LENGTH,
     MAX_FAULTS,
@@ -33,11 +32,15 @@ from retrieval.knowledge.rules import (
     RepairRule,
     SignatureKnowledge,
     ToolKnowledge,
+    forget_repeat,
+    learn_recovery,
+    learn_repeat,
     remember,
+    session_mark,
     signature_id,
     skeleton_of,
 )
-from retrieval.paths import first, place_of
+from retrieval.parameters import first, place_of
 from retrieval.patterns import MAX_EXAMPLES
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading

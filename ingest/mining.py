@@ -12,8 +12,8 @@ from typing import Literal
 
 from aftercall.json_patch import same_json
 from aftercall.models import Execution
-from retrieval.edits.infer import infer_edits
-from retrieval.edits.kinds import Edit, ValueSources
+from retrieval.edits import Edit, ValueSources
+from retrieval.inference import infer_edits
 from retrieval.reading.reader import ErrorReading
 
 MAX_GAP = timedelta(minutes=30)

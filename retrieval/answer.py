@@ -27,7 +27,7 @@ from retrieval.confidence import (
     lower_bound,
     shipped,
 )
-from retrieval.edits.kinds import (
+from retrieval.edits import (
     Add,
     Cast,
     Clamp,
@@ -40,7 +40,7 @@ from retrieval.edits.kinds import (
     edit_key,
 )
 from retrieval.knowledge.documents import shape_of
-from retrieval.paths import Path
+from retrieval.parameters import Path
 from retrieval.proposals.case import Case
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.experience import rule_trials

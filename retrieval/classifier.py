@@ -27,9 +27,8 @@ from pydantic import BaseModel
 
 from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.knowledge.documents import Document
-from retrieval.reading.category import CategoryReading
+from retrieval.reading.category import CategoryReading, plain_words
 from retrieval.reading.reader import read_error
-from retrieval.reading.words import plain_words
 
 
 def terms_of(text: str) -> set[str]:

@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonValue
 from aftercall.models import ConfidenceBin, ConfidenceStatistics
-from retrieval.edits.kinds import Add, Replace
+from retrieval.edits import Add, Replace
 from retrieval.proposals.case import Case, Trials
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.values import is_portion

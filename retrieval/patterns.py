@@ -29,11 +29,11 @@ from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of, shown, spoken
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
-from retrieval.edits.kinds import Clamp, Edit, Remove, Replace, Snap
+from retrieval.edits import Clamp, Edit, Remove, Replace, Snap
 from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
 from retrieval.known_tools.common import ToolRecord, may_be_told
 from retrieval.known_tools.facts import concrete
-from retrieval.paths import place_of
+from retrieval.parameters import place_of
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.faults import FaultKind
 

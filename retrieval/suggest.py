@@ -41,8 +41,17 @@ from retrieval.health.record import Referred
 from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import CommonMistakes, Document, SeedEntry, shape_of
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.recovery import TRANSIENT, RecoveryTimes, Repeats, repeats_of, session_mark
-from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
+from retrieval.knowledge.rules import (
+    TRANSIENT,
+    RecoveryTimes,
+    Repeats,
+    ToolKnowledge,
+    repeats_of,
+    session_mark,
+    signature_id,
+    skeleton_of,
+    workspace_wide,
+)
 from retrieval.memory import Memory
 from retrieval.parameters import ToolView, view_of_schema
 from retrieval.proposals.case import Case, SimilarCall

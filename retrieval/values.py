@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
 
 from aftercall.json_values import MAX_INTEGER, JsonValue, check_json_value
-from retrieval.reading.faults import JsonType
+from retrieval.parameters import JsonType
 
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
           "eleven", "twelve")  # fmt: skip

@@ -26,10 +26,9 @@ from bench.quality.sessions import history, trials
 from bench.quality.split import split
 from bench.quality.trial import Trial
 from embeddings.protocol import Embedder
-from retrieval import answer, confidence, verify
+from retrieval import answer, confidence, inference, verify
 from retrieval.advice import advise, waits
-from retrieval.edits import infer
-from retrieval.proposals import case, compose, context, experience, names, values
+from retrieval.proposals import case, compose, context, experience, values
 from retrieval.reading import phrases, reader
 
 DATASETS = ("bfcl", "github", "servers")
@@ -102,7 +101,6 @@ def _reading() -> Iterator[Part]:
 
 def _faults() -> Iterator[Part]:
     for name, function, instead in (
-        ("unknown name like an absent one", "_strays", lambda *_: []),
         ("type that no success had", "_odd_types", lambda *_: []),
         ("the only value that stands out", "_suspects", lambda *_: []),
         ("inside of objects", "inner_faults", lambda *_: []),
@@ -125,20 +123,16 @@ def _proposers() -> Iterator[Part]:
         ("context", compose, "context_options"),
         ("context writes it otherwise", context, "_restated"),
         ("half of a pair in the context", context, "_other_halves"),
-        ("default or only value", names, "_schema_values"),
-        ("similar call", compose, "similar_value_options"),
         ("stated value", compose, "stated_value_options"),
         ("inside of objects", compose, "nested_options"),
         ("rules of any tool", experience, "_of_any_tool"),
     ):
-        if hasattr(module, function):
-            yield Part(f"proposals: {name}", ((module, function, _nothing),))
+        yield Part(f"proposals: {name}", ((module, function, _nothing),))
     yield Part("proposals: unwrapped list", _both(compose, values, "unwrapped_options", _nothing))
     yield Part(
         "proposals: usual value",
-        (*_both(compose, values, "usual_values", _nothing), (names, "usual_values", _nothing)),
+        _both(compose, values, "usual_values", _nothing),
     )
-    yield Part("proposals: all numbers of the context", ((context, "_all_numbers", lambda *_: []),))
     yield Part("proposals: date in another form", ((values, "rewrite", _none),))
     yield Part("proposals: schema retires rules", ((experience, "is_retired", _false),))
 
@@ -171,12 +165,12 @@ def _without_feature(at: int) -> Callable[..., tuple[float, ...]]:
     return features_of
 
 
-_KINDS = ("Balance", "FromError", "Snap", "Clamp", "Cast", "Wrap", "Unwrap", "Split", "Join",
-          "Strip", "Reformat", "Respell", "Prefix", "Copy", "FromContext", "Usual")  # fmt: skip
+_KINDS = ("Balance", "FromError", "Snap", "Clamp", "Cast", "Unwrap", "Reformat", "Respell",
+          "FromContext")  # fmt: skip
 
 
 def _edits() -> Iterator[Part]:
-    search = infer._Search  # noqa: SLF001  # the parts are switched off from outside
+    search = inference._Search  # noqa: SLF001  # the parts are switched off from outside
     for kind in _KINDS:
         yield Part(
             f"edits: {kind}",

@@ -26,9 +26,8 @@ from bench.quality.trial import Trial
 from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.answer import Question
-from retrieval.confidence import Calibration, Judged, judge
-from retrieval.edits.apply import apply_edits
-from retrieval.edits.kinds import EditDoesNotApplyError, names_of
+from retrieval.confidence import Calibration, RankedProposal, judge
+from retrieval.edits import EditDoesNotApplyError, apply_edits, names_of
 from retrieval.fitting import Labelled, fit_priors, fit_weights
 from retrieval.proposals.case import Option, value_sources_of
 from retrieval.proposals.compose import options_of
@@ -46,7 +45,7 @@ class Asked:
 
     trial: Trial
     question: Question
-    judged: list[tuple[Judged, bool]]
+    judged: list[tuple[RankedProposal, bool]]
 
 
 async def ask_all(embedder: Embedder) -> list[Asked]:
@@ -79,7 +78,7 @@ async def _ask(brain: Brain, trials: Sequence[Trial], *, with_schema: bool) -> l
     return found
 
 
-async def _judged(trial: Trial, question: Question) -> list[tuple[Judged, bool]]:
+async def _judged(trial: Trial, question: Question) -> list[tuple[RankedProposal, bool]]:
     first = judge(question.case, Calibration())[:_FIRST]
     return [(each, await trial.judge(each.proposal.parameters) == "right") for each in first]
 

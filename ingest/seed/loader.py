@@ -9,8 +9,7 @@ from aftercall.json_patch import same_json
 from embeddings.protocol import Embedder
 from embeddings.text import failure_text, terms_text
 from mongo.protocol import Metadata
-from retrieval.edits.apply import apply_edits
-from retrieval.edits.kinds import EditDoesNotApplyError
+from retrieval.edits import EditDoesNotApplyError, apply_edits
 from retrieval.index.protocol import SEED_WORKSPACE, IndexPoint, VectorIndex
 from retrieval.knowledge.documents import CommonMistakes, SeedEntry, seed_signature
 from retrieval.values import catalogue

@@ -28,8 +28,8 @@ from retrieval.advice.other_tools import (
 from retrieval.advice.refusals import Refusal, RefusalKind, permission_lesson, refusal_of
 from retrieval.advice.waits import stated_wait_ms, transient_advice
 from retrieval.confidence import lower_bound
-from retrieval.edits.kinds import edit_key
-from retrieval.knowledge.recovery import TRANSIENT
+from retrieval.edits import edit_key
+from retrieval.knowledge.rules import TRANSIENT
 from retrieval.proposals.case import Case, Trials
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading

@@ -9,7 +9,7 @@ from datetime import datetime
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, Tool
 from retrieval.health.record import Referred
-from retrieval.knowledge.recovery import RecoveryTimes, Repeats
+from retrieval.knowledge.rules import RecoveryTimes, Repeats
 from retrieval.proposals.case import Trials
 
 

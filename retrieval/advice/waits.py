@@ -14,7 +14,7 @@ from itertools import islice
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.advice.context import Advice, CallContext
-from retrieval.knowledge.recovery import RecoveryTimes
+from retrieval.knowledge.rules import RecoveryTimes
 from retrieval.proposals.case import Trials
 
 MIN_WAIT_MS = 100.0

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval.edits.kinds import Edit
+from retrieval.edits import Edit
 from retrieval.fitness.statistics import Trial
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.rules import signature_id

@@ -9,21 +9,18 @@ from pydantic import BaseModel, Field
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, content_hash
 from aftercall.redaction import is_redacted
 from retrieval.knowledge.parameter import (
+    AGENT_DIGITS,
     MAX_AGENTS,
     MAX_VALUES,
     CommonValue,
-    ParameterProfile,
-)
-from retrieval.knowledge.samples import (
-    AGENT_DIGITS,
     FairWeights,
+    ParameterProfile,
     count_in_sample,
     milliseconds,
     token,
     touch,
 )
-from retrieval.parameters import ParameterView, ToolView
-from retrieval.paths import Path, inner_values, place_of, value_at
+from retrieval.parameters import ParameterView, Path, ToolView, inner_values, place_of, value_at
 from retrieval.reading.faults import Fault
 
 _NOT_THE_VALUE = frozenset({"missing", "unexpected"})

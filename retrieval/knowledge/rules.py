@@ -14,23 +14,208 @@ agents
 so agreeing reports only ever add up, an agent that goes on and on repeats itself and doubts once,
 and each further agent that doubts weighs again. (Beta reputation with a longevity factor, Josang
 and Ismail 2002, applied to contradicting reports only, with a cap per rater.)
+
+Of recoveries from transient failures each session counts with its latest only, each agent with its
+latest few sessions, so that no flood of one moves the rest.
 """
 
 import hashlib
 from bisect import bisect_right
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import ceil
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
+from aftercall.json_values import JsonObject, content_hash
 from aftercall.models import ErrorCategory, Outcome
+from aftercall.redaction import is_redacted
 from mongo.records import ToolKey
-from retrieval.edits.kinds import Edit, Respell, edit_key
+from retrieval.edits import Edit, Respell, edit_key
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.recovery import RecoveryTimes, Run
-from retrieval.paths import place_of
+from retrieval.parameters import place_of
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
+
+MAX_RECOVERIES = 32
+"""Sessions remembered per category: the 75th percentile of so many is within a few ranks."""
+MAX_PER_AGENT = 8
+"""A quarter of these: what a single agent waits is not how long an outage takes."""
+MIN_SESSIONS = 2
+"""Fewer say nothing yet: from two sessions on, something is common knowledge (4-rules.md)."""
+
+TRANSIENT: frozenset[ErrorCategory] = frozenset({"timeout", "rate_limited", "unavailable"})
+"""Failures of the moment: the same call may work later."""
+
+
+class Recovery(BaseModel):
+    """The latest recovery that one session saw; `seconds` from the failure to the success."""
+
+    session: str
+    agent: str
+    at: datetime
+    seconds: float = Field(ge=0)
+
+
+class RecoveryTimes(BaseModel):
+    """Recoveries of one category of failure, latest first."""
+
+    recoveries: list[Recovery] = Field(default_factory=list)
+
+    def observe(self, recovery: Recovery) -> None:
+        """Add one recovery, in place."""
+        self.recoveries = _bounded([*self.recoveries, recovery])
+
+    def quantile_s(self, share: float) -> float | None:
+        """The seconds within which `share` (0 to 1) of the sessions saw it recover (nearest rank).
+
+        None while fewer than `MIN_SESSIONS` sessions are known.
+        """
+        if len(self.recoveries) < MIN_SESSIONS:
+            return None
+        ordered = sorted(each.seconds for each in self.recoveries)
+        return ordered[max(0, ceil(share * len(ordered)) - 1)]
+
+
+def learn_recovery(
+    recoveries: dict[ErrorCategory, RecoveryTimes],
+    category: ErrorCategory,
+    *,
+    failed_at: datetime,
+    worked_at: datetime,
+    session: str,
+    agent: str,
+) -> None:
+    """Add one recovery to those of its category, in place; other failures than transient are none.
+
+    Args:
+        recoveries: `ToolKnowledge.recoveries` of the tool, or of the whole workspace.
+        category: of the failure.
+        failed_at: when the call failed.
+        worked_at: when the same call worked.
+        session: a short text that tells sessions apart.
+        agent: the agent's name.
+    """
+    if category not in TRANSIENT:
+        return
+    seconds = max(0.0, (worked_at - failed_at).total_seconds())
+    recovery = Recovery(session=session, agent=agent, at=worked_at, seconds=seconds)
+    recoveries.setdefault(category, RecoveryTimes()).observe(recovery)
+
+
+def _bounded(recoveries: list[Recovery]) -> list[Recovery]:
+    latest: dict[tuple[str, str], Recovery] = {}
+    per_agent: dict[str, int] = {}
+    # Of one session's recoveries that ended together the longest counts: from its first failure.
+    for each in sorted(
+        recoveries, key=lambda r: (r.at, r.seconds, r.session, r.agent), reverse=True
+    ):
+        key = (each.agent, each.session)
+        if key not in latest and per_agent.get(each.agent, 0) < MAX_PER_AGENT:
+            latest[key] = each
+            per_agent[each.agent] = per_agent.get(each.agent, 0) + 1
+    return list(latest.values())[:MAX_RECOVERIES]
+
+
+MAX_RUNS = 100
+"""Calls remembered per tool; those that failed last stay."""
+_MAX_SESSIONS = 5
+_OUTAGE = timedelta(hours=1)
+"""A transient failure after a longer pause begins anew: the earlier outage is over."""
+
+
+class Run(BaseModel):
+    """The same parameters failing with the same signature, with no success in between."""
+
+    signature: str
+    count: int = 0
+    sessions: dict[str, int] = Field(default_factory=dict)
+    """Failures of the latest few sessions."""
+    last_seen: datetime
+
+
+class Repeats(NamedTuple):
+    """How often exactly this call failed with this error since it last worked.
+
+    `weighed` counts every failure of the asking session, and one for each of the others.
+    """
+
+    total: int = 0
+    weighed: int = 0
+
+
+def learn_repeat(
+    runs: dict[str, Run],
+    parameters: JsonObject,
+    signature_id: str,
+    category: ErrorCategory,
+    *,
+    session: str,
+    at: datetime,
+) -> None:
+    """Count a failure, in place. Masked parameters stand for many calls and are not counted.
+
+    Args:
+        runs: `ToolKnowledge.runs`.
+        parameters: what was sent.
+        signature_id: of the error's signature (`knowledge.signature_id`).
+        category: of the error.
+        session: see `session_mark`.
+        at: when it failed.
+    """
+    if is_redacted(parameters):
+        return
+    key = _key(parameters)
+    run = runs.pop(key, None)
+    if run is None or run.signature != signature_id or _is_over(run, category, at):
+        run = Run(signature=signature_id, last_seen=at)
+    run.count += 1
+    run.sessions[session] = run.sessions.pop(session, 0) + 1
+    while len(run.sessions) > _MAX_SESSIONS:
+        del run.sessions[next(iter(run.sessions))]
+    run.last_seen = max(run.last_seen, at)
+    runs[key] = run
+    while len(runs) > MAX_RUNS:
+        del runs[next(iter(runs))]
+
+
+def forget_repeat(runs: dict[str, Run], parameters: JsonObject) -> None:
+    """Say that a call worked, in place."""
+    if runs:
+        runs.pop(_key(parameters), None)
+
+
+def repeats_of(
+    runs: dict[str, Run],
+    parameters: JsonObject,
+    signature_id: str,
+    category: ErrorCategory,
+    *,
+    session: str,
+    now: datetime,
+) -> Repeats:
+    """How often exactly this call failed with this error since it last worked."""
+    if not runs or is_redacted(parameters):
+        return Repeats()
+    run = runs.get(_key(parameters))
+    if run is None or run.signature != signature_id or _is_over(run, category, now):
+        return Repeats()
+    own = run.sessions.get(session, 0)
+    return Repeats(run.count, own + sum(other != session for other in run.sessions))
+
+
+def session_mark(session_id: str | None, agent: str) -> str:
+    """A short mark of a session; without one, the agent stands for it."""
+    return hashlib.sha256((session_id or f"\x1f{agent}").encode()).hexdigest()[:8]
+
+
+def _key(parameters: JsonObject) -> str:
+    return content_hash(parameters)[:16]
+
+
+def _is_over(run: Run, category: ErrorCategory, at: datetime) -> bool:
+    return category in TRANSIENT and at - run.last_seen > _OUTAGE
+
 
 HALF_LIFE = 2.0
 """Contradicting reports after which what was said before weighs half."""
@@ -120,7 +305,7 @@ class RuleEvidence(BaseModel):
 
     def mended_otherwise(self, agent: str) -> None:
         """An agent mended such a failure by something else."""
-        key = _key(agent)
+        key = _agent_key(agent)
         if key not in self.otherwise and len(self.otherwise) >= MAX_AGENTS_HEARD:
             del self.otherwise[min(self.otherwise, key=lambda each: self.otherwise[each])]
         self.otherwise[key] = self.otherwise.get(key, 0) + 1
@@ -156,14 +341,14 @@ class RuleEvidence(BaseModel):
         )
 
     def _heard(self, agent: str) -> AgentEvidence:
-        key = _key(agent)
+        key = _agent_key(agent)
         if key not in self.by_agent and len(self.by_agent) >= MAX_AGENTS_HEARD:
             del self.by_agent[min(self.by_agent, key=lambda each: self.by_agent[each].heard_at)]
         self.reports += 1
         return self.by_agent.setdefault(key, AgentEvidence())
 
 
-def _key(agent: str) -> str:
+def _agent_key(agent: str) -> str:
     return hashlib.sha256(agent.encode()).hexdigest()[:12] if agent else UNNAMED_AGENT
 
 
@@ -252,9 +437,9 @@ class ToolKnowledge(BaseModel):
     """By schema hash; `NO_SCHEMA` for calls whose schema is not known."""
     signatures: dict[str, SignatureKnowledge] = Field(default_factory=dict)
     recoveries: dict[ErrorCategory, RecoveryTimes] = Field(default_factory=dict)
-    """How long transient failures lasted (see `retrieval.knowledge.recovery`)."""
+    """How long transient failures lasted (see `retrieval.knowledge.rules`)."""
     runs: dict[str, Run] = Field(default_factory=dict)
-    """Calls that keep failing with the same error (see `retrieval.knowledge.recovery`)."""
+    """Calls that keep failing with the same error (see `retrieval.knowledge.rules`)."""
 
     def profile(self, schema_hash: str | None) -> ToolProfile | None:
         """The profile of a schema version, if there is one."""

@@ -12,16 +12,14 @@ from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import Tool
 from aftercall.redaction import is_redacted
 from mongo.records import ToolKey
-from retrieval.edits.kinds import Add, Clamp, Edit, Rename, Replace
+from retrieval.edits import Add, Clamp, Edit, Rename, Replace
 from retrieval.fitness.statistics import ToolTrials
 from retrieval.health.record import KnownHealth
 from retrieval.knowledge.parameter import COMMON_SESSIONS, ParameterProfile
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import RepairRule, ToolKnowledge
 from retrieval.known_tools.text import Clean, estimate_tokens, in_quotes, named, number, plain
-from retrieval.parameters import ParameterView, ToolView, view_of_schema
-from retrieval.paths import first, place_of
-from retrieval.reading.faults import JsonType
+from retrieval.parameters import JsonType, ParameterView, ToolView, first, place_of, view_of_schema
 from retrieval.values import fits
 
 _SETTLED = 5

@@ -15,11 +15,10 @@ from retrieval.answer import lesson_of
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
-from retrieval.edits.kinds import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
+from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
 from retrieval.knowledge.parameter import COMMON_SESSIONS
-from retrieval.knowledge.recovery import TRANSIENT
-from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
+from retrieval.knowledge.rules import TRANSIENT, RepairRule, SignatureKnowledge
 from retrieval.known_tools.common import (
     Signature,
     ToolRecord,

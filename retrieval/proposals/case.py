@@ -18,13 +18,12 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
-from retrieval.edits.kinds import Edit, ValueSources, edit_key
+from retrieval.edits import Edit, ValueSources, edit_key
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.parameter import ParameterProfile
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
-from retrieval.parameters import ParameterView, ToolView, object_view
-from retrieval.paths import Path
+from retrieval.parameters import ParameterView, Path, ToolView, object_view
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import fits

@@ -10,10 +10,8 @@ from itertools import islice
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from retrieval.edits.apply import apply_edits
-from retrieval.edits.kinds import Edit, EditDoesNotApplyError, names_of, touches
-from retrieval.parameters import element_view, object_view
-from retrieval.paths import Path, value_at
+from retrieval.edits import Edit, EditDoesNotApplyError, apply_edits, names_of, touches
+from retrieval.parameters import Path, element_view, object_view, value_at
 from retrieval.proposals.case import Case, Option, value_sources_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import rule_options, seed_options

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
-from retrieval.edits.kinds import Add, Replace
+from retrieval.edits import Add, Replace
+from retrieval.parameters import JsonType
 from retrieval.proposals.case import Case, Option, prior
-from retrieval.reading.faults import Fault, JsonType
+from retrieval.reading.faults import Fault
 from retrieval.texts import Stated, format_of, stated_in, written_in
 from retrieval.values import CastError, cast, fits, nearest, words_of
 

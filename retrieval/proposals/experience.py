@@ -6,8 +6,7 @@ from dataclasses import replace
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
-from retrieval.edits.apply import apply_edits
-from retrieval.edits.kinds import (
+from retrieval.edits import (
     Add,
     Cast,
     Clamp,
@@ -18,13 +17,20 @@ from retrieval.edits.kinds import (
     Replace,
     Respell,
     ValueSources,
+    apply_edits,
     touches,
 )
-from retrieval.knowledge.parameter import COMMON_SESSIONS
+from retrieval.knowledge.parameter import AGENT_DIGITS, COMMON_SESSIONS, token
 from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
-from retrieval.knowledge.samples import AGENT_DIGITS, token
-from retrieval.parameters import ParameterView, ToolView, object_view
-from retrieval.paths import Path, first, place_of, value_at
+from retrieval.parameters import (
+    ParameterView,
+    Path,
+    ToolView,
+    first,
+    object_view,
+    place_of,
+    value_at,
+)
 from retrieval.proposals.case import Case, Option, Trials, value_sources_of
 from retrieval.reading.faults import Fault
 from retrieval.values import fits, type_of

@@ -5,7 +5,7 @@ from itertools import islice
 
 from aftercall.json_values import JsonValue
 from aftercall.models import EvidenceSource
-from retrieval.edits.kinds import Cast, Edit, Remove, Rename
+from retrieval.edits import Cast, Edit, Remove, Rename
 from retrieval.proposals.case import Case, Option, Trials, prior
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of

@@ -6,8 +6,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
-from retrieval.edits.apply import apply_edits
-from retrieval.edits.kinds import (
+from retrieval.edits import (
     Add,
     Balance,
     Cast,
@@ -17,12 +16,13 @@ from retrieval.edits.kinds import (
     Remove,
     Replace,
     Unwrap,
+    apply_edits,
     number_of,
 )
 from retrieval.knowledge.parameter import ParameterProfile
-from retrieval.paths import Path, general, leaves_like
+from retrieval.parameters import JsonType, Path, general, leaves_like
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
-from retrieval.reading.faults import Fault, JsonType
+from retrieval.reading.faults import Fault
 from retrieval.texts import LetterCase, rewrite
 from retrieval.values import (
     CastError,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aftercall.json_values import JsonValue, check_json_value
-from retrieval.paths import Path
+from retrieval.parameters import JsonType, Path
 
 FaultKind = Literal[
     "missing",  # a required parameter is not there
@@ -21,8 +21,6 @@ FaultKind = Literal[
     "not_found",  # the value names something that does not exist
     "invalid",  # refused, without a reason that could be read
 ]
-
-JsonType = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from retrieval.paths import Path
+from retrieval.parameters import Path
 from retrieval.reading.faults import Fault, json_type, number, quoted, scalar, value_list
 
 Q = r"""['"`]"""

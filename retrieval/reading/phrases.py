@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from retrieval.paths import Path
-from retrieval.reading.faults import Fault, JsonType, json_type
+from retrieval.parameters import JsonType, Path
+from retrieval.reading.faults import Fault, json_type
 from retrieval.reading.grammar import (
     LITERAL,
     NAME,

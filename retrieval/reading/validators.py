@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from aftercall.json_patch import JsonPatchError, parse_pointer
 from aftercall.json_values import JsonObject, JsonValue
-from retrieval.paths import Path
-from retrieval.reading.faults import Fault, JsonType, json_type, number, value_list
+from retrieval.parameters import JsonType, Path
+from retrieval.reading.faults import Fault, json_type, number, value_list
 from retrieval.reading.grammar import FORMATS, path_of
 from retrieval.reading.phrases import read_text
 

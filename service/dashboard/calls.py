@@ -11,7 +11,7 @@ from aftercall.models import Execution, FailurePattern
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of
-from retrieval.edits.kinds import Edit, edits_of_key
+from retrieval.edits import Edit, edits_of_key
 from retrieval.knowledge.documents import document_id
 from retrieval.log import executions, repairs
 from retrieval.patterns import ConsolidatedPattern, mark_of

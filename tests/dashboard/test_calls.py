@@ -7,7 +7,7 @@ from typing import Any
 from aftercall.json_patch import Operation, apply
 from aftercall.models import Execution
 from aftercall.redaction import Redactor
-from retrieval.edits.kinds import Clamp, Edit, Replace, edit_key
+from retrieval.edits import Clamp, Edit, Replace, edit_key
 from retrieval.knowledge.documents import document_id
 from retrieval.patterns import ConsolidatedPattern, mark_of
 from retrieval.rows import MendedFailure

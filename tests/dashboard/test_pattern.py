@@ -8,7 +8,7 @@ import pytest
 
 from aftercall.models import FailurePattern
 from aftercall.redaction import Redactor
-from retrieval.edits.kinds import Clamp, Edit, Rename, Replace
+from retrieval.edits import Clamp, Edit, Rename, Replace
 from retrieval.knowledge.documents import document_id
 from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.patterns import ConsolidatedPattern, mark_of

@@ -26,7 +26,7 @@ from mongo.contents import (
 )
 from mongo.protocol import CounterDimension, Generation
 from mongo.records import Event, Row, ToolKey
-from retrieval.edits.kinds import Clamp, edit_key
+from retrieval.edits import Clamp, edit_key
 from retrieval.rows import NIGHTLY
 from tests.retrieval.cases import an_execution
 

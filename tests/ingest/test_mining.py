@@ -8,7 +8,7 @@ import pytest
 
 from aftercall.models import Execution
 from ingest.mining import MAX_GAP, Repair, mine
-from retrieval.edits.kinds import Clamp, Edit, FromContext, Rename
+from retrieval.edits import Clamp, Edit, FromContext, Rename
 from retrieval.reading.reader import ErrorReading, read_error
 from tests.retrieval.cases import an_execution
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from aftercall.models import Execution, OutcomeReport
 from mongo.records import ToolKey
-from retrieval.edits.kinds import Cast
+from retrieval.edits import Cast
 from retrieval.knowledge.rules import RepairRule, ToolKnowledge, workspace_wide
 from service.context import Context
 from service.outcomes import record_outcome

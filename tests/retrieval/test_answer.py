@@ -10,7 +10,7 @@ from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
 from ingest.seed import load_seed
 from retrieval.answer import Question, answer
 from retrieval.confidence import MOST_WITHOUT_CONSENT, Scaling, lower_bound, shipped
-from retrieval.edits.kinds import Rename, Replace, edits_of_key
+from retrieval.edits import Rename, Replace, edits_of_key
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.parameters import view_of_schema

@@ -28,7 +28,7 @@ from retrieval.confidence import (
     lower_bound,
     shipped,
 )
-from retrieval.edits.kinds import Clamp, Edit, Rename, Replace, edits_of_key
+from retrieval.edits import Clamp, Edit, Rename, Replace, edits_of_key
 from retrieval.fitting import Labelled, fit_priors, fit_scaling, fit_weights
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.proposals.case import Option, Trials

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from aftercall.json_patch import same_json
 from aftercall.models import ExecutionError
 from retrieval.answer import lesson_of
-from retrieval.edits.apply import apply_edits
-from retrieval.edits.infer import infer_edits
-from retrieval.edits.kinds import (
+from retrieval.edits import (
     Add,
     Balance,
     Cast,
@@ -27,12 +25,14 @@ from retrieval.edits.kinds import (
     Snap,
     Unwrap,
     ValueSources,
+    apply_edits,
     edit_key,
     edits_of_key,
     names_of,
     touches,
 )
-from retrieval.paths import value_at
+from retrieval.inference import infer_edits
+from retrieval.parameters import value_at
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading, read_error
 

@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
 from aftercall.models import ExecutionError
-from retrieval.edits.apply import apply_edits
-from retrieval.edits.infer import infer_edits
-from retrieval.edits.kinds import (
+from retrieval.edits import (
     Add,
     Cast,
     Clamp,
@@ -17,9 +15,11 @@ from retrieval.edits.kinds import (
     Rename,
     Replace,
     ValueSources,
+    apply_edits,
     edit_key,
     edits_of_key,
 )
+from retrieval.inference import infer_edits
 from retrieval.reading.reader import read_error
 
 names = st.sampled_from(["a", "b", "c", "d"])

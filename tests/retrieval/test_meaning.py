@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from aftercall.models import Suggestion, ToolAnnotations
-from retrieval.edits.kinds import Add, Clamp, Remove, Replace
+from retrieval.edits import Add, Clamp, Remove, Replace
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import RepairRule, SignatureKnowledge

@@ -16,7 +16,7 @@ from aftercall.redaction import is_redacted
 from ingest.learner import learn_failure, learn_outcome, learn_repair, learn_success
 from ingest.mining import Repair, mine
 from retrieval.answer import Question, answer
-from retrieval.edits.kinds import Add, Edit, Replace
+from retrieval.edits import Add, Edit, Replace
 from retrieval.knowledge.rules import ToolKnowledge, skeleton_of
 from retrieval.parameters import view_of_schema
 from retrieval.proposals.case import Case, SimilarCall

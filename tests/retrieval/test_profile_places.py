@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.parameters import ParameterView
-from retrieval.paths import MAX_NODES, inner_values, place_of, value_at
+from retrieval.parameters import MAX_NODES, ParameterView, inner_values, place_of, value_at
 from retrieval.reading.faults import Fault
 from tests.retrieval.profiles import at
 

@@ -1,8 +1,7 @@
 """Common knowledge: counted by agents and sessions, so that no flood makes or moves it."""
 
-from retrieval.knowledge.parameter import MAX_VALUES, CommonValue
+from retrieval.knowledge.parameter import MAX_VALUES, MAX_VOICE, CommonValue
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.samples import MAX_VOICE
 from retrieval.reading.faults import Fault
 from tests.retrieval.profiles import at
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError
+from retrieval.reading.category import plain_words, says_nothing
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import read_error
-from retrieval.reading.words import plain_words, says_nothing
 
 Call = dict[str, Any]
 

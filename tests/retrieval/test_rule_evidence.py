@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.confidence import lower_bound
-from retrieval.edits.kinds import Rename
+from retrieval.edits import Rename
 from retrieval.knowledge.rules import MAX_AGENTS_HEARD, RepairRule
 from retrieval.proposals.experience import rule_trials
 

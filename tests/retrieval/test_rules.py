@@ -7,9 +7,18 @@ import pytest
 from aftercall.models import ExecutionError
 from ingest.learner import learn_outcome, learn_repair
 from ingest.mining import Repair
-from retrieval.edits.apply import apply_edits
-from retrieval.edits.infer import infer_edits
-from retrieval.edits.kinds import Add, Cast, Clamp, Edit, FromError, Remove, Rename, Replace
+from retrieval.edits import (
+    Add,
+    Cast,
+    Clamp,
+    Edit,
+    FromError,
+    Remove,
+    Rename,
+    Replace,
+    apply_edits,
+)
+from retrieval.inference import infer_edits
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge, skeleton_of
 from retrieval.proposals.case import Case, value_sources_of
 from retrieval.proposals.experience import rule_options

@@ -3,7 +3,7 @@
 import pytest
 
 from aftercall.json_values import JsonValue
-from retrieval.reading.faults import JsonType
+from retrieval.parameters import JsonType
 from retrieval.texts import rewrite
 from retrieval.values import CastError, cast, name_similarity, nearest
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError, Suggestion
 from retrieval.advice.refusals import refusal_of
-from retrieval.edits.kinds import Rename
+from retrieval.edits import Rename
 from retrieval.knowledge.rules import SignatureKnowledge
 from tests.retrieval.cases import answer_to, make_case, object_schema
 

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from retrieval.edits.kinds import Add, Cast, Clamp, Rename, Replace
+from retrieval.edits import Add, Cast, Clamp, Rename, Replace
 from retrieval.health.record import Broken
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.known_tools.common import ToolRecord

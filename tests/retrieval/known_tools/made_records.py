@@ -9,7 +9,7 @@ from aftercall.models import ErrorCategory, Tool
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
-from retrieval.edits.kinds import Edit
+from retrieval.edits import Edit
 from retrieval.health.record import KnownHealth, Referred, Tally
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import ToolKnowledge

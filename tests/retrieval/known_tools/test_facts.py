@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from aftercall.models import ErrorCategory
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
-from retrieval.edits.kinds import Add, Cast, Clamp, Rename, Replace
+from retrieval.edits import Add, Cast, Clamp, Rename, Replace
 from retrieval.health.record import Broken, MethodTallies
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.recovery import RecoveryTimes, learn_recovery
+from retrieval.knowledge.rules import RecoveryTimes, learn_recovery
 from retrieval.known_tools.pages import markdown_page, prompt_block
 from retrieval.known_tools.text import estimate_tokens
 from tests.retrieval.cases import object_schema

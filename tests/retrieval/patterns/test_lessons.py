@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrieval.edits.kinds import Clamp, Edit, Remove, Rename, Replace
+from retrieval.edits import Clamp, Edit, Remove, Rename, Replace
 from retrieval.patterns import lesson_of_pattern
 from retrieval.reading.faults import FaultKind
 from tests.retrieval.known_tools.made_records import knowledge, mended, record, tool

@@ -14,8 +14,7 @@ from typing import TypeAlias, get_args
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
-from retrieval.edits.apply import apply_edits
-from retrieval.edits.kinds import (
+from retrieval.edits import (
     Add,
     Balance,
     Cast,
@@ -34,9 +33,10 @@ from retrieval.edits.kinds import (
     Unwrap,
     ValueEdit,
     ValueSources,
+    apply_edits,
     touches,
 )
-from retrieval.paths import EVERY, MAX_ELEMENTS, Path, value_at
+from retrieval.parameters import EVERY, MAX_ELEMENTS, Path, value_at
 from retrieval.reading.faults import Fault, FaultKind
 from retrieval.reading.reader import ErrorReading
 from retrieval.texts import MAX_TEXT, Style, stated_in
