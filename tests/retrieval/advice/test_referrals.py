@@ -15,10 +15,9 @@ from aftercall.models import (
 from aftercall.outcomes import Outcome
 from retrieval.advice.context import PLAIN, CallContext, Candidate
 from retrieval.answer import Question, answer
-from retrieval.edits.kinds import Add, Edit
+from retrieval.edits import Add, Edit
 from retrieval.health.record import Referred
-from retrieval.knowledge.recovery import Repeats
-from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.knowledge.rules import Repeats, SignatureKnowledge
 from retrieval.proposals.case import Case
 from retrieval.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
