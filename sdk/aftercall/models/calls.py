@@ -34,6 +34,8 @@ MAX_BATCH = 1000
 
 
 def _code_as_text(value: object) -> object:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # `404.0` is a whole number in JSON
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
