@@ -271,7 +271,10 @@ class Store(Protocol):
         ...
 
     async def switch(self, number: int, facts: Mapping[str, str]) -> None:
-        """Name a generation current and set facts in the same step; the former one is removed.
+        """Name a generation current and set facts in the same step.
+
+        The former one is removed, at the latest when this store is closed: other processes answer
+        from it until they `refresh`.
 
         Raises:
             StoreFencedError: the current one is not the one before it.

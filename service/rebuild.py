@@ -19,6 +19,7 @@ from service.settings import Settings
 from service.stores import (
     INDEX_MODEL_FACT,
     index_place,
+    is_remote,
     open_named,
     opened_embedder,
     opened_store,
@@ -29,7 +30,7 @@ from service.stores import (
 _SAY_EVERY_S = 2.0
 
 GRACE_S = 10.0
-"""Before vectors on a server are removed: services notice the switch within half a second, and what
+"""Before what is on a server is removed: services notice the switch within half a second, and what
 they were asked before is answered."""
 
 
@@ -43,7 +44,7 @@ async def rebuild(
     Args:
         settings: of the stores, and of the model that is to make the vectors.
         say: told how it goes.
-        grace_s: seconds from the switch until former vectors on a server are removed.
+        grace_s: seconds from the switch until what was current on a server is removed.
 
     Raises:
         StoreError, EmbeddingError, VectorIndexError, OSError: what stopped it, with the cure.
@@ -81,19 +82,20 @@ async def rebuild(
             lease_s=settings.indexing.lease_s,
             on_progress=_teller(say, embedder.name),
         )
-        if former_model not in (None, embedder.fingerprint):
+        is_same_model = former_model in (None, embedder.fingerprint)
+        if not is_same_model:
             say(
                 f"the vectors are of another model now: restart every service with it "
                 f"(AFTERCALL_EMBEDDING_MODEL={settings.embedding.model}); until then it answers "
                 "from its former vectors and learns nothing"
             )
-            if not isinstance(place, EdgePlace):
-                say("the former vectors stay on the server; the next rebuild removes them")
-                return done
-        if not isinstance(place, EdgePlace):
-            say(f"removing the former vectors in {grace_s:.0f} s")
+        if is_remote(settings):
+            say(f"removing what was current before in {grace_s:.0f} s")
             await asyncio.sleep(grace_s)
-        await remove_former(place, next_index_name(done.generation))
+        if is_same_model or isinstance(place, EdgePlace):
+            await remove_former(place, next_index_name(done.generation))
+        else:
+            say("the former vectors stay on the server; the next rebuild removes them")
         return done
 
 

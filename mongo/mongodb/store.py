@@ -32,6 +32,7 @@ class MongoStore:
         self._generations: dict[int, MongoKnowledge] = {}
         self._building: dict[int, str] = {}
         self._current: MongoKnowledge | None = None
+        self._switched_to = BASE
 
     def __repr__(self) -> str:
         return f"MongoStore({self._db.where!r})"
@@ -98,9 +99,13 @@ class MongoStore:
                 "begun anew; nothing was switched"
             )
         await self._refresh()
-        await drop_generations(self._db, {"$gt": BASE, "$lt": number})
+        self._switched_to = number
 
     async def close(self) -> None:  # noqa: D102
+        # Not before: other processes answer from the former generation until they look again.
+        passed, self._switched_to = self._switched_to, BASE
+        if passed != BASE:
+            await drop_generations(self._db, {"$gt": BASE, "$lt": passed})
         await self._db.close()
 
 
