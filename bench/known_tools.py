@@ -43,11 +43,9 @@ from embeddings.models import (  # noqa: E402  # as above
     bundled_model,  # as above
     default_cache_dir,
 )
-from mongo.records import ToolKey  # noqa: E402  # as above
 from retrieval.known_tools.text import COMMON_WORDS, estimate_tokens  # noqa: E402  # as above
 from service.app import create_app  # noqa: E402  # as above
 from service.context import (  # noqa: E402  # as above
-    Context,
     Lifecycle,  # as above
     open_context,
 )
@@ -124,17 +122,6 @@ async def fill(client: httpx2.AsyncClient, tool_count: int, executions: int) -> 
         await asyncio.sleep(0.1)
 
 
-def forget(context: Context, tool_count: int) -> None:
-    """Drop all that is kept in memory of the tools, so that the store is read."""
-    keys = [ToolKey(WORKSPACE, each.server, each.name) for each in history.tools(tool_count)]
-    for key in keys:
-        context.memory.forget_tool(key)
-    context.memory.forget_knowledge(keys)
-    context.memory.forget_health(keys)
-    context.memory.forget_statistics(keys)
-    context.memory.forget_axis_clusters(WORKSPACE)
-
-
 async def ask(client: httpx2.AsyncClient, **query: object) -> tuple[float, str]:
     """Milliseconds, and the text."""
     started = time.perf_counter()
@@ -169,7 +156,7 @@ async def measure(folder: Path, tool_count: int, executions: int, questions: int
             ]
             cold = []
             for _ in range(max(20, questions // 5)):
-                forget(context, tool_count)
+                context.memory.forget_all()
                 cold.append((await ask(client, maxTokens=BUDGET))[0])
             texts = {
                 f"{form} {budget}": (await ask(client, maxTokens=budget, format=form))[1]
