@@ -10,7 +10,6 @@ import shutil
 import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -386,16 +385,6 @@ async def test_an_archive_of_another_version_says_what_to_do(
         with pytest.raises(ArchiveError, match=r"version 2.*use the Aftercall that made it.*9\.9"):
             await import_store(target, ArchiveReader(buffered(told)))
         assert await target.events.heads() == {}
-        await refuse_half_imported(target.metadata)
-
-
-async def test_an_archive_wants_an_empty_store(archive: Path, tmp_path: Path) -> None:
-    """What is there already stays as it is, and can still be served."""
-    async with opened(tmp_path / "target") as target:
-        await target.events.append("mine", [replace(make_event(1), tool=None)])
-        with pytest.raises(ArchiveError, match="not empty"):
-            await imported(target, archive)
-        assert list(await target.events.heads()) == ["mine"]
         await refuse_half_imported(target.metadata)
 
 

@@ -81,21 +81,6 @@ def test_a_tool_that_is_registered_after_the_promotion_takes_its_place(fitness: 
     assert best["factors"]["base"] == 1.0
 
 
-def test_an_evolved_tool_serves_on_when_its_original_is_deleted(fitness: Fitness) -> None:
-    """Best, status, a mark and a rollback answer; the namespace is still there."""
-    name = fresh("translator")
-    fitness.put(name)
-    fitness.put(f"{name}.v2", version="1.1.0", evolvedFrom=name, namespace=name)
-    fitness.promote(name)
-    fitness.client.delete(f"/tools/{name}")
-    best = fitness.best(name, useRag=False)
-    assert (best["tool"]["toolId"], best["source"]) == (f"{name}.v2", "evolved")
-    assert fitness.client.get(f"/namespaces/{name}/promotion").status_code == 200
-    assert fitness.mark(f"{name}.v2")["version"] == "1.1.0"
-    assert fitness.client.post(f"/namespaces/{name}/promotion/rollback").status_code == 200
-    assert fitness.best(name, useRag=False)["source"] == "original"
-
-
 def test_one_name_on_two_servers_is_two_tools(fitness: Fitness) -> None:
     """Calls of one say nothing of the other."""
     name = fresh("translator")
@@ -163,22 +148,6 @@ def test_a_mark_without_a_version_is_of_the_version_of_its_call(fitness: Fitness
     assert fitness.mark(name, executionId=call["executionId"], version="1.1.0")["version"] == (
         "1.1.0"
     )
-
-
-def test_a_mark_of_a_call_of_the_original_is_not_held_against_the_evolved_tool(
-    fitness: Fitness,
-) -> None:
-    """The two have names of their own; the mark names the tool by its id, and the call."""
-    name = fresh("translator")
-    fitness.put(name)
-    fitness.put(f"{name}.v2", version="1.1.0", evolvedFrom=name)
-    fitness.promote(name)
-    call = failure(toolName=name, serverName=None, context=SCENARIO)
-    fitness.service.record(call)
-    fitness.mark(name, executionId=call["executionId"])
-    fitness.learned()
-    status = fitness.client.get(f"/namespaces/{name}/promotion").json()
-    assert (status["evolved"]["failures"], status["original"]["failures"]) == (0, 1)
 
 
 def test_the_quality_that_a_mark_answers_is_the_one_that_is_ranked_by(fitness: Fitness) -> None:

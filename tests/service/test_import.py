@@ -71,20 +71,6 @@ def test_a_dry_run_sends_nothing(service: RunningService) -> None:
     assert not service.is_stored(record)
 
 
-def test_a_dry_run_refuses_what_the_service_would(service: RunningService) -> None:
-    """A call of next century is none in either."""
-    lines = lines_of(execution(), execution(timestamp="2099-01-01T00:00:00Z"))
-    status, out, said = finished("import", "-", "--dry-run", stdin=lines)
-    assert (status, out) == (1, "1 valid, 0 duplicates, 1 rejected\n")
-    status, out, err = finished("import", "-", "--service", service.url, stdin=lines)
-    assert (status, out) == (1, "1 accepted, 0 duplicates, 1 rejected\n")
-    refusals = [
-        [line for line in each.splitlines() if line.startswith("aftercall: line 2: ")]
-        for each in (said, err)
-    ]
-    assert refusals[0] == refusals[1] != []
-
-
 def test_secrets_are_masked_before_they_leave_the_process(service: RunningService) -> None:
     """The file may hold them; the service never sees them."""
     record = execution(parameters={"password": "hunter2hunter2"})
@@ -143,11 +129,3 @@ def test_a_packed_file_that_is_cut_off_says_what_was_taken(
     assert status == 1
     assert out.endswith("0 rejected\n")
     assert "the file ends too early" in err
-
-
-def test_the_help_tells_both_uses() -> None:
-    """Executions into a service, an archive into a store."""
-    status, out, _ = finished("import", "--help")
-    assert status == 0
-    assert "running service at --service" in " ".join(out.split())
-    assert "aftercall export" in out
