@@ -76,7 +76,8 @@ async def counts(store: Store, workspace: str | None = None) -> StoreCounts:
     tools = sum([len(await store.events.state(each, "tool")) for each in asked])
     return StoreCounts(
         executions=sum(heads[each].counts.get("execution", 0) for each in asked),
-        pending=behind + await store.knowledge.count(VECTOR.name, workspace),
+        # The cursor may pass the end of the log that was read before it.
+        pending=max(0, behind) + await store.knowledge.count(VECTOR.name, workspace),
         tools=tools,
         documents=await store.knowledge.count(DOCUMENT.name, workspace),
     )
