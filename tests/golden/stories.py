@@ -9,9 +9,9 @@ an earlier answer. Only the HTTP contract is used, so that everything below may 
     python -m tests.golden --write    # freeze the answers of this checkout; look at the diff
 
 The stories: `demo` (700 calls of the simulated history with its tools, promotions, marks,
-corrections, questions with their outcomes), `tau_airline` (32 recorded sessions, asked at each
-failure), `bfcl`, `github` and `servers` (damaged calls after a history of other sessions),
-`metatool` (choosing among 70 tools), and `events` (each kind of event, and what is refused).
+corrections, questions with their outcomes), `bfcl` and `servers` (damaged calls after a history of
+other sessions, with the tools of bfcl-eval, Apache 2.0, and of the reference MCP servers, MIT),
+and `events` (each kind of event, and what is refused).
 
 What tolerance means. Statuses, texts, actions, changed values, whole numbers, the order and the
 number of entries are equal exactly. Other numbers (confidences, scores, similarities, weights) may
