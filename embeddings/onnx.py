@@ -56,7 +56,8 @@ class OnnxModel:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(self.record.max_length)
 
-    def encode(self, texts: list[str], role: Role = "document") -> Vectors:  # noqa: ARG002 - this family embeds both roles alike
+    # This family embeds both roles alike.
+    def encode(self, texts: list[str], role: Role = "document") -> Vectors:  # noqa: ARG002
         """Unit vectors of the texts, shape (n, dimension), float32."""
         encodings = self._tokenizer.encode_batch(texts)
         width = max(len(encoding.ids) for encoding in encodings)

@@ -150,7 +150,8 @@ class ThreadedEmbedder:
                 continue
             try:
                 vectors = self._encode([text for job in running for text in job.texts], role)
-            except Exception as error:  # noqa: BLE001 - whatever a runtime raises belongs to the caller
+            # Whatever a runtime raises belongs to the caller.
+            except Exception as error:  # noqa: BLE001
                 failure = error if isinstance(error, EmbeddingError) else _failure(error)
                 for job in running:
                     job.future.set_exception(failure)

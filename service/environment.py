@@ -53,8 +53,8 @@ class _EnvironmentSettings(BaseSettings, Settings):
         settings_cls: type[BaseSettings],  # noqa: ARG003  # the library's signature
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # no .env: one source, no surprise
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # no secret files: as above
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         # What the constructor is given are the defaults of this machine, so it comes last.
         return env_settings, init_settings

@@ -233,7 +233,8 @@ async def _run(step: Step, job: NightlyJob) -> StepReport:
         raise
     except (StoreError, AftercallError, OSError) as error:
         problem = " ".join(str(error).split())
-        log.error("the nightly step %s failed: %s", step.name, problem)  # noqa: TRY400 - an operator's matter
+        # Told to the operator in one line, without a traceback.
+        log.error("the nightly step %s failed: %s", step.name, problem)  # noqa: TRY400
     except Exception:
         problem = "an internal error; see the log"
         log.exception("the nightly step %s failed", step.name)

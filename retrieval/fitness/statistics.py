@@ -67,7 +67,8 @@ class Trial(NamedTuple):
     def severity(self) -> Severity | None:
         """How bad it was by whoever marked it; None when nobody did."""
         kind = self.kind
-        if kind == "success" or kind == "referral" or kind == "failure":  # noqa: PLR1714 - mypy narrows by `==` only
+        # Mypy narrows by `==` only.
+        if kind == "success" or kind == "referral" or kind == "failure":  # noqa: PLR1714
             return None
         return kind
 

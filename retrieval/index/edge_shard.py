@@ -131,7 +131,8 @@ class Shard:
         """Make these documents what they are in another shard, absent ones included."""
         for chunk in batches(document_ids, CHUNK):
             with _translated("bring the vector index up to date"):
-                records = source._shard.retrieve(chunk, with_payload=True, with_vector=True)  # noqa: SLF001
+                shard = source._shard  # noqa: SLF001
+                records = shard.retrieve(chunk, with_payload=True, with_vector=True)
                 points = [qdrant.Point(row.id, row.vector, row.payload) for row in records]
                 gone = set(chunk) - {str(row.id) for row in records}
                 self._shard.update(qdrant.UpdateOperation.upsert_points(points))

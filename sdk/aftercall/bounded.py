@@ -67,7 +67,8 @@ def _cut(value: object, budget: list[int], depth: int) -> JsonValue:
             return _spend(value, budget)
         if isinstance(value, Mapping | list | tuple | set | frozenset):
             return _cut_container(value, budget, depth) if depth > 0 else _named(value, budget)
-    except Exception:  # noqa: BLE001  # a foreign container, or a proxy of nothing, may raise anything
+    # A foreign container, or a proxy of nothing, may raise anything.
+    except Exception:  # noqa: BLE001
         return _named(value, budget)
     made = make_json_value(value)
     if isinstance(made, str):

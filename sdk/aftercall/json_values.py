@@ -114,7 +114,8 @@ def _made(value: object, depth: int, parents: tuple[int, ...]) -> JsonValue:
         if isinstance(value, dict):
             return {_key_text(key): _made(item, depth - 1, parents) for key, item in value.items()}
         return [_made(item, depth - 1, parents) for item in cast("Iterable[object]", value)]
-    except Exception:  # noqa: BLE001  # a proxy of nothing, or a dict that another thread is filling
+    # A proxy of nothing, or a dict that another thread is filling.
+    except Exception:  # noqa: BLE001
         return f"<{type(value).__name__}>"
 
 

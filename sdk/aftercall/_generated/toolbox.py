@@ -102,7 +102,11 @@ class Toolbox:
         """
         return self._loop.run(self._toolbox.register_tool(tool_id, spec))
 
-    def get_tool(self, tool_id: str, use_evolved: bool = True) -> Tool:  # noqa: FBT001, FBT002  # seed 002
+    def get_tool(
+        self,
+        tool_id: str,
+        use_evolved: bool = True,  # noqa: FBT001, FBT002  # by place, as seed 002 has it
+    ) -> Tool:
         """A tool: the promoted version, or with `use_evolved=False` the original.
 
         Raises:

@@ -259,7 +259,8 @@ def _name_of(function: Any) -> str:
 
 def _is_coroutine_function(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004  # asks what it is, not whether it is there
+        # Asks what it is, not whether it is there.
+        getattr(function, "__call__", None)  # noqa: B004
     )
 
 

@@ -61,7 +61,8 @@ class KnownTool:
             execution = execution.model_copy(update={"error": ran})
         try:
             schema = make_json_value(self.schema())
-        except Exception:  # noqa: BLE001  # a foreign schema may fail in any way; the question stands
+        # A foreign schema may fail in any way; the question stands.
+        except Exception:  # noqa: BLE001
             return execution
         if not isinstance(schema, dict):
             return execution

@@ -87,7 +87,7 @@ def _export(client: "Client", args: argparse.Namespace) -> None:
 
 
 def _import(client: "Client", args: argparse.Namespace) -> None:
-    from aftercall.promotions_file import missing_files, read_promotions  # noqa: PLC0415  # as above
+    from aftercall.promotions_file import missing_files, read_promotions  # noqa: PLC0415
 
     path = Path(args.file)
     try:

@@ -217,7 +217,8 @@ def request_headers(request: Request[T]) -> dict[str, str]:
     """
     headers: dict[str, str] = {}
     if "opentelemetry.trace" in sys.modules:
-        from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415  # only where it is used
+        # Only where it is used.
+        from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
             TraceContextTextMapPropagator,
         )
 

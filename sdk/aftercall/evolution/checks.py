@@ -134,7 +134,8 @@ def checks_beside(script: Path, **settings: float | None) -> Checks | None:
     if not test.is_file():
         return None
     command = ("{python}", "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name)
-    return Checks(commands=(command,), files=(test,), **settings)  # type: ignore[arg-type]  # numbers
+    # The settings are numbers.
+    return Checks(commands=(command,), files=(test,), **settings)  # type: ignore[arg-type]
 
 
 async def run_checks(checks: Checks, *, file_name: str, code: str) -> CheckReport:

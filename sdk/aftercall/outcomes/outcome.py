@@ -171,7 +171,10 @@ class Outcome(Generic[ValueT]):
 
     def with_value(self, value: OtherT) -> "Outcome[OtherT]":
         """The same success with another value, such as its canonical shape; an error as it is."""
-        changed: Outcome[Any] = self if self.failure is not None else replace(self, value=value)  # type: ignore[arg-type]  # another type of value
+        if self.failure is not None:
+            changed: Outcome[Any] = self
+        else:  # another type of value
+            changed = replace(self, value=value)  # type: ignore[arg-type]
         return changed
 
     def unwrap(self) -> ValueT:

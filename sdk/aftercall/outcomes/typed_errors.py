@@ -119,7 +119,11 @@ def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError
 def _first(kind: object, outer: object, inner: object, *names: str) -> str | None:
     places = cast("tuple[dict[str, object], ...]", (outer, inner))
     values = (place.get(name) for place in places for name in names)
-    fit = (v for v in values if isinstance(v, kind) and v != "" and not isinstance(v, bool))  # type: ignore[arg-type]  # a union is a class here
+    fit = (
+        v
+        for v in values  # a union is a class here
+        if isinstance(v, kind) and v != "" and not isinstance(v, bool)  # type: ignore[arg-type]
+    )
     return next((str(each) for each in fit), None)
 
 

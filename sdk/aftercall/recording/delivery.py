@@ -284,7 +284,8 @@ class Courier:
         execution = self._queue.popleft()
         try:
             line = encode(execution, self._redactor)
-        except Exception as error:  # noqa: BLE001  # what callers hand over, or change later, may be anything
+        # What callers hand over, or change later, may be anything.
+        except Exception as error:  # noqa: BLE001
             self.counts.rejected += 1
             self._losses.add(f"they could not be encoded ({type(error).__name__})", 1)
             return 0

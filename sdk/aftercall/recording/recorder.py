@@ -246,7 +246,7 @@ class Recorder:
                 # The traceback without the message, which may quote what was recorded.
                 where = "".join(traceback.format_tb(error.__traceback__))
                 kind = type(error).__name__
-                _LOGGER.error("the recorder failed with %s:\n%s", kind, where)  # noqa: TRY400  # see above
+                _LOGGER.error("the recorder failed with %s:\n%s", kind, where)  # noqa: TRY400
             for request in requests:
                 request.set_result(acknowledged)
             self._losses.warn()

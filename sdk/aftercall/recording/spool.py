@@ -252,7 +252,8 @@ class Spool:
     def _files(self, *suffixes: str) -> Iterator[Path]:
         """The segments, oldest first."""
         try:
-            names = sorted(os.listdir(self._directory))  # noqa: PTH208  # paths cost more than names
+            # Paths cost more than names.
+            names = sorted(os.listdir(self._directory))  # noqa: PTH208
         except FileNotFoundError:
             return
         for name in names:

@@ -152,7 +152,11 @@ class AsyncToolbox:
         self.resolver.add(tool_id, spec)
         return await self.link.ask(lambda client: client.put_tool(tool_id, spec))
 
-    async def get_tool(self, tool_id: str, use_evolved: bool = True) -> Tool:  # noqa: FBT001, FBT002  # seed 002
+    async def get_tool(
+        self,
+        tool_id: str,
+        use_evolved: bool = True,  # noqa: FBT001, FBT002  # by place, as seed 002 has it
+    ) -> Tool:
         """A tool: the promoted version, or with `use_evolved=False` the original.
 
         Raises:
