@@ -94,6 +94,7 @@ async def rebuild(
     try:
         if not await only_one.wait(patience=1.5 * lease_s):
             raise RebuildRefusedError("another rebuild is running; wait for it, or stop it")
+        await store.refresh()  # one that was waited for has switched meanwhile
         generation = store.knowledge.generation + 1
         knowledge = await store.open_generation(generation)
         index = await open_index(generation)
