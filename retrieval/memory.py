@@ -194,11 +194,16 @@ class Memory:
         """
         knowledge = self._knowledge
         for workspace, cursor in (await knowledge.cursors()).items():
-            seen = self._serials.get(workspace, cursor.serial)
-            if seen < cursor.serial:
-                rows = await knowledge.scan(workspace, None, _MAX_CHANGED, by="serial", after=seen)
+            seen = self._serials.get(workspace)
+            if seen is None or seen < cursor.serial:
+                rows = (
+                    await knowledge.scan(workspace, None, _MAX_CHANGED, by="serial", after=seen)
+                    if seen is not None
+                    else []
+                )
                 self.forget_rows(workspace, rows)
-                if len(rows) == _MAX_CHANGED:
+                # Before its first commit that a workspace knows nothing may have been kept.
+                if seen is None or len(rows) == _MAX_CHANGED:
                     for cache in self._rows.values():
                         cache.clear()
             self._serials[workspace] = cursor.serial
