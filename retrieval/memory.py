@@ -81,7 +81,7 @@ class Memory:
         }
         self._tools: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
         self._registries: _Cache[Registry] = _Cache(_MAX_WORKSPACES)
-        self._serials: dict[str, int] = {}
+        self._serials: dict[str, int] | None = None
         self._states: dict[str, tuple[int, int]] = {}
 
     @property
@@ -161,7 +161,7 @@ class Memory:
 
     def forget_rows(self, workspace: str, rows: Iterable[Row | Removal], serial: int = 0) -> None:
         """These rows were changed by a commit of this process, of this serial number."""
-        if self._serials.get(workspace) == serial - 1:
+        if self._serials is not None and self._serials.get(workspace, 0) == serial - 1:
             self._serials[workspace] = serial
         for row in rows:
             if row.kind in self._rows:
@@ -182,9 +182,14 @@ class Memory:
 
     def forget_all(self) -> None:
         """Another generation is current: nothing that is kept holds any more."""
-        for cache in (*self._rows.values(), self._tools, self._registries):
+        self._clear_rows()
+        self._tools.clear()
+        self._registries.clear()
+        self._serials = None
+
+    def _clear_rows(self) -> None:
+        for cache in self._rows.values():
             cache.clear()
-        self._serials.clear()
 
     async def follow(self) -> None:
         """Forget what other processes have changed since the last time.
@@ -193,19 +198,18 @@ class Memory:
             StoreError: the store cannot be read; nothing is missed by doing it again.
         """
         knowledge = self._knowledge
-        for workspace, cursor in (await knowledge.cursors()).items():
-            seen = self._serials.get(workspace)
-            if seen is None or seen < cursor.serial:
-                rows = (
-                    await knowledge.scan(workspace, None, _MAX_CHANGED, by="serial", after=seen)
-                    if seen is not None
-                    else []
-                )
+        cursors = await knowledge.cursors()
+        if self._serials is None:  # what was read until now may be older than these cursors
+            self._clear_rows()
+            self._serials = {workspace: cursor.serial for workspace, cursor in cursors.items()}
+        for workspace, cursor in cursors.items():
+            # At 0 nothing was committed yet, and that nothing is known may have been kept.
+            seen = self._serials.get(workspace, 0)
+            if seen < cursor.serial:
+                rows = await knowledge.scan(workspace, None, _MAX_CHANGED, by="serial", after=seen)
                 self.forget_rows(workspace, rows)
-                # Before its first commit that a workspace knows nothing may have been kept.
-                if seen is None or len(rows) == _MAX_CHANGED:
-                    for cache in self._rows.values():
-                        cache.clear()
+                if len(rows) == _MAX_CHANGED:
+                    self._clear_rows()
             self._serials[workspace] = cursor.serial
         for workspace, head in (await self._store.events.heads()).items():
             state = head.counts.get("tool", 0), head.counts.get("promotion", 0)

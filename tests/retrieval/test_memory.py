@@ -102,6 +102,28 @@ async def test_what_another_process_did_is_followed(store: Store) -> None:
     assert (await memory.health([other]))[other] is kept
 
 
+@pytest.mark.parametrize("asked_before", ["following", "the first commit"])
+async def test_what_another_process_learned_first_is_followed(
+    store: Store, asked_before: str
+) -> None:
+    """Though it was kept that nothing is known; what is known of other workspaces stays."""
+    memory = Memory(store)
+    await store.knowledge.commit(Commit("v", [health_row("a", "before", "v")]))
+    key, elsewhere = ToolKey("w", None, "a"), ToolKey("v", None, "a")
+    if asked_before == "following":
+        assert await memory.health([key]) == {}
+        await store.knowledge.commit(Commit("w", [health_row("a", "after")]))
+        await memory.follow()
+    else:
+        await memory.follow()
+        assert await memory.health([key]) == {}
+        kept = (await memory.health([elsewhere]))[elsewhere]
+        await store.knowledge.commit(Commit("w", [health_row("a", "after")]))
+        await memory.follow()
+        assert (await memory.health([elsewhere]))[elsewhere] is kept
+    assert (await memory.health([key]))[key].recent_weak[0].why == "after"
+
+
 async def test_health_is_kept_by_its_size(store: Store) -> None:
     """Of tools of which much is remembered fewer are kept, the latest asked for."""
     names = [f"tool-{number}" for number in range(300)]
@@ -116,7 +138,7 @@ async def test_health_is_kept_by_its_size(store: Store) -> None:
     assert again is not read[0]
 
 
-def health_row(name: str, why: str) -> Row:
-    tool = ToolKey("w", None, name)
+def health_row(name: str, why: str, workspace: str = "w") -> Row:
+    tool = ToolKey(workspace, None, name)
     known = KnownHealth(recent_weak=[Weak(at=AT, execution_id="x", why=why)])
     return Row(HEALTH.name, tool_row(tool), encoded(known), tool)
