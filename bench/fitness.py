@@ -222,12 +222,13 @@ async def fill(data: Path, tool_count: int, failure_count: int) -> dict[str, Any
         await _embed(store, index, embedder)
         await index.compacted()
         known = await counts(store, WORKSPACE)
+        registered_tools = len(await store.events.state(WORKSPACE, "tool"))
     finally:
         await indexer.close()
         await index.close()
         await embedder.close()
         await store.close()
-    return {"tools": known.tools, "executions": known.executions, "documents": known.documents}
+    return {"tools": registered_tools, "executions": known.executions, "documents": known.documents}
 
 
 def _promotions(registered: Sequence[Tool]) -> Iterator[PromotionEvent]:

@@ -58,7 +58,6 @@ class StoreCounts:
     executions: int
     pending: int
     """Events that nothing was learned from yet, and vectors that are to be made or removed."""
-    tools: int
     documents: int
 
 
@@ -68,17 +67,15 @@ async def counts(store: Store, workspace: str | None = None) -> StoreCounts:
     Raises:
         StoreError: the store cannot say.
     """
-    heads, cursors = await store.events.heads(), await store.knowledge.cursors()
+    # The cursors first: the log only grows, so none of them is beyond what is read after it.
+    cursors, heads = await store.knowledge.cursors(), await store.events.heads()
     asked = [each for each in heads if workspace in (None, each)]
     behind = sum(
         heads[each].position - (cursors[each].position if each in cursors else 0) for each in asked
     )
-    tools = sum([len(await store.events.state(each, "tool")) for each in asked])
     return StoreCounts(
         executions=sum(heads[each].counts.get("execution", 0) for each in asked),
-        # The cursor may pass the end of the log that was read before it.
-        pending=max(0, behind) + await store.knowledge.count(VECTOR.name, workspace),
-        tools=tools,
+        pending=behind + await store.knowledge.count(VECTOR.name, workspace),
         documents=await store.knowledge.count(DOCUMENT.name, workspace),
     )
 

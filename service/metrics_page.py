@@ -10,7 +10,7 @@ import gzip
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -65,11 +65,19 @@ async def _asked(ask: Callable[[], Awaitable[T]]) -> T | None:
         return None
 
 
+class _Counted(NamedTuple):
+    """What the log store says; the lag is that of the workspace that waits longest."""
+
+    counts: StoreCounts
+    tools: int
+    lag_s: float
+
+
 class StateOfStores:
     """Looks at the stores of an open context, both at the same time."""
 
     def __init__(self) -> None:
-        self._log = SlowQuestion[tuple[StoreCounts, float]]()
+        self._log = SlowQuestion[_Counted]()
         self._vectors = SlowQuestion[int]()
 
     async def look(self, context: Context | None) -> list[Metric]:
@@ -78,15 +86,16 @@ class StateOfStores:
             return [_gauge("ready", "Whether calls are served.", 0.0)]
         store = context.store
 
-        async def counted() -> tuple[StoreCounts, float]:
-            heads, cursors = await store.events.heads(), await store.knowledge.cursors()
+        async def counted() -> _Counted:
+            cursors, heads = await store.knowledge.cursors(), await store.events.heads()
             behind = [
                 name
                 for name, head in heads.items()
                 if name not in cursors or cursors[name].position < head.position
             ]
             lags = [await lag_s(store, each) for each in behind[:WORKSPACES]]
-            return await counts(store), max(lags, default=0.0)
+            tools = sum([len(await context.memory.tools(each)) for each in heads])
+            return _Counted(await counts(store), tools, max(lags, default=0.0))
 
         log, vectors = await asyncio.gather(
             self._log.answer(counted), self._vectors.answer(context.index.count)
@@ -94,9 +103,7 @@ class StateOfStores:
         return list(_families(context, log, vectors))
 
 
-def _families(
-    context: Context, log: tuple[StoreCounts, float] | None, vectors: int | None
-) -> Iterator[Metric]:
+def _families(context: Context, log: _Counted | None, vectors: int | None) -> Iterator[Metric]:
     learns = context.learning.problem is None
     # As `/readyz`: who waits for a restart with another model answers meanwhile.
     is_ready = log is not None and context.indexer.problem is None
@@ -109,15 +116,15 @@ def _families(
     up.add_metric(["vectors"], float(vectors is not None))
     yield up
     if log is not None:
-        counts, lag_s = log
+        counts = log.counts
         yield _gauge(
             "pending_indexing",
             "Durable and not yet usable in answers, over all workspaces.",
             counts.pending,
         )
-        yield _gauge("indexing_lag_seconds", "Age of the oldest waiting execution.", lag_s)
+        yield _gauge("indexing_lag_seconds", "Age of the oldest waiting execution.", log.lag_s)
         yield _gauge("stored_executions", "Executions in the log store.", counts.executions)
-        yield _gauge("registered_tools", "Registered tools.", counts.tools)
+        yield _gauge("registered_tools", "Registered tools.", log.tools)
         yield _gauge("documents", "Documents that were learned.", counts.documents)
     if vectors is not None:
         yield _gauge("vectors", "Vectors in the index, the shipped corpus included.", vectors)

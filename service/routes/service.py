@@ -28,7 +28,7 @@ async def status(context: CurrentContext, workspace: CurrentWorkspace) -> Status
         version=VERSION,
         ready=context.learning.problem is None,
         executions=known.executions,
-        tools=known.tools,
+        tools=len(await context.memory.tools(workspace)),
         pending_indexing=known.pending,
         documents=known.documents,
         seed_patterns=context.seed_patterns,

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self, cast
 
 import pytest
@@ -14,7 +15,7 @@ from retrieval.index.protocol import (
     VectorIndex,
     VectorIndexUnavailableError,
 )
-from retrieval.log import StoreCounts
+from retrieval.log import StoreCounts, counts
 from service.lifecycle import when_it_answers
 from service.readiness import StoreWatch, VectorCheck, disagreement
 from service.settings import Settings
@@ -157,10 +158,34 @@ def test_queues_and_corpus_are_allowed_for(
     documents: int, pending: int, vectors: int, agrees: bool
 ) -> None:
     """And nothing else: the cure is named."""
-    said = disagreement(StoreCounts(0, pending, 0, documents), vectors, seeds=80)
+    said = disagreement(StoreCounts(0, pending, documents), vectors, seeds=80)
     assert (said is None) == agrees
     if said is not None:
         assert "aftercall rebuild" in said
+
+
+async def test_what_is_learned_between_two_looks_is_not_counted_below_zero() -> None:
+    """The log grows and is learned while it is counted."""
+    at = 4
+
+    async def cursors() -> dict[str, SimpleNamespace]:
+        nonlocal at
+        at += 1
+        return {"default": SimpleNamespace(position=at)}
+
+    async def heads() -> dict[str, SimpleNamespace]:
+        nonlocal at
+        at += 1
+        return {"default": SimpleNamespace(position=at, counts={})}
+
+    async def count(_kind: str, _workspace: str | None) -> int:
+        return 0
+
+    store = SimpleNamespace(
+        events=SimpleNamespace(heads=heads),
+        knowledge=SimpleNamespace(cursors=cursors, count=count),
+    )
+    assert (await counts(cast("Store", store))).pending == 1
 
 
 @pytest.fixture
@@ -199,7 +224,7 @@ def check_of(index: CountingIndex, clock: list[float]) -> VectorCheck:
 
 async def test_vectors_that_are_missing_for_good_are_told(told: list[StoreCounts]) -> None:
     """With their number and the cure."""
-    told.append(StoreCounts(9, 0, 0, 9))
+    told.append(StoreCounts(9, 0, 9))
     found = await check_of(CountingIndex(4), [0.0]).look()
     assert (found.vectors, found.consistent) == (4, False)
     assert found.problem is not None
@@ -208,14 +233,14 @@ async def test_vectors_that_are_missing_for_good_are_told(told: list[StoreCounts
 
 async def test_what_moves_meanwhile_is_no_disagreement(told: list[StoreCounts]) -> None:
     """Two counts are never of one moment."""
-    told += [StoreCounts(9, 0, 0, 9), StoreCounts(9, 0, 0, 9), StoreCounts(9, 1, 0, 9)]
+    told += [StoreCounts(9, 0, 9), StoreCounts(9, 0, 9), StoreCounts(9, 1, 9)]
     found = await check_of(CountingIndex(8), [0.0]).look()
     assert found.consistent
 
 
 async def test_an_index_that_is_away_says_nothing_of_agreement(told: list[StoreCounts]) -> None:
     """It is a problem of its own, and the status page is there all the same."""
-    told.append(StoreCounts(9, 0, 0, 9))
+    told.append(StoreCounts(9, 0, 9))
     index = CountingIndex(VectorIndexUnavailableError("away"))
     found = await check_of(index, [0.0]).look()
     assert (found.vectors, found.consistent) == (None, True)
@@ -224,7 +249,7 @@ async def test_an_index_that_is_away_says_nothing_of_agreement(told: list[StoreC
 
 async def test_vectors_are_not_counted_for_every_request(told: list[StoreCounts]) -> None:
     """Some seconds old will do, and then it is looked again."""
-    told.append(StoreCounts(9, 0, 0, 9))
+    told.append(StoreCounts(9, 0, 9))
     clock, index = [0.0], CountingIndex(9)
     check = check_of(index, clock)
     await check.look()
