@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from aftercall.bounded import bounded_json, bounded_text
-from aftercall.json_values import JsonValue, canonical_json
+from aftercall.json_values import JsonValue, bounded_json, bounded_text, canonical_json
 from aftercall.models import Execution
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import error_in_result, status_in_result, typed_error_in_text

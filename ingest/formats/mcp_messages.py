@@ -33,8 +33,13 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
-from aftercall.bounded import bounded_text
-from aftercall.json_values import InvalidJsonValueError, JsonObject, JsonValue, canonical_json
+from aftercall.json_values import (
+    InvalidJsonValueError,
+    JsonObject,
+    JsonValue,
+    bounded_text,
+    canonical_json,
+)
 from aftercall.json_values import check_json_object as checked
 from ingest.formats.calls import (
     MAX_CONTEXT_CHARS,

@@ -41,10 +41,11 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from aftercall.bounded import bounded_json, bounded_text
 from aftercall.json_values import (
     InvalidJsonValueError,
     JsonObject,
+    bounded_json,
+    bounded_text,
     canonical_json,
     check_json_object,
 )

@@ -16,8 +16,7 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from aftercall.bounded import bounded_json
-from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.json_values import JsonObject, JsonValue, bounded_json, canonical_json
 from aftercall.models import Execution, Tool
 from retrieval.health.record import (
     MAX_METHOD_SESSIONS,

@@ -10,7 +10,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aftercall.bounded import bounded_text
+from aftercall.json_values import bounded_text
 
 AGENT_KEY = "aftercall/agent"
 SESSION_KEY = "aftercall/session"

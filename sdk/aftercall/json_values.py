@@ -1,10 +1,10 @@
-"""JSON values: what may cross the wire, in canonical form, and their hashes."""
+"""JSON values: what may cross the wire, in canonical form, their hashes, and cut to a size."""
 
 import hashlib
 import json
 import math
 import reprlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
 from pydantic import JsonValue
@@ -14,9 +14,14 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 __all__ = [
     "MAX_DEPTH",
     "MAX_INTEGER",
+    "MAX_NAME_CHARS",
+    "MAX_RESULT_CHARS",
     "InvalidJsonValueError",
     "JsonObject",
     "JsonValue",
+    "bounded_json",
+    "bounded_name",
+    "bounded_text",
     "canonical_json",
     "check_json_object",
     "check_json_value",
@@ -228,3 +233,77 @@ def _text_problem(text: str) -> str | None:
 def _type_name(value: object) -> str:
     names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number" if isinstance(value, int | float) else "another type")
+
+
+MAX_RESULT_CHARS = 4000
+"""Of a recorded result. A result shows what a success looks like; it is never played back."""
+
+MAX_NAME_CHARS = 256
+"""Of a name, as the models have it."""
+
+_MAX_CUT_DEPTH = 20
+_SCALAR_COST = 4
+
+
+def bounded_json(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> JsonValue:
+    """A JSON value like `value` with at most about `max_chars` characters of text in it.
+
+    Long texts end in an ellipsis; of long arrays and objects the first members are kept. The work
+    is bounded like the outcome, whatever the size of `value`. Never raises.
+    """
+    return _cut(value, [max_chars], _MAX_CUT_DEPTH)
+
+
+def bounded_text(text: str, max_chars: int) -> str:
+    """Clean text of at most `max_chars` characters, the last being an ellipsis when cut."""
+    return clean_text(str(text) if len(text) <= max_chars else text[: max_chars - 1] + "…")
+
+
+def bounded_name(text: str | None) -> str | None:
+    """A clean name of at most 256 characters; None when nothing is left of it."""
+    return (clean_text(text).strip()[:MAX_NAME_CHARS] or None) if text else None
+
+
+def _cut(value: object, budget: list[int], depth: int) -> JsonValue:
+    try:
+        if isinstance(value, str):
+            return _spend(value, budget)
+        if isinstance(value, Mapping | list | tuple | set | frozenset):
+            return _cut_container(value, budget, depth) if depth > 0 else _kind_of(value, budget)
+    # A foreign container, or a proxy of nothing, may raise anything.
+    except Exception:  # noqa: BLE001
+        return _kind_of(value, budget)
+    made = make_json_value(value)
+    if isinstance(made, str):
+        return _spend(made, budget)
+    budget[0] -= _SCALAR_COST
+    return made
+
+
+def _cut_container(
+    value: Mapping[Any, Any] | Iterable[Any], budget: list[int], depth: int
+) -> JsonValue:
+    if isinstance(value, Mapping):
+        members: dict[str, JsonValue] = {}
+        for key, item in value.items():
+            if budget[0] <= 0:
+                break
+            name = _spend(key if isinstance(key, str) else str(make_json_value(key)), budget)
+            members[name] = _cut(item, budget, depth - 1)
+        return members
+    items: list[JsonValue] = []
+    for item in value:
+        if budget[0] <= 0:
+            break
+        items.append(_cut(item, budget, depth - 1))
+    return items
+
+
+def _kind_of(value: object, budget: list[int]) -> JsonValue:
+    return _spend(f"<{type(value).__name__}>", budget)
+
+
+def _spend(text: str, budget: list[int]) -> str:
+    kept = bounded_text(text, max(budget[0], 1))
+    budget[0] -= len(kept) + _SCALAR_COST
+    return kept

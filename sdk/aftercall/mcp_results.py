@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aftercall.bounded import bounded_json, bounded_text
-from aftercall.json_values import JsonValue
+from aftercall.json_values import JsonValue, bounded_json, bounded_text
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import error_in_result, status_in_result, unwrapped
 from aftercall.reflection.results import OutcomeReader

@@ -11,8 +11,7 @@ Whatever a caller adds, such as a deliverable, is quoted as data, cut, and canno
 import json
 import re
 
-from aftercall.bounded import bounded_json, bounded_text
-from aftercall.json_values import JsonValue
+from aftercall.json_values import JsonValue, bounded_json, bounded_text
 
 MAX_DELIVERABLE_CHARS = 1_500
 """Of a deliverable in the text: a contract of a dozen fields, and a tenth of a small prompt."""

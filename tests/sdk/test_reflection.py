@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.bounded import bounded_json
 from aftercall.errors import ServiceUnreachableError
-from aftercall.json_values import JsonObject, check_json_value
+from aftercall.json_values import JsonObject, bounded_json, check_json_value
 from aftercall.models import Change, Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.outcomes import Outcome
 from aftercall.reflection import (

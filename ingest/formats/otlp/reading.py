@@ -34,8 +34,7 @@ from uuid import UUID, uuid5
 
 from pydantic import ValidationError
 
-from aftercall.bounded import bounded_text
-from aftercall.json_values import JsonValue, clean_text, make_json_value
+from aftercall.json_values import JsonValue, bounded_text, clean_text, make_json_value
 from aftercall.models import Execution, ExecutionError
 from ingest.formats.calls import Noted, Read, Unreadable
 from ingest.formats.otlp import from_json, from_protobuf, keys

@@ -7,8 +7,14 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from aftercall.bounded import MAX_RESULT_CHARS, bounded_json, bounded_text
-from aftercall.json_values import MAX_INTEGER, JsonValue, clean_text
+from aftercall.json_values import (
+    MAX_INTEGER,
+    MAX_RESULT_CHARS,
+    JsonValue,
+    bounded_json,
+    bounded_text,
+    clean_text,
+)
 from ingest.formats.otlp.span import Unusable
 
 _TOKEN = re.compile(

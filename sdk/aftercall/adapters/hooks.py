@@ -22,9 +22,8 @@ from uuid import uuid4
 
 from aftercall._generated.reflection_driver import ask_sync
 from aftercall.adapters.questions import AnySuggester, Asking, AsyncAsking, KnownTool
-from aftercall.bounded import bounded_text
 from aftercall.errors import ConfigurationError
-from aftercall.json_values import clean_text
+from aftercall.json_values import bounded_text, clean_text
 from aftercall.mcp_results import McpResultReader
 from aftercall.models.calls import Execution, ExecutionError, ToolAnnotations
 from aftercall.outcomes import ToolFailedError

@@ -49,8 +49,7 @@ from aftercall.adapters.questions import (
     repair_facts,
     with_advice,
 )
-from aftercall.bounded import bounded_json, bounded_text
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome, error_in_result
 from aftercall.reflection import (

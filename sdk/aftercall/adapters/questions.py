@@ -14,9 +14,8 @@ from types import CodeType
 from typing import Any, TypeAlias, cast
 
 from aftercall.background import in_thread
-from aftercall.bounded import bounded_text
 from aftercall.errors import ConfigurationError, ServiceTimeoutError
-from aftercall.json_values import JsonObject, make_json_value
+from aftercall.json_values import JsonObject, bounded_text, make_json_value
 from aftercall.models.base import WireModel
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.reflection import AsyncSuggester, ReflectedResult, Suggester

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from aftercall.bounded import bounded_json
 from aftercall.contracts.deliverables import Deliverable
 from aftercall.contracts.values import (
     described,
@@ -21,7 +20,7 @@ from aftercall.contracts.values import (
     type_of,
 )
 from aftercall.executors.protocol import tool_error
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonObject, JsonValue, bounded_json
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import ToolFailedError
 

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import uuid4
 
-from aftercall.bounded import MAX_NAME_CHARS, bounded_name
 from aftercall.errors import ConfigurationError
 from aftercall.events.model import (
     CANCELLED,
@@ -28,7 +27,13 @@ from aftercall.events.model import (
     masked_text,
     text_preview_hash,
 )
-from aftercall.json_values import JsonObject, clean_text, make_json_value
+from aftercall.json_values import (
+    MAX_NAME_CHARS,
+    JsonObject,
+    bounded_name,
+    clean_text,
+    make_json_value,
+)
 from aftercall.models.calls import ExecutionError
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.reflection.observers import PlannedAttempt

@@ -14,8 +14,15 @@ from typing import Annotated, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from aftercall.bounded import MAX_NAME_CHARS, bounded_text
-from aftercall.json_values import JsonObject, JsonValue, canonical_json, clean_text, make_json_value
+from aftercall.json_values import (
+    MAX_NAME_CHARS,
+    JsonObject,
+    JsonValue,
+    bounded_text,
+    canonical_json,
+    clean_text,
+    make_json_value,
+)
 from aftercall.models.calls import ExecutionError, FailedCall
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 

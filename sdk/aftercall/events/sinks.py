@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from aftercall.bounded import bounded_json, execution_of
 from aftercall.errors import ConfigurationError
 from aftercall.events.model import FinishedCall, ToolCallEvent, ToolCallPlanned
-from aftercall.json_values import clean_text
+from aftercall.json_values import bounded_json, clean_text
 from aftercall.models import ExecutionError
+from aftercall.models.calls import execution_of
 from aftercall.reflection.reflected_call import ExecutionSink
 
 if sys.platform != "win32":

@@ -19,12 +19,11 @@ from pydantic import ValidationError
 
 from aftercall import AsyncClient, Recorder
 from aftercall.adapters.fastmcp import ReflectionMiddleware
-from aftercall.bounded import bounded_text
 from aftercall.contracts import Deliverable
 from aftercall.errors import AftercallError, ApiError, RateLimitedError, ServiceFailedError
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.upstreams import Upstream, UpstreamProvider, UpstreamUnavailableError
-from aftercall.json_values import make_json_value
+from aftercall.json_values import bounded_text, make_json_value
 from aftercall.models import Tool, ToolAnnotations, ToolSpec
 from aftercall.process import (
     bind,

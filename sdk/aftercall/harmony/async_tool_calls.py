@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
 from aftercall.background import each
-from aftercall.bounded import bounded_text
 from aftercall.events.calls import PlannedCall, ToolCalls
 from aftercall.harmony.calls import (
     CallExecutor,
@@ -19,6 +18,7 @@ from aftercall.harmony.calls import (
     result_item,
 )
 from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, HarmonyParser
+from aftercall.json_values import bounded_text
 from aftercall.redaction import DEFAULT_REDACTOR
 from aftercall.reflection.results import read_exception
 

@@ -11,10 +11,16 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 from aftercall.background import in_thread
-from aftercall.bounded import bounded_json, bounded_text
 from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, rejected, timed_out, tool_error
 from aftercall.harmony.markup import MAX_NAME_CHARS
-from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
+from aftercall.json_values import (
+    JsonObject,
+    JsonValue,
+    bounded_json,
+    bounded_text,
+    clean_text,
+    make_json_value,
+)
 from aftercall.outcomes import Outcome, ToolFailedError
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.reflection.results import read_exception

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from aftercall.bounded import bounded_text
+from aftercall.json_values import bounded_text
 
 MAX_HEADER_CHARS = 512
 """Markers included. A real header has some 80; what is longer is text whose marker is missing."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NoReturn
 
-from aftercall.bounded import bounded_text
 from aftercall.errors import ConfigurationError
 from aftercall.events.model import PAYLOAD_PARSE_ERROR, PAYLOAD_TOO_LARGE
 from aftercall.harmony.calls import HarmonyCall, HarmonyItem, HarmonyResult, HarmonyText, is_json
@@ -31,7 +30,7 @@ from aftercall.harmony.markup import (
     read_header,
     tool_name,
 )
-from aftercall.json_values import JsonObject, JsonValue, check_json_object, check_text
+from aftercall.json_values import JsonObject, JsonValue, bounded_text, check_json_object, check_text
 
 MAX_PAYLOAD_BYTES = 8192
 """Of UTF-8, of one payload (seed 001)."""

@@ -14,11 +14,10 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from aftercall.bounded import bounded_json, bounded_text
 from aftercall.callers import Caller
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
-from aftercall.json_values import JsonValue
+from aftercall.json_values import JsonValue, bounded_json, bounded_text
 from aftercall.models import (
     BestTool,
     Change,

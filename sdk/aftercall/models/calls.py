@@ -1,5 +1,6 @@
 """Calls of tools, the answers to failed ones, and what the service says of itself."""
 
+import logging
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -8,6 +9,7 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     Strict,
+    ValidationError,
     WithJsonSchema,
     field_validator,
     model_serializer,
@@ -15,6 +17,7 @@ from pydantic import (
 )
 from pydantic.config import JsonDict
 
+from aftercall.json_values import bounded_name, bounded_text
 from aftercall.models.base import (
     WHOLE,
     Id,
@@ -26,6 +29,8 @@ from aftercall.models.base import (
     Timestamp,
     WireModel,
 )
+
+_LOGGER = logging.getLogger("aftercall")
 
 Outcome = Literal["success", "failure"]
 
@@ -133,6 +138,28 @@ class Execution(Call):
         if self.outcome == "success" and self.error is not None:
             raise ValueError("a success has no error: leave it out, or send outcome 'failure'")
         return self
+
+
+def execution_of(*, agent: str, tool_name: str, **fields: Any) -> Execution | None:
+    """An execution of these fields, its names and context cut to what is recorded.
+
+    Recording must not fail a call that worked: None when the fields make none, with a warning that
+    names them and holds no values.
+    """
+    names = ("server_name", "tool_version", "session_id", "result_status")
+    fields |= {name: bounded_name(fields[name]) for name in names if name in fields}
+    fields["agent"] = bounded_name(agent) or "unknown"
+    fields["tool_name"] = bounded_name(tool_name) or "unknown"
+    if context := fields.get("context"):
+        fields["context"] = bounded_text(context, 4000)
+    try:
+        return Execution(**fields)
+    except ValidationError as error:
+        wrong = ", ".join(str(each["loc"]) for each in error.errors(include_input=False))
+        logging.getLogger("aftercall").warning(
+            "a call of %s could not be recorded: %s", tool_name, wrong
+        )
+        return None
 
 
 class FailedCall(Call):

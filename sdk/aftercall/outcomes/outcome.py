@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar, overload
 
-from aftercall.bounded import bounded_text
 from aftercall.errors import AftercallError
-from aftercall.json_values import JsonObject, clean_text, make_json_value
+from aftercall.json_values import JsonObject, bounded_text, clean_text, make_json_value
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes.typed_errors import (
     make_error,

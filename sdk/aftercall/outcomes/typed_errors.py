@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import cast, get_args
 
-from aftercall.bounded import bounded_json, bounded_text
-from aftercall.json_values import JsonObject, clean_text
+from aftercall.json_values import JsonObject, bounded_json, bounded_text, clean_text
 from aftercall.models.calls import ExecutionError
 from aftercall.models.health import (
     MAX_AXES,

@@ -18,8 +18,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from itertools import islice
 
-from aftercall.bounded import bounded_json, bounded_text
-from aftercall.json_values import clean_text, make_json_value
+from aftercall.json_values import bounded_json, bounded_text, clean_text, make_json_value
 
 MAX_LOOKED_AT = 10_000
 """Values that are looked at in one field: bounds the work on junk, far above real referrals."""

@@ -12,10 +12,9 @@ from threading import Lock
 from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
 
-from aftercall.bounded import bounded_text, execution_of
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue, make_json_value
-from aftercall.models.calls import Execution, ExecutionError, SuggestResponse
+from aftercall.json_values import JsonObject, JsonValue, bounded_text, make_json_value
+from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, execution_of
 from aftercall.outcomes import Outcome, is_referral, log_line
 from aftercall.reflection.observers import (
     CallFacts,

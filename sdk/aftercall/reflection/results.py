@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar, cast, runtime_checkable
 
-from aftercall.bounded import bounded_json, bounded_text
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text
 from aftercall.models.calls import Change, ExecutionError, Suggestion
 from aftercall.outcomes import Outcome
 

@@ -22,7 +22,6 @@ from uuid import uuid4
 
 from pydantic import TypeAdapter
 
-from aftercall.bounded import bounded_json, bounded_text, execution_of
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, ConfigurationError
 from aftercall.evolution import (
@@ -42,7 +41,7 @@ from aftercall.executors.protocol import (
     ToolRefusedError,
     titled,
 )
-from aftercall.json_values import JsonObject, JsonValue, make_json_value
+from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
 from aftercall.models import (
     BestTool,
     ExecutionError,
@@ -53,6 +52,7 @@ from aftercall.models import (
     Tool,
     ToolSpec,
 )
+from aftercall.models.calls import execution_of
 from aftercall.models.tools import Scenario
 from aftercall.outcomes import ToolFailedError
 from aftercall.reflection.reflected_call import ExecutionSink
