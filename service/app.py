@@ -5,7 +5,6 @@ from starlette.responses import HTMLResponse
 
 from service.context import Lifecycle
 from service.errors import install_error_handlers
-from service.mcp import install_mcp
 from service.metrics import RequestMetrics
 from service.metrics_page import MetricsPage
 from service.middleware import (
@@ -14,7 +13,6 @@ from service.middleware import (
     RequestLog,
     hosts_to_answer,
 )
-from service.openapi import install_openapi, render_docs
 from service.routes import (
     boundaries,
     choosing,
@@ -27,6 +25,8 @@ from service.routes import (
     tools,
 )
 from service.routes.dashboard import install_dashboard
+from service.routes.mcp import install_mcp
+from service.routes.openapi_document import install_openapi, render_docs
 from service.settings import Settings
 from service.version import VERSION
 

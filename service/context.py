@@ -5,6 +5,7 @@ notebooks call the same ones. Stores, index, embedder and what stands on them ar
 order, and closed in reverse.
 """
 
+import asyncio
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable
@@ -31,20 +32,15 @@ from retrieval.index.protocol import VectorIndex
 from retrieval.known_tools.facts import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
-from service.changes import Changes
-from service.corrections import Corrections
-from service.failures import FailureMarks
 from service.learning import Learning, open_learning
 from service.lifecycle import OnPhase
 from service.metrics import ServiceMetrics
 from service.nightly import nightly
 from service.patterns import Patterns
-from service.promotions import Promotions
 from service.readiness import StoreWatch, VectorCheck
 from service.settings import BoundarySettings, SamplingSettings, Settings
 from service.statistics import StatisticsReports
 from service.stores import open_stores, where_store_is
-from service.tools import ToolRegister
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +56,10 @@ class Context:
     suggester: Suggester
     chooser: ToolChooser
     history: ToolHistory
-    tools: ToolRegister
     clusterer: AxisClusterer
-    promotions: Promotions
-    marks: FailureMarks
-    corrections: Corrections
     redactor: Redactor
+    changing: asyncio.Lock
+    """Held while a change of tools or promotions looks at what there is, and writes."""
     cohesion: CohesionRules
     """When a tool is said to be asked for several jobs."""
     clock: Callable[[], datetime]
@@ -140,7 +134,6 @@ async def open_context(
         if settings.indexing.here and learning.can_learn:
             indexer.start()
         await stack.enter_async_context(nightly(settings, store))
-        changes = Changes()
         cohesion = _cohesion_rules(settings.boundaries)
         patterns = Patterns(store=store, memory=memory, redactor=redactor)
 
@@ -163,24 +156,9 @@ async def open_context(
             history=ToolHistory(
                 log=log, memory=memory, index=index, embedder=embedder, redactor=redactor
             ),
-            tools=ToolRegister(
-                log=log,
-                memory=memory,
-                redactor=redactor,
-                changes=changes,
-                on_change=indexer.wake,
-            ),
             clusterer=learning.clusterer,
-            promotions=Promotions(
-                log=log,
-                memory=memory,
-                redactor=redactor,
-                changes=changes,
-                on_change=indexer.wake,
-            ),
-            marks=FailureMarks(log=log, memory=memory, redactor=redactor, on_stored=indexer.wake),
-            corrections=Corrections(log=log, redactor=redactor, on_stored=indexer.wake),
             redactor=redactor,
+            changing=asyncio.Lock(),
             cohesion=cohesion,
             clock=lambda: datetime.now(UTC),
             tool_facts=TTLCache(maxsize=2_000, ttl=60),

@@ -26,15 +26,16 @@ from ingest.intake import ExecutionConflictError, InvalidExecutionError
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.fitness.registry import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
-from service.changes import InvalidChangeError, NothingBeforeError, NotPromotedError, RefusedError
-from service.corrections import (
+from service.explain import explain_request
+from service.feedback import (
     CorrectionConflictError,
     InvalidCorrectionError,
     NothingToCorrectError,
+    UnknownSuggestionError,
 )
-from service.explain import explain_request
 from service.logs import log_event
-from service.outcomes import UnknownSuggestionError
+from service.promotions import NothingBeforeError, NotPromotedError
+from service.tools import InvalidChangeError, RefusedError
 
 logger = logging.getLogger(__name__)
 

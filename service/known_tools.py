@@ -6,13 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
-from rapidfuzz import fuzz, process, utils
 
 from aftercall.models import WireModel
 from aftercall.models.base import Name
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.fitness.registry import Registry, UnknownNamespaceError, UnknownToolError
+from retrieval.fitness.registry import (
+    Registry,
+    UnknownNamespaceError,
+    UnknownToolError,
+    nearest_names,
+    possible_tools,
+    recorded_name,
+)
 from retrieval.known_tools.common import ToolRecord
 from retrieval.known_tools.facts import ToolFacts, facts_of, use_of
 from retrieval.known_tools.pages import markdown_page, prompt_block
@@ -27,11 +33,6 @@ MAX_REGISTERED = 2_000
 
 _LEAST_TOKENS = 10
 """Of any tool, in either form: of more tools than fit by this, nothing needs to be read."""
-
-_LEAST_NEARNESS = 60.0
-"""Of 100, as in `retrieval.fitness.registry`."""
-
-_MOST_NEAR = 3
 
 _AT_A_TIME = 64
 """Tools that are read together: what is known of one may take 200 kB in memory, and more."""
@@ -72,7 +73,7 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
         wanted = await _named(context, workspace, registry, query)
     else:
         wanted = _by_key(_latest_put(registry.by_id.values()))
-        for key in await _recorded(context, workspace):
+        for key in await recorded_tools(context.store, workspace, MAX_RECORDED):
             wanted.setdefault(key, None)
     ordered = await _by_use(context, list(wanted))
     first = ordered[: query.max_tokens // _LEAST_TOKENS]
@@ -87,10 +88,6 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
 
     # In a thread, for it is many small steps of work that must not hold up the other callers.
     return await asyncio.to_thread(render)
-
-
-async def _recorded(context: Context, workspace: str) -> list[ToolKey]:
-    return await recorded_tools(context.store, workspace, MAX_RECORDED)
 
 
 async def _named(
@@ -116,16 +113,16 @@ async def _keys_of(
     context: Context, workspace: str, registry: Registry, names: Sequence[str]
 ) -> list[ToolKey]:
     """Recorded tools of these names; several where servers have tools of one name."""
-    recorded = await _recorded(context, workspace)
+    recorded = await recorded_tools(context.store, workspace, MAX_RECORDED)
     # One that was used longer ago than the latest some hundreds is found by its exact name.
-    possible = list(dict.fromkeys(key for name in names for key in _possible(workspace, name)))
-    known = await context.memory.health(possible[:MAX_RECORDED])
+    possible = dict.fromkeys(key for name in names for key in possible_tools(workspace, name))
+    known = await context.memory.health(list(possible)[:MAX_RECORDED])
     every = list(dict.fromkeys([*recorded, *known]))
     found: list[ToolKey] = []
     for name in names:
-        meant = [key for key in every if name in _names_of(key)]
+        meant = [key for key in every if name in (key.tool_name, recorded_name(key))]
         if not meant:
-            raise UnknownToolError(name, _nearest(name, registry, every))
+            raise UnknownToolError(name, nearest_names(name, registry.by_id, every))
         found.extend(meant)
     return found
 
@@ -219,30 +216,3 @@ def _latest_put(tools: Iterable[StoredTool]) -> list[StoredTool]:
 def _by_key(tools: Iterable[StoredTool]) -> dict[ToolKey, StoredTool | None]:
     """By the name that executions have; of several ids that share one, the last."""
     return {each.tool_key: each for each in tools}
-
-
-def _possible(workspace: str, name: str) -> Iterable[ToolKey]:
-    yield ToolKey(workspace, None, name)
-    for place, char in enumerate(name):
-        if char == "/" and 0 < place < len(name) - 1:
-            yield ToolKey(workspace, name[:place], name[place + 1 :])
-
-
-def _names_of(key: ToolKey) -> tuple[str, ...]:
-    if key.server_name is None:
-        return (key.tool_name,)
-    return key.tool_name, f"{key.server_name}/{key.tool_name}"
-
-
-def _nearest(name: str, registry: Registry, recorded: Sequence[ToolKey]) -> list[str]:
-    """What was probably meant, of ids and recorded names, nearest first."""
-    known = dict.fromkeys([*sorted(registry.by_id), *(_names_of(key)[-1] for key in recorded)])
-    found = process.extract(
-        name,
-        list(known),
-        scorer=fuzz.WRatio,
-        processor=utils.default_process,
-        limit=_MOST_NEAR,
-        score_cutoff=_LEAST_NEARNESS,
-    )
-    return [each for each, _, _ in found]

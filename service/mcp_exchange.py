@@ -13,11 +13,10 @@ import base64
 import binascii
 import logging
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
 import httpx2
@@ -25,7 +24,7 @@ from fastapi import FastAPI
 from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aftercall import AsyncClient
@@ -35,18 +34,7 @@ from aftercall.mcp_server.server import build_server, client_name
 from service.middleware import request_id_of
 
 _within: ContextVar[Mapping[str, str]] = ContextVar("aftercall_within_request")
-
-_NO_HEADERS: Final[Mapping[str, str]] = {}
-
-
-@contextmanager
-def on_behalf_of(headers: Mapping[str, str]) -> Iterator[None]:
-    """Within, the service's own requests have these headers of the request they are made for."""
-    token = _within.set(headers)
-    try:
-        yield
-    finally:
-        _within.reset(token)
+"""Headers that the service's own requests have from the request that they are made for."""
 
 
 class OwnTransport(httpx2.AsyncBaseTransport):
@@ -61,7 +49,7 @@ class OwnTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""
         # As bytes: a host name may have come in Latin-1, as which the server reads headers.
-        within = _within.get(_NO_HEADERS).items()
+        within = _within.get({}).items()
         request.headers.update({name.encode(): text.encode("latin-1") for name, text in within})
         return await self._transport.handle_async_request(request)
 
@@ -162,12 +150,15 @@ async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResul
     headers = {"x-request-id": request_id_of(request.scope)}
     if "host" in request.headers:  # the name that this service's guard has let pass
         headers["host"] = request.headers["host"]
-    with on_behalf_of(headers):
+    token = _within.set(headers)
+    try:
         return await call_next(ctx)
+    finally:
+        _within.reset(token)
 
 
 def _who_calls(context: Context) -> Caller:
-    headers = Headers() if context.request is None else context.request.headers
+    headers = context.request.headers if context.request else {}
     session = McpSession.read(headers.get(SESSION_HEADER))
     if session is not None:
         return Caller(session.client_name or "unknown", session.session_id)

@@ -24,7 +24,7 @@ from service.errors import (
     render,
 )
 from service.logs import log_event
-from service.settings import LimitSettings
+from service.settings import LimitSettings, ServerSettings
 
 ANY_HOST = "*"
 
@@ -50,6 +50,13 @@ def hosts_to_answer(host: str, configured: Sequence[str]) -> frozenset[str]:
     if is_loopback(host):
         return frozenset((*_LOOPBACK_NAMES, host.lower()))
     return frozenset((ANY_HOST,))
+
+
+def own_hosts(server: ServerSettings) -> frozenset[str]:
+    """The host names under which pages of the service are met."""
+    public = urlsplit(server.public_url or "").hostname
+    hosts = hosts_to_answer(server.host, server.allowed_hosts)
+    return hosts if public is None else hosts | {public}
 
 
 class HostGuard:

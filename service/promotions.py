@@ -1,8 +1,7 @@
 """Promotions: what is checked before one holds, and the way back. Everything is in the history."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from aftercall.models import (
     Promotion,
@@ -14,287 +13,251 @@ from aftercall.models import (
 )
 from aftercall.models.tools import parse_version
 from aftercall.promotions_file import UnsafePathError, check_relative_path, render_promotions
-from aftercall.redaction import Redactor
 from mongo.contents import PromotionEvent, StoredPromotion, promotion_command
-from mongo.protocol import EventLog
 from retrieval.fitness.history import shown_promotion, statistics_with_marks
-from retrieval.fitness.promotions import (
-    Pair,
-    before,
-    inherited_quality,
-    pair_of,
-    status_of,
-)
+from retrieval.fitness.promotions import before, inherited_quality, pair_of, status_of
 from retrieval.fitness.registry import Registry, UnknownNamespaceError
-from retrieval.log import promotion_history
-from retrieval.memory import Memory
-from service.changes import (
-    Changes,
-    InvalidChangeError,
-    NothingBeforeError,
-    NotPromotedError,
-    RefusedError,
-)
+from retrieval.log import promotion_history as events_of
+from service.context import Context
+from service.tools import InvalidChangeError, RefusedError
 
 _MAX_HISTORY = 500
 """Changes of a namespace that are looked back on."""
-
-
-class Promotions:
-    """Promotes, rolls back, imports and exports; tells the memory and the indexer what changed.
-
-    Args:
-        log: where promotions are kept.
-        memory: told when they change.
-        redactor: masks secrets before anything is stored, and again before it is answered.
-        changes: shared with whatever else changes tools and promotions.
-        on_change: called when something is to be learned.
-        clock: the time now, with a zone.
-    """
-
-    def __init__(
-        self,
-        *,
-        log: EventLog,
-        memory: Memory,
-        redactor: Redactor,
-        changes: Changes,
-        on_change: Callable[[], None],
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._log = log
-        self._memory = memory
-        self._redactor = redactor
-        self._redactor = redactor
-        self._changes = changes
-        self._on_change = on_change
-        self._clock = clock
-
-    async def promote(
-        self, workspace: str, namespace: str, promotion: Promotion
-    ) -> PromotionStatus:
-        """Let an evolved version stand in for the original; the same again changes nothing.
-
-        Raises:
-            UnknownNamespaceError: no tool serves the namespace.
-            RefusedError: it is not above the original's version, its file is no safe path, its
-                words are too long, or it has neither a file nor a registered tool.
-            StoreError: when it cannot be stored.
-        """
-        _check_promotion(promotion)
-        promotion = shown_promotion(promotion, self._redactor)
-        async with self._changes.one_at_a_time():
-            registry = await self._memory.registry(workspace)
-            if not registry.in_namespace(namespace):
-                raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
-            known = registry.promotions.get(namespace)
-            if known is not None and _says_the_same(promotion, known.promotion):
-                return await self._status(registry, known)
-            [stored] = await self._prepared(workspace, registry, {namespace: promotion})
-            await self._change(workspace, [self._event(stored, "promoted")])
-        return await self._status(await self._memory.registry(workspace), stored)
-
-    async def read(self, workspace: str, namespace: str) -> PromotionStatus:
-        """What is promoted in a namespace, and how it fares.
-
-        Raises:
-            NotPromotedError, UnknownNamespaceError: nothing is.
-            StoreError: when the store cannot say.
-        """
-        registry = await self._memory.registry(workspace)
-        return await self._status(registry, _held_in(registry, namespace))
-
-    async def remove(self, workspace: str, namespace: str) -> None:
-        """Let the original serve again.
-
-        Raises:
-            NotPromotedError, UnknownNamespaceError: nothing is promoted.
-            StoreError: when it cannot be done.
-        """
-        async with self._changes.one_at_a_time():
-            _held_in(await self._memory.registry(workspace), namespace)
-            await self._change(workspace, [self._none(workspace, namespace, "removed")])
-
-    async def history(self, workspace: str, namespace: str, limit: int) -> PromotionHistory:
-        """The latest changes in a namespace, newest first; none where nothing was ever promoted.
-
-        Raises:
-            UnknownNamespaceError: no tool serves it and nothing was promoted in it.
-            StoreError: when the store cannot say.
-        """
-        events = await promotion_history(self._log, workspace, namespace, limit)
-        if not events:
-            registry = await self._memory.registry(workspace)
-            if not registry.in_namespace(namespace):
-                raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
-        return PromotionHistory(
-            namespace=namespace, changes=[self._change_shown(e) for e in events]
-        )
-
-    async def roll_back(self, workspace: str, namespace: str) -> PromotionHistory:
-        """Undo the latest change that is not undone yet; the history, newest first.
-
-        Raises:
-            NothingBeforeError: all is undone, or nothing was ever promoted.
-            UnknownNamespaceError: no tool serves it and nothing was promoted in it.
-            StoreError: when it cannot be done.
-        """
-        async with self._changes.one_at_a_time():
-            events = await promotion_history(self._log, workspace, namespace, _MAX_HISTORY)
-            is_whole = len(events) < _MAX_HISTORY
-            possible, promoted = before(events, is_whole=is_whole)
-            if possible:
-                event = self._none(workspace, namespace, "rolled_back")
-                if promoted is not None:
-                    event = self._event(promoted, "rolled_back")
-                await self._change(workspace, [event])
-        history = await self.history(workspace, namespace, _MAX_HISTORY)
-        if not possible:
-            raise NothingBeforeError(
-                f"there is nothing to go back to in {namespace[:80]!r}; the original serves it"
-                if is_whole
-                else f"only the latest {_MAX_HISTORY} changes are looked back on, and all of them "
-                "are undone; promote the version that is to serve"
-            )
-        return history
-
-    async def export_file(self, workspace: str) -> str:
-        """All promotions, as the text of `.tool_promotions.json`.
-
-        Raises:
-            StoreError: when the store cannot say.
-        """
-        registry = await self._memory.registry(workspace)
-        return render_promotions(
-            {
-                name: shown_promotion(stored.promotion, self._redactor)
-                for name, stored in sorted(registry.promotions.items())
-            }
-        )
-
-    async def import_file(
-        self, workspace: str, promotions: Mapping[str, Promotion]
-    ) -> PromotionsReceipt:
-        """Let exactly these promotions hold, all or none of them.
-
-        A namespace that no tool serves yet is promoted all the same.
-
-        Raises:
-            RefusedError: as `promote`, naming the entry; nothing was imported.
-            StoreError: when it cannot be stored.
-        """
-        for name, promotion in promotions.items():
-            _check_promotion(promotion, entry=name)
-        clean = {name: shown_promotion(each, self._redactor) for name, each in promotions.items()}
-        async with self._changes.one_at_a_time():
-            registry = await self._memory.registry(workspace)
-            held = registry.promotions
-            same = [
-                name
-                for name, new in clean.items()
-                if name in held and _says_the_same(new, held[name].promotion)
-            ]
-            changed = [name for name in clean if name in held and name not in same]
-            added = [name for name in clean if name not in held]
-            removed = sorted(held.keys() - clean.keys())
-            new = {name: clean[name] for name in (*added, *changed)}
-            prepared = await self._prepared(workspace, registry, new, is_file=True)
-            events = [self._event(each, "imported") for each in prepared]
-            events += [self._none(workspace, name, "removed") for name in removed]
-            await self._change(workspace, events)
-        return PromotionsReceipt(
-            added=sorted(added),
-            changed=sorted(changed),
-            removed=removed,
-            unchanged=sorted(same),
-            unknown_namespaces=sorted(n for n in clean if not registry.in_namespace(n)),
-        )
-
-    async def _prepared(
-        self,
-        workspace: str,
-        registry: Registry,
-        promotions: Mapping[str, Promotion],
-        *,
-        is_file: bool = False,
-    ) -> list[StoredPromotion]:
-        """The promotions with their times and the qualities that they inherit."""
-        now, held = self._clock(), registry.promotions
-        new = {
-            name: StoredPromotion(workspace, name, _dated(promotion, now))
-            for name, promotion in promotions.items()
-        }
-        told = Registry(registry.by_id.values(), {**held, **new}.values())
-        pairs = {name: pair_of(told, name) for name in new}
-        held_pairs = {name: pair_of(registry, name) for name in new}
-        for name, pair in pairs.items():
-            _check_there_is_one(promotions[name], pair, entry=name if is_file else None)
-        keys = {
-            key for pair in (*pairs.values(), *held_pairs.values()) if pair for key in pair.keys
-        }
-        statistics = await statistics_with_marks(list(keys), memory=self._memory, log=self._log)
-        return [
-            replace(
-                stored,
-                inherited_quality=inherited_quality(
-                    stored, pairs[name], held.get(name), held_pairs[name], statistics, now=now
-                ),
-            )
-            for name, stored in new.items()
-        ]
-
-    async def _status(self, registry: Registry, stored: StoredPromotion) -> PromotionStatus:
-        pair = pair_of(registry, stored.namespace)
-        statistics = await self._memory.statistics(pair.keys) if pair else {}
-        return self._redacted(status_of(stored, pair, statistics, now=self._clock()))
-
-    async def _change(self, workspace: str, events: list[PromotionEvent]) -> None:
-        if events:
-            held = (await self._memory.registry(workspace)).promotions
-            commands = [promotion_command(each, held.get(each.namespace)) for each in events]
-            try:
-                await self._log.append(
-                    workspace, [event for event, _ in commands], [state for _, state in commands]
-                )
-            finally:  # of a change that failed it is not sure whether it was stored
-                self._memory.forget_state(workspace)
-            self._on_change()
-
-    def _event(self, stored: StoredPromotion, action: PromotionAction) -> PromotionEvent:
-        return PromotionEvent(stored.workspace, stored.namespace, self._clock(), action, stored)
-
-    def _none(self, workspace: str, namespace: str, action: PromotionAction) -> PromotionEvent:
-        return PromotionEvent(workspace, namespace, self._clock(), action, None)
-
-    def _change_shown(self, event: PromotionEvent) -> PromotionChange:
-        held = event.promoted
-        promotion = None if held is None else shown_promotion(held.promotion, self._redactor)
-        return PromotionChange(at=event.at, action=event.action, promotion=promotion)
-
-    def _redacted(self, status: PromotionStatus) -> PromotionStatus:
-        clean = {"reason": status.reason, "mutation": status.mutation}
-        return status.model_copy(
-            update={name: self._redactor.text(text) for name, text in clean.items()}
-        )
-
 
 MAX_WORDS = 10_000
 """Characters of a reason or a mutation, as many as of a scenario: each stands in every entry of the
 history, and in the file."""
 
 
-def _check_promotion(promotion: Promotion, *, entry: str | None = None) -> None:
-    """That the promotion makes sense by itself.
+class NothingBeforeError(LookupError):
+    """There is nothing to go back to."""
 
-    Args:
-        promotion: as it was sent.
-        entry: its name in a file, if it is from one; errors begin with it.
+
+class NotPromotedError(LookupError):
+    """Nothing is promoted in the namespace."""
+
+
+async def promote(
+    context: Context, workspace: str, namespace: str, promotion: Promotion
+) -> PromotionStatus:
+    """Let an evolved version stand in for the original; the same again changes nothing.
 
     Raises:
+        UnknownNamespaceError: no tool serves the namespace.
         InvalidChangeError: its file is no safe path, or its words are too long.
-        RefusedError: it is not above the original's version.
+        RefusedError: it is not above the original's version, or has neither a file nor a registered
+            tool.
+        StoreError: when it cannot be stored.
     """
-    place = _place(entry)
+    _check(promotion)
+    promotion = shown_promotion(promotion, context.redactor)
+    async with context.changing:
+        registry = await context.memory.registry(workspace)
+        _check_served(registry, namespace)
+        stored = registry.promotions.get(namespace)
+        if stored is None or not _says_the_same(promotion, stored.promotion):
+            [stored] = await _prepared(context, workspace, registry, {namespace: promotion})
+            await _change(context, workspace, [_event(context, stored, "promoted")])
+            registry = await context.memory.registry(workspace)
+    return await _status(context, registry, stored)
+
+
+async def read_promotion(context: Context, workspace: str, namespace: str) -> PromotionStatus:
+    """What is promoted in a namespace, and how it fares.
+
+    Raises:
+        NotPromotedError, UnknownNamespaceError: nothing is.
+        StoreError: when the store cannot say.
+    """
+    registry = await context.memory.registry(workspace)
+    return await _status(context, registry, _held_in(registry, namespace))
+
+
+async def remove_promotion(context: Context, workspace: str, namespace: str) -> None:
+    """Let the original serve again.
+
+    Raises:
+        NotPromotedError, UnknownNamespaceError: nothing is promoted.
+        StoreError: when it cannot be done.
+    """
+    async with context.changing:
+        held = _held_in(await context.memory.registry(workspace), namespace)
+        await _change(context, workspace, [_none(context, held, "removed")])
+
+
+async def promotion_history(
+    context: Context, workspace: str, namespace: str, limit: int
+) -> PromotionHistory:
+    """The latest changes in a namespace, newest first; none where nothing was ever promoted.
+
+    Raises:
+        UnknownNamespaceError: no tool serves it and nothing was promoted in it.
+        StoreError: when the store cannot say.
+    """
+    events = await events_of(context.store.events, workspace, namespace, limit)
+    if not events:
+        _check_served(await context.memory.registry(workspace), namespace)
+    changes = [
+        PromotionChange(
+            at=each.at,
+            action=each.action,
+            promotion=each.promoted and shown_promotion(each.promoted.promotion, context.redactor),
+        )
+        for each in events
+    ]
+    return PromotionHistory(namespace=namespace, changes=changes)
+
+
+async def roll_back(context: Context, workspace: str, namespace: str) -> PromotionHistory:
+    """Undo the latest change that is not undone yet; the history, newest first.
+
+    Raises:
+        NothingBeforeError: all is undone, or nothing was ever promoted.
+        UnknownNamespaceError: no tool serves it and nothing was promoted in it.
+        StoreError: when it cannot be done.
+    """
+    async with context.changing:
+        events = await events_of(context.store.events, workspace, namespace, _MAX_HISTORY)
+        is_whole = len(events) < _MAX_HISTORY
+        possible, promoted = before(events, is_whole=is_whole)
+        if possible:
+            event = PromotionEvent(workspace, namespace, context.clock(), "rolled_back", promoted)
+            await _change(context, workspace, [event])
+    history = await promotion_history(context, workspace, namespace, _MAX_HISTORY)
+    if not possible:
+        raise NothingBeforeError(
+            f"there is nothing to go back to in {namespace[:80]!r}; the original serves it"
+            if is_whole
+            else f"only the latest {_MAX_HISTORY} changes are looked back on, and all of them "
+            "are undone; promote the version that is to serve"
+        )
+    return history
+
+
+async def export_promotions(context: Context, workspace: str) -> str:
+    """All promotions, as the text of `.tool_promotions.json`.
+
+    Raises:
+        StoreError: when the store cannot say.
+    """
+    held = (await context.memory.registry(workspace)).promotions
+    return render_promotions(
+        {name: shown_promotion(held[name].promotion, context.redactor) for name in sorted(held)}
+    )
+
+
+async def import_promotions(
+    context: Context, workspace: str, promotions: Mapping[str, Promotion]
+) -> PromotionsReceipt:
+    """Let exactly these promotions hold, all or none of them.
+
+    A namespace that no tool serves yet is promoted all the same.
+
+    Raises:
+        InvalidChangeError, RefusedError: as `promote`, naming the entry; nothing was imported.
+        StoreError: when it cannot be stored.
+    """
+    for name, promotion in promotions.items():
+        _check(promotion, _place(name))
+    clean = {name: shown_promotion(each, context.redactor) for name, each in promotions.items()}
+    async with context.changing:
+        registry = await context.memory.registry(workspace)
+        held = registry.promotions
+        same = {
+            name
+            for name in clean.keys() & held.keys()
+            if _says_the_same(clean[name], held[name].promotion)
+        }
+        removed = sorted(held.keys() - clean.keys())
+        new = {name: each for name, each in clean.items() if name not in same}
+        prepared = await _prepared(context, workspace, registry, new, is_file=True)
+        events = [_event(context, each, "imported") for each in prepared]
+        events += [_none(context, held[name], "removed") for name in removed]
+        await _change(context, workspace, events)
+    return PromotionsReceipt(
+        added=sorted(new.keys() - held.keys()),
+        changed=sorted(new.keys() & held.keys()),
+        removed=removed,
+        unchanged=sorted(same),
+        unknown_namespaces=sorted(name for name in clean if not registry.in_namespace(name)),
+    )
+
+
+async def _prepared(
+    context: Context,
+    workspace: str,
+    registry: Registry,
+    promotions: Mapping[str, Promotion],
+    *,
+    is_file: bool = False,
+) -> list[StoredPromotion]:
+    """The promotions with their times and the qualities that they inherit.
+
+    Raises:
+        RefusedError: one names no file, and no such version is registered.
+    """
+    now, held = context.clock(), registry.promotions
+    new = {
+        name: StoredPromotion(
+            workspace, name, each.model_copy(update={"promoted_at": each.promoted_at or now})
+        )
+        for name, each in promotions.items()
+    }
+    after = Registry(registry.by_id.values(), {**held, **new}.values())
+    pairs = {name: (pair_of(registry, name), pair_of(after, name)) for name in new}
+    for name, (_, pair) in pairs.items():
+        if promotions[name].evolved_file is None and pair is None:
+            raise RefusedError(
+                f"{_place(name) if is_file else ''}there is neither an evolvedFile nor a "
+                f"registered tool of version {promotions[name].evolved_version} with evolvedFrom; "
+                "give the file, or put the tool first"
+            )
+    keys = {key for both in pairs.values() for pair in both if pair for key in pair.keys}
+    statistics = await statistics_with_marks(
+        list(keys), memory=context.memory, log=context.store.events
+    )
+    found = []
+    for name, stored in new.items():
+        old, pair = pairs[name]
+        quality = inherited_quality(stored, pair, held.get(name), old, statistics, now=now)
+        found.append(replace(stored, inherited_quality=quality))
+    return found
+
+
+async def _status(context: Context, registry: Registry, stored: StoredPromotion) -> PromotionStatus:
+    pair = pair_of(registry, stored.namespace)
+    statistics = await context.memory.statistics(pair.keys) if pair else {}
+    status = status_of(stored, pair, statistics, now=context.clock())
+    words = {"reason": status.reason, "mutation": status.mutation}
+    return status.model_copy(
+        update={name: context.redactor.text(text) for name, text in words.items()}
+    )
+
+
+async def _change(context: Context, workspace: str, events: list[PromotionEvent]) -> None:
+    if events:
+        held = (await context.memory.registry(workspace)).promotions
+        commands = [promotion_command(each, held.get(each.namespace)) for each in events]
+        try:
+            await context.store.events.append(
+                workspace, [event for event, _ in commands], [state for _, state in commands]
+            )
+        finally:  # of a change that failed it is not sure whether it was stored
+            context.memory.forget_state(workspace)
+        context.indexer.wake()
+
+
+def _event(context: Context, stored: StoredPromotion, action: PromotionAction) -> PromotionEvent:
+    now = context.clock()
+    return PromotionEvent(stored.workspace, stored.namespace, now, action, stored)
+
+
+def _none(context: Context, held: StoredPromotion, action: PromotionAction) -> PromotionEvent:
+    return replace(_event(context, held, action), promoted=None)
+
+
+def _check(promotion: Promotion, place: str = "") -> None:
+    """That the promotion makes sense by itself; errors begin with its place in a file."""
     evolved, original = promotion.evolved_version, promotion.original_version
     if parse_version(evolved) <= parse_version(original):
         raise RefusedError(
@@ -314,43 +277,18 @@ def _check_promotion(promotion: Promotion, *, entry: str | None = None) -> None:
             )
 
 
-def _check_there_is_one(promotion: Promotion, pair: Pair | None, *, entry: str | None) -> None:
-    """That there is something to run under the promoted version.
-
-    Args:
-        promotion: as it was sent.
-        pair: who would be promoted by it, and in whose place; None where nobody would.
-        entry: as in `_check_promotion`.
-
-    Raises:
-        RefusedError: it names no file, and no such version is registered.
-    """
-    if promotion.evolved_file is None and pair is None:
-        raise RefusedError(
-            f"{_place(entry)}there is neither an evolvedFile nor a registered tool of version "
-            f"{promotion.evolved_version} with evolvedFrom; give the file, or put the tool first"
-        )
+def _check_served(registry: Registry, namespace: str) -> None:
+    if not registry.in_namespace(namespace):
+        raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
 
 
 def _held_in(registry: Registry, namespace: str) -> StoredPromotion:
-    """What is promoted in a namespace.
-
-    Raises:
-        NotPromotedError, UnknownNamespaceError: nothing is.
-    """
+    """What is promoted in a namespace; raises where nothing is."""
     stored = registry.promotions.get(namespace)
-    if stored is not None:
-        return stored
-    if not registry.in_namespace(namespace):
-        raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
-    raise NotPromotedError(f"nothing is promoted in {namespace[:80]!r}; the original serves it")
-
-
-def _dated(promotion: Promotion, now: datetime) -> Promotion:
-    """With a time: its own, else now."""
-    if promotion.promoted_at is not None:
-        return promotion
-    return promotion.model_copy(update={"promoted_at": now})
+    if stored is None:
+        _check_served(registry, namespace)
+        raise NotPromotedError(f"nothing is promoted in {namespace[:80]!r}; the original serves it")
+    return stored
 
 
 def _says_the_same(new: Promotion, held: Promotion) -> bool:
@@ -360,8 +298,8 @@ def _says_the_same(new: Promotion, held: Promotion) -> bool:
     return _in_seconds(new) == _in_seconds(held)
 
 
-def _place(entry: str | None) -> str:
-    return "" if entry is None else f"entry {entry[:80]!r}: "
+def _place(entry: str) -> str:
+    return f"entry {entry[:80]!r}: "
 
 
 def _in_seconds(promotion: Promotion) -> Promotion:

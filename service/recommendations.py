@@ -38,8 +38,8 @@ from retrieval.recommendations.queue import (
     queue_of,
     standings_of,
 )
-from service.changes import InvalidChangeError
 from service.context import Context
+from service.tools import InvalidChangeError
 
 MAX_TOOLS = 500
 """Tools that are looked at, the latest troubled first: 20 MB, for a row is 40 kB at most. One of

@@ -1,134 +1,212 @@
-"""Registering tools: what is checked before one is stored."""
+"""Registered tools, and failures of theirs that somebody marks: checked, then an event of the log.
 
-from collections.abc import Callable
+Changes of tools and promotions are made one at a time (`Context.changing`): each looks at what
+there is and writes before the next one looks. Else two puts at once could close a circle.
+"""
+
+from dataclasses import replace
 from datetime import UTC, datetime
+from uuid import uuid4
 
 from aftercall.json_values import content_hash
-from aftercall.models import Tool, ToolSpec
-from aftercall.redaction import Redactor
-from mongo.contents import StoredTool, tool_command, tool_of
-from mongo.protocol import EventLog
-from retrieval.fitness.registry import UnknownToolError, find_cycle, offered, original_of
-from retrieval.memory import Memory
-from service.changes import Changes, RefusedError
+from aftercall.models import FailureMark, MarkedFailure, Tool, ToolSpec
+from mongo.contents import (
+    Called,
+    FailureRecord,
+    StoredExecution,
+    StoredTool,
+    mark_event,
+    tool_command,
+    tool_of,
+)
+from retrieval.fitness.history import statistics_with_marks
+from retrieval.fitness.registry import (
+    Registry,
+    ToolCandidate,
+    UnknownToolError,
+    find_cycle,
+    offered,
+    original_of,
+    plain_candidate,
+)
+from retrieval.fitness.score import quality_of, trials_of
+from retrieval.fitness.statistics import NO_VERSION
+from retrieval.log import executions
+from service.context import Context
+
+_MAX_MESSAGE = 10_000
+"""Characters kept of an error message, as many as of a scenario: marks are read by the dozen, and
+answers show less."""
 
 
-class ToolRegister:
-    """Puts and removes tools; tells the memory and the indexer what changed.
+class InvalidChangeError(ValueError):
+    """The change is wrong by itself, such as a path that leaves its folder."""
 
-    Args:
-        log: where tools are kept.
-        memory: told which have changed.
-        redactor: masks secrets before anything is stored.
-        changes: shared with whatever else changes tools and promotions.
-        on_change: called when something is to be learned.
+
+class RefusedError(ValueError):
+    """The change makes no sense here, such as a circle of `evolvedFrom`; the message says why."""
+
+
+async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpec) -> Tool:
+    """Register a tool or replace it; one that is there as it is stays, with its time.
+
+    Raises:
+        RefusedError: `evolvedFrom` leads back to the tool.
+        StoreError: when it cannot be stored.
     """
-
-    def __init__(
-        self,
-        *,
-        log: EventLog,
-        memory: Memory,
-        redactor: Redactor,
-        changes: Changes,
-        on_change: Callable[[], None],
-    ) -> None:
-        self._log = log
-        self._memory = memory
-        self._redactor = redactor
-        self._changes = changes
-        self._on_change = on_change
-
-    async def put(self, workspace: str, tool_id: str, spec: ToolSpec) -> Tool:
-        """Register a tool or replace it; one that is there as it is stays, with its time.
-
-        Raises:
-            RefusedError: `evolvedFrom` leads back to the tool.
-            StoreError: when it cannot be stored.
-        """
-        spec = self._redactor.tool(spec)
-        async with self._changes.one_at_a_time():
-            registry = await self._memory.registry(workspace)
-            circle = find_cycle(tool_id, spec.evolved_from, registry)
-            if circle is not None:
-                raise RefusedError(
-                    f"evolvedFrom: leads in a circle: {_chain(circle)}; "
-                    "name the tool that this one is a newer version of"
-                )
-            before = registry.by_id.get(tool_id)
-            stored = StoredTool(workspace, _tool(tool_id, spec))
-            if before is not None and await self._is_as_before(before, stored):
-                return before.tool
-            await self._change(workspace, tool_id, before, stored.tool)
-        self._on_change()
-        return stored.tool
-
-    async def get(self, workspace: str, tool_id: str, *, use_evolved: bool = False) -> Tool:
-        """A tool as it was put; with `use_evolved` the version that was promoted in its place.
-
-        Raises:
-            UnknownToolError: there is none of that id.
-            StoreError: when the store cannot say.
-        """
-        registry = await self._memory.registry(workspace)
-        stored = registry.by_id.get(tool_id)
-        if stored is not None and not use_evolved:
-            return self._redactor.tool(stored.tool)
-        if use_evolved:  # the name of a capability will do too (seed 002)
-            stored = registry.by_id.get(tool_id) or original_of(registry, tool_id)
-        if stored is None:
-            raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
-        return self._redactor.tool(offered(registry, stored).tool)
-
-    async def delete(self, workspace: str, tool_id: str) -> None:
-        """Forget that a tool is registered; what was learned from its calls stays.
-
-        Raises:
-            UnknownToolError: there is none of that id.
-            StoreError: when it cannot be done.
-        """
-        async with self._changes.one_at_a_time():
-            registry = await self._memory.registry(workspace)
-            before = registry.by_id.get(tool_id)
-            if before is None:
-                raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
-            await self._change(workspace, tool_id, before, None)
-        self._on_change()
-
-    async def _change(
-        self, workspace: str, tool_id: str, before: StoredTool | None, after: Tool | None
-    ) -> None:
-        """Store a change; the memory is told of it before anybody else can ask."""
-        event, state = tool_command(workspace, tool_id, before, after)
-        try:
-            await self._log.append(workspace, [event], [state])
-            rows = await self._log.state(workspace, "tool", [tool_id])
-        except BaseException:
-            # Whether it was stored is not sure: the next question reads it.
-            self._memory.forget_state(workspace)
-            raise
-        stored = tool_of(workspace, rows[0]) if rows else None
-        self._memory.tool_changed(workspace, tool_id, stored)
-
-    async def _is_as_before(self, before: StoredTool, stored: StoredTool) -> bool:
-        """Whether nothing would change, not even which tool executions of that name mean."""
-        at = {"updated_at": before.tool.updated_at}
-        # By their JSON: to Python, `1 == True`.
-        if stored.tool.model_copy(update=at).model_dump_json() != before.tool.model_dump_json():
-            return False
-        named = await self._memory.tool(stored.tool_key)
-        return named is not None and named.tool.tool_id == stored.tool.tool_id
+    spec = context.redactor.tool(spec)
+    async with context.changing:
+        registry = await context.memory.registry(workspace)
+        circle = find_cycle(tool_id, spec.evolved_from, registry)
+        if circle is not None:
+            raise RefusedError(
+                f"evolvedFrom: leads in a circle: {' -> '.join(circle)}; "
+                "name the tool that this one is a newer version of"
+            )
+        schema, before = spec.input_schema, registry.by_id.get(tool_id)
+        tool = Tool(
+            **{name: getattr(spec, name) for name in ToolSpec.model_fields},
+            tool_id=tool_id,
+            schema_hash=None if schema is None else content_hash(schema),
+            updated_at=datetime.now(UTC),
+        )
+        if before is not None and await _is_as_before(context, before, tool):
+            return before.tool
+        await _change(context, workspace, tool_id, before, tool)
+    return tool
 
 
-def _tool(tool_id: str, spec: ToolSpec) -> Tool:
-    schema = spec.input_schema
-    return Tool(
-        **{name: getattr(spec, name) for name in ToolSpec.model_fields},
+async def get_tool(
+    context: Context, workspace: str, tool_id: str, *, use_evolved: bool = False
+) -> Tool:
+    """A tool as it was put; with `use_evolved` the version that was promoted in its place.
+
+    Raises:
+        UnknownToolError: there is none of that id.
+        StoreError: when the store cannot say.
+    """
+    registry = await context.memory.registry(workspace)
+    stored = registry.by_id.get(tool_id)
+    if use_evolved:  # the name of a capability will do too (seed 002)
+        stored = stored or original_of(registry, tool_id)
+    if stored is None:
+        raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
+    shown = offered(registry, stored).tool if use_evolved else stored.tool
+    return context.redactor.tool(shown)
+
+
+async def delete_tool(context: Context, workspace: str, tool_id: str) -> None:
+    """Forget that a tool is registered; what was learned from its calls stays.
+
+    Raises:
+        UnknownToolError: there is none of that id.
+        StoreError: when it cannot be done.
+    """
+    async with context.changing:
+        before = _registered(await context.memory.registry(workspace), tool_id)
+        await _change(context, workspace, tool_id, before, None)
+
+
+async def _change(
+    context: Context, workspace: str, tool_id: str, before: StoredTool | None, after: Tool | None
+) -> None:
+    """Store a change; the memory is told of it before anybody else can ask."""
+    event, state = tool_command(workspace, tool_id, before, after)
+    log = context.store.events
+    try:
+        await log.append(workspace, [event], [state])
+        rows = await log.state(workspace, "tool", [tool_id])
+    except BaseException:
+        # Whether it was stored is not sure: the next question reads it.
+        context.memory.forget_state(workspace)
+        raise
+    stored = tool_of(workspace, rows[0]) if rows else None
+    context.memory.tool_changed(workspace, tool_id, stored)
+    context.indexer.wake()
+
+
+async def _is_as_before(context: Context, before: StoredTool, tool: Tool) -> bool:
+    """Whether nothing would change, not even which tool executions of that name mean."""
+    at = {"updated_at": before.tool.updated_at}
+    # By their JSON: to Python, `1 == True`.
+    if tool.model_copy(update=at).model_dump_json() != before.tool.model_dump_json():
+        return False
+    named = await context.memory.tool(before.tool_key)
+    return named is not None and named.tool.tool_id == tool.tool_id
+
+
+def _registered(registry: Registry, tool_id: str) -> StoredTool:
+    if tool_id not in registry.by_id:
+        raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
+    return registry.by_id[tool_id]
+
+
+async def mark_failure(
+    context: Context, workspace: str, tool_id: str, mark: FailureMark
+) -> MarkedFailure:
+    """Keep a marked failure; durable when this returns. The same id twice counts once.
+
+    The version is the one that the mark names; else that of the recorded call that it names; else
+    the one in force.
+
+    Raises:
+        UnknownToolError: no tool is registered under the id.
+        StoreError: when it cannot be stored.
+    """
+    log, redactor, now = context.store.events, context.redactor, context.clock()
+    registry = await context.memory.registry(workspace)
+    named = [] if mark.execution_id is None else [mark.execution_id]
+    call = next(iter(await executions(log, workspace, named)), None)  # if it is stored yet
+    failed, version = _failed(registry, tool_id, mark.version, call)
+    record = FailureRecord(
+        tool=failed.key,
         tool_id=tool_id,
-        schema_hash=None if schema is None else content_hash(schema),
-        updated_at=datetime.now(UTC),
+        mark_id=mark.mark_id or str(uuid4()),
+        version=version,
+        scenario=redactor.text(mark.scenario),
+        error_message=redactor.text(mark.error_message)[:_MAX_MESSAGE],
+        severity=mark.severity,
+        marked_at=now,
+        # Masked, a tag with a secret would be in every scenario that holds a secret.
+        negative_tags=tuple(tag for tag in mark.negative_tags if redactor.text(tag) == tag),
+        execution_id=mark.execution_id,
+        called=None if call is None else Called.of(call),
+    )
+    is_new = await log.append(workspace, [mark_event(record)]) == ["accepted"]
+    if is_new:
+        context.indexer.wake()
+    # With all marks that are stored, whether or not they were learned from yet.
+    statistics = await statistics_with_marks([failed.key], memory=context.memory, log=log)
+    trials = trials_of(failed, statistics[failed.key])
+    return MarkedFailure(
+        mark_id=record.mark_id,
+        tool_id=tool_id,
+        version=version,
+        severity=mark.severity,
+        duplicate=not is_new,
+        quality=quality_of(trials, now=now, start=failed.start, since=failed.since),
     )
 
 
-def _chain(circle: list[str]) -> str:
-    return " -> ".join(circle)
+def _failed(
+    registry: Registry, tool_id: str, version: str | None, call: StoredExecution | None
+) -> tuple[ToolCandidate, str | None]:
+    """What failed, and in which version: what is in force, unless version or call say otherwise.
+
+    A call of another tool than this one says nothing.
+    """
+    stored = _registered(registry, tool_id)
+    in_force, plain = offered(registry, stored), plain_candidate(registry, stored, "original")
+    possible = [in_force, plain]
+    if call is not None:
+        called = [each for each in possible if each.key == call.tool_key]
+        if called:
+            possible = called
+            version = version or call.execution.tool_version or NO_VERSION
+    if version is None:
+        return in_force, in_force.tool.version
+    for each in possible:
+        if each.counts(version):
+            return each, version or None
+    unknown = replace(possible[-1], versions=(version,), start=1.0, since=None)
+    return unknown, version or None

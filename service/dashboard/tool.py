@@ -69,6 +69,7 @@ from service.dashboard.words import (
 )
 from service.health import health_of, tool_health
 from service.known_tools import KnownToolsQuery, known_tools
+from service.promotions import read_promotion
 from service.recommendations import recommendations_about
 from service.standings import ToolStanding
 
@@ -168,7 +169,7 @@ async def evidence_of(look: Look, health: ToolHealth) -> ToolEvidence:
                 continue  # deleted while it was being read
             fitness.append((namespace, best))
             if namespace in registry.promotions:
-                promotions.append(await context.promotions.read(workspace, namespace))
+                promotions.append(await read_promotion(context, workspace, namespace))
         found = await context.history.failures(
             workspace, stored.tool.tool_id, scenario=None, limit=_MAX_MARKS
         )

@@ -17,6 +17,7 @@ from aftercall.models import (
     WireModel,
 )
 from aftercall.models.base import Id
+from service import feedback
 from service import recommendations as queue
 from service.bodies import JsonRoute
 from service.health import boundaries, tool_health
@@ -82,7 +83,7 @@ async def correct(
     It is about one execution, which may be recorded later (`tied` is false until then), or about
     the latest recorded call of a session. The same `correctionId` twice counts once.
     """
-    return await context.corrections.correct(workspace, correction)
+    return await feedback.correct(context, workspace, correction)
 
 
 @router.get("/corrections", summary="What users said of answers")
@@ -93,7 +94,7 @@ async def list_corrections(
 ) -> CorrectionList:
     """Newest first. One counts for its tool soon after both are recorded, and is listed so then."""
     tool = query.tool(workspace)
-    return await context.corrections.latest(workspace, limit=query.limit, tool=tool)
+    return await feedback.corrections(context, workspace, limit=query.limit, tool=tool)
 
 
 @router.get("/recommendations", summary="What the evidence suggests to tool builders")

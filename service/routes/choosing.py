@@ -19,6 +19,7 @@ from aftercall.models import (
     WireModel,
 )
 from aftercall.models.tools import Scenario
+from service import tools
 from service.bodies import JsonRoute
 from service.middleware import count
 from service.routes.parameters import CurrentContext, CurrentWorkspace, Namespace, ToolId
@@ -103,7 +104,7 @@ async def mark_failure(
     `executionId` the mark says how bad that one was, and of what version it was when `version` is
     left out; without either it is of the version in force.
     """
-    return await context.marks.mark(workspace, tool_id, mark)
+    return await tools.mark_failure(context, workspace, tool_id, mark)
 
 
 @router.get(_FAILURES, summary="Failures of a tool")

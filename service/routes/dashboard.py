@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, FastAPI
 from starlette.requests import Request
@@ -42,7 +42,7 @@ from service.dashboard.try_it import try_it
 from service.dashboard.words import WINDOWS, moment
 from service.errors import NotFoundProblemError, UnavailableError, safe_message
 from service.logs import log_event
-from service.middleware import hosts_to_answer, refuse_foreign_origin
+from service.middleware import own_hosts, refuse_foreign_origin
 from service.routes.parameters import DEFAULT_WORKSPACE
 from service.settings import Settings
 from service.version import VERSION
@@ -127,9 +127,7 @@ class Dashboard:
         Raises:
             ProblemError: 403 for a page of another site.
         """
-        own = hosts_to_answer(self._server.host, self._server.allowed_hosts)
-        public = urlsplit(self._server.public_url or "").hostname
-        hosts = {*own, request.url.hostname or "", *([public] if public else [])}
+        hosts = own_hosts(self._server) | {request.url.hostname or ""}
         refuse_foreign_origin(request.headers.get("origin"), hosts)
         body = (await request.body()).decode("utf-8", "replace")
         typed = dict(parse_qsl(body, keep_blank_values=True, errors="replace"))

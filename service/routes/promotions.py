@@ -14,6 +14,7 @@ from aftercall.models import (
     WireModel,
 )
 from aftercall.promotions_file import PromotionsFileError, parse_promotions
+from service import promotions
 from service.bodies import JsonRoute, parsed, read_body
 from service.errors import MalformedJsonError, ProblemError
 from service.routes.parameters import CurrentContext, CurrentWorkspace, Namespace
@@ -35,7 +36,7 @@ async def promotion_history(
     workspace: CurrentWorkspace,
 ) -> PromotionHistory:
     """Latest first; a change's `promotion` is null where the original served again."""
-    return await context.promotions.history(workspace, namespace, query.limit)
+    return await promotions.promotion_history(context, workspace, namespace, query.limit)
 
 
 @router.post(f"{_PATH}/rollback", summary="Back to what held before")
@@ -46,7 +47,7 @@ async def roll_back(
 
     Before the first promotion the original served. Each call goes back one step further.
     """
-    return await context.promotions.roll_back(workspace, namespace)
+    return await promotions.roll_back(context, workspace, namespace)
 
 
 @router.put(_PATH, summary="Promote an evolved version")
@@ -62,7 +63,7 @@ async def promote(
     callers': the service cannot see whether one is there. The same again changes nothing. Where
     that tool is deleted later and there is no file, the original serves until the tool is back.
     """
-    return await context.promotions.promote(workspace, namespace, promotion)
+    return await promotions.promote(context, workspace, namespace, promotion)
 
 
 @router.get(_PATH, summary="What is promoted in a namespace, and how it fares")
@@ -70,7 +71,7 @@ async def read_promotion(
     namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
 ) -> PromotionStatus:
     """`failsMore` says that the evolved version does worse than the original; nothing is undone."""
-    return await context.promotions.read(workspace, namespace)
+    return await promotions.read_promotion(context, workspace, namespace)
 
 
 @router.delete(
@@ -80,13 +81,13 @@ async def remove_promotion(
     namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
 ) -> None:
     """Its history stays."""
-    await context.promotions.remove(workspace, namespace)
+    await promotions.remove_promotion(context, workspace, namespace)
 
 
 @router.get("/promotions", summary="All promotions, as the file .tool_promotions.json")
 async def export_promotions(context: CurrentContext, workspace: CurrentWorkspace) -> Response:
     """Exactly as the file has them: by namespace, with keys in snake_case."""
-    text = await context.promotions.export_file(workspace)
+    text = await promotions.export_promotions(context, workspace)
     return Response(text, media_type="application/json")
 
 
@@ -98,8 +99,8 @@ async def import_promotions(
 
     What the file does not name is promoted no more; all of it is in the histories.
     """
-    promotions = await parsed(await read_body(request), _parse_file)
-    return await context.promotions.import_file(workspace, promotions)
+    file = await parsed(await read_body(request), _parse_file)
+    return await promotions.import_promotions(context, workspace, file)
 
 
 def _parse_file(body: bytes) -> dict[str, Promotion]:

@@ -11,8 +11,8 @@ from aftercall.models import (
 )
 from retrieval.similar import find_similar
 from service.bodies import JsonRoute
+from service.feedback import record_outcome
 from service.middleware import count
-from service.outcomes import record_outcome
 from service.routes.parameters import CurrentContext, CurrentWorkspace, SuggestionId
 
 router = APIRouter(tags=["suggesting"], route_class=JsonRoute)

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from aftercall.models import Tool, ToolList, ToolSpec, WireModel
+from service import tools
 from service.bodies import JsonRoute
 from service.routes.parameters import CurrentContext, CurrentWorkspace, ToolId
 
@@ -35,7 +36,7 @@ async def put_tool(
 
     `version` is up to three numbers, as in `1.2.0`. `evolvedFrom` must not lead back to the tool.
     """
-    return await context.tools.put(workspace, tool_id, spec)
+    return await tools.put_tool(context, workspace, tool_id, spec)
 
 
 @router.get(_PATH, summary="A registered tool")
@@ -49,7 +50,7 @@ async def read_tool(
 
     For that, the name of a namespace will do as well as an id.
     """
-    return await context.tools.get(workspace, tool_id, use_evolved=query.use_evolved)
+    return await tools.get_tool(context, workspace, tool_id, use_evolved=query.use_evolved)
 
 
 @router.delete(
@@ -59,4 +60,4 @@ async def delete_tool(
     tool_id: ToolId, context: CurrentContext, workspace: CurrentWorkspace
 ) -> None:
     """What was learned from its calls stays."""
-    await context.tools.delete(workspace, tool_id)
+    await tools.delete_tool(context, workspace, tool_id)

@@ -8,7 +8,7 @@ from mongo.records import ToolKey
 from retrieval.edits import Cast
 from retrieval.knowledge.rules import RepairRule, ToolKnowledge, workspace_wide
 from service.context import Context
-from service.outcomes import record_outcome
+from service.feedback import record_outcome
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 

@@ -1,4 +1,4 @@
-"""OpenAPI: FastAPI's document, with examples and errors from `routes/openapi.json`; and `/docs`.
+"""OpenAPI: FastAPI's document, with examples and errors from `openapi.json`; and `/docs`.
 
 FastAPI's own pages load their scripts from a content delivery network and stay empty behind a
 firewall. This one needs no script at all.
@@ -43,7 +43,7 @@ def install_openapi(app: FastAPI) -> None:
 
 
 def _completed(document: dict[str, Any]) -> dict[str, Any]:
-    text = (Path(__file__).parent / "routes" / "openapi.json").read_text("utf-8")
+    text = Path(__file__).with_name("openapi.json").read_text("utf-8")
     # What is older than the retention is refused, so that examples are of yesterday.
     yesterday = datetime.now(UTC) - timedelta(days=1)
     data = json.loads(text.replace("2026-02-20", f"{yesterday:%Y-%m-%d}"))

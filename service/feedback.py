@@ -1,0 +1,260 @@
+"""Feedback: what became of suggestions, and users' corrections of calls."""
+
+from datetime import datetime
+from uuid import uuid4
+
+from aftercall.models import (
+    MAX_AXIS_CHARS,
+    MAX_CORRECTION,
+    Correction,
+    CorrectionList,
+    KnownCorrection,
+    OutcomeReport,
+    RecordedCorrection,
+)
+from ingest.intake import EARLIEST, MAX_CLOCK_SKEW
+from mongo.contents import (
+    Called,
+    CorrectionRecord,
+    StoredExecution,
+    SuggestionOutcome,
+    correction_event,
+    execution_of,
+    outcome_event,
+)
+from mongo.records import ToolKey, decoded
+from retrieval.log import executions, suggestion
+from service.context import Context
+
+_LOOKED_AT = 500
+"""Of the latest corrections, or calls of a session."""
+
+
+class UnknownSuggestionError(LookupError):
+    """No suggestion of this id was made in this workspace."""
+
+
+class NothingToCorrectError(LookupError):
+    """No such call of the session is recorded; the message says how to name one."""
+
+
+class InvalidCorrectionError(ValueError):
+    """The correction is well-formed but cannot be true, such as one of next year."""
+
+
+class CorrectionConflictError(ValueError):
+    """The correction id is taken by a correction with other content."""
+
+
+async def record_outcome(
+    context: Context, workspace: str, suggestion_id: str, report: OutcomeReport
+) -> bool:
+    """Keep an outcome; False when this suggestion already has one for this execution.
+
+    It carries what the suggestion was, so that it teaches whatever becomes of the log.
+
+    Raises:
+        UnknownSuggestionError: no such suggestion was made here.
+        StoreError: it cannot be stored.
+    """
+    log = context.store.events
+    known = context.suggester.issued(workspace, suggestion_id) or await suggestion(
+        log, workspace, suggestion_id
+    )
+    if known is None:
+        raise UnknownSuggestionError(
+            f"no suggestion {suggestion_id} was made here; send the suggestionId that /suggest gave"
+        )
+    followed = await _call(context, workspace, report.execution_id)
+    outcome = SuggestionOutcome(
+        suggestion_id=suggestion_id,
+        execution_id=report.execution_id,
+        outcome=report.outcome,
+        issued=known,
+        agent=followed.execution.agent if followed else None,
+    )
+    verdicts = await log.append(workspace, [outcome_event(outcome)])
+    context.indexer.wake()
+    return verdicts == ["accepted"]
+
+
+async def correct(context: Context, workspace: str, correction: Correction) -> RecordedCorrection:
+    """Keep a correction; durable when this returns. The same id twice counts once.
+
+    A session stands for the latest of its calls that are recorded now; the same correction sent
+    again stays with the call of the first time. An execution that is named may be recorded later.
+
+    Raises:
+        NothingToCorrectError: no such call of the session is recorded.
+        InvalidCorrectionError: its time cannot be true.
+        CorrectionConflictError: its id is taken by a correction with other content.
+        StoreError: when it cannot be stored.
+    """
+    clean = _masked(context, correction)
+    correction_id = clean.correction_id or str(uuid4())
+    known = await _known(context, workspace, correction_id)
+    if known is None:
+        corrected_at = _checked_time(context, clean)
+        execution_id, call = await _corrected(context, workspace, clean)
+        record = CorrectionRecord(
+            correction_id=correction_id,
+            execution_id=execution_id,
+            kind=clean.kind,
+            text=clean.text,
+            corrected_at=corrected_at,
+            boundary_axes=tuple(clean.boundary_axes),
+            agent=clean.agent,
+            called=None if call is None else Called.of(call),
+        )
+        verdicts = await context.store.events.append(workspace, [correction_event(record)])
+        if verdicts == ["accepted"]:
+            context.indexer.wake()
+            return _recorded(record, call, duplicate=False)
+        # The same id came twice at once, and the other was first.
+        known = await _known(context, workspace, correction_id) or record
+    call = await _call(context, workspace, known.execution_id)
+    if not _is_same(known, clean, call):
+        raise CorrectionConflictError(
+            f"correctionId: {correction_id} is already stored with other content; "
+            "every correction needs an id of its own"
+        )
+    return _recorded(known, call, duplicate=True)
+
+
+async def corrections(
+    context: Context, workspace: str, *, limit: int, tool: ToolKey | None = None
+) -> CorrectionList:
+    """The latest corrections, newest first; with a tool's name those that count for it.
+
+    Raises:
+        StoreError: when the store cannot say.
+    """
+    log, most = context.store.events, limit if tool is None else _LOOKED_AT
+    found = await log.latest(workspace, "correction", most)
+    records = [decoded(CorrectionRecord, each.data) for each in found]
+    untied = [each.execution_id for each in records if each.called is None]
+    calls = await executions(log, workspace, untied)
+    tools = {each.execution.execution_id: each.tool_key for each in calls}
+    shown = []
+    for record in records:
+        of = record.called.tool if record.called else tools.get(record.execution_id)
+        if tool in (None, of):
+            shown.append(
+                KnownCorrection(
+                    correction_id=record.correction_id,
+                    execution_id=record.execution_id,
+                    server_name=of.server_name if of else None,
+                    tool_name=of.tool_name if of else None,
+                    at=record.corrected_at,
+                    kind=record.kind,
+                    text=record.text,
+                    boundary_axes=list(record.boundary_axes),
+                    agent=record.agent,
+                )
+            )
+    return CorrectionList(corrections=shown[:limit])
+
+
+def _masked(context: Context, correction: Correction) -> Correction:
+    """Without secrets. A mask may be longer than what it hides, hence the bounds."""
+    redactor, session_id = context.redactor, correction.session_id
+    return correction.model_copy(
+        update={
+            "text": redactor.text(correction.text)[:MAX_CORRECTION],
+            "boundary_axes": [
+                redactor.text(axis)[:MAX_AXIS_CHARS] for axis in correction.boundary_axes
+            ],
+            # As the intake does, or the session would not be found.
+            "session_id": None if session_id is None else redactor.session_id(session_id),
+        }
+    )
+
+
+def _checked_time(context: Context, correction: Correction) -> datetime:
+    now = context.clock()
+    moment = correction.timestamp or now
+    if not EARLIEST <= moment <= now + MAX_CLOCK_SKEW:
+        raise InvalidCorrectionError(
+            f"timestamp: {moment.isoformat()} is not between {EARLIEST.date()} and tomorrow; "
+            "check the clock of the sender, or leave it out"
+        )
+    return moment
+
+
+async def _corrected(
+    context: Context, workspace: str, correction: Correction
+) -> tuple[str, StoredExecution | None]:
+    """The id of the execution that is meant, and the execution if it is recorded.
+
+    Of a session it is the latest call, by its own time and sequence, of those that came last.
+    """
+    if correction.session_id is None:
+        # The wire model has seen to it that one of both is named.
+        execution_id = correction.execution_id or ""
+        return execution_id, await _call(context, workspace, execution_id)
+    events = await context.store.events.latest(
+        workspace, "execution", _LOOKED_AT, sessions=[correction.session_id]
+    )
+    calls = [each for each in map(execution_of, events) if _is_of_its_tool(each, correction)]
+    if not calls:
+        names = (("tool", correction.tool_name), ("server", correction.server_name))
+        narrowed = "".join(f"of {what} {name!r} " for what, name in names if name is not None)
+        raise NothingToCorrectError(
+            f"no call {narrowed}is recorded of session {correction.session_id!r}; flush the "
+            "recorder and send this again, or name the executionId that was corrected"
+        )
+    latest = max(
+        calls,
+        key=lambda each: (each.execution.timestamp, each.execution.sequence or 0, each.position),
+    )
+    return latest.execution.execution_id, latest
+
+
+def _is_of_its_tool(call: StoredExecution, correction: Correction) -> bool:
+    return correction.server_name in (
+        None,
+        call.execution.server_name,
+    ) and correction.tool_name in (None, call.execution.tool_name)
+
+
+async def _known(context: Context, workspace: str, correction_id: str) -> CorrectionRecord | None:
+    found = await context.store.events.find(workspace, "correction", [correction_id])
+    return decoded(CorrectionRecord, found[0].data) if found else None
+
+
+async def _call(context: Context, workspace: str, execution_id: str) -> StoredExecution | None:
+    found = await executions(context.store.events, workspace, [execution_id])
+    return found[0] if found else None
+
+
+def _is_same(known: CorrectionRecord, correction: Correction, call: StoredExecution | None) -> bool:
+    """Whether what was sent is what is stored; `call` is the one that it was stored for."""
+    if correction.session_id is None:
+        is_of_call = known.execution_id == correction.execution_id
+    else:
+        is_of_call = (
+            call is not None
+            and call.execution.session_id == correction.session_id
+            and _is_of_its_tool(call, correction)
+        )
+    return (
+        is_of_call
+        and known.kind == correction.kind
+        and known.text == correction.text
+        and known.boundary_axes == tuple(correction.boundary_axes)
+        and known.agent == correction.agent
+        and correction.timestamp in (None, known.corrected_at)
+    )
+
+
+def _recorded(
+    record: CorrectionRecord, call: StoredExecution | None, *, duplicate: bool
+) -> RecordedCorrection:
+    return RecordedCorrection(
+        correction_id=record.correction_id,
+        execution_id=record.execution_id,
+        server_name=call.execution.server_name if call else None,
+        tool_name=call.execution.tool_name if call else None,
+        tied=call is not None,
+        duplicate=duplicate,
+    )
