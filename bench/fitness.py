@@ -61,8 +61,11 @@ from retrieval.index.opening import FIRST_INDEX  # noqa: E402  # as above
 from retrieval.index.protocol import IndexPoint, VectorIndex  # noqa: E402  # as above
 from retrieval.knowledge.documents import Document  # noqa: E402  # as above
 from retrieval.log import counts  # noqa: E402  # as above
-from retrieval.memory import Memory  # noqa: E402  # as above
-from retrieval.rows import DOCUMENT, VECTOR  # noqa: E402  # as above
+from retrieval.memory import (  # noqa: E402  # as above
+    DOCUMENT,
+    VECTOR,
+    Memory,  # as above
+)
 
 WORKSPACE = "default"
 

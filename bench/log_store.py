@@ -29,7 +29,7 @@ from mongo.contents import execution_event
 from mongo.records import Commit, Event, Row
 from mongo.sqlite import SqliteStore, open_sqlite_store
 from retrieval.log import counts as counts_of
-from retrieval.rows import tool_row
+from retrieval.memory import tool_row
 
 WORKSPACE = "default"
 TOOLS = 200

@@ -40,7 +40,7 @@ from embeddings.cache import open_embedder  # noqa: E402  # as above
 from embeddings.models import default_cache_dir  # noqa: E402  # as above
 from mongo.sqlite import open_sqlite_store  # noqa: E402  # as above
 from retrieval.log import counts  # noqa: E402  # as above
-from retrieval.rows import DOCUMENT  # noqa: E402  # as above
+from retrieval.memory import DOCUMENT  # noqa: E402  # as above
 
 SMALL, LARGE = 10_000, 1_000_000
 ROUNDS, QUESTIONS, WARM_UP = 8, 50, 20

@@ -24,8 +24,7 @@ from retrieval.boundaries.clusters import (
     sentences_of,
 )
 from retrieval.health.record import MAX_BOOK_AXES, AxisBook, axes_of_pair, prune
-from retrieval.memory import Memory
-from retrieval.rows import AXIS_CLUSTERS
+from retrieval.memory import AXIS_CLUSTERS, Memory
 
 _CHUNK = 16
 """Axes embedded at a time, so that a question that comes meanwhile waits for few."""

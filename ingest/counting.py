@@ -7,9 +7,9 @@ from mongo.contents import IssuedSuggestion, StoredExecution, hour_of
 from mongo.records import Counter, Event
 from retrieval import counters as what
 from retrieval.knowledge.documents import document_id
+from retrieval.memory import AGENTS, SIGNATURES, Names, RowKind, tool_row
 from retrieval.patterns import mark_of
 from retrieval.reading.reader import ErrorReading
-from retrieval.rows import AGENTS, SIGNATURES, Names, RowKind, tool_row
 
 
 def of_execution(

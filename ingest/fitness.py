@@ -39,8 +39,8 @@ from retrieval.fitness.statistics import (
 )
 from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id
 from retrieval.knowledge.rules import remember
+from retrieval.memory import CALL, DOCUMENT, STATISTICS, tool_row
 from retrieval.reading.reader import ErrorReading
-from retrieval.rows import CALL, DOCUMENT, STATISTICS, tool_row
 
 _MAX_MESSAGE = 500
 """Characters kept of an error message: it is shown, not searched."""

@@ -15,7 +15,7 @@ from typing import Self
 
 from aftercall.errors import AftercallError
 from retrieval.confidence import Scaling
-from retrieval.rows import JudgedSuggestion
+from retrieval.memory import JudgedSuggestion
 
 _THREADS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 """Two parameters need no more, and the cores are for those who wait."""

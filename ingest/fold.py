@@ -51,8 +51,7 @@ from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, deco
 from retrieval.edits import edit_key, edits_of_key
 from retrieval.knowledge.documents import Document, document_id, shape_of
 from retrieval.knowledge.rules import UNNAMED_AGENT, workspace_wide
-from retrieval.reading.reader import ErrorReading, read_error
-from retrieval.rows import (
+from retrieval.memory import (
     AGENTS,
     AXES,
     CALL,
@@ -72,6 +71,7 @@ from retrieval.rows import (
     RowKind,
     tool_row,
 )
+from retrieval.reading.reader import ErrorReading, read_error
 
 LOOKBACK = timedelta(hours=20)
 MARGIN = timedelta(days=1)

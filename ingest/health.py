@@ -33,8 +33,8 @@ from retrieval.health.record import (
     short,
 )
 from retrieval.health.signals import breaches_of, count_breach, is_earlier, method_of, weakness_of
+from retrieval.memory import AXES, HEALTH, TROUBLE, USED, tool_row
 from retrieval.reading.reader import ErrorReading
-from retrieval.rows import AXES, HEALTH, TROUBLE, USED, tool_row
 
 _MAX_AXES = 8
 """Axes kept of one referral: a tool that names more tells no boundary. All count in the book."""

@@ -29,8 +29,7 @@ from mongo.protocol import Knowledge, Store
 from mongo.records import Commit, Event, Head, Lease, Removal, Row, decoded
 from retrieval.index.protocol import IndexPoint, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import Document
-from retrieval.memory import Memory
-from retrieval.rows import DOCUMENT, VECTOR
+from retrieval.memory import DOCUMENT, VECTOR, Memory
 
 BATCH = 1_000
 EMBED_BATCH = 64

@@ -23,8 +23,7 @@ from mongo.protocol import Knowledge, Store
 from mongo.records import Commit
 from retrieval.index.protocol import VectorIndex, VectorIndexUnavailableError
 from retrieval.knowledge.documents import CommonMistakes
-from retrieval.memory import Memory
-from retrieval.rows import DOCUMENT, NIGHTLY
+from retrieval.memory import DOCUMENT, NIGHTLY, Memory
 
 LEASE = "rebuild"
 

@@ -10,7 +10,7 @@ from mongo.contents import StoredExecution
 from mongo.protocol import Knowledge
 from mongo.records import Removal, Row, ToolKey, encoded
 from retrieval.knowledge.documents import Document
-from retrieval.rows import (
+from retrieval.memory import (
     AXES,
     DOCUMENT,
     HEALTH,

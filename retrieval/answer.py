@@ -18,7 +18,6 @@ from aftercall.models import (
     ToolAnnotations,
 )
 from retrieval.advice.advise import abstention_reason, advise, loop_note, retry_advice
-from retrieval.advice.context import PLAIN, Advice, CallContext, NoAdvice
 from retrieval.confidence import (
     MIN_CONFIDENCE,
     Calibration,
@@ -41,7 +40,7 @@ from retrieval.edits import (
 )
 from retrieval.knowledge.documents import shape_of
 from retrieval.parameters import Path
-from retrieval.proposals.case import Case
+from retrieval.proposals.case import PLAIN, Advice, CallContext, Case, NoAdvice
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.experience import rule_trials
 from retrieval.texts import Style

@@ -14,7 +14,7 @@ from mongo.contents import (
 )
 from mongo.protocol import EventLog, Store
 from mongo.records import ToolKey, decoded
-from retrieval.rows import (
+from retrieval.memory import (
     DOCUMENT,
     REPAIR,
     TROUBLE,

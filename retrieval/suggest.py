@@ -33,7 +33,6 @@ from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import Event, ToolKey
 from retrieval.advice.advise import needs_like_calls, needs_other_tools
-from retrieval.advice.context import CallContext, Candidate
 from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, text_of
 from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE
@@ -54,7 +53,7 @@ from retrieval.knowledge.rules import (
 )
 from retrieval.memory import Memory
 from retrieval.parameters import ToolView, view_of_schema
-from retrieval.proposals.case import Case, SimilarCall
+from retrieval.proposals.case import CallContext, Candidate, Case, SimilarCall
 from retrieval.reading.reader import ErrorReading, read_error
 
 NEAR_SUCCESSES = 20

@@ -13,10 +13,9 @@ from aftercall.redaction import Redactor
 from mongo.protocol import Store
 from mongo.records import Row, ToolKey, decoded
 from retrieval.fitness.registry import UnknownNameError, named
-from retrieval.memory import Memory
+from retrieval.memory import CONSOLIDATED, PATTERN, Memory
 from retrieval.patterns import ConsolidatedPattern
 from retrieval.patterns import decoded as decoded_pattern
-from retrieval.rows import CONSOLIDATED, PATTERN
 
 MAX_PATTERNS = 5_000
 """Patterns that are looked through, those of most failures. At a million executions there are some

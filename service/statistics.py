@@ -52,8 +52,7 @@ from retrieval import counters as what
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.confidence import Promise, reliability
 from retrieval.fitness.registry import Registry, UnknownNameError, named, nearest_names
-from retrieval.memory import Memory
-from retrieval.rows import JUDGED, REPAIR
+from retrieval.memory import JUDGED, REPAIR, Memory
 from service.patterns import Patterns
 from service.standings import ToolStanding, standings
 

@@ -26,7 +26,7 @@ from bench.quality.sessions import history, trials
 from bench.quality.split import split
 from bench.quality.trial import Trial
 from embeddings.protocol import Embedder
-from retrieval import answer, confidence, inference, verify
+from retrieval import answer, confidence, inference
 from retrieval.advice import advise, waits
 from retrieval.proposals import case, compose, context, experience, values
 from retrieval.reading import phrases, reader
@@ -152,8 +152,8 @@ def _confidence() -> Iterator[Part]:
     for at, name in enumerate(confidence.FEATURES):
         if at:
             yield Part(f"confidence: {name}", ((confidence, "features_of", _without_feature(at)),))
-    yield Part("verify: schema", ((verify, "_validator_of", _none),))
-    yield Part("verify: error", ((verify, "_contradicts", _false),))
+    yield Part("verify: schema", ((confidence, "_validator_of", _none),))
+    yield Part("verify: error", ((confidence, "_contradicts", _false),))
 
 
 def _without_feature(at: int) -> Callable[..., tuple[float, ...]]:

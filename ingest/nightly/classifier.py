@@ -27,9 +27,9 @@ from retrieval.classifier import (
     text_of,
 )
 from retrieval.knowledge.documents import Document
+from retrieval.memory import CLASSIFIER, DOCUMENT
 from retrieval.patterns import Vector
 from retrieval.reading.reader import read_error
-from retrieval.rows import CLASSIFIER, DOCUMENT
 
 if TYPE_CHECKING:
     from retrieval.fitting import LabelledMessage

@@ -18,6 +18,7 @@ from mongo.records import Removal, Row, ToolKey, encoded
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import Document
 from retrieval.known_tools.common import ToolRecord
+from retrieval.memory import CONSOLIDATED, DOCUMENT, PATTERN, STATISTICS
 from retrieval.patterns import (
     MAX_FAILURES,
     Clustering,
@@ -30,7 +31,6 @@ from retrieval.patterns import (
     subjects_of,
 )
 from retrieval.patterns import encoded as encoded_pattern
-from retrieval.rows import CONSOLIDATED, DOCUMENT, PATTERN, STATISTICS
 
 MAX_PATTERNS = 20_000
 """Kept of a workspace, those of most failures: some 50 MB."""

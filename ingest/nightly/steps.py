@@ -13,7 +13,7 @@ from ingest.nightly.patterns import consolidate
 from ingest.workspace import WorkspaceCache
 from mongo.records import Row, encoded
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
-from retrieval.rows import CALIBRATION, JUDGED
+from retrieval.memory import CALIBRATION, JUDGED
 
 _LATEST = 20_000
 """Outcomes that calibration looks at; older ones speak of tools that have changed since."""

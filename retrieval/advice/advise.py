@@ -17,7 +17,6 @@ from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnnotations
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import is_redacted
-from retrieval.advice.context import Advice, CallContext, NoAdvice, quoted
 from retrieval.advice.other_tools import (
     is_unknown_tool,
     near_name_advice,
@@ -30,7 +29,7 @@ from retrieval.advice.waits import stated_wait_ms, transient_advice
 from retrieval.confidence import lower_bound
 from retrieval.edits import edit_key
 from retrieval.knowledge.rules import TRANSIENT
-from retrieval.proposals.case import Case, Trials
+from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials, quoted
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import catalogue, is_about, words_of

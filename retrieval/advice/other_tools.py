@@ -16,17 +16,15 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import MAX_SPLIT, ExecutionError, Referral, Tool
 from aftercall.outcomes.typed_errors import referral_in
-from retrieval.advice.context import Advice, CallContext, Candidate, NoAdvice, quoted
 from retrieval.boundaries.axes import normalised_axes
-from retrieval.confidence import MIN_CONFIDENCE, lower_bound
+from retrieval.confidence import MIN_CONFIDENCE, Verifier, lower_bound
 from retrieval.health.record import Referred
 from retrieval.knowledge.parameter import COMMON_SESSIONS
 from retrieval.parameters import view_of_schema
-from retrieval.proposals.case import Case, Trials
+from retrieval.proposals.case import Advice, CallContext, Candidate, Case, NoAdvice, Trials, quoted
 from retrieval.proposals.compose import Proposal
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import nearest, words_of
-from retrieval.verify import Verifier
 
 _WORD = re.compile(r"[\"'`]?[\w][\w.:/-]{0,255}[\"'`]?")
 _NAMING = re.compile(

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from aftercall.models import ExecutionError
-from retrieval.advice.context import quoted
+from retrieval.proposals.case import quoted
 
 RefusalKind = Literal[
     "precondition",  # something has to be done first

@@ -13,9 +13,8 @@ from itertools import islice
 
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval.advice.context import Advice, CallContext
 from retrieval.knowledge.rules import RecoveryTimes
-from retrieval.proposals.case import Trials
+from retrieval.proposals.case import Advice, CallContext, Trials
 
 MIN_WAIT_MS = 100.0
 MAX_WAIT_MS = 24 * 3_600_000.0

@@ -14,8 +14,8 @@ from retrieval.answer import lesson_of
 from retrieval.edits import Edit, edits_of_key
 from retrieval.knowledge.documents import document_id
 from retrieval.log import executions, repairs
+from retrieval.memory import MendedFailure
 from retrieval.patterns import ConsolidatedPattern, mark_of
-from retrieval.rows import MendedFailure
 from service.context import Context
 from service.dashboard.html import Html, box, code, details, lines, link, markup, p, tag
 from service.dashboard.look import Look

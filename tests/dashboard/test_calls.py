@@ -9,8 +9,8 @@ from aftercall.models import Execution
 from aftercall.redaction import Redactor
 from retrieval.edits import Clamp, Edit, Replace, edit_key
 from retrieval.knowledge.documents import document_id
+from retrieval.memory import MendedFailure
 from retrieval.patterns import ConsolidatedPattern, mark_of
-from retrieval.rows import MendedFailure
 from service.dashboard.calls import (
     PatternExample,
     ShownRepair,

@@ -29,8 +29,7 @@ from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndex
 from retrieval.knowledge.documents import CommonMistakes
 from retrieval.knowledge.rules import ToolKnowledge
-from retrieval.memory import Memory
-from retrieval.rows import KNOWLEDGE, tool_row
+from retrieval.memory import KNOWLEDGE, Memory, tool_row
 from retrieval.suggest import Suggester
 
 WORKSPACE = "default"

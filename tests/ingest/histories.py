@@ -27,7 +27,7 @@ from mongo.contents import (
 from mongo.protocol import CounterDimension, Generation
 from mongo.records import Event, Row, ToolKey
 from retrieval.edits import Clamp, edit_key
-from retrieval.rows import NIGHTLY
+from retrieval.memory import NIGHTLY
 from tests.retrieval.cases import an_execution
 
 WORKSPACE = "default"

@@ -16,8 +16,7 @@ from ingest.nightly.steps import expire
 from ingest.workspace import WorkspaceCache
 from mongo.protocol import Generation, Store
 from mongo.sqlite import open_sqlite_store
-from retrieval.memory import Memory
-from retrieval.rows import KNOWLEDGE, SKIPPED, tool_row
+from retrieval.memory import KNOWLEDGE, SKIPPED, Memory, tool_row
 from tests.ingest.conftest import Brain
 from tests.ingest.histories import BEGIN, WORKSPACE, held, history
 from tests.retrieval.cases import an_execution

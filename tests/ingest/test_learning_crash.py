@@ -13,7 +13,7 @@ from ingest.indexer import learn_batch
 from ingest.workspace import WorkspaceCache
 from mongo.sqlite import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
-from retrieval.rows import DOCUMENT, VECTOR
+from retrieval.memory import DOCUMENT, VECTOR
 from tests.ingest.histories import WORKSPACE, held, history
 
 SCENARIO = Path(__file__).with_name("learning_scenario.py")

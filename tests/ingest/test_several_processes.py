@@ -16,7 +16,7 @@ from ingest.workspace import WorkspaceCache
 from mongo.protocol import Store
 from mongo.sqlite import open_sqlite_store
 from retrieval.log import counts
-from retrieval.rows import VECTOR
+from retrieval.memory import VECTOR
 from tests.ingest.histories import WORKSPACE, held, history
 from tests.ingest.shared_scenario import open_shared
 from tests.mongo.mongo_server import SharedMongo

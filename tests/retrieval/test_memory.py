@@ -15,8 +15,7 @@ from mongo.protocol import Store
 from mongo.records import Commit, Row, ToolKey, encoded
 from mongo.sqlite import open_sqlite_store
 from retrieval.health.record import KnownHealth, Weak
-from retrieval.memory import Memory, with_change
-from retrieval.rows import HEALTH, tool_row
+from retrieval.memory import HEALTH, Memory, tool_row, with_change
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -22,7 +22,7 @@ import uvicorn
 from aftercall.process import bind, url_of
 from mongo.records import Commit, Row, ToolKey, encoded
 from retrieval.health.record import KnownHealth
-from retrieval.rows import HEALTH, TROUBLE, USED, tool_row
+from retrieval.memory import HEALTH, TROUBLE, USED, tool_row
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
 from service.server import loop_factory

@@ -28,8 +28,7 @@ from ingest.nightly.steps import STEP_NAMES, STEPS
 from mongo.protocol import Store
 from mongo.records import Commit, Row
 from mongo.sqlite import open_sqlite_store
-from retrieval.memory import Memory
-from retrieval.rows import CALIBRATION, PATTERN
+from retrieval.memory import CALIBRATION, PATTERN, Memory
 from service import nightly as schedule
 from service.cli import nightly as command
 from service.environment import environment_of, read_settings

@@ -6,8 +6,8 @@ import pytest
 
 from aftercall.models import FailurePatternList
 from mongo.records import Row, ToolKey
+from retrieval.memory import PATTERN
 from retrieval.patterns import ConsolidatedPattern, encoded
-from retrieval.rows import PATTERN
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService, put_rows
 from tests.service.test_bad_input import error_of

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from embeddings.models import default_cache_dir
-from retrieval.rows import DOCUMENT
+from retrieval.memory import DOCUMENT
 from tests.mongo import mongo_server
 from tests.service.running_service import (
     ServeProcess,

@@ -14,7 +14,7 @@ from aftercall.models import SuggestRequest
 from ingest import fitting_process
 from ingest.fitting_process import FittingError, FittingProcess
 from retrieval.confidence import Scaling
-from retrieval.rows import JudgedSuggestion
+from retrieval.memory import JudgedSuggestion
 from service.nightly import run_nightly
 from tests.service.running_service import (
     RunningService,

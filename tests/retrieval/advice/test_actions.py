@@ -7,11 +7,10 @@ import pytest
 
 from aftercall.models import ExecutionError, Suggestion, SuggestResponse, Tool, ToolAnnotations
 from retrieval.advice.advise import abstention_reason
-from retrieval.advice.context import PLAIN, CallContext, Candidate
 from retrieval.answer import Question, answer
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import Recovery, RecoveryTimes, Repeats
-from retrieval.proposals.case import Case
+from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, make_case, object_schema
 

@@ -13,12 +13,11 @@ from aftercall.models import (
     Tool,
 )
 from aftercall.outcomes import Outcome
-from retrieval.advice.context import PLAIN, CallContext, Candidate
 from retrieval.answer import Question, answer
 from retrieval.edits import Add, Edit
 from retrieval.health.record import Referred
 from retrieval.knowledge.rules import Repeats, SignatureKnowledge
-from retrieval.proposals.case import Case
+from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case
 from retrieval.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import READS, an_execution, object_schema
