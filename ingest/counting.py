@@ -38,16 +38,16 @@ def of_execution(
     if bucket is not None:
         names.append(f"{what.DURATION}{bucket}")
     hour = hour_of(execution.timestamp)
-    return {Counter(name, hour, tool): stored.stands_for for name in names}
+    counters = [Counter(what.COUNTED, hour), *(Counter(name, hour, tool) for name in names)]
+    return dict.fromkeys(counters, stored.stands_for)
 
 
 def of_answer(event: Event, issued: IssuedSuggestion) -> Mapping[Counter, int]:
     """What an answer of `/suggest` counts as."""
     hour = hour_of(issued.issued_at)
-    return {
-        Counter(f"{what.ANSWER}{name}", hour, issued.tool, event.principal): 1
-        for name in issued.answered
-    }
+    names = [f"{what.ANSWER}{name}" for name in issued.answered]
+    counted = [Counter(name, hour, issued.tool, event.principal) for name in names]
+    return dict.fromkeys([Counter(what.COUNTED, hour), *counted] if counted else (), 1)
 
 
 def _told_apart(cache: WorkspaceCache, kind: RowKind[Names], key: str, name: str, most: int) -> str:

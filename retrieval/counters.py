@@ -18,6 +18,8 @@ RELATIVE_ERROR: Final = math.sqrt(GROWTH) - 1
 
 _LEAST_MS, _MOST_MS = 0.01, 1e9
 
+COUNTED: Final = "counted"
+"""Calls and answers of all tools in one, so that it is cheap to see whether an hour has grown."""
 SUCCESS: Final = "call.success"
 FAILURE: Final = "call.failure"
 RETRY_SUCCESS: Final = "retry.success"

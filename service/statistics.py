@@ -6,7 +6,7 @@ that whole days add up to them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
@@ -47,7 +47,7 @@ from aftercall.models import (
 )
 from mongo.contents import hour_of
 from mongo.protocol import CounterDimension, Store
-from mongo.records import CounterSum, ToolKey
+from mongo.records import CounterSum, Cursor, ToolKey
 from retrieval import counters as what
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.confidence import Promise, reliability
@@ -66,6 +66,8 @@ MAX_OUTCOMES = 2_000
 
 _KEPT_S = 5.0
 """Pages of many viewers ask for the same each second; what was learned since is never left out."""
+
+_HOUR_S = 3600
 
 _DAY = 24
 _WINDOWS: tuple[UsageWindow, ...] = ("24h", "7d", "30d")
@@ -145,6 +147,7 @@ class StatisticsReports:
         self._is_settled = is_settled
         self._clock = clock
         self._kept: TTLCache[Any, list[CounterSum]] = TTLCache(512, _KEPT_S)
+        self._over: TTLCache[Any, list[CounterSum]] = TTLCache(256, _HOUR_S)
 
     async def totals(self, workspace: str, *, with_durations: bool = True) -> Totals:
         """All calls within each window; durations are most of the work."""
@@ -392,13 +395,49 @@ class StatisticsReports:
         by: tuple[CounterDimension, ...],
         tool: ToolKey | None = None,
     ) -> list[CounterSum]:
-        cursor = (await self._store.knowledge.cursors()).get(workspace)
-        key = (workspace, cursor, tuple(names), span, by, tool)
-        if key not in self._kept:
-            self._kept[key] = await self._store.counters.sums(
-                workspace, names, since=span.first, until=span.last, by=by, tool=tool
+        """Sums over a span. The present hour is read anew, hours that are over where they must be.
+
+        Counters only grow within a generation, so hours that are over hold what they held as long
+        as no more is counted in them.
+        """
+        knowledge = self._store.knowledge
+        seen = (knowledge.generation, workspace, (await knowledge.cursors()).get(workspace))
+        over = replace(span, last=min(span.last, hour_of(self._clock()) - 1))
+        rest = replace(span, first=over.last + 1)
+        counted = sum(each.number for each in await self._read(seen, (what.COUNTED,), over))
+        key = (*seen[:2], tuple(names), over, by, tool, counted)
+        closed = self._over.get(key)
+        if closed is None:
+            closed = await self._read(seen, names, over, by, tool)
+            if self._store.knowledge.generation != seen[0]:  # these are of the one after it
+                return await self._sums(workspace, names, span, by, tool)
+            self._over[key] = closed
+        if rest.first > rest.last:
+            return closed
+        opened = await self._read(seen, names, rest, by, tool)
+        if "hour" in by:
+            return closed + opened
+        sums: dict[Any, int] = {each[1:]: each.number for each in closed}
+        for each in opened:
+            _add(sums, each[1:], each.number)
+        return [CounterSum(number, *group) for group, number in sums.items()]
+
+    async def _read(
+        self,
+        seen: tuple[int, str, Cursor | None],
+        names: Sequence[str],
+        span: _Span,
+        by: tuple[CounterDimension, ...] = (),
+        tool: ToolKey | None = None,
+    ) -> list[CounterSum]:
+        """What the store sums up, read once while nothing is learned."""
+        key = (seen, tuple(names), span, by, tool)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = await self._store.counters.sums(
+                seen[1], names, since=span.first, until=span.last, by=by, tool=tool
             )
-        return self._kept[key]
+        return found
 
     async def _named_sums(self, workspace: str, prefix: str, span: _Span) -> dict[str, int]:
         """Sums of the counters of a prefix, by the rest of their names."""

@@ -39,7 +39,7 @@ SCHEMA = (
     CREATE TABLE counters (
         workspace TEXT, what TEXT, hour INTEGER, server TEXT, tool TEXT, principal TEXT,
         number INTEGER NOT NULL,
-        PRIMARY KEY (workspace, what, hour, server, tool, principal)
+        PRIMARY KEY (workspace, hour, what, server, tool, principal)
     ) WITHOUT ROWID
     """,
     "CREATE TABLE cursors (workspace TEXT PRIMARY KEY, position INTEGER, serial INTEGER)",
@@ -49,6 +49,19 @@ SCHEMA = (
 _COLUMNS = "kind, key, data, server, tool, rank, serial"
 
 _ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
+
+# Each hour and name is looked up: no read passes over what it does not sum.
+_HOURS = """
+hours (hour) AS (
+    SELECT min(hour) FROM counters WHERE workspace = :workspace AND hour >= :since
+    UNION ALL
+    SELECT (SELECT min(hour) FROM counters WHERE workspace = :workspace AND hour > hours.hour)
+    FROM hours WHERE hour < :until
+)
+"""
+_NAMED = """
+SELECT counters.* FROM hours CROSS JOIN counters USING (hour)
+WHERE workspace = :workspace AND hour <= :until AND """
 
 _GROUPS = {"hour": "hour", "tool": "server, tool", "what": "what"}
 
@@ -145,26 +158,26 @@ class SqliteKnowledge:
         by: Collection[CounterDimension] = (),
         tool: ToolKey | None = None,
     ) -> list[CounterSum]:
-        names, given = ["FALSE"], []
-        for name in what:
+        if not what:
+            return []
+        given: dict[str, Any] = {"workspace": workspace, "since": since, "until": until}
+        parts = []
+        for place, name in enumerate(what):
+            named = f"what = :n{place}"
             if name.endswith("*"):
-                names.append("(what >= ? AND what < ?)")
-                given += [name[:-1], f"{name[:-1]}\U0010ffff"]
-            else:
-                names.append("what = ?")
-                given.append(name)
+                named = f"what >= :n{place} AND what < :n{place} || char(0x10ffff)"
+            parts.append(_NAMED + named)
+            given[f"n{place}"] = name.removesuffix("*")
         of_tool = ""
-        parameters: list[Any] = [workspace, *given, since, until]
         if tool is not None:
-            of_tool = "AND server = ? AND tool = ?"
-            parameters += [tool.server_name or "", tool.tool_name]
+            of_tool = "WHERE server = :server AND tool = :tool"
+            given |= {"server": tool.server_name or "", "tool": tool.tool_name}
         groups = ", ".join(_GROUPS[each] for each in by)
         query = f"""
+        WITH RECURSIVE {_HOURS}
         SELECT sum(number), {_shown("hour", by)}, {_shown("server", by)}, {_shown("tool", by)},
             {_shown("what", by)}
-        FROM counters
-        WHERE workspace = ? AND ({" OR ".join(names)}) AND hour BETWEEN ? AND ? {of_tool}
-        {f"GROUP BY {groups}" if groups else ""}
+        FROM ({" UNION ALL ".join(parts)}) {of_tool} {f"GROUP BY {groups}" if groups else ""}
         """  # noqa: S608
         return await self._readers.run(
             lambda c: [
@@ -174,7 +187,7 @@ class SqliteKnowledge:
                     ToolKey(workspace, server or None, name) if name else None,
                     each,
                 )
-                for number, hour, server, name, each in c.execute(query, parameters)
+                for number, hour, server, name, each in c.execute(query, given)
                 if number
             ]
         )

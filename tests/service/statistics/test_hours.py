@@ -1,0 +1,113 @@
+"""Hours that are over are summed once; what is answered is what was counted all the same."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import pytest
+
+from aftercall.models import UsageWindow
+from mongo.contents import hour_of
+from mongo.records import Commit, Counter, ToolKey
+from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.knowledge import SqliteKnowledge
+from mongo.sqlite.store import SqliteStore
+from retrieval import counters as what
+from service.statistics import StatisticsReports
+
+WORKSPACE = "default"
+TOOL = ToolKey(WORKSPACE, "web", "search")
+NOW = datetime(2026, 11, 22, 10, 30, tzinfo=UTC)
+HOUR = hour_of(NOW)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = await open_sqlite_store(tmp_path)
+    yield opened
+    await opened.close()
+
+
+@dataclass
+class Counted:
+    """Reports over a store, and what was counted in it, by hour."""
+
+    store: SqliteStore
+    reports: StatisticsReports
+    successes: dict[int, int]
+
+    async def count(self, hours: Mapping[int, int]) -> None:
+        """Successes of some hours, each of them a call of 20 ms."""
+        bucket = f"{what.DURATION}{what.bucket_of(20.0)}"
+        counters = {
+            Counter(name, hour, tool): number
+            for hour, number in hours.items()
+            for name, tool in ((what.SUCCESS, TOOL), (bucket, TOOL), (what.COUNTED, None))
+        }
+        await self.store.knowledge.commit(Commit(WORKSPACE, counters=counters))
+        for hour, number in hours.items():
+            self.successes[hour] = self.successes.get(hour, 0) + number
+
+    async def check(self) -> None:
+        """What is answered is what was counted, whole and in parts."""
+        for window in cast("tuple[UsageWindow, ...]", get_args(UsageWindow)):
+            trend = await self.reports.trend(WORKSPACE, window)
+            took = await self.reports.latency(WORKSPACE, window)
+            since = hour_of(trend.since)
+            expected = sum(n for hour, n in self.successes.items() if since <= hour <= HOUR)
+            assert sum(point.successes for point in trend.points) == expected
+            assert sum(point.calls for point in took.points) == expected
+        totals = await self.reports.totals(WORKSPACE)
+        day = sum(n for hour, n in self.successes.items() if hour >= HOUR - 24)
+        assert totals.windows[0].totals.successes == day
+
+
+@pytest.fixture
+async def counted(store: SqliteStore) -> Counted:
+    unused = cast("Any", None)
+    reports = StatisticsReports(
+        store=store, memory=unused, patterns=unused, cohesion=unused, clock=lambda: NOW
+    )
+    found = Counted(store, reports, {})
+    await found.count({HOUR: 3, HOUR - 1: 5, HOUR - 20: 7, HOUR - 30: 11, HOUR - 500: 13})
+    await found.check()
+    return found
+
+
+async def test_late_calls_count_in_hours_that_are_over(counted: Counted) -> None:
+    """And so do calls of the present hour, alone or with late ones in one commit."""
+    for hours in ({HOUR: 1}, {HOUR - 3: 2}, {HOUR - 500: 1}, {HOUR: 4, HOUR - 30: 1}):
+        await counted.count(hours)
+        await counted.check()
+
+
+async def test_only_the_present_hour_is_read_anew(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a call of now, durations of hours that are over are not asked for again."""
+    asked: list[tuple[str, int]] = []
+    sums = SqliteKnowledge.sums
+
+    async def spied(self: SqliteKnowledge, *args: Any, **query: Any) -> Any:
+        asked.extend((name, query["since"]) for name in args[1])
+        return await sums(self, *args, **query)
+
+    monkeypatch.setattr(SqliteKnowledge, "sums", spied)
+    await counted.count({HOUR: 1})
+    await counted.check()
+    durations = [since for name, since in asked if name.startswith(what.DURATION)]
+    assert durations
+    assert set(durations) == {HOUR}
+
+
+async def test_another_generation_is_summed_anew(counted: Counted) -> None:
+    """Also where its calls are as many as those of the one before it."""
+    other = {hour - 2 if hour < HOUR else hour: n for hour, n in counted.successes.items()}
+    await counted.store.open_generation(2)
+    await counted.store.switch(2, {})
+    counted.successes = {}
+    await counted.check()
+    await counted.count(other)
+    await counted.check()
