@@ -189,7 +189,9 @@ async def within(
     return await asyncio.wait_for(call(*args, **kwargs), timeout_s)
 
 
-def within_sync(timeout_s: float, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def within_sync(
+    timeout_s: float | None, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
     """As `within`, in a thread of its own: a call that is late is left behind.
 
     It runs in the caller's context: what is current there (a span) is what the call is part of.
@@ -202,7 +204,7 @@ def within_sync(timeout_s: float, call: Callable[P, T], *args: P.args, **kwargs:
     def run() -> None:
         try:
             future.set_result(call(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001  # raised again in the caller's thread
+        except BaseException as error:  # noqa: BLE001  # raised again in the caller's thread
             future.set_exception(error)
 
     context = contextvars.copy_context()

@@ -212,7 +212,7 @@ def test_a_schema_says_what_can_be_said() -> None:
 
     def takes(callback: Iterator[int], call: Execution, *rest: int, flag: bool = True) -> None: ...
 
-    schema = _CallSignature(takes, frozenset()).schema()
+    schema = _CallSignature(takes, frozenset()).schema
     assert schema["required"] == ["callback", "call"]
     properties: Any = schema["properties"]
     assert set(properties["call"]["properties"]) > {"toolName", "error"}

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from aftercall import ConfigurationError, Outcome, ToolAnnotations
+from aftercall import Outcome, ToolAnnotations
 from aftercall.adapters.hooks import CallHooks, HookStats
-from aftercall.adapters.questions import KnownTool
+from aftercall.adapters.reflector import KnownTool
 from aftercall.events import CallbackSink, EventObserver
 from aftercall.reflection import ReflectionPolicy
 from tests.sdk.scripted_advice import (
@@ -93,15 +93,19 @@ async def test_a_second_hook_without_a_first_is_counted() -> None:
     assert service.asked == []
 
 
-async def test_a_first_hook_without_a_second_is_dropped_in_time() -> None:
+async def test_a_first_hook_without_a_second_is_dropped_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The table is bounded in number and time; what was dropped is counted and not recorded."""
     now = [0.0]
-    hooks, records, _ = hooks_for(max_open=2, expires_after_s=10, clock=lambda: now[0])
+    monkeypatch.setattr("aftercall.adapters.hooks.MAX_OPEN", 2)
+    hooks, records, _ = hooks_for()
+    monkeypatch.setattr("aftercall.adapters.hooks.time.monotonic", lambda: now[0])
     for number in range(3):
         hooks.pre("t", {"n": number}, key=f"k{number}")
     assert hooks.stats() == HookStats(open=2, ended=0, expired=1, replaced=0, unmatched=0)
     assert not hooks.is_open("k0")
-    now[0] = 11
+    now[0] = 601
     hooks.pre("t", {}, key="k3")
     hooks.pre("t", {}, key="k3")
     hooks.drop("k3")
@@ -129,9 +133,3 @@ async def test_observers_see_each_call_once() -> None:
     hooks, _, _ = hooks_for(observers=[EventObserver([CallbackSink(events.append)])])
     await hooks.post(DONE, key=hooks.pre("t", {}, session_id="s"))
     assert [event.event for event in events] == ["ToolCallPlanned", "ToolCallResult"]
-
-
-def test_settings_that_bound_nothing_are_refused() -> None:
-    """The message names the setting."""
-    with pytest.raises(ConfigurationError, match="max_open must be 1 or more"):
-        CallHooks(client=SyncScripted(), recorder=Records(), max_open=0)

@@ -16,8 +16,8 @@ cross process borders: they are the structured content, and the text is for peop
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack
 from uuid import uuid4
 
 try:
@@ -36,9 +36,11 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from aftercall.adapters.questions import (
+from aftercall.adapters.reflector import (
     META_KEY,
     KnownTool,
+    ReflectionOptions,
+    Reflector,
     code_of,
     dumped,
     has_run,
@@ -48,18 +50,9 @@ from aftercall.callers import Caller, name_or_none
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader, canonical
 from aftercall.json_values import JsonObject
 from aftercall.mcp_results import McpResultReader
-from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
+from aftercall.models.calls import ExecutionError, ToolAnnotations
 from aftercall.outcomes import STATUS_KEY, Outcome, referral_of, typed_error_in_text
-from aftercall.reflection import (
-    AsyncSuggester,
-    CallObserver,
-    ExecutionSink,
-    ReflectedResult,
-    ReflectionPolicy,
-    ResultReader,
-    call_with_reflection,
-)
-from aftercall.reflection.reflected_call import FailureRates
+from aftercall.reflection import ReflectedResult, ResultReader
 from aftercall.reflection.results import read_exception
 
 _WRAPPINGS = (ToolError, ValidationError)
@@ -84,12 +77,7 @@ class ReflectionMiddleware(Middleware):
     client's name, its session where it has one, and nothing.
 
     Args:
-        client: asks `/suggest`.
-        recorder: takes every attempt.
-        server_name: the server that the calls are recorded under.
         agent: name of the caller when the request gives none; the MCP client's name when None.
-        policy: limits; `ReflectionPolicy()` when None.
-        rates: failure counts per tool, to share with others; own ones when None.
         locate: server and tool behind an exposed tool name, where the two differ (a gateway);
             `server_name` and the name itself when None.
         deliverables: what the results of tools must be, by tool name, or a function of server and
@@ -98,33 +86,25 @@ class ReflectionMiddleware(Middleware):
             output schema, against which clients check what they get. A result that breaks its
             deliverable is recorded and asked about as a failure, and reaches the caller as an
             error result: the tool's own content first, then what it breaks.
-        observers: look on, attempt by attempt (`aftercall.events`, `aftercall.tracing`).
+
+    All other arguments are those of `ReflectionOptions`.
     """
 
     def __init__(
         self,
         *,
-        client: AsyncSuggester,
-        recorder: ExecutionSink,
-        server_name: str | None = None,
         agent: str | None = None,
-        policy: ReflectionPolicy | None = None,
-        rates: FailureRates | None = None,
         locate: Callable[[str], tuple[str | None, str]] | None = None,
         deliverables: Mapping[str, Deliverable] | DeliverableOf | None = None,
-        observers: Sequence[CallObserver] = (),
+        **options: Unpack[ReflectionOptions],
     ) -> None:
-        self._client = client
-        self._recorder = recorder
+        self._reflector = reflector = Reflector(**options)
         self._agent = agent
-        self._policy = policy or ReflectionPolicy()
-        self._rates = rates or FailureRates()
-        self._locate = locate or (lambda name: (server_name, name))
+        self._locate = locate or (lambda name: (reflector.server_name, name))
         by_name = {} if deliverables is None or callable(deliverables) else deliverables
         self._deliverable_of: DeliverableOf = (
             deliverables if callable(deliverables) else lambda _, tool: by_name.get(tool)
         )
-        self._observers = tuple(observers)
         self._process_session = str(uuid4())
 
     async def on_call_tool(
@@ -147,33 +127,43 @@ class ReflectionMiddleware(Middleware):
             if wanted is None
             else DeliverableReader(_READER, wanted, lambda result: delivered(result, wanted))
         )
-        asking = _ToolDescribing(self._client, context.fastmcp_context, request.name)
+        raised: Exception | None = None
 
         async def call(parameters: JsonObject) -> ToolResult:
-            asking.raised = None
+            nonlocal raised
+            raised = None
             try:
                 if parameters is arguments:
                     return await call_next(context)
                 changed = request.model_copy(update={"arguments": parameters})
                 return await call_next(context.copy(message=changed))
             except Exception as error:
-                asking.raised = error
+                raised = error
                 raise
 
-        reflected = await call_with_reflection(
+        async def known() -> KnownTool:
+            """Its live schema, its annotations, and whether it ran; only failures pay for it."""
+            tool = await _tool_of(context.fastmcp_context, request.name)
+            if tool is None:
+                return KnownTool()
+            error, code = raised, code_of(tool.fn) if isinstance(tool, FunctionTool) else None
+            claims = tool.annotations.model_dump(exclude_none=True) if tool.annotations else None
+            return KnownTool(
+                schema=lambda: tool.parameters,
+                annotations=None if claims is None else ToolAnnotations.model_validate(claims),
+                has_run=lambda: error is not None and has_run(code, error),
+            )
+
+        reflected: ReflectedResult[ToolResult] = await self._reflector.call_async(
             call,
+            known,
             tool_name=tool_name,
             parameters=arguments,
             agent=caller.agent,
-            client=asking,
-            recorder=self._recorder,
             server_name=server_name,
             session_id=caller.session_id,
             context=caller.context,
-            policy=self._policy,
-            rates=self._rates,
             reader=reader,
-            observers=self._observers,
         )
         shown = _present(reflected)
         if wanted is None or not reflected.succeeded:
@@ -181,42 +171,7 @@ class ReflectionMiddleware(Middleware):
         return await _shaped(shown, wanted, context.fastmcp_context, request.name)
 
 
-class _ToolDescribing:
-    """Adds what is known of the tool to a question; only failures pay for it.
-
-    Its live schema, its annotations, and whether it ran, where it is a function of this process.
-    """
-
-    def __init__(self, client: AsyncSuggester, context: Context | None, exposed_name: str) -> None:
-        self._client = client
-        self._context = context
-        self._exposed_name = exposed_name
-        self.raised: Exception | None = None
-        """What the latest attempt raised."""
-
-    async def suggest(
-        self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
-    ) -> SuggestResponse:
-        tool = await _known_tool(self._context, self._exposed_name)
-        if tool is not None:
-            known = KnownTool(schema=lambda: tool.parameters, has_run=lambda: self._has_run(tool))
-            execution = known.described(execution)
-            if annotations is None and tool.annotations is not None:
-                claims = tool.annotations.model_dump(exclude_none=True)
-                annotations = ToolAnnotations.model_validate(claims)
-        return await self._client.suggest(execution, limit=limit, annotations=annotations)
-
-    def _has_run(self, tool: Tool) -> bool:
-        if self.raised is None or not isinstance(tool, FunctionTool):
-            return False
-        return has_run(code_of(tool.fn), self.raised)
-
-
-async def _known_tool(context: Context | None, exposed_name: str) -> Tool | None:
+async def _tool_of(context: Context | None, exposed_name: str) -> Tool | None:
     try:
         return await context.fastmcp.get_tool(exposed_name) if context else None
     except Exception:  # noqa: BLE001  # the tool's server is away; what it said still counts
@@ -260,7 +215,7 @@ async def _shaped(
     shaped = await asyncio.to_thread(in_canonical_shape, result, wanted)
     if shaped is None:
         return result
-    tool = await _known_tool(context, exposed_name)
+    tool = await _tool_of(context, exposed_name)
     return result if tool is None or tool.output_schema is not None else shaped
 
 

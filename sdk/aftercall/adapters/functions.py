@@ -16,34 +16,26 @@ left out as well, and so is what `unrecorded` names.
 
 import inspect
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, wraps
-from typing import Any, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints
+from functools import cache, cached_property, wraps
+from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 from pydantic import TypeAdapter
 
-from aftercall.adapters.questions import (
-    AnySuggester,
+from aftercall.adapters.reflector import (
     Asking,
-    AsyncAsking,
     KnownTool,
+    ReflectionOptions,
+    Reflector,
     code_of,
     has_run,
 )
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models.calls import SuggestResponse, ToolAnnotations
-from aftercall.reflection import (
-    CallObserver,
-    ExecutionSink,
-    FailureRates,
-    ReflectedResult,
-    ReflectionPolicy,
-    ResultReader,
-    call_with_reflection,
-    call_with_reflection_sync,
-)
+from aftercall.reflection import CallObserver, ExecutionSink, ReflectionPolicy, ResultReader
 from aftercall.reflection.results import OutcomeReader
 
 _logger = logging.getLogger(__name__)
@@ -52,28 +44,41 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_BOUND = ("self", "cls")
 
 Stated: TypeAlias = str | Callable[[], str | None] | None
 """A text, or a function that is asked for it at every call (a `ContextVar.get`, say)."""
 
 
+class FunctionOptions(TypedDict, total=False):
+    """Options of both decorators.
+
+    Attributes:
+        name: the tool's name; the function's when None.
+        session_id: calls of one session are looked at together for repairs.
+        context: what the agent is trying to do.
+        unrecorded: parameters that are passed on and never recorded, asked about or changed, such
+            as a connection. With others whose values are not JSON, a call is recorded (as text) and
+            not retried.
+        reader: how a result that is a failure is recognised.
+    """
+
+    name: str | None
+    session_id: Stated
+    context: Stated
+    unrecorded: Collection[str]
+    reader: ResultReader[Any] | None
+
+
+class ReflectingOptions(FunctionOptions, ReflectionOptions, total=False):
+    """Options of `reflecting`."""
+
+
 def reflecting(
     *,
-    client: AnySuggester,
-    recorder: ExecutionSink,
     agent: str = "unknown",
-    name: str | None = None,
-    server_name: str | None = None,
-    session_id: Stated = None,
-    context: Stated = None,
     annotations: ToolAnnotations | None = None,
     may_repeat: bool = False,
-    unrecorded: Collection[str] = (),
-    policy: ReflectionPolicy | None = None,
-    rates: FailureRates | None = None,
-    reader: ResultReader[Any] | None = None,
-    observers: Sequence[CallObserver] = (),
+    **options: Unpack[ReflectingOptions],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator: every call is recorded, a failed one asked about and retried where that is safe.
 
@@ -81,151 +86,96 @@ def reflecting(
     program with an event loop it is to be called as before: in a thread.
 
     Args:
-        client: asks `/suggest`: a `Client` for all functions, an `AsyncClient` for `async` ones.
-        recorder: takes every attempt.
         agent: who calls.
-        name: the tool's name; the function's when None.
-        server_name: what the tool belongs to.
-        session_id: calls of one session are looked at together for repairs.
-        context: what the agent is trying to do.
         annotations: claims about the tool; those registered at the service when None.
         may_repeat: calling twice does no harm.
-        unrecorded: parameters that are passed on and never recorded, asked about or changed, such
-            as a connection. With others whose values are not JSON, a call is recorded (as text) and
-            not retried.
-        policy: limits; `ReflectionPolicy()` when None.
-        rates: failure counts, shared by all calls; needed for `policy.min_failure_rate`.
-        reader: how a result that is a failure is recognised.
-        observers: look on, attempt by attempt.
+
+    All other arguments are those of `ReflectionOptions` (a `Client` serves all functions, an
+    `AsyncClient` the `async` ones) and `FunctionOptions`.
 
     Raises:
         ConfigurationError: when it is put on what cannot be called again with other arguments: a
             generator, a class, a `staticmethod` (put it below that one); or an `AsyncClient` is to
             serve a plain function; or `unrecorded` names no parameter.
     """
-    recording = {
-        "agent": agent,
-        "recorder": recorder,
-        "server_name": server_name,
-        "may_repeat": may_repeat,
-        "policy": policy or ReflectionPolicy(),
-        "rates": rates,
-        "reader": reader or _FunctionReader(),
-        "observers": observers,
-        "raise_on_failure": True,
-    }
+    function_options = {key: options.pop(key, None) for key in FunctionOptions.__annotations__}  # type: ignore[misc]  # both are names of options
+    name, session_id, context, unrecorded, reader = function_options.values()
+    reflector = Reflector(**cast("ReflectionOptions", options))
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         _check(function)
-        signature = _CallSignature(function, frozenset(unrecorded))
-        tool_name = name or _name_of(function)
+        signature = _CallSignature(function, frozenset(unrecorded or ()))
+        tool = KnownTool(schema=lambda: signature.schema, annotations=annotations)
+        code, tool_name = code_of(function), name or _name_of(function)
 
-        def facts(parameters: JsonObject) -> dict[str, Any]:
-            """What both ways of calling take."""
-            return {
-                **recording,
+        def begun(args: Sequence[Any], kwargs: Mapping[str, Any]) -> "_Call":
+            facts = {
+                "agent": agent,
+                "may_repeat": may_repeat,
+                "reader": reader or _FunctionReader(),
+                "raise_on_failure": True,
                 "tool_name": tool_name,
-                "parameters": parameters,
                 "session_id": _now(session_id),
                 "context": _now(context),
             }
+            return _Call(code, signature, args, kwargs, tool, facts)
 
-        wrap = _async_wrapper if _is_coroutine_function(function) else _plain_wrapper
-        tool = KnownTool(schema=signature.schema, annotations=annotations)
-        return cast("Callable[P, R]", wrap(function, client, signature, tool, facts))
+        @wraps(function)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            call = begun(args, kwargs)
+
+            async def attempt(parameters: JsonObject) -> Any:
+                with call.attempted(parameters) as (given, named):
+                    return await cast("Any", function)(*given, **named)
+
+            return (await reflector.call_async(attempt, call.tool, **call.facts)).value()
+
+        @wraps(function)
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            call = begun(args, kwargs)
+
+            def attempt(parameters: JsonObject) -> Any:
+                with call.attempted(parameters) as (given, named):
+                    return function(*given, **named)
+
+            reflected = reflector.call(attempt, call.tool, **call.facts)
+            if not reflected.attempts:
+                warn_once()
+            return reflected.value()
+
+        @cache
+        def warn_once() -> None:
+            _logger.warning(
+                "calls of %s are not recorded: what it returns is still to be awaited or gone "
+                "through; decorate the `async` function itself, or one that returns a list",
+                tool_name,
+            )
+
+        if _is_coroutine_function(function):
+            return cast("Callable[P, R]", awaited)
+        Asking(reflector.client, tool)  # refuses a client that cannot be asked from here
+        return cast("Callable[P, R]", plain)
 
     return decorate
-
-
-_FactsOf = Callable[[JsonObject], dict[str, Any]]
-
-
-def _async_wrapper(
-    function: Callable[..., Any],
-    client: AnySuggester,
-    signature: "_CallSignature",
-    tool: KnownTool,
-    facts: _FactsOf,
-) -> Callable[..., Any]:
-    code = code_of(function)
-
-    @wraps(function)
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        given, attempt = signature.named(args, kwargs), _Attempt(code)
-
-        async def call(parameters: JsonObject) -> Any:
-            with attempt:
-                new_args, new_kwargs = signature.corrected(args, kwargs, given, parameters)
-                return await function(*new_args, **new_kwargs)
-
-        asking = AsyncAsking(client, replace(tool, has_run=lambda: attempt.has_run))
-        return (await call_with_reflection(call, client=asking, **facts(given))).value()
-
-    return wrapper
-
-
-def _plain_wrapper(
-    function: Callable[..., Any],
-    client: AnySuggester,
-    signature: "_CallSignature",
-    tool: KnownTool,
-    facts: _FactsOf,
-) -> Callable[..., Any]:
-    code = code_of(function)
-    Asking(client, tool)  # refuses a client that cannot be asked from here
-
-    @wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        given, attempt = signature.named(args, kwargs), _Attempt(code)
-
-        def call(parameters: JsonObject) -> Any:
-            with attempt:
-                new_args, new_kwargs = signature.corrected(args, kwargs, given, parameters)
-                return function(*new_args, **new_kwargs)
-
-        asking = Asking(client, replace(tool, has_run=lambda: attempt.has_run))
-        every = facts(given)
-        reflected: ReflectedResult[Any] = call_with_reflection_sync(call, client=asking, **every)
-        if not reflected.attempts:
-            warn_once(every["tool_name"])
-        return reflected.value()
-
-    @cache
-    def warn_once(tool_name: str) -> None:
-        _logger.warning(
-            "calls of %s are not recorded: what it returns is still to be awaited or gone through; "
-            "decorate the `async` function itself, or one that returns a list",
-            tool_name,
-        )
-
-    return wrapper
 
 
 def recorded(
     *,
     recorder: ExecutionSink,
     agent: str = "unknown",
-    name: str | None = None,
     server_name: str | None = None,
-    session_id: Stated = None,
-    context: Stated = None,
-    unrecorded: Collection[str] = (),
-    reader: ResultReader[Any] | None = None,
     observers: Sequence[CallObserver] = (),
+    **options: Unpack[FunctionOptions],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator: every call is recorded, and nothing else. Arguments as for `reflecting`."""
     return reflecting(
         client=_Nobody(),
         recorder=recorder,
         agent=agent,
-        name=name,
         server_name=server_name,
-        session_id=session_id,
-        context=context,
-        unrecorded=unrecorded,
         policy=ReflectionPolicy(disabled_agents=frozenset({agent})),  # recorded and never asked
-        reader=reader,
         observers=observers,
+        **options,
     )
 
 
@@ -236,19 +186,41 @@ class _Nobody:
         raise ConfigurationError("@recorded asks nobody; use @reflecting")
 
 
-class _Attempt:
-    """Around each attempt of a call: whether the function's own code was reached in the latest."""
+class _Call:
+    """One call of a decorated function, and whether its own code was reached in the latest attempt.
 
-    def __init__(self, code: Any) -> None:
+    Use `attempted` around each attempt.
+    """
+
+    def __init__(
+        self,
+        code: Any,
+        signature: "_CallSignature",
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        tool: KnownTool,
+        facts: dict[str, Any],
+    ) -> None:
         self._code = code
-        self.has_run = False
+        self._signature = signature
+        self._args, self._kwargs = args, kwargs
+        self._given = signature.named(args, kwargs)
+        self._has_run = False
+        self.tool = replace(tool, has_run=lambda: self._has_run)
+        self.facts = {**facts, "parameters": self._given}
 
-    def __enter__(self) -> None:
-        self.has_run = False
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # What it returned it has run for, whatever that says of a failure.
-        self.has_run = error is None or has_run(self._code, error)
+    @contextmanager
+    def attempted(
+        self, parameters: JsonObject
+    ) -> Iterator[tuple[Sequence[Any], Mapping[str, Any]]]:
+        """The arguments for one attempt."""
+        self._has_run = False
+        try:
+            yield self._signature.corrected(self._args, self._kwargs, self._given, parameters)
+        except BaseException as error:
+            self._has_run = has_run(self._code, error)
+            raise
+        self._has_run = True  # what it returned it has run for, whatever that says of a failure
 
 
 def _name_of(function: Any) -> str:
@@ -296,13 +268,8 @@ class _FunctionReader(OutcomeReader):
 class _CallSignature:
     """A function's arguments as JSON parameters, there and back, and its schema.
 
-    Args:
-        function: a function or method as it is defined; a first parameter `self` or `cls` is taken
-            for what the call is bound to.
-        unrecorded: parameters that are left out.
-
-    Raises:
-        ConfigurationError: `unrecorded` names no parameter, or the function has no signature.
+    Of a function or method as it is defined: a first parameter `self` or `cls` is what the call is
+    bound to, and is left out as those of `unrecorded` are.
     """
 
     def __init__(self, function: Callable[..., Any], unrecorded: frozenset[str]) -> None:
@@ -313,20 +280,18 @@ class _CallSignature:
                 f"{function!r} has no signature; wrap it in a function that has one"
             ) from error
         self._function = function
-        is_bound = bool(parameters) and parameters[0].name in _BOUND
-        self._bound = 1 if is_bound else 0
+        self._bound = 1 if parameters and parameters[0].name in ("self", "cls") else 0
         self._parameters = parameters[self._bound :]
         self._positional = [p for p in self._parameters if p.kind in _POSITIONAL]
         spread = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
         self._spread = spread[0] if spread else None
+        self._takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self._parameters)
         self._unrecorded = unrecorded
         unknown = unrecorded - {p.name for p in self._parameters}
-        takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self._parameters)
-        if unknown and not takes_any:
+        if unknown and not self._takes_any:
             raise ConfigurationError(
                 f"unrecorded names {', '.join(sorted(unknown))}, which the function does not take"
             )
-        self._schema: JsonObject | None = None
 
     def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JsonObject:
         """What the caller gave, by name, and nothing else; also where it does not fit."""
@@ -358,12 +323,6 @@ class _CallSignature:
             positional.append(given.pop(each.name))
         return [*args[: self._bound], *positional, *spread], given
 
-    def schema(self) -> JsonObject:
-        """JSON Schema of the parameters, from the type hints; other hints are left open."""
-        if self._schema is None:
-            self._schema = self._made_schema()
-        return self._schema
-
     def _all(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         names = [p.name for p in self._positional]
         given = args[self._bound :]
@@ -373,8 +332,13 @@ class _CallSignature:
             named[self._spread or "args"] = beyond
         return {**named, **kwargs}
 
-    def _made_schema(self) -> JsonObject:
-        hints = _hints(self._function)
+    @cached_property
+    def schema(self) -> JsonObject:
+        """JSON Schema of the parameters, from the type hints; other hints are left open."""
+        try:
+            hints = get_type_hints(self._function, include_extras=True)
+        except Exception:  # noqa: BLE001  # a name that is only there for type checkers, say
+            hints = {}
         properties: JsonObject = {}
         shared: JsonObject = {}
         required: list[JsonValue] = []
@@ -386,29 +350,16 @@ class _CallSignature:
                 hint = list[hint]  # type: ignore[valid-type]  # a hint at run time is a value
             elif each.default is inspect.Parameter.empty:
                 required.append(each.name)
-            schema = _schema_of(hint)
+            try:
+                schema = TypeAdapter(hint).json_schema()
+            except Exception:  # noqa: BLE001  # pydantic raises many kinds for what it cannot say
+                schema = {}
             shared |= schema.pop("$defs", {})
             properties[each.name] = schema
-        takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self._parameters)
         return {
             "type": "object",
             "properties": properties,
             "required": required,
-            "additionalProperties": takes_any,
+            "additionalProperties": self._takes_any,
             **({"$defs": shared} if shared else {}),
         }
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return get_type_hints(function, include_extras=True)
-    except Exception:  # noqa: BLE001  # a name that is only there for type checkers, say
-        return {}
-
-
-def _schema_of(hint: Any) -> dict[str, Any]:
-    """Of a hint that JSON Schema has words for; else one that allows anything."""
-    try:
-        return TypeAdapter(hint).json_schema()
-    except Exception:  # noqa: BLE001  # pydantic raises many kinds for what it cannot say
-        return {}

@@ -14,27 +14,26 @@ gateway makes the calls, so what a failure gets is advice.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Unpack
 from uuid import uuid4
 
 from aftercall._generated.reflection_driver import ask_sync
-from aftercall.adapters.questions import AnySuggester, Asking, AsyncAsking, KnownTool
-from aftercall.errors import ConfigurationError
-from aftercall.json_values import bounded_text, clean_text
-from aftercall.mcp_results import McpResultReader
-from aftercall.models.calls import Execution, ExecutionError, ToolAnnotations
-from aftercall.outcomes import ToolFailedError
-from aftercall.reflection import (
-    CallObserver,
-    ExecutionSink,
-    FailureRates,
-    ReflectedResult,
-    ReflectionPolicy,
-    ResultReader,
+from aftercall.adapters.reflector import (
+    Asking,
+    AsyncAsking,
+    KnownTool,
+    ReflectionOptions,
+    Reflector,
 )
+from aftercall.json_values import bounded_text
+from aftercall.mcp_results import McpResultReader
+from aftercall.models.calls import ExecutionError, ToolAnnotations, execution_of
+from aftercall.outcomes import ToolFailedError
+from aftercall.reflection import ReflectedResult, ResultReader
 from aftercall.reflection.async_driver import ask
 from aftercall.reflection.observers import CallFacts
 from aftercall.reflection.reflected_call import ReflectedCall
@@ -74,48 +73,30 @@ class CallHooks:
     called in one task (tracing) needs a gateway that runs both hooks of a call in one.
 
     Args:
-        client: asks `/suggest`: a `Client`, or an `AsyncClient` where only `post` is used.
-        recorder: takes every call.
         agent: who calls, where `pre` is not given one.
-        server_name: the server that the tools belong to, where `pre` is not given one.
-        policy: limits; of them count here `disabled_agents`, `min_failure_rate`,
-            `trust_annotations`, `suggest_timeout_s` and `limit`.
-        rates: failure counts per tool, to share with others; own ones when None.
         reader: how a result that is a failure is recognised; results of MCP tools as mappings
             or models (`isError`), and typed outcomes, when None.
-        observers: look on (`aftercall.events`, `aftercall.tracing`).
-        max_open: most calls between their two hooks; past this the oldest is dropped.
-        expires_after_s: seconds after which a call whose second hook did not come is dropped.
-        clock: seconds that only go up.
 
-    Raises:
-        ConfigurationError: `max_open` or `expires_after_s` is not positive.
+    All other arguments are those of `ReflectionOptions`. An `AsyncClient` serves where only `post`
+    is used; of the policy count here `disabled_agents`, `min_failure_rate`, `trust_annotations`,
+    `suggest_timeout_s` and `limit`.
     """
 
     def __init__(
         self,
         *,
-        client: AnySuggester,
-        recorder: ExecutionSink,
         agent: str = "unknown",
-        server_name: str | None = None,
-        policy: ReflectionPolicy | None = None,
-        rates: FailureRates | None = None,
         reader: ResultReader[Any] | None = None,
-        observers: Sequence[CallObserver] = (),
-        max_open: int = MAX_OPEN,
-        expires_after_s: float = EXPIRES_AFTER_S,
-        clock: Callable[[], float] = time.monotonic,
+        **options: Unpack[ReflectionOptions],
     ) -> None:
-        self._client = client
-        self._recorder = recorder
+        self._reflector = Reflector(**options)
+        self._policy = replace(self._reflector.policy, max_attempts=1)
         self._agent = agent
-        self._server_name = server_name
-        self._policy = replace(policy or ReflectionPolicy(), max_attempts=1)
-        self._rates = rates or FailureRates()
         self._reader = McpResultReader() if reader is None else reader
-        self._observers = observers
-        self._open = _OpenCalls(max_open, expires_after_s, clock)
+        self._lock = threading.Lock()
+        # Oldest first: a key that comes again is put last.
+        self._open: dict[str, tuple[_OpenCall, float]] = {}
+        self._counts: Counter[str] = Counter(ended=0, expired=0, replaced=0, unmatched=0)
 
     def pre(
         self,
@@ -149,7 +130,7 @@ class CallHooks:
         facts = CallFacts(
             tool_name=name,
             agent=agent or self._agent,
-            server_name=server_name or self._server_name,
+            server_name=server_name or self._reflector.server_name,
             session_id=session_id,
             context=context,
         )
@@ -157,15 +138,18 @@ class CallHooks:
             facts,
             dict(arguments or {}),  # which takes the copy
             self._policy,
-            self._recorder,
-            self._rates,
+            self._reflector.recorder,
+            self._reflector.rates,
             self._reader,
             False,  # noqa: FBT003  # may_repeat: nothing is called again from here
             lambda: 0.0,
-            observers=self._observers,
+            observers=self._reflector.observers,
         )
         job.begin()
-        self._open.begin(key, (job, tool or KnownTool()))
+        with self._lock:
+            self._counts["replaced"] += self._open.pop(key, None) is not None
+            self._open[key] = ((job, tool or KnownTool()), time.monotonic())
+            self._drop_old()
         return key
 
     async def post(
@@ -194,7 +178,7 @@ class CallHooks:
         job, tool = found
         question = job.question()
         if question is not None:
-            asking, inside = AsyncAsking(self._client, tool), job.asking()
+            asking, inside = AsyncAsking(self._reflector.client, tool), job.asking()
             job.answered(await ask(asking, question, self._policy, self._trusted(), inside))
         return job.finish(raise_on_failure=False)
 
@@ -217,7 +201,7 @@ class CallHooks:
         job, tool = found
         question = job.question()
         if question is not None:
-            asking, inside = Asking(self._client, tool), job.asking()
+            asking, inside = Asking(self._reflector.client, tool), job.asking()
             job.answered(ask_sync(asking, question, self._policy, self._trusted(), inside))
         return job.finish(raise_on_failure=False)
 
@@ -227,11 +211,14 @@ class CallHooks:
 
     def drop(self, key: str) -> None:
         """Forget a call whose end cannot be known, such as one that the gateway has blocked."""
-        self._open.end(key, counted="expired")
+        with self._lock:
+            self._counts["expired"] += self._open.pop(key, None) is not None
 
     def stats(self) -> HookStats:
         """How the hooks matched so far."""
-        return self._open.stats()
+        with self._lock:
+            self._drop_old()
+            return HookStats(open=len(self._open), **self._counts)
 
     def _ended(
         self,
@@ -240,19 +227,23 @@ class CallHooks:
         error: Exception | ExecutionError | str | None,
         name: str | None,
     ) -> "_OpenCall | None":
-        found = self._open.end(key, counted="ended")
-        raised = None if error is None else _as_exception(error)
+        with self._lock:
+            found = self._open.pop(key, None)
+            self._counts["unmatched" if found is None else "ended"] += 1
+        if isinstance(error, str):
+            error = ExecutionError(type="ToolError", message=bounded_text(error, 8000))
+        raised = ToolFailedError(error) if isinstance(error, ExecutionError) else error
         if found is None:
             if name is not None:
                 self._record_unseen(name, result, raised)
             return None
-        job, _ = found
+        job, _ = call = found[0]
         job.stopped()
         if raised is None:
             job.returned(result)
         else:
             job.raised(raised)
-        return found
+        return call
 
     def _record_unseen(self, name: str, result: object, raised: Exception | None) -> None:
         """A call of which only the end was seen."""
@@ -260,86 +251,32 @@ class CallHooks:
         if raised is None and not reader.is_outcome(result):
             return
         error = reader.read_failure(result) if raised is None else reader.read_exception(raised)
-        self._recorder.record(
-            Execution(
-                execution_id=str(uuid4()),
-                timestamp=datetime.now(UTC),
-                agent=clean_text(self._agent)[:256] or "unknown",
-                server_name=self._server_name and clean_text(self._server_name)[:256],
-                tool_name=clean_text(name)[:256] or "unknown",
-                parameters={},
-                parameters_known=False,
-                outcome="success" if error is None else "failure",
-                error=error,
-                result=reader.summarise(result) if error is None else None,
-            )
+        execution = execution_of(
+            execution_id=str(uuid4()),
+            timestamp=datetime.now(UTC),
+            agent=self._agent,
+            server_name=self._reflector.server_name,
+            tool_name=name,
+            parameters={},
+            parameters_known=False,
+            outcome="success" if error is None else "failure",
+            error=error,
+            result=reader.summarise(result) if error is None else None,
         )
+        if execution is not None:
+            self._reflector.recorder.record(execution)
 
     def _trusted(self) -> ToolAnnotations | None:
         return None if self._policy.trust_annotations else ToolAnnotations()
 
-
-def _as_exception(error: Exception | ExecutionError | str) -> Exception:
-    if isinstance(error, Exception):
-        return error
-    if isinstance(error, str):
-        error = ExecutionError(type="ToolError", message=bounded_text(error, 8000))
-    return ToolFailedError(error)
-
-
-_OpenCall = tuple[ReflectedCall[object], KnownTool]
-
-
-class _OpenCalls:
-    """Calls between their two hooks, by their keys; safe to share between threads.
-
-    Nothing stays in it for ever.
-    """
-
-    def __init__(self, max_open: int, expires_after_s: float, clock: Callable[[], float]) -> None:
-        if max_open < 1 or expires_after_s <= 0:
-            raise ConfigurationError(
-                f"max_open must be 1 or more and expires_after_s positive, "
-                f"not {max_open} and {expires_after_s}"
-            )
-        self._max_open = max_open
-        self._expires_after_s = expires_after_s
-        self._clock = clock
-        self._lock = threading.Lock()
-        # Oldest first: a key that comes again is put last.
-        self._open: dict[str, tuple[_OpenCall, float]] = {}
-        self._counts = {"ended": 0, "expired": 0, "replaced": 0, "unmatched": 0}
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._open
-
-    def begin(self, key: str, call: _OpenCall) -> None:
-        with self._lock:
-            if self._open.pop(key, None) is not None:
-                self._counts["replaced"] += 1
-            self._open[key] = (call, self._clock())
-            self._drop_old()
-
-    def end(self, key: str, *, counted: str) -> _OpenCall | None:
-        """Take a call out; None when it is not there."""
-        with self._lock:
-            found = self._open.pop(key, None)
-            if found is not None:
-                self._counts[counted] += 1
-            elif counted == "ended":
-                self._counts["unmatched"] += 1
-        return None if found is None else found[0]
-
-    def stats(self) -> HookStats:
-        with self._lock:
-            self._drop_old()
-            return HookStats(open=len(self._open), **self._counts)
-
     def _drop_old(self) -> None:
-        now = self._clock()
+        now = time.monotonic()
         while self._open:
             key, (_, began) = next(iter(self._open.items()))
-            if now - began <= self._expires_after_s and len(self._open) <= self._max_open:
+            if now - began <= EXPIRES_AFTER_S and len(self._open) <= MAX_OPEN:
                 return
             del self._open[key]
             self._counts["expired"] += 1
+
+
+_OpenCall = tuple[ReflectedCall[object], KnownTool]

@@ -18,9 +18,9 @@ after it. An interrupt is a question to a person and no outcome: it passes throu
 import ast
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from pydantic import BaseModel
 
@@ -38,12 +38,11 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from aftercall.adapters.questions import (
+from aftercall.adapters.reflector import (
     META_KEY,
-    AnySuggester,
-    Asking,
-    AsyncAsking,
     KnownTool,
+    ReflectionOptions,
+    Reflector,
     claims_in,
     failure_text,
     repair_facts,
@@ -52,15 +51,7 @@ from aftercall.adapters.questions import (
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome, error_in_result
-from aftercall.reflection import (
-    CallObserver,
-    ExecutionSink,
-    FailureRates,
-    ReflectedResult,
-    ReflectionPolicy,
-    call_with_reflection,
-    call_with_reflection_sync,
-)
+from aftercall.reflection import ReflectedResult
 from aftercall.reflection.results import read_exception
 
 __all__ = ["ReflectionMiddleware", "ToolCallRequest", "latest_request"]
@@ -103,11 +94,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
     `idempotentHint`) are taken from its `metadata` and nowhere else.
 
     Args:
-        client: asks `/suggest`: a `Client` for agents that are invoked either way, or an
-            `AsyncClient` for those that are only awaited.
-        recorder: takes every attempt.
         agent: who calls; the name given to `create_agent` when None.
-        server_name: what the tools belong to.
         context: says of a call what the agent is trying to do, such as
             `latest_request`; nothing when None.
         may_repeat: tools that may be called twice without harm.
@@ -116,38 +103,28 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         raise_errors: an exception that nothing repaired is raised, with the suggestions as a note,
             for the tool node's `handle_tool_errors` or the caller to deal with. Otherwise the model
             reads it in a message with status `error`, whether there are suggestions or not.
-        policy: limits; `ReflectionPolicy()` when None.
-        rates: failure counts per tool, to share with others; own ones when None.
-        observers: look on, attempt by attempt.
+
+    All other arguments are those of `ReflectionOptions`: a `Client` serves agents that are invoked
+    either way, an `AsyncClient` those that are only awaited.
     """
 
     def __init__(
         self,
         *,
-        client: AnySuggester,
-        recorder: ExecutionSink,
         agent: str | None = None,
-        server_name: str | None = None,
         context: Callable[[ToolCallRequest], str | None] | None = None,
         may_repeat: Collection[str] = (),
         never_retried: Collection[str] = (),
         raise_errors: bool = False,
-        policy: ReflectionPolicy | None = None,
-        rates: FailureRates | None = None,
-        observers: Sequence[CallObserver] = (),
+        **options: Unpack[ReflectionOptions],
     ) -> None:
         super().__init__()
-        self._client = client
-        self._recorder = recorder
+        self._reflector = Reflector(**options)
         self._agent = agent
-        self._server_name = server_name
         self._context = context
         self._may_repeat = frozenset(may_repeat)
         self._never_retried = frozenset(never_retried)
         self._raise_errors = raise_errors
-        self._policy = policy or ReflectionPolicy()
-        self._rates = rates or FailureRates()
-        self._observers = observers
 
     # The base class knows no list of messages, which a tool may return; the tool node does.
     def wrap_tool_call(  # type: ignore[override]
@@ -170,9 +147,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
                     return _Interrupted(error)
                 raise
 
-        reflected: _Reflected = call_with_reflection_sync(
-            attempt, client=Asking(self._client, call.known()), **self._facts(call)
-        )
+        reflected: _Reflected = self._reflector.call(attempt, call.known(), **self._facts(call))
         return self._present(call, reflected)
 
     async def awrap_tool_call(  # type: ignore[override]
@@ -191,28 +166,21 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
                     return _Interrupted(error)
                 raise
 
-        reflected: _Reflected = await call_with_reflection(
-            attempt, client=AsyncAsking(self._client, call.known()), **self._facts(call)
-        )
+        facts = self._facts(call)
+        reflected: _Reflected = await self._reflector.call_async(attempt, call.known(), **facts)
         return self._present(call, reflected)
 
     def _facts(self, call: "_Call") -> dict[str, Any]:
         """What both ways of calling take."""
-        name, request = call.name, call.request
-        is_retried = name not in self._never_retried
         return {
-            "tool_name": name,
+            "tool_name": call.name,
             "parameters": call.arguments,
             "agent": self._agent or call.agent() or "unknown",
-            "recorder": self._recorder,
-            "server_name": self._server_name,
             "session_id": call.session(),
-            "context": self._context(request) if self._context else None,
-            "may_repeat": name in self._may_repeat,
-            "policy": self._policy if is_retried else replace(self._policy, max_attempts=1),
-            "rates": self._rates,
+            "context": self._context(call.request) if self._context else None,
+            "may_repeat": call.name in self._may_repeat,
+            "is_retried": call.name not in self._never_retried,
             "reader": call,
-            "observers": self._observers,
         }
 
     def _present(self, call: "_Call", reflected: _Reflected) -> GraphResult:

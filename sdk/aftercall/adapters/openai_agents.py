@@ -25,9 +25,9 @@ import inspect
 import json
 import logging
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 from uuid import uuid4
 
 try:
@@ -58,10 +58,10 @@ except ImportError as error:
     ) from error
 
 from aftercall.adapters.hooks import CallHooks
-from aftercall.adapters.questions import (
-    AnySuggester,
-    AsyncAsking,
+from aftercall.adapters.reflector import (
     KnownTool,
+    ReflectionOptions,
+    Reflector,
     claims_in,
     failure_text,
     with_advice,
@@ -70,14 +70,7 @@ from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject
 from aftercall.mcp_results import McpResultReader
 from aftercall.models.calls import ExecutionError, ToolAnnotations
-from aftercall.reflection import (
-    CallObserver,
-    ExecutionSink,
-    FailureRates,
-    ReflectedResult,
-    ReflectionPolicy,
-    call_with_reflection,
-)
+from aftercall.reflection import ReflectedResult
 
 _logger = logging.getLogger(__name__)
 
@@ -99,57 +92,36 @@ class ToolReflection:
     show no arguments here and are not recorded.
 
     Args:
-        client: asks `/suggest`: a `Client` or an `AsyncClient`.
-        recorder: takes every attempt.
         agent: who calls; the SDK's agent when None.
-        server_name: what the tools belong to.
         session_id: calls of one session are looked at together for repairs. The run's `group_id`
             when None, or else each run is a session of its own.
         context: what the agent is trying to do.
         annotations: claims about tools, by tool name; those of an MCP server for its own tools.
         may_repeat: tools that may be called twice without harm.
-        policy: limits; `ReflectionPolicy()` when None.
-        rates: failure counts per tool, to share with others; own ones when None.
-        observers: look on, attempt by attempt.
+
+    All other arguments are those of `ReflectionOptions`.
     """
 
     def __init__(
         self,
         *,
-        client: AnySuggester,
-        recorder: ExecutionSink,
         agent: str | None = None,
-        server_name: str | None = None,
         session_id: Stated = None,
         context: Stated = None,
         annotations: Mapping[str, ToolAnnotations] | None = None,
         may_repeat: Collection[str] = (),
-        policy: ReflectionPolicy | None = None,
-        rates: FailureRates | None = None,
-        observers: Sequence[CallObserver] = (),
+        **options: Unpack[ReflectionOptions],
     ) -> None:
-        self._client = client
-        self._recorder = recorder
+        self._reflector = Reflector(**options)
         self._agent = agent
-        self._server_name = server_name
         self._session_id = session_id
         self._context = context
         self._annotations = annotations or {}
         self._may_repeat = frozenset(may_repeat)
-        self._policy = policy or ReflectionPolicy()
-        self._rates = rates or FailureRates()
-        self._observers = observers
         self._runs, self._keys = _Ids(), _Ids()
         self._warned: set[str] = set()
-        self._calls = CallHooks(
-            client=client,
-            recorder=recorder,
-            server_name=server_name,
-            policy=self._policy,
-            rates=self._rates,
-            reader=_AgentsReader(),
-            observers=observers,
-        )
+        options["rates"] = self._reflector.rates
+        self._calls = CallHooks(reader=_AgentsReader(), **options)
         self.run_hooks: RunHooks[Any] = _RunHooks(self)
         """For `Runner.run(..., hooks=...)`: calls of all agents of the run."""
         self.agent_hooks: AgentHooks[Any] = _AgentHooks(self)
@@ -214,22 +186,17 @@ class ToolReflection:
         reader, agent = _AgentsReader(), context.agent
         # Somebody or something looks at the arguments before the call, and would not at a retry's.
         is_retried = not (tool.needs_approval or tool.tool_input_guardrails)
-        known = replace(self._known(tool), has_run=lambda: reader.has_run)
-        return await call_with_reflection(
+        return await self._reflector.call_async(
             invoke,
+            replace(self._known(tool), has_run=lambda: reader.has_run),
             tool_name=tool.name,
             parameters=arguments,
             agent=self._agent or (agent.name if agent is not None else "unknown"),
-            client=AsyncAsking(self._client, known),
-            recorder=self._recorder,
-            server_name=self._server_name,
             session_id=self._session_of(context),
             context=_of(self._context, context),
             may_repeat=tool.name in self._may_repeat,
-            policy=self._policy if is_retried else replace(self._policy, max_attempts=1),
-            rates=self._rates,
+            is_retried=is_retried,
             reader=reader,
-            observers=self._observers,
         )
 
     def began(self, context: RunContextWrapper[Any], agent: Any, tool: Tool | None) -> None:

@@ -90,28 +90,8 @@ class PythonExecutor:
                 f"no Python callable is registered for the tool {titled(tool)}; "
                 "add it with PythonExecutor.register"
             )
-        call = _bound(registered, input_data, tool)
-        limit = asyncio.timeout(timeout_s)
-        try:
-            async with limit:
-                result = await _call(registered.function, call)
-        except ToolFailedError:
-            raise  # the callable's own words
-        except SystemExit as error:
-            raise ToolFailedError(tool_error("SystemExit", f"the tool exited: {error}")) from error
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            # Nobody cancelled this call: the tool gave up something of its own, and said so.
-            raise ToolFailedError(
-                tool_error("CancelledError", "the tool cancelled itself")
-            ) from error
-        except Exception as error:
-            if isinstance(error, TimeoutError) and limit.expired():
-                raise timed_out(timeout_s, "a thread cannot be stopped; it may run on") from error
-            raise ToolFailedError(read_exception(error)) from error
-        return result_of(result)
+        call = bound(registered.function, input_data, titled(tool), unpack=registered.unpack)
+        return result_of(await call_function(call, timeout_s))
 
     def _found(self, tool: Tool) -> _Registered | None:
         is_promoted = tool.is_evolved or evolved_file_of(tool) is not None
@@ -126,31 +106,68 @@ class PythonExecutor:
         return None
 
 
-def _bound(registered: _Registered, input_data: JsonValue, tool: Tool) -> Callable[[], Any]:
-    """The call of the function with the input; one that does not fit its signature is rejected."""
-    args: list[Any] = [] if input_data is None else [input_data]
-    kwargs: dict[str, Any] = {}
-    if isinstance(input_data, dict) and registered.unpack:
-        args, kwargs = [], dict(input_data)
+def bound(
+    function: ToolFunction, input_data: JsonValue, tool: str, *, unpack: bool = True
+) -> partial[Any]:
+    """The call of a function with an input; ToolFailedError where that does not fit the signature.
+
+    An object becomes keyword arguments, unless `unpack` is False; any other value the only
+    argument, None none.
+    """
+    if isinstance(input_data, dict) and unpack:
+        call = partial(function, **input_data)
+    else:
+        call = partial(function, *([] if input_data is None else [input_data]))
     with suppress(ValueError):  # some builtins tell no signature
-        signature = inspect.signature(registered.function)
+        signature = inspect.signature(function)
         try:
-            signature.bind(*args, **kwargs)
+            signature.bind(*call.args, **call.keywords)
         except TypeError as error:
-            raise rejected(f"the input does not fit the tool {titled(tool)}: {error}") from error
-    return partial(registered.function, *args, **kwargs)
+            raise rejected(f"the input does not fit the tool {tool}: {error}") from error
+    return call
 
 
-async def _call(function: ToolFunction, call: Callable[[], Any]) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await call()
-    result = await in_thread(partial(_call_in_thread, call))
-    return await result if inspect.isawaitable(result) else result
+async def call_function(call: partial[Any], timeout_s: float) -> Any:
+    """What a coroutine function returns on this loop, any other in a daemon thread.
+
+    Raises:
+        ToolFailedError: the tool raised anything, cancelled itself, or took too long.
+    """
+    limit = asyncio.timeout(timeout_s)
+    try:
+        async with limit:
+            if inspect.iscoroutinefunction(call.func):
+                return await call()
+            returned = await in_thread(partial(_guarded, call))
+            return await returned if inspect.isawaitable(returned) else returned
+    except ToolFailedError:
+        raise  # the callable's own words
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Nobody cancelled this call: the tool gave up something of its own, and said so.
+        raise failure_of(error) from error
+    except (Exception, SystemExit) as error:
+        if isinstance(error, TimeoutError) and limit.expired():
+            raise timed_out(timeout_s, "what it has done is done, and a thread runs on") from error
+        raise failure_of(error) from error
 
 
-def _call_in_thread(call: Callable[[], Any]) -> Any:
+def failure_of(error: BaseException) -> ToolFailedError:
+    """What a tool raised, as the failure of its call."""
+    if isinstance(error, ToolFailedError):
+        return error
+    if isinstance(error, Exception):
+        return ToolFailedError(read_exception(error))
+    messages = {SystemExit: f"the tool exited: {error}", KeyboardInterrupt: "the tool raised it"}
+    message = messages.get(type(error), "the tool cancelled itself")
+    return ToolFailedError(tool_error(type(error).__name__, message))
+
+
+def _guarded(call: partial[Any]) -> Any:
     try:
         return call()
     except KeyboardInterrupt as error:
         # The tool's own, as keys interrupt the main thread only; it would end the event loop.
-        raise ToolFailedError(tool_error("KeyboardInterrupt", "the tool raised it")) from error
+        raise failure_of(error) from error

@@ -4,14 +4,15 @@ import asyncio
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
-from aftercall.background import in_thread
-from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, rejected, timed_out, tool_error
+from aftercall.background import within_sync
+from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, tool_error
+from aftercall.executors.python import ToolFunction, bound, call_function, failure_of
 from aftercall.harmony.markup import MAX_NAME_CHARS
 from aftercall.json_values import (
     JsonObject,
@@ -23,7 +24,6 @@ from aftercall.json_values import (
 )
 from aftercall.outcomes import Outcome, ToolFailedError
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.reflection.results import read_exception
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +185,6 @@ def is_json(text: str) -> bool:
     return True
 
 
-ToolFunction = Callable[..., Any]
-"""Returns its result, or an awaitable of it."""
-
 MAX_RESULT_CHARS = 32_000
 """Of a result that is inserted into the stream: some 8,000 tokens of the model's context."""
 
@@ -195,8 +192,6 @@ MAX_MESSAGE_CHARS = 1000
 """Of an error's message, for the model to read."""
 
 _SHOWN_NAMES = 10
-
-_CANCELLED = Ran(error_type="CancelledError", message="the tool cancelled itself")
 
 
 class Dispatcher:
@@ -207,9 +202,8 @@ class Dispatcher:
     typed error (`aftercall.outcomes.Outcome`) and an exception are error results, with the
     message masked and bounded.
 
-    `run` calls in the caller's thread and waits; a coroutine gets a loop of its own, so it cannot
-    be used within a running one. `run_async` awaits coroutine functions, and runs plain ones in a
-    thread.
+    `run` calls in the caller's thread and waits; a coroutine gets a loop and a thread of its own.
+    `run_async` awaits coroutine functions, and runs plain ones in a thread.
 
     Args:
         functions: by name: `get_weather` for `functions.get_weather`, `browser.search`, `python`.
@@ -236,54 +230,31 @@ class Dispatcher:
     def run(self, call: HarmonyCall) -> Ran:
         """Run it here and now."""
         try:
-            function, bound = self._bound(call)
-            if inspect.iscoroutinefunction(function):
-                _check_no_loop()
-            returned = bound()
-            if inspect.isawaitable(returned):
-                returned = self._run_to_end(returned)
-            return self._ended(returned)
-        except asyncio.CancelledError:  # nobody can cancel a call that is not in a task
-            return _CANCELLED
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool may raise anything
+            bound_call = self._bound(call)
+            if inspect.iscoroutinefunction(bound_call.func):
+                returned = self._on_own_loop(bound_call)
+            elif inspect.isawaitable(returned := bound_call()):
+                returned = self._on_own_loop(partial(_awaited, returned))
+            return _ended(returned)
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001  # a tool's
             return self._failed(error)
 
     async def run_async(self, call: HarmonyCall) -> Ran:
         """Run it beside the loop."""
         try:
-            function, bound = self._bound(call)
-            if inspect.iscoroutinefunction(function):
-                return self._ended(await self._in_time(bound()))
-            returned = await self._in_time(in_thread(partial(_in_thread, bound)))
-            if inspect.isawaitable(returned):
-                returned = await self._in_time(returned)
-            return self._ended(returned)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            # Nobody cancelled this call: the tool gave up something of its own.
-            return _CANCELLED
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # as above
+            return _ended(await call_function(self._bound(call), self._timeout_s))
+        except ToolFailedError as error:
             return self._failed(error)
 
-    def _bound(self, call: HarmonyCall) -> tuple[ToolFunction, Callable[[], Any]]:
-        function = self._functions.get(call.tool or "")
-        if function is None:
-            raise ToolFailedError(
-                tool_error("tool_not_found", self._not_found(call.tool or "")), ran=False
-            )
-        arguments: JsonObject = dict(call.arguments or {})
-        bound = partial(function, **arguments) if self._unpack else partial(function, arguments)
-        try:
-            signature = inspect.signature(function)
-        except (TypeError, ValueError):  # some builtins tell none
-            return function, bound
-        try:
-            signature.bind(*bound.args, **bound.keywords)
-        except TypeError as error:
-            raise rejected(f"the arguments do not fit the tool {call.tool!r}: {error}") from error
-        return function, bound
+    def _on_own_loop(self, call: partial[Any]) -> Any:
+        return within_sync(None, lambda: asyncio.run(call_function(call, self._timeout_s)))
+
+    def _bound(self, call: HarmonyCall) -> partial[Any]:
+        name = call.tool or ""
+        if (function := self._functions.get(name)) is None:
+            error = tool_error("tool_not_found", self._not_found(name))
+            raise ToolFailedError(error, ran=False)
+        return bound(function, call.arguments or {}, repr(name), unpack=self._unpack)
 
     def _not_found(self, name: str) -> str:
         near = get_close_matches(name, self._functions, n=3)
@@ -295,53 +266,15 @@ class Dispatcher:
             cure += ", ..." if len(self._functions) > _SHOWN_NAMES else ""
         return f"there is no tool {name!r}; {cure}"
 
-    def _run_to_end(self, awaitable: Awaitable[Any]) -> Any:
-        try:
-            _check_no_loop()
-        except ToolFailedError:
-            if inspect.iscoroutine(awaitable):
-                awaitable.close()
-            raise
-        return asyncio.run(self._in_time(awaitable))
-
-    async def _in_time(self, awaitable: Awaitable[Any]) -> Any:
-        limit = asyncio.timeout(self._timeout_s)
-        try:
-            async with limit:
-                return await awaitable
-        except TimeoutError as error:
-            if limit.expired():
-                what = "what it has done until then is done; ask for less at once"
-                raise timed_out(self._timeout_s, what) from error
-            raise
-
-    def _ended(self, returned: object) -> Ran:
-        value = Outcome.coerce(returned).unwrap()
-        return Ran(bounded_json(value, max_chars=MAX_RESULT_CHARS))
-
     def _failed(self, error: BaseException) -> Ran:
-        if isinstance(error, SystemExit):
-            return Ran(error_type="SystemExit", message="the tool exited")
-        assert isinstance(error, Exception)  # noqa: S101  # what `except` took
-        read = read_exception(error)
+        read = failure_of(error).error
         message = bounded_text(self._redactor.text(read.message), MAX_MESSAGE_CHARS)
         return Ran(error_type=read.type, message=message)
 
 
-def _check_no_loop() -> None:
-    """A loop cannot wait for another one within itself."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    message = "the tool is async and an event loop is running here; use AsyncHarmonyToolCalls"
-    raise ToolFailedError(tool_error("AsyncTool", message), ran=False)
+def _ended(returned: object) -> Ran:
+    return Ran(bounded_json(Outcome.coerce(returned).unwrap(), max_chars=MAX_RESULT_CHARS))
 
 
-def _in_thread(bound: Callable[[], Any]) -> Any:
-    try:
-        return bound()
-    except KeyboardInterrupt as error:
-        # The tool's own, as keys interrupt the main thread only; it would end the event loop.
-        message = "the tool raised it"
-        raise ToolFailedError(tool_error("KeyboardInterrupt", message)) from error
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable

@@ -1,6 +1,6 @@
-"""How adapters ask the service: with either client, and with what they know of the tool.
+"""What the adapters share: calls with reflection, by either client, with what is known of the tool.
 
-For adapters of frameworks that call tools both ways, with and without an event loop. Also whether a
+For frameworks that call tools with and without an event loop. What is known includes whether a
 tool that failed had begun to run, where its code is known: a function that has done its work may
 raise the very words that refuse a call, a validation error of something it looked at, say. Its
 traceback tells the one from the other.
@@ -8,17 +8,27 @@ traceback tells the one from the other.
 
 import inspect
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from types import CodeType
-from typing import Any, TypeAlias, cast
+from typing import Any, Required, TypeAlias, TypedDict, cast
 
 from aftercall.background import in_thread
 from aftercall.errors import ConfigurationError, ServiceTimeoutError
 from aftercall.json_values import JsonObject, bounded_text, make_json_value
 from aftercall.models.base import WireModel
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
-from aftercall.reflection import AsyncSuggester, ReflectedResult, Suggester
+from aftercall.reflection import (
+    AsyncSuggester,
+    CallObserver,
+    ExecutionSink,
+    FailureRates,
+    ReflectedResult,
+    ReflectionPolicy,
+    Suggester,
+    call_with_reflection,
+    call_with_reflection_sync,
+)
 
 AnySuggester: TypeAlias = Suggester | AsyncSuggester
 """A `Client` or an `AsyncClient`."""
@@ -68,18 +78,87 @@ class KnownTool:
         return execution.model_copy(update={"input_schema": schema})
 
 
+class ReflectionOptions(TypedDict, total=False):
+    """Options that all adapters have.
+
+    Attributes:
+        client: asks `/suggest`: a `Client`, or an `AsyncClient` where every call is awaited.
+        recorder: takes every attempt.
+        server_name: what the tools belong to.
+        policy: limits; `ReflectionPolicy()` when None.
+        rates: failure counts per tool, to share with others; own ones when None.
+        observers: look on, attempt by attempt (`aftercall.events`, `aftercall.tracing`).
+    """
+
+    client: Required[AnySuggester]
+    recorder: Required[ExecutionSink]
+    server_name: str | None
+    policy: ReflectionPolicy | None
+    rates: FailureRates | None
+    observers: Sequence[CallObserver]
+
+
+class Reflector:
+    """Calls tools with reflection. Arguments are those of `ReflectionOptions`."""
+
+    def __init__(
+        self,
+        *,
+        client: AnySuggester,
+        recorder: ExecutionSink,
+        server_name: str | None = None,
+        policy: ReflectionPolicy | None = None,
+        rates: FailureRates | None = None,
+        observers: Sequence[CallObserver] = (),
+    ) -> None:
+        self.client = client
+        self.recorder = recorder
+        self.server_name = server_name
+        self.policy = policy or ReflectionPolicy()
+        self.rates = rates or FailureRates()
+        self.observers = observers
+
+    async def call_async(
+        self, call: Callable[[JsonObject], Awaitable[Any]], tool: "ToolSource", **facts: Any
+    ) -> ReflectedResult[Any]:
+        """One call; `facts` are arguments of `call_with_reflection`, or `is_retried=False`."""
+        asking = AsyncAsking(self.client, tool)
+        return await call_with_reflection(call, client=asking, **self._settings(**facts))
+
+    def call(
+        self, call: Callable[[JsonObject], Any], tool: KnownTool, **facts: Any
+    ) -> ReflectedResult[Any]:
+        """As `call_async`, without an event loop.
+
+        Raises:
+            ConfigurationError: the client is an `AsyncClient`.
+        """
+        asking = Asking(self.client, tool)
+        return call_with_reflection_sync(call, client=asking, **self._settings(**facts))
+
+    def _settings(self, *, is_retried: bool = True, **facts: Any) -> dict[str, Any]:
+        return {
+            "recorder": self.recorder,
+            "server_name": self.server_name,
+            "policy": self.policy if is_retried else replace(self.policy, max_attempts=1),
+            "rates": self.rates,
+            "observers": self.observers,
+            **facts,
+        }
+
+
+ToolSource: TypeAlias = KnownTool | Callable[[], Awaitable[KnownTool]]
+"""What is known of a tool, or what looks it up when a question is asked."""
+
+
 class AsyncAsking:
     """Asks from a coroutine; a `Client` is asked in a thread that nothing else waits for.
 
     Not one of the event loop's own: a service that hangs would take the threads that tools need,
     and the end of the loop would wait for it.
-
-    Args:
-        client: either client.
-        tool: what is known of the tool.
     """
 
-    def __init__(self, client: AnySuggester, tool: KnownTool) -> None:
+    def __init__(self, client: AnySuggester, tool: ToolSource) -> None:
         self._client = client
         self._tool = tool
 
@@ -91,8 +170,9 @@ class AsyncAsking:
         annotations: ToolAnnotations | None = None,
     ) -> SuggestResponse:
         """As the client's, with schema and annotations of the tool."""
-        question = self._tool.described(execution)
-        claims = self._tool.annotations if annotations is None else annotations
+        tool = self._tool if isinstance(self._tool, KnownTool) else await self._tool()
+        question = tool.described(execution)
+        claims = tool.annotations if annotations is None else annotations
         if _is_async(self._client):
             client = cast("AsyncSuggester", self._client)
             return await client.suggest(question, limit=limit, annotations=claims)
@@ -111,10 +191,6 @@ class AsyncAsking:
 
 class Asking:
     """Asks from code without an event loop.
-
-    Args:
-        client: a `Client`.
-        tool: what is known of the tool.
 
     Raises:
         ConfigurationError: the client is an `AsyncClient`.

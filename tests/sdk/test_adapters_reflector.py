@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from aftercall.adapters.functions import reflecting
-from aftercall.adapters.questions import MAX_QUESTIONS
+from aftercall.adapters.reflector import MAX_QUESTIONS
 from aftercall.models import Execution, SuggestResponse, ToolAnnotations
 from aftercall.reflection import ReflectionPolicy
 from tests.sdk.scripted_advice import Records, answer
