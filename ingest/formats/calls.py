@@ -19,8 +19,14 @@ from pydantic import ValidationError
 from aftercall.json_values import JsonValue, bounded_json, bounded_text, canonical_json
 from aftercall.models import Execution
 from aftercall.models.calls import ExecutionError
-from aftercall.outcomes import error_in_result, status_in_result, typed_error_in_text
-from aftercall.outcomes.typed_errors import MAX_MESSAGE_CHARS, make_error, words_of
+from aftercall.outcomes import (
+    MAX_MESSAGE_CHARS,
+    error_in_result,
+    make_error,
+    status_in_result,
+    typed_error_in_text,
+    words_of,
+)
 
 MAX_CONTEXT_CHARS = 4000
 """As the SDK bounds it."""

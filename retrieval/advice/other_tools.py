@@ -15,7 +15,7 @@ from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import MAX_SPLIT, ExecutionError, Referral, Tool
-from aftercall.outcomes.typed_errors import referral_in
+from aftercall.outcomes import referral_in
 from retrieval.boundaries.axes import normalised_axes
 from retrieval.confidence import MIN_CONFIDENCE, Verifier, lower_bound
 from retrieval.health.record import Referred

@@ -16,12 +16,12 @@ from aftercall.contracts.enforcement import (
     enforce,
 )
 from aftercall.contracts.violations import (
-    CONTRACT_VIOLATION,
     ContractViolationError,
     Violation,
     check,
     violation_error,
 )
+from aftercall.outcomes import CONTRACT_VIOLATION
 
 __all__ = [
     "CONTRACT_VIOLATION",

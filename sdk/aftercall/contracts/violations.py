@@ -22,12 +22,10 @@ from aftercall.contracts.values import (
 from aftercall.executors.protocol import tool_error
 from aftercall.json_values import JsonObject, JsonValue, bounded_json
 from aftercall.models.calls import ExecutionError
-from aftercall.outcomes import ToolFailedError
+from aftercall.outcomes import CONTRACT_VIOLATION, ToolFailedError
 
 MAX_VIOLATIONS = 20
 """Reported of one result; of more, the first."""
-
-CONTRACT_VIOLATION = "contract_violation"
 
 _MAX_PATH_CHARS = 500
 """Of a pointer into a result; a longer one stops at the last place that fits."""

@@ -1,0 +1,598 @@
+"""Typed outcomes: a tool says that it succeeded, that it failed, or that this is not its job.
+
+    return Outcome.ok(films, status="success_no_parse")
+    return Outcome.wrong_tool_boundary(
+        "this page has to be fetched and then read",
+        boundary_axes=["transport", "extraction"],
+        suggested_split=["http_get", "extract_titles"],
+        evidence="the url answers with HTML, and only JSON is read here",
+    )
+
+Nothing here, and nothing that reads outcomes, turns a success into a failure by reading its text.
+
+A mapping is a typed error only where it says so unmistakably: its `status` or `outcome` is `error`,
+and it names a type of the shared vocabulary (`wrong_tool_boundary`, `low_utility`,
+`contract_violation`). Any other type counts only in the very form of a serialised `Outcome`: a tool
+that *reports on* failures (a job, an error tracker, the body of an API's answer, a line of a log)
+has succeeded. Where something else says that the call failed (`isError`, an exit status, an
+exception), any type is read, if the mapping holds nothing else than an error does.
+
+Referral metadata is read tolerantly and is strict in the result: of key style (`boundary_axes`,
+`boundaryAxes`, `Boundary Axes`), of numbers, nulls and junk, and of what is one text and what
+several:
+
+- an array is several; so is a text that is a JSON array;
+- a lone text is several only where it is unmistakably a list: lines, parts between arrows,
+  semicolons or bars, and parts between commas (or ` + `) that are all short names of at most three
+  words without an `and` inside (`transport, extraction`, but not `read, parse and render it`);
+- an object with a `name` (or `axis`, `label`, `text`, `value`) is that text; of any other, the keys
+  count where the values are weights (`{"transport": 0.9}`), else the values;
+- null, booleans and what is blank or invisible are nothing; numbers are their digits.
+
+Of more than the wire allows, the first are kept, and long texts end in an ellipsis. Doing it twice
+changes nothing.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import islice
+from typing import Any, Generic, Protocol, TypeVar, get_args, overload
+
+from aftercall.errors import AftercallError
+from aftercall.json_values import (
+    MAX_NAME_CHARS,
+    JsonObject,
+    bounded_json,
+    bounded_text,
+    clean_text,
+    make_json_value,
+)
+from aftercall.models.calls import ExecutionError
+from aftercall.models.health import (
+    MAX_AXES,
+    MAX_AXIS_CHARS,
+    MAX_SPLIT,
+    MAX_WORDS_CHARS,
+    Referral,
+    ReferralKind,
+)
+from aftercall.redaction import DEFAULT_REDACTOR
+
+ValueT = TypeVar("ValueT")
+OtherT = TypeVar("OtherT")
+
+STATUS_KEY = "aftercall/status"
+"""Under this key of a result's `_meta` stands the tool's own word for its success."""
+
+REFERRALS: frozenset[ReferralKind] = frozenset(get_args(ReferralKind))
+"""Types of an error that refer the caller elsewhere rather than report a fault."""
+
+CONTRACT_VIOLATION = "contract_violation"
+
+MAX_MESSAGE_CHARS = 8_000
+"""Of an error's message, of its stack, and of the details that are no referral metadata."""
+
+_MAX_READ_STATUS_CHARS = 100
+"""Of a `status` that is read from a mapping: the longest word for an outcome is far shorter."""
+
+_MAX_TEXT = 100_000
+"""Characters of a text that may be the JSON of a typed error; one is far shorter."""
+
+_MAX_KEYS = 1_000
+_MAX_LOOKED_AT = 10_000
+"""Values that are looked at in one field: bounds the work on junk, far above real referrals."""
+
+_MAX_READ = 20_000
+"""Characters of one text that are read; of more the rest is cut off anyway."""
+
+# By their letters and digits alone; the plural and the singular say the same.
+_FIELDS = {
+    "boundaryaxes": "boundary_axes",
+    "boundaryaxis": "boundary_axes",
+    "observedtaskshape": "observed_task_shape",
+    "suggestedsplit": "suggested_split",
+    "suggestedsplits": "suggested_split",
+    "evidence": "evidence",
+}
+_SHARED = {kind.replace("_", ""): kind for kind in (*REFERRALS, CONTRACT_VIOLATION)}
+_OF_AN_ERROR = frozenset({
+    "status", "outcome", "errortype", "error", "message", "errormessage", "code", "errorcode",
+    "details", "metadata", "stack",
+})  # fmt: skip
+_WRITTEN_WITHIN = frozenset({"type", "message", "code", "stack", "details"})
+"""The keys that `Outcome.to_dict` writes."""
+
+
+class ToolFailedError(AftercallError):
+    """A tool failed. `error` is what it said; `ran` says whether it may have done anything.
+
+    `execution_id` is the recorded call's, once it has been recorded.
+    """
+
+    ran = True
+
+    def __init__(self, error: ExecutionError, *, ran: bool = True) -> None:
+        super().__init__(f"{error.type}: {error.message}")
+        self.error = error
+        self.ran = ran
+        self.execution_id: str | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made again from what it says, for it crosses processes (`ProcessPoolExecutor`)."""
+        return _bare, (type(self), self.args), self.__dict__
+
+
+def _bare(kind: type[ToolFailedError], args: tuple[Any, ...]) -> ToolFailedError:
+    return kind.__new__(kind, *args)
+
+
+class _MakesError(Protocol):
+    def __call__(
+        self,
+        error_type: str,
+        message: str = "",
+        *,
+        details: Mapping[str, object] | None = None,
+        **metadata: object,
+    ) -> "Outcome[Any]": ...
+
+
+class _Error:
+    """`Outcome.error(...)` makes an outcome; the `error` of one is its error (seed 000's names)."""
+
+    @overload
+    def __get__(self, outcome: None, owner: type) -> _MakesError: ...
+
+    @overload
+    def __get__(self, outcome: "Outcome[Any]", owner: type) -> ExecutionError | None: ...
+
+    def __get__(
+        self, outcome: "Outcome[Any] | None", owner: type
+    ) -> "_MakesError | ExecutionError | None":
+        return _failed if outcome is None else outcome.failure
+
+
+@dataclass(frozen=True)  # no slots: they break `Outcome[T](...)` on 3.11
+class Outcome(Generic[ValueT]):
+    """A success with its value, or a typed error. Make one by `ok`, `error`, or a referral's name.
+
+    Attributes:
+        value: what the tool returned; None for an error.
+        status: the tool's own word for its success, such as `success_no_parse`; kept, never
+            reinterpreted.
+        error: what the tool says of its failure, or None. Called on the class, it makes a failure:
+            `Outcome.error(error_type, message, details=..., **metadata)`, where the metadata go
+            to the details.
+        failure: the same as `error` of an outcome.
+    """
+
+    value: ValueT | None = None
+    status: str | None = None
+    failure: ExecutionError | None = None
+
+    error = _Error()
+
+    @classmethod
+    def ok(cls, value: OtherT, status: str | None = None) -> "Outcome[OtherT]":
+        """A success, weak or not: it stays one, also with a status that is no text."""
+        return Outcome(value, bounded_text(words_of(status), MAX_NAME_CHARS) or None)
+
+    @classmethod
+    def wrong_tool_boundary(
+        cls,
+        message: str,
+        *,
+        boundary_axes: object = (),
+        observed_task_shape: object = None,
+        suggested_split: object = None,
+        evidence: object = None,
+        **metadata: object,
+    ) -> "Outcome[Any]":
+        """What was asked for crosses a boundary of this tool.
+
+        Args:
+            message: what the caller should know.
+            boundary_axes: the capabilities that the request mixes: `["transport", "extraction"]`.
+            observed_task_shape: what kind of task it is, such as `fetch + extract`.
+            suggested_split: the tools, or the jobs, to split it into, in order.
+            evidence: why, in short. Without it the referral counts, marked as lacking it.
+            metadata: anything else; kept in the details.
+        """
+        fields = {
+            "boundary_axes": boundary_axes,
+            "observed_task_shape": observed_task_shape,
+            "suggested_split": suggested_split,
+            "evidence": evidence,
+        }
+        return _failed("wrong_tool_boundary", message, details={**metadata, **fields})
+
+    @classmethod
+    def low_utility(
+        cls, message: str, *, evidence: object = None, **metadata: object
+    ) -> "Outcome[Any]":
+        """The output is valid and of little use to the caller; `evidence` says why, in short."""
+        return _failed("low_utility", message, details={**metadata, "evidence": evidence})
+
+    @classmethod
+    def coerce(cls, returned: object) -> "Outcome[Any]":
+        """Whatever a tool returned, as an outcome.
+
+        An `Outcome` is itself; a mapping that is unmistakably a serialised typed error (see the
+        module) is that error. All else is a success with exactly this value, whatever it says:
+        `{"status": "success_no_parse", "items": []}` succeeded, and its `status` is the tool's word
+        for that.
+        """
+        if isinstance(returned, Outcome):
+            return returned
+        if (error := typed_error(returned)) is not None:
+            return Outcome(failure=error)
+        try:
+            word = returned.get("status") if isinstance(returned, Mapping) else None
+        except Exception:  # noqa: BLE001  # a foreign mapping may raise anything
+            word = None
+        is_word = isinstance(word, str) and word.isprintable() and bool(word.strip())
+        status = clean_text(str.__str__(word)) if is_word else ""
+        return Outcome(returned, status if 0 < len(status) <= _MAX_READ_STATUS_CHARS else None)
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether it is a success."""
+        return self.failure is None
+
+    def with_value(self, value: OtherT) -> "Outcome[OtherT]":
+        """The same success with another value, such as its canonical shape; an error as it is."""
+        changed: Outcome[Any] = self
+        return changed if self.failure is not None else replace(changed, value=value)
+
+    def unwrap(self) -> ValueT:
+        """The value of a success.
+
+        Raises:
+            ToolFailedError: it is a failure; carries `error`.
+        """
+        if self.failure is not None:
+            raise ToolFailedError(self.failure)
+        return self.value  # type: ignore[return-value]  # None only where the tool returned None
+
+    def to_dict(self) -> JsonObject:
+        """Plain JSON; `coerce` reads an error back. The value is made plain, and is not bounded."""
+        if self.failure is None:
+            value = make_json_value(self.value)
+            return {"outcome": "ok", "status": self.status, "value": value}
+        dumped = self.failure.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return {"outcome": "error", "error": dumped}
+
+
+def _failed(
+    error_type: str,
+    message: str = "",
+    *,
+    details: Mapping[str, object] | None = None,
+    **metadata: object,
+) -> Outcome[Any]:
+    given = details if isinstance(details, Mapping) or details is None else {"details": details}
+    return Outcome(failure=make_error(error_type, message, details={**(given or {}), **metadata}))
+
+
+def log_line(outcome: Outcome[object], *, tool: str | None = None) -> str:
+    """Such as `outcome=error tool="get" type=wrong_tool_boundary axes=["transport"] evidence=yes`.
+
+    At most 500 characters on one line. The value of a success is not in it; texts of the tool are
+    JSON strings without secrets, so that none can pass for another field.
+    """
+    error = outcome.error
+    fields: dict[str, object] = {
+        "outcome": "ok" if error is None else "error",
+        "tool": _quoted(tool),
+        "status": _quoted(outcome.status),
+    }
+    if error is not None:
+        fields["type"] = _quoted(error.type)
+        if (referral := referral_of(error)) is not None:
+            axes = [_quoted(axis) for axis in referral.boundary_axes[:5]]
+            axes += ["..."] * (len(referral.boundary_axes) > 5)
+            fields["axes"] = axes and f"[{','.join(axes)}]"
+            fields["split"] = len(referral.suggested_split)
+            fields["evidence"] = "yes" if referral.evidence else "no"
+        fields["message"] = _quoted(error.message, 200)
+    line = " ".join(f"{name}={value}" for name, value in fields.items() if value)
+    return bounded_text(line, 500)
+
+
+def _quoted(text: str | None, max_chars: int = 80) -> str:
+    if text is None:
+        return ""
+    return json.dumps(_one_line(DEFAULT_REDACTOR.text(text), max_chars), ensure_ascii=False)
+
+
+def error_in_result(
+    structured: object, texts: Sequence[str], *, is_error: bool
+) -> ExecutionError | None:
+    """The typed error that a result carries: as structured content, or as a text that is its JSON.
+
+    Args:
+        structured: the structured content; None without.
+        texts: the text blocks.
+        is_error: whether the result says that it is an error. The text of one that does not is
+            never read: a tool that reads files or pages may have found just such a text.
+    """
+    found = typed_error(unwrapped(structured), has_failed=is_error)
+    if found is None and is_error:
+        found = next((each for text in texts if (each := typed_error_in_text(text))), None)
+    return found
+
+
+def status_in_result(structured: object, meta: Mapping[str, object] | None) -> str | None:
+    """The tool's own word for its success: in the result's `_meta`, or else its own `status`."""
+    stated = (meta or {}).get(STATUS_KEY)
+    return Outcome.coerce({"status": stated} if stated else unwrapped(structured)).status
+
+
+def unwrapped(structured: object) -> object:
+    """Structured content as the tool returned it: FastMCP puts what is no object under `result`."""
+    if isinstance(structured, dict) and structured.keys() == {"result"}:
+        return structured["result"]
+    return structured
+
+
+def typed_error(value: object, *, has_failed: bool = False) -> ExecutionError | None:
+    """The typed error that a value is; None when it is none, or not unmistakably. Never raises.
+
+    Args:
+        value: what a tool gave back.
+        has_failed: whether something else says that the call failed, so that this can only say how.
+    """
+    try:
+        # An `Outcome` itself: FastMCP and others write one that a tool returns like any dataclass.
+        if (
+            isinstance(value, Mapping)
+            and value.keys() == {"value", "status", "failure"}
+            and not value["value"]
+        ):
+            value = {"outcome": "error", "error": value["failure"]}
+        return _read(value, has_failed=has_failed) if isinstance(value, Mapping) else None
+    except Exception:  # noqa: BLE001  # a foreign mapping may raise anything when it is looked at
+        return None
+
+
+def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError | None:
+    if len(value) > _MAX_KEYS:
+        return None
+    outer = {_folded(key): item for key, item in value.items() if isinstance(key, str)}
+    if not any(str(outer.get(key)).strip().lower() == "error" for key in ("status", "outcome")):
+        return None
+    error = value.get("error", outer.get("error"))
+    within = dict(islice(error.items(), _MAX_KEYS)) if isinstance(error, Mapping) else {}
+    inner = {_folded(key): item for key, item in within.items()}
+    kind = outer.get("errortype") or inner.get("type") or inner.get("errortype")
+    if not isinstance(kind, str) or not kind.strip():
+        return None
+    is_as_written = (
+        value.keys() == {"outcome", "error"}
+        and {"type"} <= within.keys()
+        and (isinstance(error, Mapping) and _WRITTEN_WITHIN.issuperset(error))
+    )
+    is_error = _OF_AN_ERROR.issuperset(outer) if has_failed else is_as_written
+    if canonical_type(kind) not in _SHARED.values() and not is_error:
+        return None
+    # All that has no place of its own in an error, and what `details` and `metadata` hold.
+    holders = ((value, _OF_AN_ERROR), (within, _OF_AN_ERROR | {"type"}))
+    details = {
+        key: item
+        for holder, own in holders
+        for key, item in holder.items()
+        if isinstance(key, str) and _folded(key) not in own
+    }
+    for place in (outer, inner):
+        for name in ("metadata", "details"):
+            held = place.get(name)
+            if isinstance(held, Mapping):
+                details |= {str(key): item for key, item in islice(held.items(), _MAX_KEYS)}
+            elif held is not None:
+                details[name] = held
+    text = None if isinstance(error, Mapping) else error
+    said = (outer.get("message"), outer.get("errormessage"), inner.get("message"), text)
+    codes = [place.get(name) for place in (outer, inner) for name in ("code", "errorcode")]
+    codes = [code for code in codes if isinstance(code, str | int) and type(code) is not bool]
+    stacks = (place.get("stack") for place in (outer, inner))
+    return make_error(
+        kind,
+        next((words for each in said if (words := words_of(each))), ""),
+        code=next((str(code) for code in codes if code != ""), None),
+        stack=next((stack for stack in stacks if stack and isinstance(stack, str)), None),
+        details=details,
+    )
+
+
+def typed_error_in_text(text: str) -> ExecutionError | None:
+    """The typed error whose JSON the text of a failure is; None for any other. Never raises."""
+    text = text.strip() if len(text) <= _MAX_TEXT else ""
+    if not (text.startswith("{") and text.endswith("}") and '"error"' in text.lower()):
+        return None
+    try:
+        return typed_error(json.loads(text), has_failed=True)
+    except (ValueError, RecursionError):
+        return None
+
+
+def make_error(
+    error_type: str,
+    message: object,
+    *,
+    details: Mapping[str, object],
+    code: str | int | None = None,
+    stack: str | None = None,
+) -> ExecutionError:
+    """An error within the bounds of the wire; a referral's metadata in the wire's form.
+
+    The message is kept but for what is beyond 8,000 characters; one that is no text becomes JSON.
+    """
+    kind = canonical_type(error_type)
+    return ExecutionError(
+        type=kind,
+        message=bounded_text(words_of(message), MAX_MESSAGE_CHARS),
+        code=None if code is None else bounded_text(str(code), MAX_NAME_CHARS),
+        stack=None if stack is None else bounded_text(stack, MAX_MESSAGE_CHARS),
+        details=normalised_details(details) if kind in REFERRALS else _bounded(details),
+    )
+
+
+def _bounded(details: Mapping[str, object]) -> JsonObject:
+    bounded = bounded_json(details, max_chars=MAX_MESSAGE_CHARS)
+    return bounded if isinstance(bounded, dict) else {}
+
+
+def canonical_type(error_type: str) -> str:
+    """A type of the shared vocabulary in its own spelling (`wrongToolBoundary`), others as said."""
+    shared = _SHARED.get(_folded(error_type))
+    return shared or clean_text(error_type.strip())[:MAX_NAME_CHARS] or "Error"
+
+
+def words_of(value: object) -> str:
+    """A message as text: itself, '' for nothing, and JSON for what is no text."""
+    if value is None or isinstance(value, str):
+        return str.__str__(value) if value else ""
+    made = bounded_json(value, max_chars=MAX_MESSAGE_CHARS)
+    return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)
+
+
+def is_referral(error: ExecutionError | None) -> bool:
+    """Whether an error is a typed referral."""
+    return error is not None and error.type in REFERRALS
+
+
+def referral_of(error: ExecutionError) -> Referral | None:
+    """What a referral says beside its message; None for all other errors."""
+    return referral_in(error.details) if is_referral(error) else None
+
+
+def referral_in(details: Mapping[str, object]) -> Referral:
+    """The referral metadata in details, whatever their form."""
+    given: dict[str, list[object]] = {name: [] for name in _FIELDS.values()}
+    for key, value in islice(details.items(), _MAX_KEYS):
+        if (field := _FIELDS.get(_folded(key))) is not None:
+            given[field].append(value)
+    found = {name: values[0] if len(values) == 1 else values for name, values in given.items()}
+    axes: dict[str, str] = {}
+    for axis in _texts_in(found["boundary_axes"], MAX_AXIS_CHARS):
+        axes.setdefault(axis.casefold(), axis)  # once whatever its case, as spelled first
+    return Referral(
+        boundary_axes=list(axes.values())[:MAX_AXES],
+        observed_task_shape=_text_in(found["observed_task_shape"], MAX_WORDS_CHARS) or None,
+        suggested_split=_texts_in(found["suggested_split"], MAX_WORDS_CHARS)[:MAX_SPLIT],
+        evidence=_text_in(found["evidence"], MAX_WORDS_CHARS) or None,
+    )
+
+
+def referral_details(referral: Referral) -> JsonObject:
+    """A referral as `error.details` has it: camelCase, and only what it says."""
+    dumped = referral.model_dump(mode="json", by_alias=True)
+    return {name: value for name, value in dumped.items() if value not in (None, [])}
+
+
+def normalised_details(details: Mapping[str, object]) -> JsonObject:
+    """Details with the referral metadata in the wire's form; all others untouched but for bounds.
+
+    Keys that say the same (`boundaryAxes` and `boundary_axes`) become one.
+    """
+    members = islice(details.items(), _MAX_KEYS)
+    others = {key: value for key, value in members if _folded(key) not in _FIELDS}
+    return {**referral_details(referral_in(details)), **_bounded(others)}
+
+
+def _folded(key: object) -> str:
+    return re.sub(r"[-_.\s]+", "", key[:MAX_NAME_CHARS]).lower() if isinstance(key, str) else ""
+
+
+# Controls, marks of direction and the byte order mark are blanks; joiners stay, for emoji and
+# several scripts need them.
+_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]+")
+_SURE_BREAK = re.compile(r"[\r\n;\uff1b|]+|->|=>|→|⇒")
+_COMMA = re.compile(r"[,\uff0c\u3001]| \+ ")
+_BULLET = re.compile(r"^\s*(?:[-*•·]|\(?\d{1,2}[.)])\s+")
+_LAST_OF_LIST = re.compile(r"^\s*(?:and|or|&)\s+", re.IGNORECASE)
+_JOINED = re.compile(r"\s(?:and|or|&)\s", re.IGNORECASE)
+
+
+def _texts_in(value: object, max_chars: int) -> list[str]:
+    """All texts in a value, each clean, on one line and of at most `max_chars` characters."""
+    if isinstance(value, str):
+        text = str.__str__(value)[:_MAX_READ]
+        listed = None
+        if text.lstrip().startswith("[") and text.rstrip().endswith("]"):
+            with suppress(ValueError, RecursionError):
+                listed = json.loads(text)
+        value = listed if isinstance(listed, list) else _parts(text)
+    leaves = islice(_leaves(value, depth=5), _MAX_LOOKED_AT)
+    return [text for each in leaves if (text := _text_in(each, max_chars))]
+
+
+def _text_in(value: object, max_chars: int) -> str:
+    """A value as one text on one line; '' for nothing. Arrays are joined, objects become JSON."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, bool):
+        return ""
+    if isinstance(value, list | tuple):
+        parts = (_text_in(item, max_chars) for item in value[:100])
+        value = "; ".join(dict.fromkeys(part for part in parts if part))
+    elif not isinstance(value, str):
+        made = bounded_json(value, max_chars=max_chars)
+        is_container = isinstance(made, dict | list)
+        value = json.dumps(made, ensure_ascii=False) if is_container else made
+        value = str(value) if made not in (None, {}, []) else ""
+    return _one_line(str.__str__(value), max_chars)
+
+
+def _one_line(text: str, max_chars: int) -> str:
+    """Clean text on one line, cut with an ellipsis; '' when there is nothing to be seen in it."""
+    shown = clean_text(_BLANKS.sub(" ", text[:_MAX_READ]).strip())
+    if not any(unicodedata.category(char)[0] not in "CZM" for char in shown[:max_chars]):
+        return ""
+    return bounded_text(shown, max_chars)
+
+
+def _leaves(value: object, depth: int) -> Iterator[object]:
+    """What is no container, in order; None for a container, so that empty ones count as work."""
+    yield None
+    if depth <= 0:
+        return
+    if isinstance(value, Mapping):
+        items = _named(dict(islice(value.items(), _MAX_LOOKED_AT)))
+    elif isinstance(value, list | tuple):
+        items = list(value[:_MAX_LOOKED_AT])
+    elif isinstance(value, set | frozenset):
+        items = sorted(value, key=str)  # without an order of its own
+    else:
+        yield value if isinstance(value, str | Enum | bool | None) else make_json_value(value)
+        return
+    for item in items:
+        yield from _leaves(item, depth - 1)
+
+
+def _named(members: dict[object, object]) -> list[object]:
+    for name in ("name", "axis", "label", "text", "value"):
+        text = members.get(name)
+        if isinstance(text, str) and text.strip():
+            return [text]
+    if all(item is None or isinstance(item, bool | int | float) for item in members.values()):
+        return [key for key, item in members.items() if item is not False]
+    return list(members.values())
+
+
+def _parts(text: str) -> list[str]:
+    sure = [part for part in _SURE_BREAK.split(text) if part.strip()]
+    if len(sure) > 1:
+        return [_BULLET.sub("", part) for part in sure]
+    parts = [_LAST_OF_LIST.sub("", part) for part in _COMMA.split(text)]
+    return parts if len(parts) > 1 and all(map(_is_short_name, parts)) else [text]
+
+
+def _is_short_name(part: str) -> bool:
+    """At most three words and 40 characters; more is a clause."""
+    return 0 < len(part.split()) <= 3 and len(part) <= 40 and not _JOINED.search(part)
