@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Literal
 
 from aftercall.errors import ConfigurationError
-from aftercall.events import ToolCallEvent, ToolCallResult
+from aftercall.event_sinks import ToolCallEvent, ToolCallResult
 
 try:
     from prometheus_client import CollectorRegistry

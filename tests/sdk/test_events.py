@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall import events as events_calls
 from aftercall.errors import ConfigurationError
 from aftercall.events import (
     PAYLOAD_PARSE_ERROR,
@@ -25,9 +26,8 @@ from aftercall.events import (
     ToolCallPlanned,
     ToolCalls,
     args_preview_hash,
+    arguments_head,
 )
-from aftercall.events import calls as events_calls
-from aftercall.events.model import arguments_head
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import Redactor
 from tests.sdk.event_records import Events, Kept, check_order

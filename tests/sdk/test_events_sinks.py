@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from aftercall import events as events_calls
 from aftercall.errors import ConfigurationError
+from aftercall.event_sinks import MIN_FILE_BYTES
 from aftercall.events import (
     CallbackSink,
     JsonLinesSink,
@@ -27,8 +29,6 @@ from aftercall.events import (
     ToolCallResult,
     ToolCalls,
 )
-from aftercall.events import calls as events_calls
-from aftercall.events.sinks import MIN_FILE_BYTES
 from aftercall.metrics import ToolCallMetrics
 from aftercall.models import Execution
 from aftercall.recording import Recorder

@@ -5,7 +5,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from aftercall.events.calls import PlannedCall, ToolCalls
+from aftercall.events import PlannedCall, ToolCalls
 from aftercall.harmony.calls import (
     CallExecutor,
     HarmonyCall,

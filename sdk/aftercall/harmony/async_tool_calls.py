@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
 from aftercall.background import each
-from aftercall.events.calls import PlannedCall, ToolCalls
+from aftercall.events import PlannedCall, ToolCalls
 from aftercall.harmony.calls import (
     CallExecutor,
     HarmonyCall,

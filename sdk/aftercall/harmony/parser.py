@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from aftercall.errors import ConfigurationError
-from aftercall.events.model import PAYLOAD_PARSE_ERROR, PAYLOAD_TOO_LARGE
+from aftercall.events import PAYLOAD_PARSE_ERROR, PAYLOAD_TOO_LARGE
 from aftercall.harmony.calls import HarmonyCall, HarmonyItem, HarmonyResult, HarmonyText, is_json
 from aftercall.harmony.markup import (
     ENDING,

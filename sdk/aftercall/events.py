@@ -1,47 +1,126 @@
-"""The calls of one request: each gets a number, and every sink its events in one order."""
+"""Events of tool calls (seed 001): planned and result, and the sinks that take them.
 
+`ToolCalls` numbers the calls of one request and emits their events; `EventObserver` does it for
+`call_with_reflection`. Sinks: `LoggingSink`, `JsonLinesSink`, `CallbackSink`, and `RecorderSink`,
+which takes whole calls.
+
+No event holds an argument: a call is known by the hash of what it was called with. The seed hashes
+the first 200 characters of the canonical JSON. Here the secrets are masked before, for a hash keeps
+no secret that can be guessed: who knows the other arguments tries all PINs in a moment. Equal calls
+still have equal hashes, which is what the hash is for; calls that differ only in a secret, or only
+beyond those characters, have the same one. Arguments without secrets have exactly the seed's hash.
+"""
+
+import hashlib
 import logging
 import math
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from uuid import uuid4
 
 from aftercall.errors import ConfigurationError
-from aftercall.events.model import (
-    CANCELLED,
+from aftercall.event_sinks import (
+    MAX_MESSAGE_CHARS,
+    CallbackSink,
     CallSink,
     EventSink,
     FinishedCall,
+    JsonLinesSink,
+    LoggingSink,
+    RecorderSink,
     Sink,
     ToolCallEvent,
     ToolCallPlanned,
     ToolCallResult,
-    arguments_head,
-    head_hash,
-    masked_message,
-    masked_text,
-    text_preview_hash,
 )
 from aftercall.json_values import (
     MAX_NAME_CHARS,
     JsonObject,
+    JsonValue,
     bounded_name,
+    bounded_text,
+    canonical_json,
     clean_text,
     make_json_value,
 )
-from aftercall.models.calls import ExecutionError
+from aftercall.models.calls import ExecutionError, FailedCall
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.reflection.observers import PlannedAttempt
 
+__all__ = [
+    "CANCELLED", "PAYLOAD_PARSE_ERROR", "PAYLOAD_TOO_LARGE", "CallSink", "CallbackSink",
+    "EventObserver", "EventSink", "FinishedCall", "JsonLinesSink", "LoggingSink", "PlannedCall",
+    "RecorderSink", "Sink", "ToolCallEvent", "ToolCallPlanned", "ToolCallResult", "ToolCalls",
+    "args_preview_hash",
+]  # fmt: skip
+
 _LOGGER = logging.getLogger("aftercall")
+
+"""Longest message of a result: enough to recognise an error, too little to carry a document."""
+
+"""Smallest `max_bytes`: room for the longest line of an event, 8 KB with all of it escaped."""
+
+PREVIEW_CHARS = 200
+"""Characters of the canonical JSON that the hash is made of (seed 001)."""
+
+PAYLOAD_TOO_LARGE = "tool_payload_too_large"
+"""`error_type` of a call whose payload is beyond the limit (seed 001)."""
+
+PAYLOAD_PARSE_ERROR = "tool_payload_parse_error"
+"""`error_type` of a call whose payload is not the JSON of a call (seed 001)."""
+
+CANCELLED = "cancelled"
+"""`error_type` of a call that its caller gave up; what the tool did is not known."""
+
+_WINDOW_CHARS = 2000
+"""Of each text that is masked: masking costs some 0.2 ms for a thousand characters, and a call
+waits for it. Ten times the preview, since a masked text is shorter than what it stands for."""
 
 _COMPLAIN_AGAIN_S = 60.0
 _next_complaint: dict[str, float] = {}  # by class of sinks, which are few; time.monotonic()
+
+
+def args_preview_hash(
+    arguments: JsonObject, *, tool: str = "unknown", redactor: Redactor = DEFAULT_REDACTOR
+) -> str:
+    """The `args_preview_hash` of a call; values outside JSON count as their text."""
+    return _head_hash(tool, arguments_head(arguments), redactor)
+
+
+def arguments_head(arguments: JsonObject) -> JsonObject:
+    """As much of the arguments as the hash can depend on, and masking may take its time for."""
+    head = _head(make_json_value(arguments))
+    return head if isinstance(head, dict) else {}
+
+
+def _head(value: JsonValue) -> JsonValue:
+    # A member makes at least one character of JSON: the first 200 of each container are enough.
+    if isinstance(value, str):
+        return value[:_WINDOW_CHARS]
+    if isinstance(value, dict):
+        return {name[:_WINDOW_CHARS]: _head(value[name]) for name in sorted(value)[:PREVIEW_CHARS]}
+    return [_head(item) for item in value[:PREVIEW_CHARS]] if isinstance(value, list) else value
+
+
+def _head_hash(tool: str, head: JsonObject, redactor: Redactor) -> str:
+    return _preview_hash(canonical_json(redactor.parameters(tool, head)))
+
+
+def _preview_hash(text: str) -> str:
+    return hashlib.sha256(text[:PREVIEW_CHARS].encode()).hexdigest()
+
+
+def _masked(text: str, redactor: Redactor) -> str:
+    return redactor.text(clean_text(text[:_WINDOW_CHARS]))
+
+
+def _request_name(request_id: str, redactor: Redactor) -> str:
+    # Hashed before it is cut, so that no half of a secret is left.
+    return redactor.session_id(clean_text(request_id))[:MAX_NAME_CHARS]
 
 
 class ToolCalls:
@@ -63,7 +142,7 @@ class ToolCalls:
 
     Args:
         request_id: names the request; one in the form of a secret becomes its hash, an empty one
-            a fresh id.
+            a fresh id. As the events carry it, it is the attribute of this name.
         sinks: take the events, in this order.
         agent: who calls, for sinks that take whole calls.
         server_name: the server that the tools belong to, for the same.
@@ -91,14 +170,12 @@ class ToolCalls:
                     "neither; wrap a function in CallbackSink"
                 )
         self.redactor = redactor or DEFAULT_REDACTOR
-        self.request_id = request_name(request_id, self.redactor) or str(uuid4())
-        """The request's id as its events carry it."""
+        self.request_id = _request_name(request_id, self.redactor) or str(uuid4())
         self.next_seq = first_seq
-        """The `seq` of the next call."""
         self.agent = bounded_name(agent) or "unknown"
         self.server_name = bounded_name(server_name)
-        self._event_sinks = [sink for sink in sinks if isinstance(sink, EventSink)]
-        self._call_sinks = [sink for sink in sinks if isinstance(sink, CallSink)]
+        self._sinks = tuple(sinks)
+        self._takes_calls = any(isinstance(sink, CallSink) for sink in sinks)
         self._lock = threading.RLock()  # a callback may plan the next call
         self._waiting: deque[ToolCallEvent | FinishedCall] = deque()
         self._is_handing_over = False
@@ -116,9 +193,8 @@ class ToolCalls:
             args_schema_version: of the tool's schema, where it is known.
         """
         tool, head = bounded_name(tool) or "unknown", arguments_head(arguments)
-        digest = head_hash(tool, head, self.redactor)
-        copy = make_json_value(arguments) if self._call_sinks else None
-        seq = self._plan(tool, digest, args_schema_version)
+        copy = make_json_value(arguments) if self._takes_calls else None
+        seq = self._plan(tool, _head_hash(tool, head, self.redactor), args_schema_version)
         return PlannedCall(self, seq, tool, head, copy if isinstance(copy, dict) else None)
 
     def unreadable(self, tool: str | None, payload: str, *, error_type: str, message: str) -> None:
@@ -131,9 +207,8 @@ class ToolCalls:
             message: what is wrong with it.
         """
         name = bounded_name(tool) or "unknown"
-        seq = self._plan(name, text_preview_hash(payload, self.redactor), None)
-        call = PlannedCall(self, seq, name, {}, None)
-        call.refused(error_type, message)
+        seq = self._plan(name, _preview_hash(_masked(payload, self.redactor)), None)
+        PlannedCall(self, seq, name, {}, None).refused(error_type, message)
 
     def hand_over(self, *items: ToolCallEvent | FinishedCall) -> None:
         """Give items to the sinks, in this order; never raises what a sink raises.
@@ -169,28 +244,39 @@ class ToolCalls:
         with self._lock:
             seq = self.next_seq
             self.next_seq += 1
-            self.hand_over(
-                ToolCallPlanned(
-                    request_id=self.request_id,
-                    tool=tool,
-                    args_preview_hash=digest,
-                    seq=seq,
-                    args_schema_version=bounded_name(version),
-                )
+            event = ToolCallPlanned(
+                request_id=self.request_id,
+                tool=tool,
+                args_preview_hash=digest,
+                seq=seq,
+                args_schema_version=bounded_name(version),
             )
+            self.hand_over(event)
             return seq
 
     def _give(self, item: ToolCallEvent | FinishedCall) -> None:
-        takers: list[tuple[Sink, Callable[[], None]]] = (
-            [(sink, partial(sink.finished, item)) for sink in self._call_sinks]
-            if isinstance(item, FinishedCall)
-            else [(sink, partial(sink.emit, item)) for sink in self._event_sinks]
-        )
-        for sink, take in takers:
+        for sink in self._sinks:
             try:
-                take()
+                if isinstance(item, FinishedCall):
+                    if isinstance(sink, CallSink):
+                        sink.finished(item)
+                elif isinstance(sink, EventSink):
+                    sink.emit(item)
             except Exception as error:  # noqa: BLE001  # any sink of anybody
                 _complain(type(sink).__name__, error)
+
+
+def _complain(sink: str, error: Exception) -> None:
+    """Log that a sink failed, at most once a minute; an error's text may quote an event."""
+    now = time.monotonic()
+    if now >= _next_complaint.get(sink, 0.0):
+        _next_complaint[sink] = now + _COMPLAIN_AGAIN_S
+        why = error.strerror if isinstance(error, OSError) else None
+        _LOGGER.warning(
+            "%s failed with %s while it took an event over; the call is not affected",
+            sink,
+            why or type(error).__name__,
+        )
 
 
 class PlannedCall:
@@ -239,11 +325,8 @@ class PlannedCall:
     def refused(self, error_type: str, message: str) -> None:
         """It is not made after all: an error without a latency, as nothing was asked of the tool.
 
-        Sinks of whole calls are not told, for it says nothing of the tool either.
-
-        Args:
-            error_type: as in `error`.
-            message: why; masked and cut as in `error`.
+        Sinks of whole calls are not told, for it says nothing of the tool either. The arguments are
+        those of `error`.
         """
         self._arguments = None
         self._end(error_type or "Error", message, math.nan)
@@ -275,10 +358,11 @@ class PlannedCall:
             # A clock that was set back is no reason to lose the result.
             latency_ms=max(0.0, latency_ms) if math.isfinite(latency_ms) else None,
             seq=self.seq,
-            error_type=error_type and bounded_name(masked_text(error_type, calls.redactor)),
-            message=message and masked_message(self._tool, self._head, message, calls.redactor),
+            error_type=error_type and bounded_name(_masked(error_type, calls.redactor)),
+            message=message and self._shown(message),
         )
-        if self._arguments is None:
+        arguments, self._arguments = self._arguments, None
+        if arguments is None:
             calls.hand_over(event)
             return
         finished = FinishedCall(
@@ -287,7 +371,7 @@ class PlannedCall:
             tool=self._tool,
             agent=calls.agent,
             server_name=calls.server_name,
-            arguments=self._arguments,
+            arguments=arguments,
             started_at=self._started_at,
             latency_ms=event.latency_ms,
             status=event.status,
@@ -295,27 +379,17 @@ class PlannedCall:
             error_type=bounded_name(error_type),
             message=message,
         )
-        self._arguments = None
         calls.hand_over(event, finished)
 
-
-def request_name(request_id: str, redactor: Redactor) -> str:
-    """A request's id as its events carry it."""
-    # Hashed before it is cut, so that no half of a secret is left.
-    return redactor.session_id(clean_text(request_id))[:MAX_NAME_CHARS]
-
-
-def _complain(sink: str, error: Exception) -> None:
-    """Log that a sink failed, at most once a minute; an error's text may quote an event."""
-    now = time.monotonic()
-    if now >= _next_complaint.get(sink, 0.0):
-        _next_complaint[sink] = now + _COMPLAIN_AGAIN_S
-        why = error.strerror if isinstance(error, OSError) else None
-        _LOGGER.warning(
-            "%s failed with %s while it took an event over; the call is not affected",
-            sink,
-            why or type(error).__name__,
+    def _shown(self, message: str) -> str:
+        """What a tool said, bounded, without secrets and without masked arguments repeated."""
+        said = FailedCall(
+            agent="unknown",
+            tool_name=self._tool,
+            parameters=self._head,
+            error=ExecutionError(message=clean_text(message[:_WINDOW_CHARS])),
         )
+        return bounded_text(self._calls.redactor.call(said).error.message, MAX_MESSAGE_CHARS)
 
 
 class EventObserver:
@@ -368,7 +442,7 @@ class EventObserver:
         """An attempt is about to be made."""
         facts = attempt.facts
         # As the events carry it, for two sessions may be cut to one name.
-        name = request_name(facts.session_id or "", self._redactor)
+        name = _request_name(facts.session_id or "", self._redactor)
         with self._lock:
             first_seq = self._first_seq if name else 0
             name = name or attempt.repair_of or attempt.execution_id

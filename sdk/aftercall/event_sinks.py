@@ -1,4 +1,4 @@
-"""Sinks of events: a function, Python's logging, a file of JSON lines, a recorder."""
+"""The two events of a tool call (seed 001) and their sinks: functions, logs, files, recorders."""
 
 import inspect
 import json
@@ -8,23 +8,107 @@ import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Annotated, Literal, Protocol, TypeAlias, runtime_checkable
 from uuid import uuid4
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from aftercall.errors import ConfigurationError
-from aftercall.events.model import FinishedCall, ToolCallEvent, ToolCallPlanned
-from aftercall.json_values import bounded_json, clean_text
-from aftercall.models import ExecutionError
-from aftercall.models.calls import execution_of
+from aftercall.json_values import MAX_NAME_CHARS, JsonObject, bounded_json, clean_text
+from aftercall.models.calls import ExecutionError, execution_of
 from aftercall.reflection.reflected_call import ExecutionSink
 
 if sys.platform != "win32":
     import fcntl
 
-LOGGER_NAME = "aftercall.events"
+MAX_MESSAGE_CHARS = 500
+"""Longest message of a result: enough to recognise an error, too little to carry a document."""
 
 MIN_FILE_BYTES = 16 * 1024
 """Smallest `max_bytes`: room for the longest line of an event, 8 KB with all of it escaped."""
+
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+Status: TypeAlias = Literal["ok", "error"]
+
+
+class _Event(BaseModel):
+    # snake_case, as the seed names them; these are not part of the service's wire.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    request_id: Name = Field(description="The request (or session) of the model.")
+    tool: Name = Field(description="Name of the tool; `unknown` where none was said.")
+    seq: int = Field(ge=0, description="Order of the call within its request, from 0.")
+
+
+class ToolCallPlanned(_Event):
+    """A call is about to be made."""
+
+    event: Literal["ToolCallPlanned"] = "ToolCallPlanned"
+    args_preview_hash: str = Field(pattern="^[0-9a-f]{64}$")
+    args_schema_version: Name | None = None
+
+
+class ToolCallResult(_Event):
+    """A call has ended. It follows the planned event of the same request and `seq`."""
+
+    event: Literal["ToolCallResult"] = "ToolCallResult"
+    status: Status
+    latency_ms: float | None = Field(
+        default=None, ge=0, description="Milliseconds; null for an error that was never run."
+    )
+    error_type: Name | None = None
+    message: str | None = Field(default=None, max_length=MAX_MESSAGE_CHARS)
+
+
+ToolCallEvent: TypeAlias = ToolCallPlanned | ToolCallResult
+
+
+@runtime_checkable
+class EventSink(Protocol):
+    """Takes events in their order: planned before result, each once."""
+
+    def emit(self, event: ToolCallEvent) -> None:
+        """Take an event over, at once. What it raises is logged by its type, and harms nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedCall:
+    """A call that was made and whose outcome is known, with what no event may hold.
+
+    Nothing in it is masked or bounded but the names: the sink sees to that. `started_at` is in UTC.
+    """
+
+    request_id: str
+    seq: int
+    tool: str
+    agent: str
+    server_name: str | None
+    arguments: JsonObject
+    started_at: datetime
+    latency_ms: float | None
+    status: Status
+    result: object = None
+    error_type: str | None = None
+    message: str | None = None
+
+
+@runtime_checkable
+class CallSink(Protocol):
+    """Takes whole calls, each once, after its result event.
+
+    It is not told of calls that were never made (an unreadable payload, a refused one), nor of
+    those that were given up: nobody knows what the tool made of them.
+    """
+
+    def finished(self, call: FinishedCall) -> None:
+        """Take a call over, at once. What it raises is logged by its type, and harms nothing."""
+
+
+Sink: TypeAlias = EventSink | CallSink
+"""Takes events, or whole calls, or both."""
 
 
 class CallbackSink:
@@ -66,7 +150,7 @@ class LoggingSink:
     """
 
     def __init__(self, logger: logging.Logger | None = None, level: int = logging.INFO) -> None:
-        self._logger = logger or logging.getLogger(LOGGER_NAME)
+        self._logger = logger or logging.getLogger("aftercall.events")
         self._level = level
 
     def emit(self, event: ToolCallEvent) -> None:
@@ -91,10 +175,6 @@ def _line(event: ToolCallEvent) -> str:
 def _quoted(text: str) -> str:
     # ASCII only, so that also what turns the direction of a line around is written out.
     return json.dumps(text)
-
-
-if sys.platform != "win32":
-    import fcntl
 
 
 class JsonLinesSink:
