@@ -29,7 +29,7 @@ from embeddings.protocol import Embedder
 from retrieval import answer, confidence, inference
 from retrieval.advice import advise, waits
 from retrieval.proposals import case, compose, context, experience, values
-from retrieval.reading import phrases, reader
+from retrieval.reading import faults, reader
 
 DATASETS = ("bfcl", "github", "servers")
 NOTHING = "nothing off"
@@ -85,9 +85,9 @@ def parts() -> list[Part]:
 
 
 def _reading() -> Iterator[Part]:
-    for family in phrases.PHRASES:
-        kept = chain.from_iterable(rules for n, rules in phrases.PHRASES.items() if n != family)
-        yield Part(f"reading: {family}", ((phrases, "_RULES", tuple(kept)),), learns=True)
+    for family in faults.PHRASES:
+        kept = chain.from_iterable(rules for n, rules in faults.PHRASES.items() if n != family)
+        yield Part(f"reading: {family}", ((faults, "_ALL_PHRASES", tuple(kept)),), learns=True)
     for name, module, function, instead in (
         ("pydantic's text", reader, "read_pydantic", _nothing),
         ("JSON of validators", reader, "read_structured", _nothing),

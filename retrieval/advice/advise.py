@@ -24,13 +24,13 @@ from retrieval.advice.other_tools import (
     split_of,
     switch_advice,
 )
-from retrieval.advice.refusals import Refusal, RefusalKind, permission_lesson, refusal_of
 from retrieval.advice.waits import stated_wait_ms, transient_advice
 from retrieval.confidence import lower_bound
 from retrieval.edits import edit_key
 from retrieval.knowledge.rules import TRANSIENT
 from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials, quoted
-from retrieval.reading.faults import Fault
+from retrieval.reading.category import Refusal, refusal_of
+from retrieval.reading.faults import Fault, read_table
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import catalogue, is_about, words_of
 
@@ -146,7 +146,7 @@ _BY_CODE = 0.95
 """Confidence of a category that a code or a type gives (see `reading.category`)."""
 _NO_REFUSALS = frozenset({"user_rejected", "wrong_tool_boundary", "low_utility",
                           "contract_violation"})  # fmt: skip
-_ASK: dict[RefusalKind, str] = {
+_ASK: dict[str, str] = {
     "funds": "there is not enough money or credit for it; ask the user how to pay, or for less",
     "quota": "the account's allowance is used up; ask whoever holds the account",
     "capacity": "there is not enough left of what was asked for; ask the user for another choice",
@@ -241,6 +241,49 @@ def _refused(
     # Where the category says that no parameter is wrong, no learned change stands beside it.
     yields = case.reading.category not in TRANSIENT | {"permission_denied"}
     return Advice("escalate", _REFUSED, lesson, yields=yields)
+
+
+_TAIL = " Another try, or other parameters, will not help."
+_NO_NAMES = re.compile(
+    r"an?|the|to|for|is|are|or|and|of|on|not|in|required|denied|error|this|that|missing|your|any|"
+    r"was|were|has|have",
+    re.IGNORECASE,
+)
+_READ_LACK = 1_000
+_REFUSALS = read_table("refusals.toml")
+_LACKS = [(re.compile(row["pattern"], re.IGNORECASE), row["noun"]) for row in _REFUSALS["lacks"]]
+_WALLS = [
+    (re.compile("|".join(row["patterns"]), re.IGNORECASE), row["lesson"])
+    for row in _REFUSALS["walls"]
+]
+_OTHER_WALL = "The caller lacks a permission; ask whoever grants access to this tool."
+
+
+def permission_lesson(error: ExecutionError) -> str:
+    """To whom to turn, and what to ask for; words of the tool are quoted as data."""
+    message = " ".join(error.message[:_READ_LACK].split())
+    if found := _lacking(error, message):
+        noun, what = found
+        return (
+            f"The caller lacks the {noun} {quoted(what)}; ask whoever grants access to this tool."
+            + _TAIL
+        )
+    return next((lesson for form, lesson in _WALLS if form.search(message)), _OTHER_WALL) + _TAIL
+
+
+def _lacking(error: ExecutionError, message: str) -> tuple[str, str] | None:
+    for name in _REFUSALS["details"]["names"]:
+        value = error.details.get(name)
+        values = value[:4] if isinstance(value, list) else [value]
+        texts = [each for each in values if isinstance(each, str) and each]
+        if texts:
+            noun = next((n for n in ("scope", "role") if n in name.lower()), "permission")
+            return noun, ", ".join(texts)
+    for form, noun in _LACKS:
+        for found in form.finditer(message):
+            if not _NO_NAMES.fullmatch(found["what"]):
+                return noun, found["what"].rstrip(".:,")
+    return None
 
 
 def _lasts(refusal: Refusal, case: Case, error: ExecutionError, call_context: CallContext) -> bool:

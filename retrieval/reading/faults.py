@@ -1,14 +1,22 @@
-"""What an error says is wrong with a parameter, and the literals that messages hold."""
+"""What an error says is wrong with which parameter: phrases of tools, and JSON of validators.
+
+The phrases are data (`phrases.toml`): a new one is a line there. Where a message only shows the
+value, the parameter is found later by that value (see `reader`).
+"""
 
 import ast
 import json
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
 
-from aftercall.json_values import JsonValue, check_json_value
+from aftercall.json_patch import JsonPatchError, parse_pointer
+from aftercall.json_values import JsonObject, JsonValue, check_json_value
 from retrieval.parameters import JsonType, Path
 
 FaultKind = Literal[
@@ -60,110 +68,41 @@ class Fault:
         return str(self.path[0]) if self.path else None
 
 
-_TYPE_NAMES: dict[str, JsonType] = {
-    "str": "string", "string": "string", "text": "string", "int": "integer", "integer": "integer",
-    "int64": "integer", "i32": "integer", "i64": "integer", "u32": "integer",
-    "u64": "integer", "usize": "integer", "f32": "number", "f64": "number",
-    "int32": "integer", "long": "integer", "float": "number",
-    "number": "number", "numbers": "number", "whole number": "integer",
-    "whole numbers": "integer", "integers": "integer", "ints": "integer",
-    "double": "number", "float64": "number", "numeric": "number",
-    "decimal": "number", "bool": "boolean", "boolean": "boolean", "list": "array",
-    "array": "array", "tuple": "array", "set": "array", "sequence": "array", "slice": "array",
-    "dict": "object", "dictionary": "object", "object": "object", "mapping": "object",
-    "map": "object", "struct": "object", "null": "null", "none": "null", "nonetype": "null",
-}  # fmt: skip
-
-_JSON_TYPES: list[tuple[type, JsonType]] = [
-    (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array"),
-    (dict, "object"),
-]  # fmt: skip
+# ------------------------------------------------------------------ literals in messages
 _LONGEST_NUMBER = 40
 _NEXT_TO_EACH_OTHER = re.compile(r"[\w\"'] {1,3}[\"']|[\"'] {1,3}\w")
-
 _OPENING = re.compile(r"[\[{]")
 _MAX_OPENINGS = 20
 """Brackets tried as the start of JSON: a text of nothing but brackets is read in vain."""
-
 _QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""")
 
 
-def json_type(name: str) -> JsonType | None:
-    """The JSON type of a type name in any of the usual languages; None when it is none."""
-    return _TYPE_NAMES.get(name.strip().strip("'\"`[]").lower())
+def _json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
+    """The JSON types of type names in any of the usual languages; those of no name are left out."""
+    known = (_TYPE_NAMES.get(name.strip().strip("'\"`[]").lower()) for name in names)
+    return tuple(dict.fromkeys(kind for kind in known if kind))
 
 
-def quoted(text: str) -> list[str]:
+def _quoted(text: str) -> list[str]:
     """What stands in quotation marks or backticks, in order."""
-    return [next(part for part in match if part is not None) for match in _quoted_groups(text)]
+    return [match[match.lastindex or 0] for match in _QUOTED.finditer(text)]
 
 
-def value_list(text: str) -> tuple[JsonValue, ...]:
+def _value_list(text: str) -> tuple[JsonValue, ...]:
     """The values of a list in a message: `['a', 'b']`, `"a" | "b"`, `'a', 'b' or 'c'`, `a, b`."""
     text = text.strip().rstrip(".")
     if text.startswith(("[", "(", "{")) and (parsed := _parsed_list(text)) is not None:
         return parsed
     text = text.strip("[](){} ")
-    if in_quotes := quoted(text):
+    if in_quotes := _quoted(text):
         return tuple(in_quotes)
     parts = re.split(r"\s*(?:,|\||;|/)\s*(?:or |and )?|\s+(?:or|and)\s+", text)
-    return tuple(scalar(part) for part in parts if part and len(part) <= 100)
-
-
-def scalar(text: str) -> JsonValue:
-    """A bare word as a JSON value: a number when it is one, else the text."""
-    text = text.strip()
-    if re.fullmatch(r"-?\d{1,15}", text):
-        return int(text)
-    if re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text):
-        return float(text)
-    return text
-
-
-def number(text: str) -> float | None:
-    """A number as messages write them: `10`, `-1.5`, `1,000`; None for `1.2.3` and the like."""
-    try:
-        value = float(text.replace(",", ""))
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number as people write it."""
-    return len(text) <= _LONGEST_NUMBER and number(text.strip()) is not None
-
-
-def type_of(value: JsonValue) -> JsonType:
-    """The JSON type of a value; whole numbers are integers."""
-    for kind, name in _JSON_TYPES:
-        if isinstance(value, kind):
-            return name
-    return "null"
-
-
-def embedded_json(text: str) -> Iterator[JsonValue]:
-    """JSON objects and arrays inside a message, outermost first; at most three."""
-    decoder = json.JSONDecoder()
-    position, found = 0, 0
-    for _ in range(_MAX_OPENINGS):
-        match = _OPENING.search(text, position)
-        if found == 3 or match is None:
-            return
-        try:
-            value, end = decoder.raw_decode(text, match.start())
-            check_json_value(value)
-        except (ValueError, RecursionError):  # InvalidJsonValueError is a ValueError
-            position = match.start() + 1
-            continue
-        found += 1
-        position = end
-        yield value
+    return tuple(_scalar(part) for part in parts if part and len(part) <= 100)
 
 
 def _parsed_list(text: str) -> tuple[JsonValue, ...] | None:
     if _NEXT_TO_EACH_OTHER.search(text):  # Go's and Terraform's lists; Python would join the texts
-        return tuple(quoted(text))
+        return tuple(_quoted(text))
     for parse in (json.loads, ast.literal_eval):
         try:
             value = parse(text)
@@ -175,6 +114,465 @@ def _parsed_list(text: str) -> tuple[JsonValue, ...] | None:
     return None
 
 
-def _quoted_groups(text: str) -> Iterator[tuple[str | None, str | None, str | None]]:
-    for match in _QUOTED.finditer(text):
-        yield match[1], match[2], match[3]
+def _scalar(text: str) -> JsonValue:
+    """A bare word as a JSON value: a number when it is one, else the text."""
+    text = text.strip()
+    if re.fullmatch(r"-?\d{1,15}", text):
+        return int(text)
+    return float(text) if re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text) else text
+
+
+def _number(value: JsonValue) -> float | None:
+    """A number, also as messages write it: `10`, `-1.5`, `1,000`; None for `1.2.3` and the like."""
+    try:
+        found = float(value.replace(",", "") if isinstance(value, str) else value)  # type: ignore[arg-type]  # a TypeError
+    except (TypeError, ValueError):
+        return None
+    return found if math.isfinite(found) and not isinstance(value, bool) else None
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number as people write it."""
+    return len(text) <= _LONGEST_NUMBER and _number(text.strip()) is not None
+
+
+def embedded_json(text: str) -> Iterator[JsonValue]:
+    """JSON objects and arrays inside a message, outermost first; at most three."""
+    decoder = json.JSONDecoder()
+    position, found = 0, 0
+    for _ in range(_MAX_OPENINGS):
+        match = _OPENING.search(text, position)
+        if found == 3 or match is None:
+            return
+        try:
+            value, position = decoder.raw_decode(text, match.start())
+            check_json_value(value)
+        except (ValueError, RecursionError):  # InvalidJsonValueError is a ValueError
+            position = match.start() + 1
+            continue
+        found += 1
+        yield value
+
+
+# ------------------------------------------------------------------ phrases
+_PART = re.compile(r"\{([A-Z_]+)\}")
+
+
+@cache
+def read_table(name: str) -> dict[str, Any]:
+    """One of the tables of phrases beside this module; not to be changed.
+
+    Lines of a text are joined, and `{NAME}` stands for that text of the table's `parts`.
+    """
+    table = tomllib.loads(files("retrieval.reading").joinpath(name).read_text(encoding="utf-8"))
+    parts: dict[str, str] = {}
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, str):
+            return _PART.sub(lambda part: parts[part[1]], value.replace("\n", ""))
+        if isinstance(value, list):
+            return [filled(each) for each in value]
+        return {k: filled(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+    for part, text in table["parts"].items():
+        parts[part] = filled(text)
+    filled_table: dict[str, Any] = filled(table)
+    return filled_table
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A pattern and what its matches tell; it is tried only where one of the cues stands."""
+
+    pattern: re.Pattern[str]
+    fault: str
+    cues: tuple[str, ...]
+    types: tuple[JsonType, ...]
+
+
+_TABLE = read_table("phrases.toml")
+PHRASES: dict[str, tuple[Phrase, ...]] = {
+    family: tuple(
+        Phrase(
+            re.compile(each["pattern"], re.IGNORECASE | re.MULTILINE),
+            each["fault"], tuple(each["cues"]), tuple(each.get("types", ())),
+        )
+        for each in rows
+    )
+    for family, rows in _TABLE["families"].items()
+}  # fmt: skip
+"""Phrases by family, in the order in which they are tried."""
+_ALL_PHRASES = tuple(phrase for family in PHRASES.values() for phrase in family)
+
+
+def _turned(names: dict[str, list[str]]) -> dict[str, Any]:
+    return {name: meaning for meaning, several in names.items() for name in several}
+
+
+_METHODS: dict[str, JsonType] = _turned(_TABLE["methods"])
+_TYPE_NAMES: dict[str, JsonType] = _turned(_TABLE["types"])
+_FORMATS: dict[str, str] = _turned(_TABLE["formats"])
+_NAME = re.compile(_TABLE["parts"]["NAME"])
+_NOT_NAMES, _ROOTS = frozenset(_TABLE["words"]["no_names"]), frozenset(_TABLE["words"]["roots"])
+_INSTANCE = re.compile(
+    r"^On instance(?P<place>(?:\[(?:\d{1,6}|'[^'\n\]]{1,64}')\]){1,8}):", re.MULTILINE
+)
+
+
+def read_text(message: str) -> Iterator[Fault]:
+    """The faults that the phrases of a message name, in the order of the phrases."""
+    low = message.lower()
+    # Where in the call jsonschema's full text says that the fault lies.
+    instance = _INSTANCE.search(message) if "On instance[" in message else None
+    at = re.findall(r"\[(\d+|'[^']+')\]", instance["place"]) if instance else []
+    place = tuple(int(part) if part.isdecimal() else part.strip("'") for part in at)
+    for phrase in _ALL_PHRASES:
+        if any(cue in low for cue in phrase.cues):
+            for match in phrase.pattern.finditer(message):
+                for fault in _told(phrase, match):
+                    above = fault.path if fault.kind in ("missing", "unexpected") else ()
+                    yield replace(fault, path=(*place, *above)) if place else fault
+
+
+def path_of(name: str | None, above: str | None = None) -> Path:
+    """`/flights/0/date`, `flights.0.date` and `flights[0].date` all lead to the same place."""
+    if not name:
+        return ()
+    parts = [part for part in re.split(r"[./\[\]]+", name.strip("/.'\"` ")) if part]
+    if len(parts) > 1 and parts[0] in _ROOTS:
+        parts = parts[1:]
+    in_quotes = name.strip() != name.strip().strip("'\"`")
+    if not parts or (parts[0].lower() in _NOT_NAMES and not in_quotes):
+        return ()
+    if above:
+        upper = [part for part in re.split(r"[./\[\]]+", above.strip("/.'\"` :")) if part]
+        parts = [*(upper[1:] if upper and upper[0] in _ROOTS else upper), *parts]
+    return _steps(parts)
+
+
+def _told(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
+    """What one match of a phrase tells, by the phrase's `fault`."""
+    said = {group: text for group, text in match.groupdict().items() if text is not None}
+    name, at = said.get("name"), said.get("at")
+    place = path_of(name, at)
+    match phrase.fault:
+        case "missing" | "unexpected" as kind:
+            names = [name]
+            if listed := said.get("names"):  # kept in their marks, so that `'a'` is no article
+                names = [f"'{each}'" for each in _quoted(listed)] or _NAME.findall(listed)
+            for path in filter(None, (path_of(each, at) for each in names)):
+                yield Fault(kind, path, suggested=said.get("near"))
+        case "key":  # nothing but a key, as `str(KeyError(...))` gives it
+            yield Fault("missing", (said["name"],), value_text=name)
+        case "wrong_type" if said.get("given", "").lower() in ("undefined", "missing"):
+            yield from [Fault("missing", place)] if place else []
+        case "argument" | "attribute" | "mixed" | "joined":
+            yield from _of_types(phrase, said)
+        case kind:
+            value, near = said.get("value"), said.get("near")
+            found = _of_value(kind, Fault("invalid", place, value_text=value, suggested=near), said)
+            yield from [found] if found else []
+
+
+def _of_value(kind: str, fault: Fault, said: dict[str, str]) -> Fault | None:
+    match kind:
+        case "wrong_type":
+            types = _json_types(re.split(r"\s*(?:,|\||\bor\b)\s*", said["types"]))
+            return replace(fault, kind="wrong_type", expected_types=types) if types else None
+        case "not_allowed":
+            allowed = _value_list(said["values"])
+            return replace(fault, kind="not_allowed", allowed=allowed) if allowed else None
+        case "stated":
+            in_marks = _quoted(said["stated"])
+            right = in_marks[0] if in_marks else _scalar(said["stated"].replace(",", ""))
+            is_word = isinstance(right, str) and not in_marks
+            stated = replace(fault, kind="not_allowed", allowed=(right,), stated=right)
+            return None if is_word else stated
+        case "bound" | "empty" | "length" | "sign":
+            return replace(_of_bound(kind, said), path=fault.path, value_text=fault.value_text)
+        case "multiple":
+            return replace(fault, multiple_of=_number(said["step"]))
+        case "bad_format":
+            form = said.get("format") or None
+            known = _FORMATS.get((form or "").lower(), form)
+            return replace(fault, kind="bad_format", expected_format=known)
+        case "not_found":
+            return replace(fault, kind="not_found", value_text=said["value"].rstrip(".:;,"))
+        case _:
+            words = "_".join(said.get("name", "").split())
+            return replace(fault, path=path_of(words, said.get("at")))
+
+
+def _of_types(phrase: Phrase, said: dict[str, str]) -> Iterator[Fault]:
+    """What Python says of the types of arguments, of which it names none."""
+    expected, given = phrase.types, said.get("given") or said.get("other")
+    left, right = said.get("left", ""), said.get("right", "")
+    if phrase.fault == "attribute":
+        method = _METHODS.get(said["attribute"])
+        expected = (method,) if method else ()
+        given = given if method else ""
+    elif phrase.fault == "mixed":  # a text or a list among numbers is what a caller got wrong
+        kinds = {left, right}
+        if kinds & {"int", "float"} and kinds & {"str", "list"}:
+            expected, given = ("number",), (kinds - {"int", "float"}).pop()
+        elif "list" in kinds and len(kinds) == 2:
+            expected, given = ("array",), (kinds - {"list"}).pop()
+    elif phrase.fault == "joined":  # to a text or a list; a number in a text is to be a number
+        expected, given = ("string" if left == "str" else "array",), right
+        if right in ("int", "float") and left == "str":
+            expected, given = ("number",), "str"
+    elif given is None:  # of a sequence
+        yield Fault("wrong_type", expected_types=expected, given_types=("string", "array"))
+    if types := _json_types([given or ""]):
+        yield Fault("wrong_type", expected_types=expected, given_types=types)
+
+
+def _of_bound(kind: str, said: dict[str, str]) -> Fault:
+    if kind == "length":
+        return Fault("out_of_range", of_length=True)
+    if kind == "empty":
+        return _beyond((), 1, None, of_length=True)
+    if kind == "sign":
+        return _beyond((), 0.0, None, exclusive=said["sign"].lower() == "positive")
+    low, high = _number(said.get("low")), _number(said.get("high"))
+    is_open = ("above" in said and low is not None) or ("below" in said and high is not None)
+    return _beyond((), low, high, exclusive=is_open, of_length=bool(said.get("length")))
+
+
+def _beyond(
+    path: Path, low: float | None, high: float | None, *,
+    exclusive: bool = False, of_length: bool = False,
+) -> Fault:  # fmt: skip
+    """A number, length or count beyond a bound; `exclusive` where the bound itself is, too."""
+    return Fault(
+        "out_of_range", path, of_length=of_length, exclusive=exclusive,
+        minimum=None if low is None else low + exclusive,
+        maximum=None if high is None else high - exclusive,
+    )  # fmt: skip
+
+
+def _steps(parts: JsonValue | list[str]) -> Path:
+    return tuple(
+        int(part) if isinstance(part, str) and part.isdecimal() else part
+        for part in (parts if isinstance(parts, list) else ())
+        if isinstance(part, str | int)
+    )
+
+
+# ------------------------------------------------------------------ pydantic's text
+# One error: its location on a line of its own, then the message, indented, with the type in
+# brackets (pydantic 2) or parentheses (pydantic 1).
+_PYDANTIC = [
+    re.compile(
+        r"^(?P<loc>\S[^\n]{0,300})\n\s+(?P<message>[^\n]+?) \[type=(?P<type>[\w.]+)"
+        r"(?:, input_value=(?P<value>[^\n]*), input_type=\w+)?\]",
+        re.MULTILINE,
+    ),
+    re.compile(
+        r"^(?P<loc>\S[^\n]{0,300})\n\s+(?P<message>[^\n]+?) \(type=(?P<type>[\w.]+)[^)\n]*\)"
+        r"(?P<value>)?",
+        re.MULTILINE,
+    ),
+]
+_PYDANTIC_TYPES: dict[str, JsonType] = {
+    "int": "integer", "integer": "integer", "float": "number", "decimal": "number",
+    "bool": "boolean", "string": "string", "str": "string", "list": "array", "tuple": "array",
+    "set": "array", "frozen_set": "array", "dict": "object", "mapping": "object",
+    "model": "object", "model_attributes": "object", "dataclass": "object",
+    "none_required": "null",
+}  # fmt: skip
+_PYDANTIC_FORMATS = {
+    "date": "date", "datetime": "date-time", "time": "time", "url": "uri", "uuid": "uuid",
+}  # fmt: skip
+_BOUND = re.compile(r"(?P<word>greater|less) than (?P<equal>or equal to )?(?P<n>-?[\d.,]*\d)")
+_COUNT = re.compile(r"at (?P<word>least|most) (?P<n>\d+) (?:item|character|element)")
+_STEP = re.compile(r"multiple of (?P<step>-?[\d.]{1,20})")
+_PATTERN = re.compile(r"should match pattern '(?P<pattern>[^\n]+)'")
+
+
+def read_pydantic(message: str) -> Iterator[Fault]:
+    """The faults that a pydantic message names; none when it is not pydantic's."""
+    for form in _PYDANTIC:
+        for match in form.finditer(message):
+            path = _steps(re.split(r"\s*->\s*|\.", match["loc"].strip()))
+            fault = _of_pydantic(path, match["type"], match["message"])
+            yield replace(fault, shown_input=match["value"] or None)
+
+
+def _of_pydantic(path: Path, code: str, text: str) -> Fault:
+    """The fault of one pydantic error: its location, its type and its message."""
+    code = code.removeprefix("value_error.").removeprefix("type_error.")
+    if code in ("missing", "missing_argument", "missing_keyword_only_argument"):
+        return Fault("missing", path)
+    if code in ("extra_forbidden", "unexpected_keyword_argument", "extra"):
+        return Fault("unexpected", path)
+    if code in ("literal_error", "enum", "const"):
+        listed = re.split(r"should be |permitted: ", text, maxsplit=1)[-1]
+        return Fault("not_allowed", path, allowed=_value_list(listed))
+    if bound := _COUNT.search(text) or _BOUND.search(text):
+        limit = _number(bound["n"])
+        low, high = (limit, None) if bound["word"] in ("least", "greater") else (None, limit)
+        of_length = bound.re is _COUNT
+        if limit is not None:
+            return _beyond(
+                path, low, high, exclusive=not of_length and not bound["equal"], of_length=of_length
+            )
+    stem = re.sub(r"_(?:type|parsing|from_float|attributes_type|class_type)$", "", code)
+    if kind := _PYDANTIC_TYPES.get(stem):
+        return Fault("wrong_type", path, expected_types=(kind,))
+    form = _PYDANTIC_FORMATS.get(re.split(r"[_.]", code, maxsplit=1)[0])
+    if pattern := _PATTERN.search(text):
+        form = pattern["pattern"]
+    elif not form and "valid email address" in text:
+        form = "email"
+    if form:
+        return Fault("bad_format", path, expected_format=form)
+    step = _STEP.search(text)
+    return Fault("invalid", path, multiple_of=_number(step["step"]) if step else None)
+
+
+# ------------------------------------------------------------------ JSON of zod, ajv and APIs
+_MAX_ISSUES = 20
+_MAX_DEPTH = 3
+_LISTS = ("issues", "errors", "detail", "details", "error")
+_WRAPPERS = frozenset({"error", "details", "detail"})
+_TEXTS = ("message", "msg", "detail", "reason", "description", "title", "error")
+_PLACES = ("field", "param", "parameter", "name", "property", "pointer")
+_REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re.IGNORECASE)
+
+
+def read_structured(value: JsonValue, depth: int = 0) -> Iterator[Fault]:
+    """The faults in a JSON value of a validator or an API; none when it is something else."""
+    for issue in value[:_MAX_ISSUES] if isinstance(value, list) else [value]:
+        if isinstance(issue, dict):
+            yield from _of_issue(issue, depth)
+
+
+def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
+    text = next((said for key in _TEXTS if isinstance(said := issue.get(key), str)), "")
+    code = issue.get("code")
+    if "keyword" in issue and ("instancePath" in issue or "dataPath" in issue):
+        yield _of_ajv(issue)
+    elif isinstance(issue.get("path"), list) and isinstance(code, str):
+        yield from _of_zod(issue, code, _steps(issue["path"]))
+    elif isinstance(issue.get("loc"), list) and isinstance(kind := issue.get("type"), str):
+        path = _steps(issue["loc"])
+        # FastAPI puts the part of the request before the path.
+        outer = len(path) > 1 and path[0] in ("body", "query", "path", "header", "cookie")
+        message = issue.get("msg")
+        yield _of_pydantic(path[outer:], kind, message if isinstance(message, str) else "")
+    elif place := _place(issue):
+        yield from _about(place, text, str(code or ""))
+    elif depth < _MAX_DEPTH:
+        inner = [
+            fault
+            for key in _LISTS
+            if isinstance(body := issue.get(key), list)
+            or (key in _WRAPPERS and isinstance(body, dict))
+            for fault in read_structured(body, depth + 1)
+        ]
+        yield from inner or (read_text(text) if text else ())
+
+
+def _place(issue: JsonObject) -> Path:
+    """Where one issue of an API's body says that it is; empty when it says no place."""
+    is_named = "reason" in issue or "message" in issue
+    names = (issue.get(key) for key in _PLACES if key != "name" or is_named)
+    name = next((each for each in names if isinstance(each, str) and 0 < len(each) <= 200), "")
+    return path_of("'" + name.removeprefix("#") + "'")
+
+
+def _about(place: Path, text: str, code: str) -> Iterator[Fault]:
+    """The faults that a text tells of the parameter at a place; it may say no name, or its own."""
+    clear = [
+        replace(fault, path=place)
+        for fault in read_text(f"{place[-1]}: {text}")
+        if fault.kind not in ("invalid", "not_found") or fault.suggested or fault.multiple_of
+    ]
+    is_missing = code.startswith("missing") or code == "required"
+    if clear and not is_missing:
+        yield from clear
+    else:
+        yield Fault("missing" if is_missing or _REQUIRED.search(text) else "invalid", place)
+
+
+def _of_zod(issue: JsonObject, code: str, path: Path) -> Iterator[Fault]:
+    match code:
+        case "invalid_type":
+            if issue.get("received") == "undefined" or "undefined" in str(issue.get("message")):
+                yield Fault("missing", path)
+            else:
+                yield Fault("wrong_type", path, expected_types=_types(issue.get("expected")))
+        case "unrecognized_keys":
+            for key in _list(issue.get("keys")):
+                yield from [Fault("unexpected", (*path, key))] if isinstance(key, str) else []
+        case "invalid_enum_value" | "invalid_value" | "invalid_literal":
+            options = issue.get("options") or issue.get("values") or [issue.get("expected")]
+            yield _not_allowed(path, options)
+        case "too_big" | "too_small":
+            of_length = (issue.get("type") or issue.get("origin")) in ("string", "array", "set")
+            low, high = _limit(issue.get("minimum")), _limit(issue.get("maximum"))
+            is_open = not issue.get("inclusive", True)
+            yield _beyond(path, low, high, exclusive=is_open, of_length=of_length)
+        case "invalid_string" | "invalid_format":
+            form = issue.get("validation") or issue.get("format")
+            if form == "regex" and isinstance(issue.get("pattern"), str):
+                form = str(issue["pattern"]).strip("/")
+            known = _FORMATS.get(form.lower(), form) if isinstance(form, str) else None
+            yield Fault("bad_format", path, expected_format=known)
+        case _:
+            step = issue.get("multipleOf") or issue.get("divisor")
+            is_step = code == "not_multiple_of"
+            yield Fault("invalid", path, multiple_of=_limit(step) if is_step else None)
+
+
+def _of_ajv(issue: JsonObject) -> Fault:
+    at = issue.get("instancePath") or issue.get("dataPath") or ""
+    try:
+        path = _steps(parse_pointer(at)) if isinstance(at, str) else ()
+    except JsonPatchError:  # ajv 6 writes `.a.b` by default, and a message may hold anything
+        path = ()
+    params = issue.get("params")
+    params = params if isinstance(params, dict) else {}
+    match keyword := str(issue["keyword"]):
+        case "required" | "dependentRequired" | "dependencies":
+            return Fault("missing", (*path, str(params.get("missingProperty"))))
+        case "additionalProperties" | "unevaluatedProperties":
+            return Fault("unexpected", (*path, str(params.get(keyword[:-10] + "Property"))))
+        case "type":
+            return Fault("wrong_type", path, expected_types=_types(params.get("type")))
+        case "enum" | "const":
+            allowed = params.get("allowedValues") or [params.get("allowedValue")]
+            return _not_allowed(path, allowed)
+        case "multipleOf":
+            return Fault("invalid", path, multiple_of=_limit(params.get("multipleOf")))
+        case "format" | "pattern":
+            return Fault("bad_format", path, expected_format=str(params.get(keyword)))
+    bound = re.fullmatch(
+        r"(?P<open>exclusiveM|m)(?P<end>ax|in)(?:imum|(?P<length>Length|Items|Properties))", keyword
+    )
+    if bound is None:
+        return Fault("invalid", path)
+    limit = _limit(params.get("limit"))
+    low, high = (limit, None) if bound["end"] == "in" else (None, limit)
+    is_open = bound["open"] != "m"
+    return _beyond(path, low, high, exclusive=is_open, of_length=bool(bound["length"]))
+
+
+def _not_allowed(path: Path, values: JsonValue) -> Fault:
+    """Of one allowed value, that is the right one."""
+    allowed = tuple(item for item in _list(values) if isinstance(item, str | int | float))
+    stated = allowed[0] if len(allowed) == 1 else None
+    return Fault("not_allowed", path, allowed=allowed, stated=stated)
+
+
+def _types(value: JsonValue) -> tuple[JsonType, ...]:
+    return _json_types(map(str, value if isinstance(value, list) else str(value).split(",")))
+
+
+def _limit(value: JsonValue) -> float | None:
+    return None if isinstance(value, str) else _number(value)
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []

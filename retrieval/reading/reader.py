@@ -24,10 +24,15 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.reading.category import CODES, UNREAD, categorise, code_within
-from retrieval.reading.faults import Fault, embedded_json, is_number, type_of
-from retrieval.reading.phrases import read_text
-from retrieval.reading.validators import read_pydantic, read_structured
-from retrieval.values import words_of
+from retrieval.reading.faults import (
+    Fault,
+    embedded_json,
+    is_number,
+    read_pydantic,
+    read_structured,
+    read_text,
+)
+from retrieval.values import type_of, words_of
 
 MAX_LENGTH = 400
 """Characters of a signature; what follows tells like errors apart no further."""

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError, Suggestion
-from retrieval.advice.refusals import refusal_of
 from retrieval.edits import Rename
 from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.reading.category import refusal_of
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 
