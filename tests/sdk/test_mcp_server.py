@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, Implementation
 
 from aftercall import AsyncClient
 from aftercall.callers import Caller
-from aftercall.mcp_server.server import build_server, object_schema
+from aftercall.mcp_server.server import build_server
 from aftercall.mcp_server.tools import TOOLS
 from aftercall.models import SuggestResponse
 
@@ -101,8 +101,7 @@ def text_of(result: CallToolResult) -> str:
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_schemas_are_plain_objects(tool: Any) -> None:
     """Valid JSON Schema of one object in the wire's names, without references."""
-    for model in (tool.takes, tool.answers):
-        schema = object_schema(model)
+    for schema in (tool.listed.input_schema, tool.listed.output_schema):
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object"
         assert "$ref" not in json.dumps(schema)

@@ -1,4 +1,4 @@
-"""The MCP server over the tools: all that knows the MCP SDK, but for the transports.
+"""The MCP server over the tools.
 
 What goes wrong is a sentence for a model: what it is, and what helps. Never a stack trace.
 """
@@ -29,7 +29,7 @@ from aftercall.errors import (
     ServiceUnreachableError,
 )
 from aftercall.json_values import JsonObject, bounded_text
-from aftercall.mcp_server.tools import INSTRUCTIONS, TOOLS, ToolDefinition
+from aftercall.mcp_server.tools import INSTRUCTIONS, SHOWN, TOOLS, ToolDefinition
 from aftercall.process import ended_by_signals, exit_code, gated_stdin, log_to_stderr
 
 _logger = logging.getLogger(__name__)
@@ -55,11 +55,7 @@ _UNEXPECTED = (
     "arguments. Trying once more may help; the log of the MCP server has more"
 )
 
-_SHOWN = 5
-"""Faults named in one message; arguments with more have one cause."""
-
 _MAX_NAME = 60
-"""Characters of a caller's own field name that a message repeats."""
 
 
 def serve(service: str, *, agent: str | None = None, verbose: bool = False) -> int:
@@ -77,25 +73,21 @@ def serve(service: str, *, agent: str | None = None, verbose: bool = False) -> i
         ConfigurationError: `service` is no URL.
     """
     log_to_stderr(verbose=verbose)
-    return asyncio.run(_serve(service, agent))
+    session_id = str(uuid4())  # the process is one client's, so it is a session
 
+    def who_calls(context: RequestContext) -> Caller:
+        return Caller(agent or client_name(context) or "unknown", session_id)
 
-async def _serve(service: str, agent: str | None) -> int:
-    # The process is one client's, so it is a session.
-    session_id = str(uuid4())
-    async with AsyncClient(
-        service, connect_timeout_s=_CONNECT_TIMEOUT_S, retries=_RETRIES
-    ) as client:
-        server = build_server(
-            client,
-            who_calls=lambda context: Caller(
-                agent or client_name(context) or "unknown", session_id
-            ),
-        )
-        with gated_stdin() as end, ended_by_signals(end) as received:
-            async with stdio_server() as (read, write):
-                await server.run(read, write, server.create_initialization_options())
-            return exit_code(received)
+    async def run() -> int:
+        client = AsyncClient(service, connect_timeout_s=_CONNECT_TIMEOUT_S, retries=_RETRIES)
+        async with client:
+            server = build_server(client, who_calls=who_calls)
+            with gated_stdin() as end, ended_by_signals(end) as received:
+                async with stdio_server() as (read, write):
+                    await server.run(read, write, server.create_initialization_options())
+                return exit_code(received)
+
+    return asyncio.run(run())
 
 
 def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "Server[JsonObject]":
@@ -108,7 +100,7 @@ def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "
             arguments come before it. The name that the MCP client gives itself when None.
     """
     who = who_calls or (lambda context: Caller(agent=client_name(context) or "unknown"))
-    listed = types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS.values()])
+    listed = types.ListToolsResult(tools=[tool.listed for tool in TOOLS.values()])
     schemas = {tool.name: tool.input_schema for tool in listed.tools}
 
     async def list_tools(
@@ -147,48 +139,28 @@ def client_name(context: RequestContext) -> str | None:
     return name_or_none(params.client_info.name) if params is not None else None
 
 
-def _listed(tool: ToolDefinition) -> types.Tool:
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=object_schema(tool.takes),
-        output_schema=object_schema(tool.answers),
-        annotations=types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=tool.reads_only,
-            destructive_hint=False,
-            idempotent_hint=tool.idempotent,
-            open_world_hint=False,
-        ),
-    )
-
-
 async def _called(
     tool: ToolDefinition, arguments: JsonObject | None, client: AsyncClient, caller: Caller
 ) -> types.CallToolResult:
+    structured = None
     try:
-        asked = tool.takes.model_validate(arguments or {})
-        answer, text = await tool.run(asked, client, caller)
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=text)],
-            structured_content=answer.model_dump(mode="json", by_alias=True),
-        )
+        answer, text = await tool.run(tool.takes.model_validate(arguments or {}), client, caller)
+        structured = answer.model_dump(mode="json", by_alias=True)
     except ValidationError as error:
-        return _failed(_explained_arguments(error, tool.takes))
+        text = _explained_arguments(error, tool.takes)
     except AftercallError as error:
         text = bounded_text(_explained(error, client.base_url), MAX_MESSAGE)
         if isinstance(error, NotFoundError) and tool.cure_not_found is not None:
             text = f"{text}; {tool.cure_not_found}"
-        return _failed(text)
     except Exception as error:  # noqa: BLE001  # a model gets a sentence, whatever it was
         # Its type alone: the text of an exception often quotes a value.
-        _logger.error("%s failed with %s", tool.name, type(error).__name__)  # noqa: TRY400
-        return _failed(_UNEXPECTED)
-
-
-def _failed(text: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+        _logger.error("%s failed with %s", tool.listed.name, type(error).__name__)  # noqa: TRY400
+        text = _UNEXPECTED
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)],
+        structured_content=structured,
+        is_error=structured is None,
+    )
 
 
 def _explained(error: AftercallError, url: str) -> str:
@@ -213,9 +185,9 @@ def _explained_arguments(error: ValidationError, model: type[BaseModel]) -> str:
     faults = error.errors(include_input=False, include_url=False)
     # A misspelt argument also shows as a missing one; its own sentence is the more helpful.
     faults.sort(key=lambda fault: fault["type"] != "extra_forbidden")
-    sentences = [_sentence(fault, model) for fault in faults[:_SHOWN]]
-    if len(faults) > _SHOWN:
-        sentences.append(f"and {len(faults) - _SHOWN} more")
+    sentences = [_sentence(fault, model) for fault in faults[:SHOWN]]
+    if len(faults) > SHOWN:
+        sentences.append(f"and {len(faults) - SHOWN} more")
     return f"the arguments are wrong: {'; '.join(sentences)}. Call again with these mended"
 
 
@@ -231,36 +203,3 @@ def _sentence(fault: Mapping[str, Any], model: type[BaseModel]) -> str:
         return f"`{path}` is missing"
     message = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ")
     return f"`{path}` {message}" if path else message
-
-
-def object_schema(model: type[BaseModel]) -> JsonObject:
-    """The schema of a model in the wire's names, without references and without titles.
-
-    References are written out, because many clients hand schemas to a model's API that knows none.
-    The schema of what is read is taken for answers too: what is written fits it, and it has the
-    fields of models that write themselves.
-    """
-    schema = model.model_json_schema(by_alias=True, mode="validation")
-    definitions: dict[str, Any] = schema.pop("$defs", {})
-    written: JsonObject = _written(schema, definitions)
-    return written
-
-
-def _written(schema: Any, definitions: dict[str, Any]) -> Any:
-    """A schema with its references written out; no model here holds itself."""
-    if isinstance(schema, list):
-        return [_written(item, definitions) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    rest = {key: value for key, value in schema.items() if key not in {"$ref", "title"}}
-    if "$ref" in schema:
-        # What stands beside a reference says what the value is for here.
-        named = definitions[schema["$ref"].removeprefix("#/$defs/")]
-        return _written({**named, **rest}, definitions)
-    if rest.get("default", ...) is None:
-        del rest["default"]
-    fields = rest.pop("properties", None)  # its keys are names, one of which may be "title"
-    made = {key: _written(value, definitions) for key, value in rest.items()}
-    if fields is not None:
-        made["properties"] = {name: _written(each, definitions) for name, each in fields.items()}
-    return made
