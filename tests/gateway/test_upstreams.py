@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,13 @@ class _HandshakeUpstream(Upstream):
         return client
 
 
+@asynccontextmanager
+async def opened(upstream: Upstream) -> AsyncIterator[Upstream]:
+    upstream.start()
+    yield upstream
+    await upstream.close()
+
+
 @pytest.fixture(params=[Upstream, _HandshakeUpstream], ids=["2026-07-28", "handshake"])
 def upstream(request: pytest.FixtureRequest, http: _Http) -> Upstream:
     made: Upstream = request.param(HttpServer(name="adder", url=http.url))
@@ -113,7 +121,7 @@ async def test_an_http_server_works_through_the_gateway(
 
 async def test_a_server_that_was_away_is_reached_again(upstream: Upstream, http: _Http) -> None:
     """While it is away calls say so; when it is back they work, without a new gateway."""
-    async with upstream:
+    async with opened(upstream):
         await upstream.call_tool("add", {"a": 1, "b": 2})
         await http.stop()
         with pytest.raises(ToolError):
@@ -136,7 +144,7 @@ async def test_a_server_that_was_started_anew_meanwhile_is_called_once(
     upstream: Upstream, http: _Http
 ) -> None:
     """It has forgotten its sessions; the call is sent over a new one, and runs once."""
-    async with upstream:
+    async with opened(upstream):
         await upstream.call_tool("add", {"a": 1, "b": 2})
         await http.stop()
         await http.start()
@@ -151,7 +159,7 @@ async def test_after_a_failed_start_it_is_not_started_for_every_call(tmp_path: P
     started = tmp_path / "started"
     script = f"open({str(started)!r}, 'a').write('x'); raise SystemExit(1)"
     server = StdioServer(name="sick", command=sys.executable, args=["-c", script])
-    async with Upstream(server) as upstream:
+    async with opened(Upstream(server)) as upstream:
         for _ in range(5):
             with pytest.raises(UpstreamUnavailableError, match="'sick' cannot be reached"):
                 await upstream.client()
@@ -169,7 +177,7 @@ async def test_a_caller_that_leaves_does_not_break_the_connection_for_others(
         "from mcp_server_time import main; main()"
     )
     server = StdioServer(name="time", command=sys.executable, args=["-c", program])
-    async with Upstream(server) as upstream:
+    async with opened(Upstream(server)) as upstream:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(upstream.list_tools(), 0.05)
         tools = await upstream.list_tools()

@@ -10,7 +10,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from importlib.metadata import version
 from ipaddress import ip_address
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO, TypeVar
 
 import mcp_types
 from fastmcp import FastMCP
@@ -22,9 +22,9 @@ from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.contracts import Deliverable
 from aftercall.errors import AftercallError, ApiError, RateLimitedError, ServiceFailedError
 from aftercall.gateway.config import GatewayConfig
-from aftercall.gateway.upstreams import Upstream, UpstreamProvider, UpstreamUnavailableError
+from aftercall.gateway.upstreams import Upstream, UpstreamProvider
 from aftercall.json_values import bounded_text, make_json_value
-from aftercall.models import Tool, ToolAnnotations, ToolSpec
+from aftercall.models import ToolAnnotations, ToolSpec
 from aftercall.process import (
     bind,
     ended_by_signals,
@@ -34,7 +34,7 @@ from aftercall.process import (
     log_to_stderr,
     url_of,
 )
-from aftercall.reflection import AsyncSuggester, CallObserver, ExecutionSink, ReflectionPolicy
+from aftercall.reflection import CallObserver, ExecutionSink, ReflectionPolicy
 
 PATH = "/mcp"
 
@@ -52,9 +52,10 @@ without."""
 _CONNECT_TIMEOUT_S = 1.0  # a service that is away must not hold a failing call up for long
 _LAST_SPANS_S = 2.0  # as long as running calls get
 _MAX_DESCRIPTION_CHARS = 20_000
-_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 _logger = logging.getLogger(__name__)
+
+OpeningT = TypeVar("OpeningT", mcp_types.InitializeResult, mcp_types.DiscoverResult)
 
 
 def serve(
@@ -97,11 +98,10 @@ async def _serve(
     agent: str | None,
     observers: Sequence[CallObserver],
 ) -> int:
-    # No retries of its own: a failing call would wait for them, and registration has its own.
-    client = AsyncClient(service, retries=0, connect_timeout_s=_CONNECT_TIMEOUT_S)
     recorder = Recorder(base_url=service)
     try:
-        async with client:
+        # No retries of its own: a failing call would wait for them, and registration has its own.
+        async with AsyncClient(service, retries=0, connect_timeout_s=_CONNECT_TIMEOUT_S) as client:
             gateway = build_gateway(
                 config,
                 client=client,
@@ -170,36 +170,21 @@ def _observed(environ: Mapping[str, str]) -> Iterator[list[CallObserver]]:
 
 def _wants_traces(environ: Mapping[str, str]) -> bool:
     """Whether OpenTelemetry's own variables name a collector that speaks OTLP over HTTP."""
-    protocol = environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environ.get(
-        "OTEL_EXPORTER_OTLP_PROTOCOL"
-    )
-    exporters = environ.get("OTEL_TRACES_EXPORTER") or "otlp"  # empty is as unset, and may be many
+    otel = {name.removeprefix("OTEL_"): value for name, value in environ.items() if value}
+    protocol = otel.get("EXPORTER_OTLP_TRACES_PROTOCOL", otel.get("EXPORTER_OTLP_PROTOCOL"))
+    exporters = otel.get("TRACES_EXPORTER", "otlp").split(",")
     return (
-        any(environ.get(name) for name in _ENDPOINTS)
-        and protocol in (None, "", "http/protobuf")
-        and "otlp" in (name.strip() for name in exporters.split(","))
-        and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
+        ("EXPORTER_OTLP_TRACES_ENDPOINT" in otel or "EXPORTER_OTLP_ENDPOINT" in otel)
+        and protocol in (None, "http/protobuf")
+        and "otlp" in map(str.strip, exporters)
+        and otel.get("SDK_DISABLED", "").lower() != "true"
     )
-
-
-class ToolRegistry(Protocol):
-    """The two methods of `AsyncClient` that registration needs."""
-
-    async def put_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
-        """`PUT /tools/{toolId}`."""
-
-    async def ready(self) -> bool:
-        """Whether the service is there and ready."""
-
-
-class ServiceClient(AsyncSuggester, ToolRegistry, Protocol):
-    """What the gateway needs of `AsyncClient`."""
 
 
 def build_gateway(
     config: GatewayConfig,
     *,
-    client: ServiceClient,
+    client: AsyncClient,
     recorder: ExecutionSink,
     policy: ReflectionPolicy | None = None,
     agent: str | None = None,
@@ -253,13 +238,11 @@ def build_gateway(
 class _Upstreams:
     """The servers behind one gateway, and the tasks that keep them known."""
 
-    def __init__(
-        self, config: GatewayConfig, registry: ToolRegistry, errlog: TextIO | None
-    ) -> None:
+    def __init__(self, config: GatewayConfig, client: AsyncClient, errlog: TextIO | None) -> None:
         self.are_several = len(config.servers) > 1
         self._deliverables = {server.name: server.deliverables for server in config.servers}
         self._absent: dict[str, set[str]] = {}
-        self._registrar = ToolRegistrar(registry)
+        self._registrar = ToolRegistrar(client)
         self._relist = asyncio.Event()
         self.servers = [
             Upstream(server, on_tools_changed=self._relist.set, errlog=errlog)
@@ -328,16 +311,12 @@ class _Upstreams:
     async def _keep_listed(self) -> None:
         while True:
             self._relist.clear()
-            await asyncio.gather(*(_refresh(provider) for provider in self.providers.values()))
-            with contextlib.suppress(TimeoutError):
+            listing = (provider.refresh() for provider in self.providers.values())
+            await asyncio.gather(
+                *listing, return_exceptions=True
+            )  # one that is away says so itself
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._relist.wait(), RELIST_EVERY_S)
-
-
-async def _refresh(provider: UpstreamProvider) -> None:
-    try:
-        await provider.refresh()
-    except UpstreamUnavailableError as error:
-        _logger.debug("not listed: %s", error)
 
 
 class InstructionsMiddleware(Middleware):
@@ -357,9 +336,7 @@ class InstructionsMiddleware(Middleware):
     ) -> mcp_types.InitializeResult | None:
         """The handshake up to 2025-11-25."""
         result = await call_next(context)
-        if result is None:
-            return None
-        return result.model_copy(update={"instructions": await self._instructions()})
+        return None if result is None else await self._with_instructions(result)
 
     async def on_discover(
         self,
@@ -368,8 +345,9 @@ class InstructionsMiddleware(Middleware):
     ) -> mcp_types.DiscoverResult | dict[str, Any]:
         """The question that takes the handshake's place from 2026-07-28 on."""
         result = await call_next(context)
-        if not isinstance(result, mcp_types.DiscoverResult):
-            return result
+        return result if isinstance(result, dict) else await self._with_instructions(result)
+
+    async def _with_instructions(self, result: OpeningT) -> OpeningT:
         return result.model_copy(update={"instructions": await self._instructions()})
 
     async def _instructions(self) -> str | None:
@@ -388,12 +366,12 @@ class ToolRegistrar:
     """Keeps the service's list of tools like the gateway's. Run `run` in a task.
 
     Args:
-        registry: the service.
+        client: asks the service.
         check_every_s: seconds between looks at the service; a tenth of it while it is away.
     """
 
-    def __init__(self, registry: ToolRegistry, *, check_every_s: float = CHECK_EVERY_S) -> None:
-        self._registry = registry
+    def __init__(self, client: AsyncClient, *, check_every_s: float = CHECK_EVERY_S) -> None:
+        self._client = client
         self._check_every_s = check_every_s
         self._wanted: dict[str, ToolSpec] = {}
         self._registered: dict[str, ToolSpec] = {}
@@ -417,7 +395,7 @@ class ToolRegistrar:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), pause_s)
             try:
-                self._note(is_there=await self._registry.ready())
+                self._note(is_there=await self._client.ready())
             except AftercallError:
                 self._note(is_there=False)
 
@@ -438,7 +416,7 @@ class ToolRegistrar:
             if self._registered.get(tool_id) == spec:
                 continue
             try:
-                await self._registry.put_tool(tool_id, spec)
+                await self._client.put_tool(tool_id, spec)
             except (RateLimitedError, ServiceFailedError):
                 return  # not now; asked again at the next look
             except ApiError as error:

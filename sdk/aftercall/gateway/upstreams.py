@@ -67,8 +67,6 @@ _OF_ONE_CONNECTION = frozenset(
 )
 """Keys of `_meta` that describe a connection, and so never cross from one to the other."""
 
-_OURS = "aftercall/"
-
 _logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -136,7 +134,7 @@ class WatchedStdioTransport(ClientTransport):
 
 
 class Upstream:
-    """One MCP server, kept connected. Use `start` and `close`, or `async with`.
+    """One MCP server, kept connected. Use `start` and `close`.
 
     Args:
         server: how to reach it.
@@ -148,7 +146,7 @@ class Upstream:
         self,
         server: Server,
         *,
-        on_tools_changed: Callable[[], None] | None = None,
+        on_tools_changed: Callable[[], None] = lambda: None,
         errlog: TextIO | None = None,
     ) -> None:
         self.name = server.name
@@ -163,13 +161,6 @@ class Upstream:
         self._paused_until = 0.0
         self._last_problem = ""
         self._closed = False
-
-    async def __aenter__(self) -> "Upstream":
-        self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     @property
     def instructions(self) -> str | None:
@@ -194,8 +185,10 @@ class Upstream:
                 for a moment (0.5 s, doubling to 30 s), and the last problem is raised at once.
         """
         client = self._client
-        if client is not None and client is not self._forgotten and _is_alive(client):
-            return client
+        if client is not None and client is not self._forgotten and client.is_connected():
+            transport = client.transport
+            if not (isinstance(transport, WatchedStdioTransport) and transport.has_ended):
+                return client
         if self._connecting is None:
             if self._closed:
                 raise UpstreamUnavailableError(f"MCP server {self.name!r} has been stopped")
@@ -285,24 +278,25 @@ class Upstream:
         try:
             return await send(client)
         except MCPError as error:
-            if not _has_forgotten_session(client, error):
+            has_session = client.transport.get_session_id() is not None  # HTTP before 2026-07-28
+            if not has_session or error.message.casefold() not in _FORGOTTEN_SESSION:
                 raise
         self._forgotten = client
         return await send(await self.client())
 
     def _begin_connecting(self) -> "asyncio.Task[Client[ClientTransport]]":
+        def connected(task: "asyncio.Task[Client[ClientTransport]]") -> None:
+            if self._connecting is task:
+                self._connecting = None
+            if not task.cancelled():
+                task.exception()  # marks it as seen: at start nobody may be waiting
+
         context = self._context.copy() if self._context is not None else None
         task = asyncio.get_running_loop().create_task(
             self._connect(), name=f"aftercall-connect-{self.name}", context=context
         )
-        task.add_done_callback(self._connected)
+        task.add_done_callback(connected)
         return task
-
-    def _connected(self, task: "asyncio.Task[Client[ClientTransport]]") -> None:
-        if self._connecting is task:
-            self._connecting = None
-        if not task.cancelled():
-            task.exception()  # marks it as seen: at start nobody may be waiting
 
     async def _connect(self) -> Client[ClientTransport]:
         ended, self._client = self._client, None
@@ -324,8 +318,19 @@ class Upstream:
         return client
 
     def _new_client(self) -> Client[ClientTransport]:
+        server = self._server
+        transport: ClientTransport
+        if isinstance(server, StdioServer):
+            transport = WatchedStdioTransport(
+                StdioServerParameters(
+                    command=server.command, args=server.args, env=server.env, cwd=server.cwd
+                ),
+                errlog=self._errlog or sys.__stderr__ or sys.stderr,
+            )
+        else:
+            transport = StreamableHttpTransport(server.url, headers=server.headers)
         return ProxyClient(
-            self._transport(),
+            transport,
             name=f"aftercall-{self.name}",
             forward_incoming_headers=False,
             mode="auto",
@@ -339,36 +344,12 @@ class Upstream:
             init_timeout=CONNECT_TIMEOUT_S,
         )
 
-    def _transport(self) -> ClientTransport:
-        server = self._server
-        if isinstance(server, StdioServer):
-            return WatchedStdioTransport(
-                StdioServerParameters(
-                    command=server.command, args=server.args, env=server.env, cwd=server.cwd
-                ),
-                errlog=self._errlog or sys.__stderr__ or sys.stderr,
-            )
-        return StreamableHttpTransport(server.url, headers=server.headers)
-
     async def _log(self, message: LogMessage) -> None:
         _logger.debug("%s: %s", self.name, message.data)
 
     async def _on_message(self, message: object) -> None:
-        is_change = isinstance(message, mcp_types.ToolListChangedNotification)
-        if is_change and self._on_tools_changed is not None:
+        if isinstance(message, mcp_types.ToolListChangedNotification):
             self._on_tools_changed()
-
-
-def _is_alive(client: Client[ClientTransport]) -> bool:
-    transport = client.transport
-    if isinstance(transport, WatchedStdioTransport) and transport.has_ended:
-        return False
-    return client.is_connected()
-
-
-def _has_forgotten_session(client: Client[ClientTransport], error: MCPError) -> bool:
-    has_session = client.transport.get_session_id() is not None  # HTTP before 2026-07-28 only
-    return has_session and error.message.casefold() in _FORGOTTEN_SESSION
 
 
 async def _close(client: Client[ClientTransport]) -> None:
@@ -386,14 +367,22 @@ def _told(error: BaseException) -> str:
     return f"{type(cause).__name__}: {cause}"
 
 
+def _crossing(meta: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in meta.items() if key not in _OF_ONE_CONNECTION}
+
+
 class UpstreamTool(ProxyTool):
     """A tool of a server behind the gateway."""
 
     _upstream: Upstream = PrivateAttr()
 
-    def bind(self, upstream: Upstream) -> None:
-        """Say which server the tool belongs to; copies under other names keep it."""
-        self._upstream = upstream
+    @classmethod
+    def of(cls, upstream: Upstream, listed: mcp_types.Tool) -> Tool:
+        """A tool as it was listed; copies under other names keep their server."""
+        tool = cls.from_mcp_tool(upstream.client, listed)
+        if isinstance(tool, UpstreamTool):  # FastMCP types what it makes as the base class
+            tool._upstream = upstream  # noqa: SLF001  # of this class
+        return tool
 
     async def run(self, arguments: dict[str, Any], context: Context | None = None) -> ToolResult:
         """Call the tool at its server.
@@ -408,7 +397,7 @@ class UpstreamTool(ProxyTool):
             result = await self._upstream.call_tool(
                 self._backend_name or self.name,
                 arguments,
-                meta={k: v for k, v in meta.items() if _crosses(k) and not k.startswith(_OURS)},
+                meta=_crossing({k: v for k, v in meta.items() if not k.startswith("aftercall/")}),
                 progress=context.report_progress if "progressToken" in meta else None,
                 input_responses=context.input_responses,
                 request_state=context.request_state,
@@ -417,11 +406,10 @@ class UpstreamTool(ProxyTool):
             raise ToolError(error.message, log_level=logging.DEBUG) from error
         if isinstance(result, mcp_types.InputRequiredResult):
             return InputRequiredToolResult(result)
-        kept = {k: v for k, v in (result.meta or {}).items() if _crosses(k)}
         return ToolResult(
             content=result.content,
             structured_content=result.structured_content,
-            meta=kept or None,
+            meta=_crossing(result.meta or {}) or None,
             is_error=result.is_error,
         )
 
@@ -453,15 +441,9 @@ class UpstreamProvider(ProxyProvider):
             UpstreamUnavailableError: it cannot be reached.
         """
         listed = await self._upstream.list_tools()
-        self._tools = {tool.name: self._tool(tool) for tool in listed}
+        self._tools = {tool.name: UpstreamTool.of(self._upstream, tool) for tool in listed}
         self._on_tools(self._upstream.name, listed)
         return self._tools
-
-    def _tool(self, listed: mcp_types.Tool) -> Tool:
-        tool = UpstreamTool.from_mcp_tool(self._upstream.client, listed)
-        if isinstance(tool, UpstreamTool):  # FastMCP types what it makes as the base class
-            tool.bind(self._upstream)
-        return tool
 
     async def _list_tools(self) -> Sequence[Tool]:
         """The list last seen; the server is asked only when it has never been.
@@ -507,7 +489,3 @@ class UpstreamProvider(ProxyProvider):
         """Parts of a FastMCP app are not reached through the gateway."""
         del tool_hash, tool_name
         return None
-
-
-def _crosses(key: str) -> bool:
-    return key not in _OF_ONE_CONNECTION
