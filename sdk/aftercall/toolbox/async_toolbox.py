@@ -236,11 +236,11 @@ class AsyncToolbox:
         Raises:
             ToolFailedError, ToolRefusedError: as `call_tool`.
         """
-        limit_s = self._timeout_s if timeout_s is None else timeout_s
         parameters = _parameters_of(input_data)  # a copy, as a tool may change its input
         timestamp, started = datetime.now(UTC), time.perf_counter()
         result, failure = None, None
         try:
+            limit_s = self._timeout_s if timeout_s is None else timeout_s
             result = await self.executors.execute(tool, input_data, timeout_s=limit_s)
         except ToolRefusedError:
             raise
@@ -271,10 +271,10 @@ class AsyncToolbox:
         if self._recorder is not None and execution is not None:
             self._recorder.record(execution)
             execution_id = execution.execution_id
-        if result is None or failure is not None:
-            assert failure is not None  # noqa: S101  # one of them is there
+        if failure is not None:
             failure.execution_id = execution_id
             raise failure
+        assert result is not None  # noqa: S101  # one of them is there
         return CallResult(
             result.value, tool, execution_id, duration_ms, result.details, result.status
         )

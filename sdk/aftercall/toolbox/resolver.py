@@ -46,7 +46,7 @@ AWAY = (ServiceUnreachableError, ServiceFailedError, RateLimitedError, ProtocolE
 PAUSE_S = 5.0
 """Seconds for which a service that gave no answer is not asked again."""
 
-_MAX_SEEN = 1_000
+_MAX_SEEN = 2_000
 """Tools of the service that are remembered; names come from agents and must not grow forever."""
 
 _LEAST_SHARE = 0.2
@@ -91,16 +91,13 @@ class ServiceLink:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await question(self.client)
-        except TimeoutError as error:
-            self._pause(away := ServiceTimeoutError(f"no answer within {self._timeout_s:g} s"))
-            raise away from error
-        except AWAY as error:
-            self._pause(error)
-            raise
-
-    def _pause(self, error: Exception) -> None:
-        self._paused_until = time.monotonic() + PAUSE_S
-        self._problem = str(error)
+        except (TimeoutError, *AWAY) as error:
+            self._paused_until = time.monotonic() + PAUSE_S
+            if not isinstance(error, TimeoutError):
+                self._problem = str(error)
+                raise
+            self._problem = f"no answer within {self._timeout_s:g} s"
+            raise ServiceTimeoutError(self._problem) from error
 
 
 class LinkedService:
@@ -130,8 +127,9 @@ class Resolver:
     ) -> None:
         self._link = link
         self._own = {tool_id: as_tool(tool_id, spec) for tool_id, spec in tools.items()}
-        self._seen: dict[str, Tool] = {}  # originals of the service, for when it is away
-        self._in_force: dict[str, Tool] = {}  # what it had in force under an id or a namespace
+        # What the service named, for when it is away: originals (False) by id, what it had in force
+        # (True) under an id or a namespace.
+        self._seen: dict[tuple[str, bool], Tool] = {}
         self._promotions_file = promotions_file
         self._stamp: tuple[int, int, int] | None = None
         self._promotions: dict[str, Promotion] = {}
@@ -142,7 +140,8 @@ class Resolver:
 
     def known(self) -> list[Tool]:
         """All originals that are known here, each once."""
-        return list((self._seen | self._own).values())
+        seen = {tool_id: tool for (tool_id, in_force), tool in self._seen.items() if not in_force}
+        return list((seen | self._own).values())
 
     def promotions(self) -> Mapping[str, Promotion]:
         """What the promotions file holds now; nothing without one.
@@ -204,7 +203,7 @@ class Resolver:
 
     async def _ranked(self, ranked: Sequence[RankedTool]) -> list[RankedTool]:
         for each in ranked:
-            self._remember(each.tool)
+            self._remember(each.tool.tool_id, each.tool)
         return [each.model_copy(update={"tool": await self._here(each.tool)}) for each in ranked]
 
     async def _here(self, offered: Tool) -> Tool:
@@ -239,9 +238,7 @@ class Resolver:
             return own
         file = evolved_file_of(offered)
         implementation = {**implementation_of(own), "evolved_file": file}
-        changes = {
-            "version": offered.version, "is_evolved": True, "implementation": implementation,
-        }  # fmt: skip
+        changes = {"version": offered.version, "is_evolved": True, "implementation": implementation}
         return own.model_copy(update=changes) if file else offered
 
     async def _meant_by(self, name: str, entry: Promotion) -> Tool:
@@ -267,29 +264,25 @@ class Resolver:
                 lambda client: client.get_tool(tool_id, use_evolved=use_evolved)
             )
         except AWAY as error:
-            known = self._own.get(tool_id) or self._seen.get(tool_id)
+            known = self._own.get(tool_id) or self._seen.get((tool_id, False))
             if use_evolved:
-                known = self._in_force.get(tool_id, known)
+                known = self._seen.get((tool_id, True), known)
             if known is not None:
                 return known
             raise ServiceUnreachableError(
                 f"the tool {tool_id!r} is not known here, and the service cannot be asked: {error}"
             ) from error
-        self._remember(tool)
+        self._remember(tool.tool_id, tool)
         if use_evolved:
-            _keep(self._in_force, tool_id, tool)
+            self._remember(tool_id, tool, in_force=True)
         return tool
 
-    def _remember(self, tool: Tool) -> None:
-        if not tool.is_evolved:  # its original is what a promotion is applied to
-            _keep(self._seen, tool.tool_id, tool)
-
-
-def _keep(kept: dict[str, Tool], name: str, tool: Tool) -> None:
-    kept.pop(name, None)
-    kept[name] = tool
-    if len(kept) > _MAX_SEEN:
-        del kept[next(iter(kept))]
+    def _remember(self, name: str, tool: Tool, *, in_force: bool = False) -> None:
+        if in_force or not tool.is_evolved:  # its original is what a promotion is applied to
+            self._seen.pop((name, in_force), None)
+            self._seen[name, in_force] = tool
+            if len(self._seen) > _MAX_SEEN:
+                del self._seen[next(iter(self._seen))]
 
 
 def as_tool(tool_id: str, spec: ToolSpec) -> Tool:
