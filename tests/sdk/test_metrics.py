@@ -5,9 +5,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import generate_latest
 from prometheus_client.metrics_core import Metric
-from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_open_metrics,
 )
@@ -133,36 +131,3 @@ def test_a_tool_that_is_called_again_gets_in_after_a_flood() -> None:
     for _ in range(CALLS_FOR_LABEL + 2):
         metrics.observe("real", "ok")
     assert read(metrics)["tool_calls_total", "real", "ok"] == 3
-
-
-def test_a_promised_tool_gets_in_at_its_first_call() -> None:
-    """Such as one that is registered; a promise by itself makes no series."""
-    metrics = ToolCallMetrics(2)
-    metrics.observe("first", "ok")
-    metrics.promise("registered", server_name="s")
-    assert metrics.labels == 1
-    metrics.observe("passing", "ok")
-    metrics.observe("registered", "ok", server_name="s")
-    assert labels(metrics) == {OTHER, "first", "s/registered"}
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["a", 'b"\\', "c✓", "other"]),
-            st.sampled_from(["ok", "error"]),
-            st.one_of(st.none(), st.floats(0, 1e7)),
-        ),
-        max_size=30,
-    )
-)
-def test_the_page_is_what_the_library_would_write(
-    calls: list[tuple[str, str, float | None]],
-) -> None:
-    """Byte for byte, in both formats."""
-    metrics = ToolCallMetrics(3)
-    for tool, status, latency in calls:
-        metrics.observe(tool, "ok" if status == "ok" else "error", latency)
-    assert metrics.page() == generate_latest(metrics.registry)
-    end = b"# EOF\n"
-    assert metrics.page(open_metrics=True) + end == generate_open_metrics(metrics.registry)

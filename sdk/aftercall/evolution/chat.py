@@ -8,6 +8,10 @@ is mended by guessing: half of a program, or the wrong one of two, could pass fo
 import asyncio
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from itertools import count
 
 import httpx2
 
@@ -26,15 +30,11 @@ MAX_FAILURES = 10
 MAX_LESSONS = 10
 MAX_PAST_EVOLUTIONS = 5
 _MAX_TEXT = 2_000
-_MAX_DESCRIPTION = 4_000
-_MAX_SCHEMA = 20_000
+_MAX_CHARS = {"description": 4_000, "why": 4_000, "code": 20_000, "input_schema": 20_000}
 """Bounds of what is quoted, in items and characters: a prompt must fit a small model's window."""
 
-_MAX_SUMMARY = 500
-_MAX_SHOWN = 300
 _MAX_ANSWER_BYTES = 2 * 1024 * 1024
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
-_BASE_WAIT_S, _MAX_WAIT_S = 0.5, 10.0
 _KEY = re.compile(r"[!-~]+", re.ASCII)
 
 _CURES = {
@@ -166,19 +166,19 @@ class ChatEvolver:
             trust_env=False,
             follow_redirects=False,  # the key is for this address only
         ) as http:
-            for attempt in range(1, self._retries + 2):
-                is_last = attempt > self._retries
-                wait_s = full_jitter_s(attempt, base_s=_BASE_WAIT_S, cap_s=_MAX_WAIT_S)
+            for attempt in count(1):
+                wait_s = full_jitter_s(attempt, base_s=0.5, cap_s=10.0)
                 try:
                     status, asked_s, content = await self._send(http, question)
                 except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-                    if is_last or not isinstance(error, _PASSING):
+                    if attempt > self._retries or not isinstance(error, _PASSING):
                         raise EvolverError(self._trouble(error)) from None  # it holds the headers
                 else:
                     if status == httpx2.codes.OK:
                         return content
                     wait_s = wait_s if asked_s is None else asked_s
-                    if is_last or status not in _RETRIED or clock() + wait_s >= deadline:
+                    is_last = attempt > self._retries or clock() + wait_s >= deadline
+                    if is_last or status not in _RETRIED:
                         raise EvolverError(self._refusal(status, content))
                 await asyncio.sleep(wait_s)
         raise AssertionError("the last attempt returns or raises")
@@ -221,7 +221,7 @@ class ChatEvolver:
         if self._api_key:
             text = text.replace(self._api_key, "[redacted:string:key]")
         line = " ".join(clean_text(DEFAULT_REDACTOR.text(text)).split())
-        return "".join(char for char in line if char.isprintable())[:_MAX_SHOWN]
+        return "".join(char for char in line if char.isprintable())[:300]
 
 
 _PASSING = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
@@ -248,54 +248,40 @@ def messages_for(task: EvolutionTask) -> list[dict[str, str]]:
 
 def _facts(task: EvolutionTask) -> dict[str, object]:
     schema = json.dumps(task.input_schema, ensure_ascii=False)
-    return _given(
-        {
-            "tool": task.tool_id,
-            "namespace": task.namespace,
-            "version": task.version,
-            "description": _cut(task.description, _MAX_DESCRIPTION),
-            "input_schema": (
-                task.input_schema if len(schema) <= _MAX_SCHEMA else _cut(schema, _MAX_SCHEMA)
-            ),
-            "reason": _cut(task.reason),
-            "wanted_change": _cut(task.mutation_hint),
-            "scenario": _cut(task.scenario or ""),
-            "failures": [
-                _given(
-                    {
-                        "scenario": _cut(failure.scenario),
-                        "error_message": _cut(failure.error_message or ""),
-                        "severity": failure.severity,
-                        "at": failure.at and failure.at.isoformat(timespec="seconds"),
-                    }
-                )
-                for failure in task.failures[:MAX_FAILURES]
-            ],
-            "lessons": [_cut(lesson) for lesson in task.lessons[:MAX_LESSONS]],
-            "past_changes_of_like_tools": [
-                {"tool": past.namespace, "reason": _cut(past.reason), "change": _cut(past.mutation)}
-                for past in task.past_evolutions[:MAX_PAST_EVOLUTIONS]
-            ],
-            # The code comes along, or a model that remembers nothing would write it again.
-            "your_answers_that_were_rejected": [
-                _given(
-                    {
-                        "code": _cut(rejected.code or "", _MAX_SCHEMA),
-                        "why": _cut(rejected.why, _MAX_DESCRIPTION),
-                    }
-                )
-                for rejected in task.rejected
-            ],
-        }
-    )
+    is_short = len(schema) <= _MAX_CHARS["input_schema"]
+    facts = {
+        "tool": task.tool_id,
+        "namespace": task.namespace,
+        "version": task.version,
+        "description": task.description,
+        "input_schema": None if is_short else schema,
+        "reason": task.reason,
+        "wanted_change": task.mutation_hint,
+        "scenario": task.scenario,
+        "failures": [asdict(failure) for failure in task.failures[:MAX_FAILURES]],
+        "lessons": task.lessons[:MAX_LESSONS],
+        "past_changes_of_like_tools": [
+            {"tool": past.namespace, "reason": past.reason, "change": past.mutation}
+            for past in task.past_evolutions[:MAX_PAST_EVOLUTIONS]
+        ],
+        # The code comes along, or a model that remembers nothing would write it again.
+        "your_answers_that_were_rejected": [asdict(rejected) for rejected in task.rejected],
+    }
+    given = {name: _short(value, name) for name, value in facts.items()}
+    given["input_schema"] = task.input_schema if is_short else given["input_schema"]
+    return {name: value for name, value in given.items() if value}
 
 
-def _given(facts: dict[str, object]) -> dict[str, object]:
-    return {key: value for key, value in facts.items() if value}
-
-
-def _cut(text: str, most: int = _MAX_TEXT) -> str:
-    return text if len(text) <= most else text[:most] + " [cut]"
+def _short(value: object, name: str) -> object:
+    """A value with each text in it cut, and without members that say nothing."""
+    if isinstance(value, Mapping):
+        return {key: _short(item, key) for key, item in value.items() if item}
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    if isinstance(value, str):
+        most = _MAX_CHARS.get(name, _MAX_TEXT)
+        return value if len(value) <= most else value[:most] + " [cut]"
+    return [_short(item, "") for item in value] if isinstance(value, list | tuple) else value
 
 
 # Models that think aloud (DeepSeek-R1, Qwen) put drafts before the answer, code blocks among them.
@@ -376,7 +362,7 @@ def _from_json(text: str) -> EvolvedCode:
 def _evolved(code: str, summary: str) -> EvolvedCode:
     if not code.strip():
         raise UnusableAnswerError(f"the code in the answer is empty; {_FORMS}")
-    return EvolvedCode(code, " ".join(summary.split())[:_MAX_SUMMARY])
+    return EvolvedCode(code, " ".join(summary.split())[:500])
 
 
 def _blocks(text: str) -> tuple[list[tuple[str, str]], str]:

@@ -33,10 +33,8 @@ from pathlib import Path
 
 from aftercall.background import run_program
 from aftercall.errors import ConfigurationError
+from aftercall.json_values import clean_text
 from aftercall.redaction import Redactor, mask_secrets
-
-_KEPT_BYTES = 4_000
-"""Of the end of what checks print; a traceback ends there."""
 
 MAX_SOURCE_BYTES = 256 * 1024
 """Largest source of a tool that is evolved or accepted; a model's answer ends long before."""
@@ -169,10 +167,8 @@ async def run_checks(checks: Checks, *, file_name: str, code: str) -> CheckRepor
 def _prepared(folder: Path, checks: Checks, file_name: str, code: str) -> Path:
     file = folder.resolve() / file_name
     for needed in checks.files:
-        if needed.is_dir():
-            shutil.copytree(needed, file.parent / needed.name)
-        else:
-            shutil.copy2(needed, file.parent / needed.name)
+        copy = shutil.copytree if needed.is_dir() else shutil.copy2
+        copy(needed, file.parent / needed.name)
     file.write_text(code, encoding="utf-8", newline="")
     file.chmod(0o700)
     return file
@@ -182,8 +178,12 @@ async def _run(
     checks: Checks, command: tuple[str, ...], file: Path, deadline: float
 ) -> CheckReport:
     folder = str(file.parent)
-    words = {"{file}": str(file), "{folder}": folder, "{python}": sys.executable}
-    shown = f"the check `{' '.join(command)[:200]}`"
+    filled = [
+        word.replace("{file}", str(file))
+        .replace("{folder}", folder)
+        .replace("{python}", sys.executable)
+        for word in command
+    ]
     env = {
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",
@@ -193,35 +193,24 @@ async def _run(
         **checks.env,
     }
     finished = await run_program(
-        checks.limited([_filled(word, words) for word in command]),
+        checks.limited(filled),
         cwd=file.parent,
         env=env,
         timeout_s=deadline - time.monotonic(),
-        kept_bytes=_KEPT_BYTES,
+        kept_bytes=4_000,  # a traceback ends there
     )
     output = finished.stdout.decode(errors="replace")
     if finished.left_out:
         output = f"[{finished.left_out:,} bytes left out]\n{output}"
-    return CheckReport(
-        finished.status == 0, f"{shown} {_ending(finished.status, checks.timeout_s)}", output
-    )
-
-
-def _filled(word: str, words: Mapping[str, str]) -> str:
-    for name, value in words.items():
-        word = word.replace(name, value)
-    return word
-
-
-def _ending(status: int | None, timeout_s: float) -> str:
+    status = finished.status
     if status is None:
-        return f"was not done after {timeout_s:g} s and was killed"
-    if status >= 0:
-        return f"failed with exit code {status}" if status else "passed"
-    try:
-        return f"was ended by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"was ended by signal {-status}"
+        ending = f"was not done after {checks.timeout_s:g} s and was killed"
+    elif status < 0:
+        ending = f"was ended by signal {-status} ({signal.strsignal(-status)})"
+    else:
+        ending = f"failed with exit code {status}" if status else "passed"
+    why = f"the check `{' '.join(command)[:200]}` {ending}"
+    return CheckReport(status == 0, why, output)
 
 
 class RejectedCodeError(ValueError):
@@ -312,13 +301,11 @@ class HiddenValues:
         self.source = source if redactor is None else mask_secrets(source, self._placeholder)
 
     def hide(self, text: str) -> str:
-        """Any other text without the secrets of the source, and without secrets of its own."""
-        if self._redactor is None:
-            return text
+        """Any other text, clean, without the secrets of the source and without its own."""
         for number, value in enumerate(self._values, self._first):
             if len(value) >= _MIN_ECHO:
                 text = text.replace(value, f"[redacted:source:{number}]")
-        return self._redactor.text(text)
+        return clean_text(text if self._redactor is None else self._redactor.text(text))
 
     def restore(self, code: str) -> str:
         """Code with the values in place of their placeholders.

@@ -7,10 +7,9 @@ the tools. Nothing of it is run but by the checks (see `aftercall.evolution.chec
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -59,7 +58,7 @@ from aftercall.models import (
     ToolSpec,
 )
 from aftercall.models.base import Name
-from aftercall.models.tools import VersionNumber, parse_version
+from aftercall.models.tools import parse_version
 from aftercall.promotions_file import (
     MissingFileError,
     UnsafePathError,
@@ -74,7 +73,6 @@ _MAX_REASON = 2_000
 """Characters of a reason and a mutation that are kept: they are read in lists, and embedded."""
 
 _MAX_NOTE = 1_000
-_MAX_WHY = 500
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
@@ -179,128 +177,223 @@ async def evolve(
         failures=failures,
         lessons=lessons,
     )
-    result = EvolutionResult(
-        status="failed", tool_id=tool.tool_id, namespace=tool.namespace, why="not begun"
-    )
     try:
-        changes = await _evolve(
-            tool, evolver, promotions_file, occasion, service, redactor, max_rounds
-        )
+        work = await asyncio.to_thread(_Work, tool, promotions_file, service, redactor)
+        task = await work.task(occasion)
+        changes = await work.ask(evolver, task, max_rounds)
+        if work.accepted is not None:
+            changes = await work.keep(task, work.accepted)
+        # Paths and messages in the notes may hold what no JSON can.
+        changes["attempts"], changes["notes"] = work.attempts, list(map(clean_text, work.notes))
     except (AftercallError, OSError) as error:
         why = str(error) if redactor is None else redactor.text(str(error))
-        changes = {"why": clean_text(why)[:_MAX_NOTE]}
-    return result.model_copy(update=changes)
+        changes = {"status": "failed", "why": clean_text(why)[:_MAX_NOTE]}
+    return EvolutionResult(tool_id=tool.tool_id, namespace=tool.namespace, **changes)
 
 
-async def _evolve(
-    tool: EvolvingTool,
-    evolver: Evolver,
-    promotions_file: Path,
-    occasion: EvolutionTask,
-    service: EvolutionService | None,
-    redactor: Redactor | None,
-    max_rounds: int,
-) -> dict[str, object]:
-    """The fields of the result."""
-    present = await asyncio.to_thread(_look_up, tool, promotions_file)
-    hidden = HiddenValues(present.source, language=present.language, redactor=redactor)
-    experience = _Experience(list(present.notes))
-    if service is not None:
-        question = hidden.hide(occasion.scenario or occasion.reason).strip()[:MAX_SCENARIO]
-        await experience.gather(service, tool.tool_id, tool.namespace, question)
-    task = _briefed(occasion, present, experience, hidden, redactor)
-    rounds = await _ask(evolver, task, present, hidden, tool.checks, max_rounds)
-    notes = experience.notes
-    changes: dict[str, object] = {"attempts": rounds.attempts, "notes": _clean(notes)}
-    if rounds.accepted is None:
-        return changes | rounds.refusal()
-    candidate = AcceptedCode(
-        tool_id=tool.tool_id,
-        namespace=tool.namespace,
-        code=rounds.accepted.code,
-        original_version=tool.version,
-        made_from=present.version,
-        reason=task.reason.strip()[:_MAX_REASON],
-        mutation=(task.mutation_hint.strip() or rounds.accepted.summary)[:_MAX_REASON],
-    )
-    keep = partial(
-        commit,
-        candidate,
-        script=present.script,
-        promotions_file=promotions_file,
-        known_versions=[
-            parse_version(tool.version), parse_version(present.version), *experience.versions,
-        ],
-    )  # fmt: skip
-    # It is done to the end, also when the caller is cancelled meanwhile.
-    committed = await to_the_end(asyncio.ensure_future(asyncio.to_thread(keep)))
-    notes += committed.notes
-    knows = service is not None
-    if service is not None:
-        try:
-            await service.promote(tool.namespace, committed.promotion)
-        except (AftercallError, ValueError) as error:
-            knows = False
-            problem = f"the service does not know of the promotion: {error}"[:_MAX_NOTE]
-            notes.append(f"{problem}; import the promotions file there when it is back")
-    return changes | {
-        "status": "evolved",
-        "why": f"version {committed.promotion.evolved_version} is in force",
-        "version": committed.promotion.evolved_version,
-        "file": committed.file,
-        "promotion": committed.promotion,
-        "told_service": knows,
-        "notes": _clean(notes),
-    }
+class _Work:
+    """One evolution: what is evolved, what was answered, and `notes` on what went otherwise.
 
+    `source` is of `version`, the one in force; `original` is the first.
 
-def _clean(notes: list[str]) -> list[str]:
-    """Paths and messages in them may hold what no JSON can."""
-    return [clean_text(note) for note in notes]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Present:
-    """What is to be evolved: `source` is of `version`, the one in force; `original` the first.
-
-    `notes` say why the promoted version is not the one in `source`, if it is not.
+    Raises:
+        ConfigurationError: script, folder or promotions cannot be used.
     """
 
-    script: Path
-    original: str
-    source: str
-    version: str
-    language: str
-    notes: tuple[str, ...] = ()
+    def __init__(
+        self,
+        tool: EvolvingTool,
+        promotions_file: Path,
+        service: EvolutionService | None,
+        redactor: Redactor | None,
+    ) -> None:
+        self._tool = tool
+        self._promotions_file = promotions_file
+        self._service = service
+        self._redactor = redactor
+        self._known_versions = [parse_version(tool.version)]
+        self.attempts: list[Attempt] = []
+        self.accepted: EvolvedCode | None = None
+        self.notes: list[str] = []
+        root = promotions_file.parent
+        self._script = resolve_script(tool.script, root)
+        # Better now than after the work.
+        versioned_name(self._script.name, parse_version(tool.version))
+        self._language = language_of(self._script.suffix)
+        if self._language != PYTHON and tool.checks is None:
+            raise ScriptError(
+                f"{self._script.name} is no Python, so nothing would show that a new version is "
+                "whole; configure checks for this tool"
+            )
+        self._original = self._source = read_source(self._script)
+        self._version = tool.version
+        promotion = read_promotions(promotions_file, missing_ok=True).get(tool.namespace)
+        if promotion is not None:
+            try:
+                self._source = read_source(_promoted_file(promotion, self._script, root))
+                self._version = promotion.evolved_version
+            except (ScriptError, MissingFileError, UnsafePathError) as error:
+                self.notes.append(
+                    f"the promoted version {promotion.evolved_version} is not evolved further, but "
+                    f"the original: {error}"
+                )
+        self._hidden = HiddenValues(self._source, language=self._language, redactor=redactor)
 
+    async def task(self, occasion: EvolutionTask) -> EvolutionTask:
+        """All that is known, without secrets; the caller's failures come first.
 
-def _look_up(tool: EvolvingTool, promotions_file: Path) -> _Present:
-    """Read what is there; ConfigurationError when script, folder or promotions cannot be used."""
-    root = promotions_file.parent
-    script = resolve_script(tool.script, root)
-    versioned_name(script.name, parse_version(tool.version))  # better now than after the work
-    language = language_of(script.suffix)
-    if language != PYTHON and tool.checks is None:
-        raise ScriptError(
-            f"{script.name} is no Python, so nothing would show that a new version is whole; "
-            "configure checks for this tool"
+        What the service does not answer is left out: a tool can be evolved without it.
+        """
+        hide = self._hidden.hide
+        seen: list[PastFailure | SimilarFailure] = [*occasion.failures]
+        evolutions: Sequence[Evolution] = ()
+        if (service := self._service) is not None:
+            question = hide(occasion.scenario or occasion.reason).strip()[:MAX_SCENARIO]
+            failed = service.tool_failures(
+                self._tool.tool_id, scenario=question or None, limit=MAX_FAILURES
+            )
+            seen += await self._answer("past failures", failed) or ()
+            if question:
+                like = service.find_evolutions(question, limit=MAX_PAST_EVOLUTIONS)
+                evolutions = await self._answer("past evolutions", like) or ()
+            history = await self._answer(
+                "versions", service.promotion_history(self._tool.namespace)
+            )
+            self._known_versions += [
+                parse_version(change.promotion.evolved_version)
+                for change in (history.changes if history else [])
+                if change.promotion is not None
+            ]
+        failures: dict[tuple[str, str | None], PastFailure] = {}
+        for each in seen:
+            failure = PastFailure(
+                scenario=hide(each.scenario),
+                error_message=each.error_message and hide(each.error_message),
+                severity=each.severity,
+                at=each.at,
+            )
+            # What the caller saw may be what the service has heard of already.
+            failures.setdefault((failure.scenario, failure.error_message), failure)
+        schema = occasion.input_schema
+        if schema is not None and self._redactor is not None:
+            schema = self._redactor.tool(ToolSpec(name="schema", input_schema=schema)).input_schema
+        return replace(
+            occasion,
+            tool_id=hide(occasion.tool_id),
+            namespace=hide(occasion.namespace),
+            version=self._version,
+            language=self._language,
+            source=self._hidden.source,
+            reason=hide(occasion.reason),
+            mutation_hint=hide(occasion.mutation_hint),
+            scenario=occasion.scenario and hide(occasion.scenario),
+            description=hide(occasion.description),
+            input_schema=schema,
+            failures=list(failures.values()),
+            lessons=[hide(lesson) for lesson in occasion.lessons],
+            past_evolutions=[
+                PastEvolution(
+                    namespace=hide(past.namespace),
+                    reason=hide(past.promotion.reason),
+                    mutation=hide(past.promotion.mutation),
+                )
+                for past in evolutions
+            ],
         )
-    source = read_source(script)
-    present = _Present(
-        script=script, original=source, source=source, version=tool.version, language=language
-    )
-    promotion = read_promotions(promotions_file, missing_ok=True).get(tool.namespace)
-    if promotion is None:
-        return present
-    try:
-        promoted = read_source(_promoted_file(promotion, script, root))
-    except (ScriptError, MissingFileError, UnsafePathError) as error:
-        note = (
-            f"the promoted version {promotion.evolved_version} is not evolved further, but "
-            f"the original: {error}"
+
+    async def _answer(self, what: str, answer: Awaitable[T]) -> T | None:
+        try:
+            return await answer
+        except NotFoundError:
+            return None  # a tool or a namespace that the service has not heard of
+        except (AftercallError, ValueError) as error:
+            self.notes.append(f"the service was not asked for {what}: {error}"[:500])
+            return None
+
+    async def ask(self, evolver: Evolver, task: EvolutionTask, most: int) -> dict[str, Any]:
+        """Ask until an answer is `accepted`, each time with what was wrong before.
+
+        Returns the fields of the result when none is.
+        """
+        hide, why = self._hidden.hide, ""
+        for number in range(1, most + 1):
+            shown: str | None = None
+            try:
+                answer = await evolver.evolve(task)
+                shown = hide(answer.code)
+                code, report = await self._judge(answer.code)
+            except (UnusableAnswerError, RejectedCodeError) as error:
+                report = CheckReport(passed=False, why=str(error), output="")
+            except EvolverError as error:
+                return {"status": "failed", "why": hide(str(error))[:_MAX_NOTE]}
+            except AftercallError:
+                raise
+            except Exception as error:  # noqa: BLE001  # evolvers are plugins
+                failed = f"the evolver failed ({type(error).__name__}: {error})"
+                return {"status": "failed", "why": hide(failed)[:_MAX_NOTE]}
+            why, output = hide(report.why)[:500], hide(report.output)
+            self.attempts.append(
+                Attempt(number=number, accepted=report.passed, why=why, output=output)
+            )
+            if report.passed:
+                self.accepted = EvolvedCode(code, hide(answer.summary))
+                return {}
+            reason = f"{why}\nThe checks printed:\n{output}" if output else why
+            rejected = RejectedCode(code=shown, why=reason)
+            task = replace(task, rejected=(*task.rejected, rejected))
+        times = "once" if most == 1 else f"{most} times"
+        why = f"the evolver was asked {times}, and no answer was accepted; of the last: {why}"
+        return {"status": "rejected", "why": why}
+
+    async def _judge(self, code: str) -> tuple[str, CheckReport]:
+        """The code as it is to be written, and what became of its checks.
+
+        Raises:
+            RejectedCodeError: it is not whole, or the same as before.
+            ConfigurationError: the checks cannot be run.
+        """
+        restored = self._hidden.restore(code)
+        known = (self._source, self._original)
+        # In a thread: parsing a quarter of a megabyte takes longer than an event loop should wait.
+        whole = await asyncio.to_thread(accept, restored, known=known, language=self._language)
+        if self._tool.checks is None:
+            why = "it is whole and another than before; the tool has no checks"
+            return whole, CheckReport(passed=True, why=why, output="")
+        name = self._script.name
+        return whole, await run_checks(self._tool.checks, file_name=name, code=whole)
+
+    async def keep(self, task: EvolutionTask, accepted: EvolvedCode) -> dict[str, Any]:
+        """Put the code in force and tell the service; the fields of the result."""
+        candidate = AcceptedCode(
+            tool_id=self._tool.tool_id,
+            namespace=self._tool.namespace,
+            code=accepted.code,
+            original_version=self._tool.version,
+            made_from=self._version,
+            reason=task.reason.strip()[:_MAX_REASON],
+            mutation=(task.mutation_hint.strip() or accepted.summary)[:_MAX_REASON],
         )
-        return replace(present, notes=(note,))
-    return replace(present, source=promoted, version=promotion.evolved_version)
+        known = [*self._known_versions, parse_version(self._version)]
+        keeping = asyncio.to_thread(commit, candidate, self._script, self._promotions_file, known)
+        # It is done to the end, also when the caller is cancelled meanwhile.
+        file, promotion, notes = await to_the_end(asyncio.ensure_future(keeping))
+        self.notes += notes
+        knows = self._service is not None
+        if self._service is not None:
+            try:
+                await self._service.promote(candidate.namespace, promotion)
+            except (AftercallError, ValueError) as error:
+                knows = False
+                problem = f"the service does not know of the promotion: {error}"[:_MAX_NOTE]
+                self.notes.append(f"{problem}; import the promotions file there when it is back")
+        return {
+            "status": "evolved",
+            "why": f"version {promotion.evolved_version} is in force",
+            "version": promotion.evolved_version,
+            "file": file,
+            "promotion": promotion,
+            "told_service": knows,
+        }
 
 
 def _promoted_file(promotion: Promotion, script: Path, root: Path) -> Path:
@@ -315,171 +408,3 @@ def _promoted_file(promotion: Promotion, script: Path, root: Path) -> Path:
     if file.parent != script.parent or version_in(file.name, script.name) is None:
         raise UnsafePathError(f"{promotion.evolved_file!r} is no version of {script.name}")
     return file
-
-
-@dataclass(slots=True)
-class _Experience:
-    """What the service knows that helps. `notes` say what could not be asked."""
-
-    notes: list[str]
-    failures: Sequence[SimilarFailure] = ()
-    evolutions: Sequence[Evolution] = ()
-    versions: list[VersionNumber] = field(default_factory=list)
-
-    async def gather(
-        self, service: EvolutionService, tool_id: str, namespace: str, question: str
-    ) -> None:
-        """Ask. What is not answered is left out: a tool can be evolved without it."""
-        self.failures = (
-            await self._asked(
-                "past failures",
-                service.tool_failures(tool_id, scenario=question or None, limit=MAX_FAILURES),
-            )
-            or ()
-        )
-        if question:
-            asking = service.find_evolutions(question, limit=MAX_PAST_EVOLUTIONS)
-            self.evolutions = await self._asked("past evolutions", asking) or ()
-        history = await self._asked("versions", service.promotion_history(namespace))
-        self.versions = [
-            parse_version(change.promotion.evolved_version)
-            for change in (history.changes if history else [])
-            if change.promotion is not None
-        ]
-
-    async def _asked(self, what: str, answer: Awaitable[T]) -> T | None:
-        try:
-            return await answer
-        except NotFoundError:
-            return None  # a tool or a namespace that the service has not heard of
-        except (AftercallError, ValueError) as error:
-            self.notes.append(f"the service was not asked for {what}: {error}"[:500])
-            return None
-
-
-def _briefed(
-    occasion: EvolutionTask,
-    present: _Present,
-    experience: _Experience,
-    hidden: HiddenValues,
-    redactor: Redactor | None,
-) -> EvolutionTask:
-    """All that is known, without secrets; the caller's failures come first."""
-    failures: dict[tuple[str, str | None], PastFailure] = {}
-    seen: list[PastFailure | SimilarFailure] = [*occasion.failures, *experience.failures]
-    for each in seen:
-        failure = PastFailure(
-            scenario=_hidden(each.scenario, hidden),
-            error_message=each.error_message and _hidden(each.error_message, hidden),
-            severity=each.severity,
-            at=each.at,
-        )
-        # What the caller saw may be what the service has heard of already.
-        failures.setdefault((failure.scenario, failure.error_message), failure)
-    schema = occasion.input_schema
-    if schema is not None and redactor is not None:
-        schema = redactor.tool(ToolSpec(name="schema", input_schema=schema)).input_schema
-    return replace(
-        occasion,
-        tool_id=_hidden(occasion.tool_id, hidden),
-        namespace=_hidden(occasion.namespace, hidden),
-        version=present.version,
-        language=present.language,
-        source=hidden.source,
-        reason=_hidden(occasion.reason, hidden),
-        mutation_hint=_hidden(occasion.mutation_hint, hidden),
-        scenario=occasion.scenario and _hidden(occasion.scenario, hidden),
-        description=_hidden(occasion.description, hidden),
-        input_schema=schema,
-        failures=list(failures.values()),
-        lessons=[_hidden(lesson, hidden) for lesson in occasion.lessons],
-        past_evolutions=[
-            PastEvolution(
-                namespace=_hidden(past.namespace, hidden),
-                reason=_hidden(past.promotion.reason, hidden),
-                mutation=_hidden(past.promotion.mutation, hidden),
-            )
-            for past in experience.evolutions
-        ],
-    )
-
-
-def _hidden(text: str, hidden: HiddenValues) -> str:
-    return clean_text(hidden.hide(text))
-
-
-@dataclass(slots=True)
-class _Rounds:
-    """All answers, and the accepted one, if any; `trouble` is why there was no answer at all."""
-
-    attempts: list[Attempt] = field(default_factory=list)
-    accepted: EvolvedCode | None = None
-    trouble: str | None = None
-
-    def refusal(self) -> dict[str, object]:
-        """The fields of the result when nothing was accepted."""
-        if self.trouble is not None:
-            return {"status": "failed", "why": self.trouble[:_MAX_NOTE]}
-        last = self.attempts[-1]
-        times = "once" if last.number == 1 else f"{last.number} times"
-        why = f"the evolver was asked {times}, and no answer was accepted; of the last: {last.why}"
-        return {"status": "rejected", "why": why}
-
-
-async def _ask(
-    evolver: Evolver,
-    task: EvolutionTask,
-    present: _Present,
-    hidden: HiddenValues,
-    checks: Checks | None,
-    max_rounds: int,
-) -> _Rounds:
-    """Ask up to `max_rounds` times; each time with what was wrong before."""
-    rounds = _Rounds()
-    for number in range(1, max_rounds + 1):
-        shown: str | None = None
-        try:
-            answer = await evolver.evolve(task)
-            shown = _hidden(answer.code, hidden)
-            code, report = await _judge(answer.code, present, hidden, checks)
-        except (UnusableAnswerError, RejectedCodeError) as error:
-            report = CheckReport(passed=False, why=str(error), output="")
-        except AftercallError as error:
-            if not isinstance(error, EvolverError):
-                raise
-            rounds.trouble = _hidden(str(error), hidden)
-            return rounds
-        except Exception as error:  # noqa: BLE001  # evolvers are plugins
-            failed = f"the evolver failed ({type(error).__name__}: {error})"
-            rounds.trouble = _hidden(failed, hidden)
-            return rounds
-        why, output = _hidden(report.why, hidden)[:_MAX_WHY], _hidden(report.output, hidden)
-        rounds.attempts.append(
-            Attempt(number=number, accepted=report.passed, why=why, output=output)
-        )
-        if report.passed:
-            rounds.accepted = EvolvedCode(code, _hidden(answer.summary, hidden))
-            return rounds
-        reason = f"{why}\nThe checks printed:\n{output}" if output else why
-        rejected = RejectedCode(code=shown, why=reason)
-        task = replace(task, rejected=(*task.rejected, rejected))
-    return rounds
-
-
-async def _judge(
-    code: str, present: _Present, hidden: HiddenValues, checks: Checks | None
-) -> tuple[str, CheckReport]:
-    """The code as it is to be written, and what became of its checks.
-
-    Raises:
-        RejectedCodeError: it is not whole, or the same as before.
-        ConfigurationError: the checks cannot be run.
-    """
-    restored = hidden.restore(code)
-    known = (present.source, present.original)
-    # In a thread: parsing a quarter of a megabyte takes longer than an event loop should wait.
-    whole = await asyncio.to_thread(accept, restored, known=known, language=present.language)
-    if checks is None:
-        why = "it is whole and another than before; the tool has no checks"
-        return whole, CheckReport(passed=True, why=why, output="")
-    return whole, await run_checks(checks, file_name=present.script.name, code=whole)

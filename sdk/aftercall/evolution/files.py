@@ -18,10 +18,11 @@ import stat
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from pydantic import ValidationError
 
@@ -97,29 +98,17 @@ class AcceptedCode:
     mutation: str
 
 
-@dataclass(slots=True)
-class Committed:
-    """A new version that is in force on this machine."""
-
-    file: Path
-    promotion: Promotion
-    notes: list[str] = field(default_factory=list)
-
-
 def commit(
     candidate: AcceptedCode,
-    *,
     script: Path,
     promotions_file: Path,
     known_versions: Sequence[VersionNumber],
-) -> Committed:
-    """Write the file, promote it, and add it to the changelog.
+) -> tuple[Path, Promotion, list[str]]:
+    """Put accepted code in force: its file, its promotion, its line in the changelog.
 
-    Args:
-        candidate: what to keep.
-        script: the tool's original script, as `resolve_script` gives it.
-        promotions_file: where promotions are; `script` is below its folder.
-        known_versions: versions of which there may be no file here, such as those of the history.
+    Returns the new file, the promotion that holds on this machine, and notes on what went
+    otherwise. The new version comes after all `known_versions`, those beside the script, and the
+    promoted one.
 
     Raises:
         ConfigurationError: the promotions file cannot be read or written, or the numbers of
@@ -127,15 +116,16 @@ def commit(
         OSError: the file cannot be written; nothing has changed.
     """
     root = promotions_file.parent.resolve(strict=True)
-    promoted_at = datetime.now(UTC).replace(microsecond=0)  # as exact as the file
-    done: list[Committed] = []
-    before: list[Promotion] = []
+    now = datetime.now(UTC).replace(microsecond=0)  # as exact as the file
+    namespace = candidate.namespace
+    file: Path | None = None
+    before: Promotion | None = None
 
     def change(promotions: dict[str, Promotion]) -> Mapping[str, Promotion]:
-        present = promotions.get(candidate.namespace)
-        before.extend([present] if present else [])
+        nonlocal file, before
+        before = promotions.get(namespace)
         versions = [*known_versions, *versions_beside(script)]
-        versions += [parse_version(promotion.evolved_version) for promotion in before]
+        versions += [parse_version(before.evolved_version)] if before else []
         version, file = _create(script, max(versions), candidate.code)
         promotion = Promotion(
             evolved_version=str(version),
@@ -143,33 +133,32 @@ def commit(
             original_version=candidate.original_version,
             reason=candidate.reason,
             mutation=candidate.mutation,
-            promoted_at=promoted_at,
+            promoted_at=now,
         )
-        done.append(Committed(file, promotion))
-        return {**promotions, candidate.namespace: promotion}
+        return {**promotions, namespace: promotion}
 
     try:
-        update_promotions(promotions_file, change)
+        promotion = update_promotions(promotions_file, change)[namespace]
     except BaseException:
-        if done:
-            _remove(done[0], candidate.namespace, promotions_file)
+        if file is not None:
+            _remove(file, root, namespace, promotions_file)
         raise
-    committed = done[0]
-    if before and not same_version(before[0].evolved_version, candidate.made_from):
-        committed.notes.append(
+    notes = []
+    if before and not same_version(before.evolved_version, candidate.made_from):
+        notes.append(
             f"it was made from version {candidate.made_from} and replaces "
-            f"{before[0].evolved_version}, whose changes it may lack"
+            f"{before.evolved_version}, whose changes it may lack"
         )
-    entries = [_entry(candidate, each, root, found=True) for each in before]
-    entries.append(_entry(candidate, committed.promotion, root, found=False))
+    entries = [_entry(candidate, before, root, found=True)] if before else []
+    entries.append(_entry(candidate, promotion, root, found=False))
     try:
         append_entries(promotions_file.parent / CHANGELOG_FILE, entries)
     except (ConfigurationError, OSError) as error:
-        committed.notes.append(
+        notes.append(
             f"the changelog could not be written ({error}); the next evolution of this namespace "
             "adds what is missing"
         )
-    return committed
+    return cast("Path", file), promotion, notes
 
 
 def _create(script: Path, highest: VersionNumber, code: str) -> tuple[VersionNumber, Path]:
@@ -178,33 +167,30 @@ def _create(script: Path, highest: VersionNumber, code: str) -> tuple[VersionNum
         version = version.next_minor
         if version.minor > _MAX_NUMBER:
             break
-        try:
+        # Other programs make files of such names, or names differ by case only.
+        with suppress(FileExistsError):
             return version, create_beside(script, version, code)
-        except FileExistsError:
-            continue  # another program makes files of such names, or names differ by case only
     raise ConfigurationError(
         f"there is no free version after {highest}; remove or rename the files that have them"
     )
 
 
-def _remove(committed: Committed, namespace: str, promotions_file: Path) -> None:
+def _remove(file: Path, root: Path, namespace: str, promotions_file: Path) -> None:
     """Take the file away again, unless the promotions point to it in spite of the error."""
-    try:
+    # A file that nothing points to does no harm.
+    with suppress(ConfigurationError, OSError):
         present = read_promotions(promotions_file, missing_ok=True).get(namespace)
-        if present is None or present.evolved_file != committed.promotion.evolved_file:
-            committed.file.unlink(missing_ok=True)
-    except (ConfigurationError, OSError):
-        return  # a file that nothing points to does no harm
+        if present is None or present.evolved_file != file.relative_to(root).as_posix():
+            file.unlink(missing_ok=True)
 
 
 def _entry(
     candidate: AcceptedCode, promotion: Promotion, root: Path, *, found: bool
 ) -> ChangelogEntry:
-    try:
+    digest = None
+    with suppress(MissingFileError, UnsafePathError, OSError):
         file = resolve_file(root, promotion.evolved_file or "")
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    except (MissingFileError, UnsafePathError, OSError):
-        digest = None
     return ChangelogEntry(
         at=promotion.promoted_at or datetime.now(UTC).replace(microsecond=0),
         namespace=candidate.namespace,
@@ -251,16 +237,11 @@ def read_changelog(path: Path) -> list[ChangelogEntry]:
     Raises:
         OSError: it cannot be read.
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return []
     entries = []
-    for line in content.split(b"\n"):
-        try:
-            entries.append(ChangelogEntry.model_validate_json(line, extra="ignore"))
-        except ValidationError:
-            continue
+    with suppress(FileNotFoundError):
+        for line in path.read_bytes().split(b"\n"):
+            with suppress(ValidationError):
+                entries.append(ChangelogEntry.model_validate_json(line, extra="ignore"))
     return entries
 
 

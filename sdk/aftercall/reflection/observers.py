@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 from aftercall.json_values import JsonObject
 from aftercall.models.calls import ExecutionError, Suggestion
@@ -70,40 +71,27 @@ class CallObserver(Protocol):
         """An attempt is about to be made, in this task and thread."""
 
 
-class Observers:
-    """Several observers as one; what one of them raises is logged, and harms nothing else.
+class ObservedByAll:
+    """What several observers keep of one attempt; what one raises is logged, and harms no other.
 
-    Args:
-        observers: asked in their order; `stopped` and `ended` in the reverse order.
+    They are asked in their order, and `stopped` and `ended` are told in the reverse order.
     """
 
-    def __init__(self, observers: Sequence[CallObserver]) -> None:
-        self._observers = tuple(observers)
-
-    def planned(self, attempt: PlannedAttempt) -> "ObservedByAll":
-        """An attempt is about to be made."""
-        observed: list[ObservedAttempt] = []
-        for observer in self._observers:
+    def __init__(self, observers: Sequence[CallObserver], attempt: PlannedAttempt) -> None:
+        self._attempts: list[ObservedAttempt] = []
+        for observer in observers:
             with _logged(observer):
-                observed.append(observer.planned(attempt))
-        return ObservedByAll(observed)
-
-
-class ObservedByAll:
-    """What several observers keep of one attempt."""
-
-    def __init__(self, attempts: Sequence[ObservedAttempt]) -> None:
-        self._attempts = attempts[::-1]
+                self._attempts.append(observer.planned(attempt))
 
     def stopped(self) -> None:
         """As `ObservedAttempt.stopped`."""
-        for attempt in self._attempts:
+        for attempt in reversed(self._attempts):
             with _logged(attempt):
                 attempt.stopped()
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
         """As `ObservedAttempt.ended`."""
-        for attempt in self._attempts:
+        for attempt in reversed(self._attempts):
             with _logged(attempt):
                 attempt.ended(duration_ms=duration_ms, error=error)
 
@@ -111,27 +99,18 @@ class ObservedByAll:
     def asking(self) -> Iterator[None]:
         """As `AskingAttempt.asking`; an answer is not lost by what an observer raises."""
         with ExitStack() as stack:
-            for attempt in reversed(self._attempts):
+            for attempt in self._attempts:
                 if isinstance(attempt, AskingAttempt):
-                    stack.enter_context(_around(attempt))
+                    with _logged(attempt):
+                        inside = attempt.asking()
+                        inside.__enter__()
+                        stack.push(partial(_leave, attempt, inside))
             yield
 
 
-@contextmanager
-def _around(attempt: AskingAttempt) -> Iterator[None]:
-    inside: AbstractContextManager[None] = nullcontext()
+def _leave(attempt: object, inside: AbstractContextManager[None], *raised: Any) -> None:
     with _logged(attempt):
-        entered = attempt.asking()
-        entered.__enter__()
-        inside = entered
-    try:
-        yield
-    except BaseException as error:
-        with _logged(attempt):
-            inside.__exit__(type(error), error, error.__traceback__)
-        raise
-    with _logged(attempt):
-        inside.__exit__(None, None, None)
+        inside.__exit__(*raised)
 
 
 @contextmanager

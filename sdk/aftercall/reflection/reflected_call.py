@@ -20,7 +20,6 @@ from aftercall.reflection.observers import (
     CallFacts,
     CallObserver,
     ObservedByAll,
-    Observers,
     PlannedAttempt,
 )
 from aftercall.reflection.results import (
@@ -83,16 +82,8 @@ class FailureRates:
 class ReflectedCall(Generic[ResultT]):
     """The attempts of one call, in order: `begin`, `stopped`, `returned` or `raised`, `question`.
 
-    Args:
-        facts: who calls what.
-        parameters: of the first attempt. A copy is taken now, since tools may change theirs.
-        policy: the limits.
-        recorder: takes every attempt.
-        rates: failure counts shared by all calls, or None.
-        reader: reads results and exceptions; `OutcomeReader` when None.
-        may_repeat: the caller vouches that calling twice does no harm.
-        jitter: a random number in [0, 1).
-        observers: look on, attempt by attempt.
+    The arguments are those of `call_with_reflection`; of the parameters a copy is taken at once,
+    since tools may change theirs. `jitter` is a random number in [0, 1).
     """
 
     def __init__(
@@ -126,8 +117,8 @@ class ReflectedCall(Generic[ResultT]):
         self._first_result: ResultT | None = None
         self._first_exception: Exception | None = None
         self._last_result: ResultT | None = None
-        self._observers = Observers(observers)
-        self._observed = ObservedByAll([])
+        self._observers = observers
+        self._observed: ObservedByAll
         self._execution_id = ""
         self._timestamp = datetime.now(UTC)
         self._started = self._first_failed = time.perf_counter()
@@ -136,16 +127,15 @@ class ReflectedCall(Generic[ResultT]):
     def begin(self) -> None:
         """An attempt starts now."""
         self._execution_id = str(uuid4())
-        self._observed = self._observers.planned(
-            PlannedAttempt(
-                facts=self._facts,
-                execution_id=self._execution_id,
-                parameters=self._sent,
-                number=len(self._attempts) + 1,
-                repair_of=self._attempts[0].execution_id if self._attempts else None,
-                suggestion=self._retry.suggestion if self._retry else None,
-            )
+        attempt = PlannedAttempt(
+            facts=self._facts,
+            execution_id=self._execution_id,
+            parameters=self._sent,
+            number=len(self._attempts) + 1,
+            repair_of=self._attempts[0].execution_id if self._attempts else None,
+            suggestion=self._retry.suggestion if self._retry else None,
         )
+        self._observed = ObservedByAll(self._observers, attempt)
         self._timestamp = datetime.now(UTC)
         self._started = time.perf_counter()
 
@@ -214,43 +204,38 @@ class ReflectedCall(Generic[ResultT]):
         Raises:
             Exception: the first exception, when `raise_on_failure` and the call did not succeed.
         """
-        if self._is_open or self._attempts[-1].error is None:
-            return self._success()
+        attempts = self._attempts
+        if self._is_open or attempts[-1].error is None:
+            is_repaired = len(attempts) > 1
+            return ReflectedResult(
+                succeeded=True,
+                result=self._last_result,
+                attempts=attempts,
+                note=_NOTES.get(len(attempts), _NOTES[1]),
+                time_to_repair_ms=_ms_since(self._first_failed) if is_repaired else None,
+            )
+        note = f"not repaired: all {len(attempts)} attempts failed"
+        if self._rules is None:
+            note = "not reflected on"
+        elif len(attempts) < self._policy.max_attempts:
+            note = f"not repaired: {self._rules.reason}"
+        exception = self._first_exception
         failed = ReflectedResult(
             succeeded=False,
             result=self._first_result,
-            exception=self._first_exception,
-            error=self._attempts[0].error,
-            attempts=self._attempts,
-            note=self._note_of_failure(),
+            exception=exception,
+            error=attempts[0].error,
+            attempts=attempts,
+            note=note,
             suggestions=self._rules.remaining if self._rules else [],
         )
-        if raise_on_failure and self._first_exception is not None:
+        if raise_on_failure and exception is not None:
             if failed.advice:
-                self._first_exception.add_note(failed.advice)
+                exception.add_note(failed.advice)
             with suppress(AttributeError):  # an exception class with slots takes no attribute
-                self._first_exception.aftercall = failed  # type: ignore[attr-defined]  # the point
-            raise self._first_exception
+                exception.aftercall = failed  # type: ignore[attr-defined]  # the point
+            raise exception
         return failed
-
-    def _success(self) -> ReflectedResult[ResultT]:
-        repaired = len(self._attempts) > 1
-        return ReflectedResult(
-            succeeded=True,
-            result=self._last_result,
-            error=None,
-            attempts=self._attempts,
-            note=_NOTES.get(len(self._attempts), _NOTES[1]),
-            time_to_repair_ms=_ms_since(self._first_failed) if repaired else None,
-            suggestions=[],
-        )
-
-    def _note_of_failure(self) -> str:
-        if self._rules is None:
-            return "not reflected on"
-        exhausted = len(self._attempts) >= self._policy.max_attempts
-        reason = f"all {len(self._attempts)} attempts failed" if exhausted else self._rules.reason
-        return f"not repaired: {reason}"
 
     def _ended(
         self,
