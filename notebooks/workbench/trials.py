@@ -21,7 +21,6 @@ from service.demo.simulated_tools import (
     ToolFault,
     tools_on,
 )
-from workbench.world import START
 
 Verdict = Literal["right", "something else", "fails"]
 """Of a corrected call: it does what its caller meant; it succeeds and does something else, which
@@ -104,7 +103,7 @@ def _fault(tool: SimTool, parameters: JsonObject, name: str) -> ToolFault | None
     """How the tool refuses a call in an hour in which its server is well; None if it does not."""
     dice = Random(name)  # noqa: S311  # as above
     for _ in range(_TRIES):
-        moment = Moment(at=START, day=_DAY, load=0.0, may_write=True, dice=dice)
+        moment = Moment(day=_DAY, load=0.0, may_write=True, dice=dice)
         try:
             tool.call(parameters, moment)
         except ToolFault as fault:

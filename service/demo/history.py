@@ -12,9 +12,9 @@ import asyncio
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -44,16 +44,13 @@ from service.demo.stage import StageError, empty_folder, hosted
 from service.lifecycle import Stopping, done_or_stopped, stopped_by_signals
 
 __all__ = [
-    "HistoryProgress", "HistoryReport", "StageReport", "executions_alone", "play_history",
-    "sessions_alone",
+    "HistoryReport", "executions_alone", "play_history", "run_history", "sessions_alone",
 ]  # fmt: skip
 
-STAGES = 7
-"""Stages of a history: the memory learns as often."""
-
-AT_ONCE = 6
+_STAGES = 7
+"""The memory learns as often."""
+_AT_ONCE = 6
 """Sessions that are played at the same time."""
-
 _BATCH = 500
 _LEARNED_S = 120.0
 """Longest wait for the service to learn a stage; it goes on without."""
@@ -61,74 +58,73 @@ _LOOK_S = 0.05
 _PATIENCE_S = 30.0
 """For an answer of a service that learns at the same time."""
 
-
-@dataclass(frozen=True, slots=True)
-class HistoryProgress:
-    """How far a history is: calls so far, calls that are expected, and what is being done."""
-
-    done: int
-    total: int
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class StageReport:
-    """One stage: what its agents did before the memory learned from it.
-
-    Rates are shares of tasks, 0 to 1, higher is better: of those right at once, of those that ended
-    well in the end, and of those whose first call failed that were mended, by agents that ask and
-    by those that do not.
-    """
-
-    since: datetime
-    calls: int
-    first_rate: float
-    final_rate: float
-    mended_asking: float | None
-    mended_alone: float | None
+OnProgress = Callable[[int, str], None]
+"""Told how many calls were made so far, and what is being done."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """What happened, by the simulator's own count; of followed suggestions by hidden truth.
+    """What happened in a history or in one stage of it, by the simulator's own count.
 
-    `calls` has attempts in it, `failures` what failed calls were, `endings` how tasks ended;
-    `abstained` are answers without a suggestion. `followed` are calls made on a suggestion's word
-    as the rules of retries allow, `by_hand` those that these leave to the caller. Of all these,
-    `right` succeeded and did what the caller meant, `wrong` succeeded and did something else,
-    `failed` failed again. `is_learned`: the service had learned everything when it ended.
+    `calls` has attempts in it, `failures` what failed calls were, `endings` how tasks ended. Of
+    tasks whose first call failed, `missed` counts whether the agent asked, and whether it ended
+    well. `counts` are `corrections` and `marks`, and those of `PlayedSession`. `is_learned`: the
+    service had learned everything when it ended.
     """
 
     since: datetime
     until: datetime
     calls: int
     sessions: int
-    tools: int
     agents: int
-    failures: Mapping[FaultKind, int]
-    tasks: int
-    endings: Mapping[Ending, int]
-    asked: int
-    abstained: int
-    followed: int
-    by_hand: int
-    right: int
-    wrong: int
-    failed: int
-    corrections: int
-    marks: int
-    stages: Sequence[StageReport]
-    is_learned: bool
+    failures: Counter[FaultKind]
+    endings: Counter[Ending]
+    missed: Counter[tuple[bool, bool]]
+    counts: Counter[str]
+    stages: Sequence["HistoryReport"] = field(default_factory=list)
+    is_learned: bool = True
+
+    @property
+    def tasks(self) -> int:
+        """What agents wanted to get done."""
+        return self.endings.total()
 
     @property
     def first_rate(self) -> float:
         """Share of tasks whose first call succeeded, 0 to 1."""
-        return self.endings.get("at once", 0) / max(1, self.tasks)
+        return self.endings["at once"] / max(1, self.tasks)
 
     @property
     def final_rate(self) -> float:
         """Share of tasks that ended well, 0 to 1."""
-        return 1 - self.endings.get("not mended", 0) / max(1, self.tasks)
+        return 1 - self.endings["not mended"] / max(1, self.tasks)
+
+    def mended(self, *, asking: bool) -> float | None:
+        """Share of missed tasks that ended well, 0 to 1, where agents ask, or do not."""
+        well, ill = self.missed[asking, True], self.missed[asking, False]
+        return well / (well + ill) if well + ill else None
+
+
+def _report(played: Sequence[PlayedSession], stages: Sequence[HistoryReport]) -> HistoryReport:
+    calls = [call for session in played for call in session.calls]
+    tasks = [task for session in played for task in session.tasks]
+    remarks = [remark for session in played for remark in session.remarks]
+    counts = Counter("corrections" if each.severity is None else "marks" for each in remarks)
+    if not calls:
+        raise ValueError("a history of no calls: take more days or more calls per day")
+    return HistoryReport(
+        since=min(call.execution.timestamp for call in calls),
+        until=max(call.execution.timestamp for call in calls),
+        calls=len(calls),
+        sessions=sum(1 for session in played if session.calls),
+        agents=len({call.execution.agent for call in calls}),
+        failures=Counter(call.fault for call in calls if call.fault is not None),
+        endings=Counter(task.ending for task in tasks),
+        missed=Counter((t.is_asking, t.ending != "not mended") for t in tasks if t.kind),
+        counts=sum((session.counts for session in played), counts),
+        stages=stages,
+        is_learned=not stages or stages[-1].is_learned,
+    )
 
 
 async def play_history(
@@ -139,7 +135,7 @@ async def play_history(
     calls_per_day: int = 250,
     now: datetime | None = None,
     ask: bool = True,
-    on_progress: Callable[[HistoryProgress], None] = lambda _: None,
+    on_progress: OnProgress = lambda _done, _words: None,
 ) -> HistoryReport:
     """Let simulated agents call simulated tools for some days, and record it all.
 
@@ -160,168 +156,105 @@ async def play_history(
     """
     moment = now or datetime.now(UTC)
     plans = plan_sessions(seed, days, calls_per_day, moment)
-    history = _History(client, seed, days, calls_per_day, moment, ask=ask, on_progress=on_progress)
-    played: list[PlayedSession] = []
-    stages: list[StageReport] = []
-    reached, is_learned = -1, True
-    for number in range(STAGES):
-        last = PHASES * (number + 1) // STAGES - 1
-        await history.register(reached, last)
+    played: dict[int, PlayedSession] = {}
+    stages: list[HistoryReport] = []
+
+    async def play(waiting: Sequence[SessionPlan]) -> None:
+        for plan in waiting:
+            played[plan.number] = await _play(client if ask else None, plan, seed, moment)
+            on_progress(sum(len(each.calls) for each in played.values()), "agents at work")
+
+    reached = -1
+    for number in range(_STAGES):
+        last = PHASES * (number + 1) // _STAGES - 1
+        await _register(client, range(reached + 1, last + 1), days, moment)
         present = [plan for plan in plans if reached < plan.day <= last]
         reached = last
-        if present:
-            stage = await history.sessions(present)
-            played += stage
-            await history.record(stage)
-            is_learned = await history.learned()
-            stages.append(_staged(present[0].starts, stage))
-    calls = [call.execution for session in played for call in session.calls]
-    faults = [call.fault for session in played for call in session.calls]
-    tasks = [task for session in played for task in session.tasks]
-    remarks = [remark for session in played for remark in session.remarks]
-    if not calls:
-        raise ValueError("a history of no calls: take more days or more calls per day")
-    marks = sum(remark.severity is not None for remark in remarks)
-    counted = ("asked", "abstained", "followed", "by_hand", "right", "wrong", "failed")
-    return HistoryReport(
-        since=min(call.timestamp for call in calls),
-        until=max(call.timestamp for call in calls),
-        calls=len(calls),
-        sessions=sum(1 for session in played if session.calls),
-        tools=len({tool.tool_id for tool in all_tools()}),
-        agents=len({call.agent for call in calls}),
-        failures=Counter(fault for fault in faults if fault is not None),
-        tasks=len(tasks),
-        endings=Counter(task.ending for task in tasks),
-        **{name: sum(getattr(task, name) for task in tasks) for name in counted},
-        corrections=len(remarks) - marks,
-        marks=marks,
-        stages=stages,
-        is_learned=is_learned,
-    )
-
-
-class _History:
-    """One history while it is played against a service."""
-
-    def __init__(
-        self, client: AsyncClient, seed: int, days: int, calls_per_day: int, now: datetime,
-        *, ask: bool, on_progress: Callable[[HistoryProgress], None],
-    ) -> None:  # fmt: skip
-        self._client = client
-        self._seed = seed
-        self._days = days
-        self._total = days * calls_per_day
-        self._now = now
-        self._ask = ask
-        self._on_progress = on_progress
-        self._done = 0
-
-    async def register(self, after: int, day: int) -> None:
-        """Register the versions that came after a day up to another; promote what was evolved."""
-        for tool in all_tools():
-            if not after < tool.since <= day:
-                continue
-            await self._client.put_tool(tool.tool_id, tool.spec)
-            spec, old = tool.spec, tool.spec.evolved_from
-            if old is not None and spec.namespace is not None:
-                [before] = [each.spec.version for each in all_tools() if each.tool_id == old]
-                since = moment_of(tool.since, self._days, self._now)
-                promotion = Promotion(
-                    evolved_version=spec.version or "", original_version=before, promoted_at=since,
-                    reason=tool.reason,
-                )  # fmt: skip
-                await self._client.promote(spec.namespace, promotion)
-
-    async def sessions(self, plans: Sequence[SessionPlan]) -> list[PlayedSession]:
-        """Play sessions, some at once; in the order of their plans."""
-        played: dict[int, PlayedSession] = {}
-        waiting = iter(plans)
-
-        async def work() -> None:
-            for plan in waiting:
-                played[plan.number] = await self._session(plan)
-                self._done += len(played[plan.number].calls)
-                self._say("agents at work")
-
-        workers = [asyncio.create_task(work()) for _ in range(AT_ONCE if self._ask else 1)]
         try:
-            await asyncio.gather(*workers)
-        finally:
-            for worker in workers:
-                worker.cancel()
-        return [played[plan.number] for plan in plans]
+            async with asyncio.TaskGroup() as group:
+                for start in range(_AT_ONCE):
+                    group.create_task(play(present[start::_AT_ONCE]))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
+        stage = [played[plan.number] for plan in present]
+        if any(session.calls for session in stage):
+            on_progress(sum(len(each.calls) for each in played.values()), "recording and learning")
+            await _record(client, seed, stage)
+            stages.append(replace(_report(stage, []), is_learned=await _learned(client)))
+    return _report([played[plan.number] for plan in plans], stages)
 
-    async def _session(self, plan: SessionPlan) -> PlayedSession:
-        session = play_session(plan, self._seed, self._now)
-        try:
-            question = next(session)
-            while True:
-                answer: Answer = None
-                with suppress(ApiError):  # as for an agent whose service is away: it goes on alone
-                    answer = await self._client.suggest(question) if self._ask else None
-                question = session.send(answer)
-        except StopIteration as end:
-            done: PlayedSession = end.value
-            return done
 
-    async def record(self, played: Sequence[PlayedSession]) -> None:
-        """Record the calls, oldest first, and what people said of them."""
-        self._say("recording and learning")
-        made = (call.execution for session in played for call in session.calls)
-        calls = sorted(made, key=lambda each: each.timestamp)
-        for start in range(0, len(calls), _BATCH):
-            receipt = await self._client.record(calls[start : start + _BATCH])
-            if receipt.rejected:
-                raise AftercallError(
-                    f"a call was refused: {receipt.rejected[0].message}; if a history of seed "
-                    f"{self._seed} was played there before, choose another --seed"
-                )
-        for session in played:
-            for remark in session.remarks:
-                await self._tell(remark)
+async def _play(
+    client: AsyncClient | None, plan: SessionPlan, seed: int, now: datetime
+) -> PlayedSession:
+    session = play_session(plan, seed, now)
+    try:
+        question = next(session)
+        while True:
+            answer: Answer = None
+            with suppress(ApiError):  # as for an agent whose service is away: it goes on alone
+                answer = await client.suggest(question) if client else None
+            question = session.send(answer)
+    except StopIteration as end:
+        done: PlayedSession = end.value
+        return done
 
-    async def _tell(self, remark: Remark) -> None:
-        call, tool = remark.call.execution, remark.call.tool
-        made_up = Random(f"remark {call.execution_id}")  # noqa: S311  # repeatable, no secret
-        own_id = str(UUID(int=made_up.getrandbits(128), version=4))
-        if remark.severity is None:
-            await self._client.correct(
-                remark.words, execution_id=call.execution_id, agent=call.agent,
-                correction_id=own_id,
+
+async def _register(client: AsyncClient, present: range, days: int, now: datetime) -> None:
+    """Register the versions that came on some days of the story; promote what was evolved."""
+    for tool in all_tools():
+        spec = tool.spec
+        if tool.since not in present:
+            continue
+        await client.put_tool(tool.tool_id, spec)
+        if spec.evolved_from is not None and spec.namespace is not None:
+            [before] = [each.spec for each in all_tools() if each.tool_id == spec.evolved_from]
+            promotion = Promotion(
+                evolved_version=spec.version or "", original_version=before.version,
+                promoted_at=moment_of(tool.since, days, now), reason=tool.reason,
             )  # fmt: skip
-        else:
-            await self._client.mark_failure(
-                tool.tool_id, call.context or "", remark.words, severity=remark.severity,
-                version=tool.spec.version, execution_id=call.execution_id, mark_id=own_id,
-            )  # fmt: skip
-
-    async def learned(self) -> bool:
-        """Wait until the service has learned everything; whether it has."""
-        deadline = time.monotonic() + _LEARNED_S
-        while (await self._client.status()).pending_indexing:
-            if time.monotonic() > deadline:
-                return False
-            await asyncio.sleep(_LOOK_S)
-        return True
-
-    def _say(self, words: str) -> None:
-        self._on_progress(HistoryProgress(self._done, max(self._total, self._done), words))
+            await client.promote(spec.namespace, promotion)
 
 
-def _staged(since: datetime, played: Sequence[PlayedSession]) -> StageReport:
-    tasks = [task for session in played for task in session.tasks]
-    failed = [task for task in tasks if task.ending != "at once"]
-    asking = [task.ending != "not mended" for task in failed if task.is_asking]
-    alone = [task.ending != "not mended" for task in failed if not task.is_asking]
-    return StageReport(
-        since=since,
-        calls=sum(len(session.calls) for session in played),
-        first_rate=1 - len(failed) / max(1, len(tasks)),
-        final_rate=sum(task.ending != "not mended" for task in tasks) / max(1, len(tasks)),
-        mended_asking=sum(asking) / len(asking) if asking else None,
-        mended_alone=sum(alone) / len(alone) if alone else None,
-    )
+async def _record(client: AsyncClient, seed: int, played: Sequence[PlayedSession]) -> None:
+    """Record the calls, oldest first, and what people said of them."""
+    made = (call.execution for session in played for call in session.calls)
+    calls = sorted(made, key=lambda each: each.timestamp)
+    for start in range(0, len(calls), _BATCH):
+        receipt = await client.record(calls[start : start + _BATCH])
+        if receipt.rejected:
+            raise AftercallError(
+                f"a call was refused: {receipt.rejected[0].message}; if a history of seed "
+                f"{seed} was played there before, choose another --seed"
+            )
+    for session in played:
+        for remark in session.remarks:
+            await _tell(client, remark)
+
+
+async def _tell(client: AsyncClient, remark: Remark) -> None:
+    call, tool = remark.call.execution, remark.call.tool
+    made_up = Random(f"remark {call.execution_id}")  # noqa: S311  # repeatable, no secret
+    own_id = str(UUID(int=made_up.getrandbits(128), version=4))
+    if remark.severity is None:
+        await client.correct(
+            remark.words, execution_id=call.execution_id, agent=call.agent, correction_id=own_id
+        )
+    else:
+        await client.mark_failure(
+            tool.tool_id, call.context or "", remark.words, severity=remark.severity,
+            version=tool.spec.version, execution_id=call.execution_id, mark_id=own_id,
+        )  # fmt: skip
+
+
+async def _learned(client: AsyncClient) -> bool:
+    """Wait until the service has learned everything; whether it has."""
+    deadline = time.monotonic() + _LEARNED_S
+    while (await client.status()).pending_indexing:
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(_LOOK_S)
+    return True
 
 
 class HoldsDataError(AftercallError):
@@ -419,12 +352,13 @@ async def _played(console: Console, options: HistoryOptions, client: AsyncClient
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} calls"),
         TimeElapsedColumn(),
     )  # fmt: skip
+    total = options.days * options.calls_per_day
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("getting ready", total=None)
         report = await play_history(
             client, seed=options.seed, days=options.days, calls_per_day=options.calls_per_day,
-            on_progress=lambda now: bar.update(
-                task, description=now.words, completed=now.done, total=now.total
+            on_progress=lambda done, words: bar.update(
+                task, description=words, completed=done, total=max(done, total)
             ),
         )  # fmt: skip
     show_report(console, report)
@@ -432,24 +366,25 @@ async def _played(console: Console, options: HistoryOptions, client: AsyncClient
 
 def show_report(console: Console, report: HistoryReport) -> None:
     """Two short tables: what happened, and how it went from stage to stage."""
-    most = sorted(report.failures.items(), key=lambda each: -each[1])[:5]
+    counts = report.counts
     table = Table(title=f"{report.since:%d %b} to {report.until:%d %b %Y}", show_header=False)
     table.add_column("what")
     table.add_column("how many", justify="right")
     table.add_column("of them", overflow="fold")
+    kinds = report.failures.most_common(5)
+    most = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in kinds)
+    who = f"{report.agents} agents, {len({tool.tool_id for tool in all_tools()})} tools"
     for what, count, words in (
-        ("calls", report.calls,
-         f"{report.sessions:,} sessions, {report.agents} agents, {report.tools} tools"),
-        ("failures", sum(report.failures.values()),
-         ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in most)),
+        ("calls", report.calls, f"{report.sessions:,} sessions, {who}"),
+        ("failures", report.failures.total(), most),
         ("tasks", report.tasks,
          f"{report.first_rate:.1%} right at once, {report.final_rate:.1%} in the end"),
-        ("questions", report.asked, f"{report.abstained:,} times it knew nothing better"),
-        ("followed", report.followed + report.by_hand,
-         f"{report.right:,} did what was meant, {report.wrong:,} something else, "
-         f"{report.failed:,} failed again"),
-        ("people said", report.corrections + report.marks,
-         f"{report.corrections:,} corrections, {report.marks:,} marked failures"),
+        ("questions", counts["asked"], f"{counts['abstained']:,} times it knew nothing better"),
+        ("followed", counts["followed"],
+         f"{counts['right']:,} did what was meant, {counts['wrong']:,} something else, "
+         f"{counts['failed']:,} failed again"),
+        ("people said", counts["corrections"] + counts["marks"],
+         f"{counts['corrections']:,} corrections, {counts['marks']:,} marked failures"),
     ):  # fmt: skip
         table.add_row(what, f"{count:,}", words)
     console.print(table)
@@ -457,7 +392,8 @@ def show_report(console: Console, report: HistoryReport) -> None:
     for title in ("from", "calls", "at once", "in the end", "mended: asking", "mended: alone"):
         table.add_column(title, justify="left" if title == "from" else "right")
     for stage in report.stages:
-        rates = (stage.first_rate, stage.final_rate, stage.mended_asking, stage.mended_alone)
+        mended = (stage.mended(asking=True), stage.mended(asking=False))
+        rates = (stage.first_rate, stage.final_rate, *mended)
         shown = ("" if rate is None else f"{rate:.1%}" for rate in rates)
         table.add_row(f"{stage.since:%d %b}", f"{stage.calls:,}", *shown)
     console.print(table)

@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from aftercall import AsyncClient
-from aftercall.json_patch import same_json
+from aftercall.json_patch import Operation, apply, same_json
 from aftercall.json_values import JsonObject
 from service.demo.scenes import (
     BoundaryScene,
@@ -68,11 +68,6 @@ class ScriptedCall(DemoTable):
     mistake: str | None = None
     knows_better: bool = True
 
-    @property
-    def meant(self) -> JsonObject:
-        """What it had in mind."""
-        return self.sends if self.means is None else self.means
-
 
 class ScriptedSession(DemoTable):
     """One session of one agent."""
@@ -83,18 +78,24 @@ class ScriptedSession(DemoTable):
     calls: list[ScriptedCall]
 
 
-class PlayedCall(DemoTable):
-    """How a planned call went. `as_meant`: what finally ran is what the agent had in mind."""
+@dataclass(frozen=True, slots=True)
+class PlayedCall:
+    """How a planned call went. `as_meant`: what finally ran is what the agent had in mind.
+
+    `best` is the suggestion that was followed, or the first one.
+    """
 
     session: ScriptedSession
     call: ScriptedCall
     ending: Ending
     error: str | None = None
-    suggestion: str | None = None
-    confidence: float | None = None
-    evidence: str = ""
-    repairs_known: int = 0
+    best: dict[str, Any] = field(default_factory=dict)
     as_meant: bool = True
+
+    @property
+    def repairs_known(self) -> int:
+        """Repairs by others that the suggestion rests on."""
+        return int(self.best.get("evidence", {}).get("repairs", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,55 +173,27 @@ async def _play_call(
         "aftercall/session": session.name,
         "aftercall/context": session.purpose,
     }
+    meant = call.sends if call.means is None else call.means
     result = await client.call_tool(call.tool, call.sends, meta=meta, raise_on_error=False)
     found: dict[str, Any] = (result.meta or {}).get("aftercall", {})
-    if not result.is_error and not found.get("repaired"):
-        as_meant = same_json(call.sends, call.meant)
-        return PlayedCall(session=session, call=call, ending="fine", as_meant=as_meant)
-    ending: Ending = "repaired"
-    error, best, as_meant = str(found.get("firstError")), found, True
-    if result.is_error:
-        error = next((b.text for b in result.content if isinstance(b, TextContent)), "")
-        best = next(iter(found.get("suggestions", [])), {})
-        ending = "failed"
-        if call.knows_better:
-            again = await client.call_tool(call.tool, call.meant, meta=meta, raise_on_error=False)
-            ending = "failed" if again.is_error else "by itself"
-    else:
-        as_meant = same_json(_applied(call.sends, found.get("changes", [])), call.meant)
-    evidence = best.get("evidence", {})
-    return PlayedCall(
-        session=session, call=call, ending=ending, error=error, as_meant=as_meant,
-        suggestion=_changes(best.get("changes", [])), confidence=best.get("confidence"),
-        evidence=_evidence(evidence), repairs_known=evidence.get("repairs", 0),
-    )  # fmt: skip
+    if not result.is_error:
+        sent, error = apply(call.sends, _operations(found)), found.get("firstError")
+        ending: Ending = "repaired" if found.get("repaired") else "fine"
+        best = found if ending == "repaired" else {}
+        return PlayedCall(session, call, ending, error, best, as_meant=same_json(sent, meant))
+    error = next((each.text for each in result.content if isinstance(each, TextContent)), "")
+    ending = "failed"
+    if call.knows_better:
+        again = await client.call_tool(call.tool, meant, meta=meta, raise_on_error=False)
+        ending = "failed" if again.is_error else "by itself"
+    return PlayedCall(session, call, ending, error, next(iter(found.get("suggestions", [])), {}))
 
 
-def _applied(parameters: JsonObject, changes: list[dict[str, Any]]) -> JsonObject:
-    changed = dict(parameters)
-    for change in changes:
-        name = change["path"].removeprefix("/")
-        changed.pop(name, None)
-        if change["op"] != "remove":
-            changed[name] = change["value"]
-    return changed
-
-
-def _changes(changes: list[dict[str, Any]]) -> str | None:
-    parts = []
-    for change in changes:
-        name = change["path"].removeprefix("/")
-        parts.append(f"-{name}" if change["op"] == "remove" else f"{name}={change['value']!r}")
-    return ", ".join(parts) or None
-
-
-def _evidence(evidence: dict[str, Any]) -> str:
-    counts = [
-        f"{evidence[many]} {one if evidence[many] == 1 else many}"
-        for one, many in (("repair", "repairs"), ("success", "successes"))
-        if evidence.get(many)
+def _operations(found: dict[str, Any]) -> list[Operation]:
+    return [
+        Operation(op=each["op"], path=each["path"], value=each.get("value"))
+        for each in found.get("changes", [])
     ]
-    return ", ".join([*evidence.get("sources", []), *counts])
 
 
 async def _until_learned(client: AsyncClient, played: Sequence[PlayedCall]) -> None:
@@ -255,10 +228,21 @@ def show_calls(console: Console, played: Sequence[PlayedCall]) -> None:
 def _suggestion(each: PlayedCall) -> str:
     if each.error is None:
         return ""
-    if each.suggestion is None:
+    parts = []
+    for change in each.best.get("changes", []):
+        name = change["path"].removeprefix("/")
+        parts.append(f"-{name}" if change["op"] == "remove" else f"{name}={change['value']!r}")
+    if not parts:
         return "[dim]none: nothing known that would be more than a guess[/]"
-    evidence = f" [dim]from {escape(each.evidence)}[/]" if each.evidence else ""
-    return f"{escape(each.suggestion)}\n[bold]{each.confidence:.2f}[/]{evidence}"
+    evidence = each.best.get("evidence", {})
+    counts = [
+        f"{evidence[many]} {one if evidence[many] == 1 else many}"
+        for one, many in (("repair", "repairs"), ("success", "successes"))
+        if evidence.get(many)
+    ]
+    rests = ", ".join([*evidence.get("sources", []), *counts])
+    words = f"{escape(', '.join(parts))}\n[bold]{each.best['confidence']:.2f}[/]"
+    return f"{words} [dim]from {escape(rests)}[/]" if rests else words
 
 
 def _essence(error: str | None) -> str:

@@ -9,16 +9,14 @@ advice come from the service; errors and results from the tools.
 
 import asyncio
 import json
-import shutil
+import re
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from html.parser import HTMLParser
-from importlib.resources import as_file, files
-from pathlib import Path
+from importlib.resources import files
 
 from fastmcp.client.transports import StdioTransport
 from rich.console import Console
@@ -37,7 +35,7 @@ from aftercall.contracts import Deliverable, checked
 from aftercall.executors import CommandExecutor, Executors, ToolFailedError
 from aftercall.executors.mcp import McpExecutor
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import BestTool, Factors, Recommendation
+from aftercall.models import Factors, Recommendation
 from aftercall.toolbox import AsyncToolbox
 from service.demo.stage import DemoStage, StageError
 
@@ -53,9 +51,25 @@ MOST_REFERRALS = 10
 """The warning must have come by then."""
 
 _LEARNED_S = 30.0
+_SCRIPT = ToolSpec(
+    name=NAMESPACE, namespace=NAMESPACE, version="1.0.0",
+    description="Lists the latest changes of the project, newest first.",
+    annotations=ToolAnnotations(read_only_hint=True),
+    implementation={
+        "command": "python", "args_template": [f"{{tool_dir}}/{NAMESPACE}.py", "{input}"],
+    },
+)  # fmt: skip
 _PAGES = {
     "cinema.html": "<h1>Tonight</h1><li class=film>Alien</li><li class=film>Solaris</li>",
     "menu.html": "<h1>The Regal</h1><nav><a>Start</a><a>Tickets</a><a>Contact</a></nav>",
+}
+_PAGE: JsonObject = {"type": "string", "description": "a page of the site"}
+_SITE_TOOLS: dict[str, tuple[str, JsonObject]] = {
+    READER: (
+        "Reads a page of the site.",
+        {"page": _PAGE, "want": {"type": "string", "enum": ["page", "films"]}},
+    ),
+    LISTER: ("Lists the films on a page of the site.", {"page": _PAGE}),
 }
 _FILMS = Deliverable.from_dict(
     {"type": "object", "required": ["titles"], "fields": {"titles": {"min_items": 1}}}
@@ -97,15 +111,15 @@ class BoundaryScene:
     known_tools: str
 
 
+@dataclass(frozen=True, slots=True)
 class _Scene:
     """A client and a recorder on a stage."""
 
-    def __init__(self, stage: DemoStage, client: AsyncClient, recorder: Recorder) -> None:
-        self.stage = stage
-        self.client = client
-        self.recorder = recorder
+    client: AsyncClient
+    recorder: Recorder
 
     async def learned(self) -> None:
+        """Wait until the service has learned from all that was recorded."""
         deadline = time.monotonic() + _LEARNED_S
         await asyncio.to_thread(self.recorder.flush)
         while (await self.client.status()).pending_indexing:
@@ -118,7 +132,7 @@ class _Scene:
 async def _opened(stage: DemoStage) -> AsyncIterator[_Scene]:
     async with AsyncClient(stage.service_url) as client:
         with Recorder(base_url=stage.service_url, spool_dir=None) as recorder:
-            yield _Scene(stage, client, recorder)
+            yield _Scene(client, recorder)
 
 
 async def play_scene(console: Console, stage: DemoStage) -> list[SceneCall]:
@@ -128,103 +142,79 @@ async def play_scene(console: Console, stage: DemoStage) -> list[SceneCall]:
         StageError: something does not happen that must, such as the demotion.
     """
     played: list[SceneCall] = []
-
-    def note(call: SceneCall) -> SceneCall:
-        played.append(call)
-        console.print(f"  {call.agent}  {call.called}  {_mark(call)}")
-        return call
-
+    parameters: JsonObject = {"repo_path": str(stage.repository), "max_count": 3}
     tools = stage.folder / "tools"
     tools.mkdir(exist_ok=True)
-    with as_file(files(__package__) / "data" / f"{NAMESPACE}.py") as script:
-        shutil.copy(script, tools)
+    script = files(__package__) / "data" / f"{NAMESPACE}.py"
+    (tools / script.name).write_bytes(script.read_bytes())
     git = StdioTransport(
         sys.executable, ["-m", "mcp_server_git", "--repository", str(stage.repository)]
     )
     async with _opened(stage) as scene, McpExecutor({"git": git}) as servers:
         commands = CommandExecutor(tools, commands={"python": sys.executable})
-        changes = _Changes(scene, tools / "changes.json", Executors(commands, servers))
-        await changes.register()
-        changes.export(whole=True)
+        executors = Executors(commands, servers)
+        dee, eve = (
+            AsyncToolbox(scene.client, scene.recorder, executors, agent=name)
+            for name in ("dee", "eve")
+        )
+
+        async def call(phase: str, *, by_name: bool = False) -> SceneCall:
+            """The orchestrator calls the fittest; or its neighbour the script, by its name."""
+            best = await dee.get_best_tool_in_namespace(NAMESPACE, SCENARIO)
+            called, succeeded = NAMESPACE if by_name else best.tool.tool_id, True
+            try:
+                if by_name:
+                    await eve.call_tool(NAMESPACE, parameters, scenario=SCENARIO)
+                else:
+                    await dee.run(best.tool, parameters, scenario=SCENARIO)
+            except ToolFailedError:
+                succeeded = False
+            await scene.learned()
+            if by_name:
+                best = await dee.get_best_tool_in_namespace(NAMESPACE, SCENARIO)
+            own = next(each for each in best.candidates if each.tool.tool_id == NAMESPACE)
+            played.append(
+                SceneCall(phase, "eve" if by_name else "dee", called, succeeded,
+                          best.tool.tool_id, own.score, own.factors)
+            )  # fmt: skip
+            console.print(f"  {played[-1].agent}  {called}  {_mark(played[-1])}")
+            return played[-1]
+
+        # The script is new; git's tool is registered by the gateway and joins the namespace.
+        await dee.register_tool(NAMESPACE, _SCRIPT)
+        for tool in await scene.client.list_tools():
+            if (tool.server_name, tool.name) == ("git", "git_log"):
+                spec = {name: getattr(tool, name) for name in ToolSpec.model_fields}
+                await scene.client.put_tool(
+                    tool.tool_id, ToolSpec(**{**spec, "namespace": NAMESPACE})
+                )
+        await scene.learned()
+        _export(stage, whole=True)
         for _ in range(2):
-            note(await changes.call_best("whole"))
-        changes.export(whole=False)
-        while note(await changes.call_best("half-written")).called == NAMESPACE:
+            await call("whole")
+        _export(stage, whole=False)
+        while (await call("half-written")).called == NAMESPACE:
             if len(played) > MOST_FAILURES:
                 raise StageError("the degraded tool was chosen again and again")
-        changes.export(whole=True)
+        _export(stage, whole=True)
         for _ in range(MOST_SUCCESSES):
-            if note(await changes.call_directly("mended")).chosen == NAMESPACE:
+            if (await call("mended", by_name=True)).chosen == NAMESPACE:
                 break
         else:
             raise StageError("the mended tool was not chosen again")
-        note(await changes.call_best("mended"))
+        await call("mended")
     return played
 
 
-class _Changes:
-    """The list of changes, an orchestrator that takes whatever is fittest, and its neighbour."""
-
-    def __init__(self, scene: _Scene, file: Path, executors: Executors) -> None:
-        client, recorder = scene.client, scene.recorder
-        self._scene = scene
-        self._file = file
-        self._orchestrator = AsyncToolbox(client, recorder, executors, agent="dee")
-        self._neighbour = AsyncToolbox(client, recorder, executors, agent="eve")
-        self._parameters: JsonObject = {"repo_path": str(scene.stage.repository), "max_count": 3}
-
-    async def register(self) -> None:
-        """The script is new; git's tool is registered by the gateway and joins the namespace."""
-        command: JsonObject = {
-            "command": "python",
-            "args_template": [f"{{tool_dir}}/{NAMESPACE}.py", "{input}"],
-        }
-        script = ToolSpec(
-            name=NAMESPACE, namespace=NAMESPACE, version="1.0.0",
-            description="Lists the latest changes of the project, newest first.",
-            annotations=ToolAnnotations(read_only_hint=True), implementation=command,
-        )  # fmt: skip
-        await self._orchestrator.register_tool(NAMESPACE, script)
-        for tool in await self._scene.client.list_tools():
-            if (tool.server_name, tool.name) == ("git", "git_log"):
-                spec = {name: getattr(tool, name) for name in ToolSpec.model_fields}
-                joined = ToolSpec(**{**spec, "namespace": NAMESPACE})
-                await self._scene.client.put_tool(tool.tool_id, joined)
-        await self._scene.learned()
-
-    def export(self, *, whole: bool) -> None:
-        """Write the list of changes; half of it, when the exporter is killed in the middle."""
-        log = subprocess.run(
-            ["git", "log", "--format=%s"],  # noqa: S607 - git is needed anyway
-            cwd=self._scene.stage.repository, check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        text = json.dumps(log.stdout.splitlines())
-        self._file.write_text(text if whole else text[: len(text) // 2], encoding="utf-8")
-
-    async def call_best(self, phase: str) -> SceneCall:
-        """The orchestrator calls the fittest."""
-        best = await self._orchestrator.get_best_tool_in_namespace(NAMESPACE, SCENARIO)
-        succeeded = True
-        try:
-            await self._orchestrator.run(best.tool, self._parameters, scenario=SCENARIO)
-        except ToolFailedError:
-            succeeded = False
-        await self._scene.learned()
-        return _seen(phase, "dee", best.tool.tool_id, best, succeeded=succeeded)
-
-    async def call_directly(self, phase: str) -> SceneCall:
-        """Somebody who knows the script calls it by its name; then the orchestrator asks again."""
-        await self._neighbour.call_tool(NAMESPACE, self._parameters, scenario=SCENARIO)
-        await self._scene.learned()
-        best = await self._orchestrator.get_best_tool_in_namespace(NAMESPACE, SCENARIO)
-        return _seen(phase, "eve", NAMESPACE, best, succeeded=True)
-
-
-def _seen(phase: str, agent: str, called: str, best: BestTool, *, succeeded: bool) -> SceneCall:
-    script = next(each for each in best.candidates if each.tool.tool_id == NAMESPACE)
-    return SceneCall(
-        phase, agent, called, succeeded, best.tool.tool_id, script.score, script.factors
-    )
+def _export(stage: DemoStage, *, whole: bool) -> None:
+    """Write the list of changes; half of it, when the exporter is killed in the middle."""
+    log = subprocess.run(
+        ["git", "log", "--format=%s"],  # noqa: S607 - git is needed anyway
+        cwd=stage.repository, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    text = json.dumps(log.stdout.splitlines())
+    file = stage.folder / "tools" / "changes.json"
+    file.write_text(text if whole else text[: len(text) // 2], encoding="utf-8")
 
 
 async def play_boundaries(console: Console, stage: DemoStage) -> BoundaryScene:
@@ -235,19 +225,37 @@ async def play_boundaries(console: Console, stage: DemoStage) -> BoundaryScene:
     """
     calls: list[BoundaryCall] = []
     async with _opened(stage) as scene:
-        site = _Site(scene)
-        await site.register()
+        for name, (description, properties) in _SITE_TOOLS.items():
+            schema: JsonObject = {
+                "type": "object", "properties": properties, "required": [*properties],
+            }  # fmt: skip
+            spec = ToolSpec(name=name, description=description, input_schema=schema)
+            await scene.client.put_tool(name, spec)
+        await scene.learned()
 
-        async def call(tool: str, page: str, want: str = "", *, contract: bool = False) -> None:
-            calls.append(await site.call(tool, page, want, contract=contract))
+        async def call(tool: str, *asked: str, contract: bool = False) -> None:
+            run = _read_page if tool == READER else _list_films
+            reflected = await call_with_reflection(
+                checked(run, _FILMS) if contract else run, tool_name=tool,
+                parameters=dict(zip(("page", "want"), asked, strict=False)), agent="fay",
+                session_id="demo-films", context="which films are on tonight?",
+                client=scene.client, recorder=scene.recorder,
+            )  # fmt: skip
+            await scene.learned()
+            said, lane = "success", ""
+            if reflected.error is not None:
+                first = next(iter(reflected.suggestions), None)
+                said, lane = reflected.error.type, "the caller is told at once"
+                if first and first.split:
+                    lane = f"{first.action}: {', then '.join(first.split)}"
+            calls.append(BoundaryCall(tool, " ".join(asked), said, lane))
             console.print(f"  fay  {tool}  {_said(calls[-1])}")
 
         for _ in range(3):
             await call(READER, "cinema.html", "page")
         for _ in range(MOST_REFERRALS):
             await call(READER, "cinema.html", "films")
-            health = await scene.client.tool_health(READER)
-            if health.cohesion.warning:
+            if (await scene.client.tool_health(READER)).cohesion.warning:
                 break
         else:
             raise StageError("a tool that was asked to do two jobs was never warned of")
@@ -262,80 +270,23 @@ async def play_boundaries(console: Console, stage: DemoStage) -> BoundaryScene:
         )  # fmt: skip
 
 
-class _Site:
-    """A few pages, a tool that reads them, and one that lists what they mark as films."""
-
-    def __init__(self, scene: _Scene) -> None:
-        self._scene = scene
-        self._pages = scene.stage.folder / "pages"
-        self._pages.mkdir(exist_ok=True)
-        for name, content in _PAGES.items():
-            (self._pages / name).write_text(content, encoding="utf-8")
-
-    async def register(self) -> None:
-        page: JsonObject = {"type": "string", "description": "a page of the site"}
-        want: JsonObject = {"type": "string", "enum": ["page", "films"]}
-        for name, description, properties in (
-            (READER, "Reads a page of the site.", {"page": page, "want": want}),
-            (LISTER, "Lists the films on a page of the site.", {"page": page}),
-        ):
-            schema: JsonObject = {
-                "type": "object", "properties": {**properties}, "required": [*properties],
-            }  # fmt: skip
-            spec = ToolSpec(name=name, description=description, input_schema=schema)
-            await self._scene.client.put_tool(name, spec)
-        await self._scene.learned()
-
-    async def call(self, tool: str, page: str, want: str, *, contract: bool) -> BoundaryCall:
-        run = self._read_page if tool == READER else self._list_films
-        parameters: JsonObject = {"page": page}
-        if want:
-            parameters["want"] = want
-        reflected = await call_with_reflection(
-            checked(run, _FILMS) if contract else run, tool_name=tool, parameters=parameters,
-            agent="fay", session_id="demo-films", context="which films are on tonight?",
-            client=self._scene.client, recorder=self._scene.recorder,
-        )  # fmt: skip
-        await self._scene.learned()
-        asked = " ".join(map(str, parameters.values()))
-        if reflected.error is None:
-            return BoundaryCall(tool, asked, "success", "")
-        first = next(iter(reflected.suggestions), None)
-        lane = f"{first.action}: {', then '.join(first.split)}" if first and first.split else ""
-        return BoundaryCall(tool, asked, reflected.error.type, lane or "the caller is told at once")
-
-    async def _read_page(self, parameters: JsonObject) -> Outcome[JsonValue]:
-        text = (self._pages / str(parameters["page"])).read_text(encoding="utf-8")
-        if parameters["want"] == "page":
-            return Outcome.ok(text)
-        return Outcome.wrong_tool_boundary(
-            "I read pages; what is on them is for a tool that knows films",
-            boundary_axes=["page reading", "film extraction"],
-            observed_task_shape="read a page and list the films on it",
-            suggested_split=[READER, LISTER],
-            evidence=f"asked for {parameters['want']} on a page of {len(text)} characters",
-        )
-
-    async def _list_films(self, parameters: JsonObject) -> JsonValue:
-        """A success also where there is none."""
-        found = _Films()
-        found.feed((self._pages / str(parameters["page"])).read_text(encoding="utf-8"))
-        titles: list[JsonValue] = [*found.titles]
-        return {"status": "success" if titles else "success_no_parse", "titles": titles}
+async def _read_page(parameters: JsonObject) -> Outcome[JsonValue]:
+    text = _PAGES[str(parameters["page"])]
+    if parameters["want"] == "page":
+        return Outcome.ok(text)
+    return Outcome.wrong_tool_boundary(
+        "I read pages; what is on them is for a tool that knows films",
+        boundary_axes=["page reading", "film extraction"],
+        observed_task_shape="read a page and list the films on it",
+        suggested_split=[READER, LISTER],
+        evidence=f"asked for {parameters['want']} on a page of {len(text)} characters",
+    )
 
 
-class _Films(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.titles: list[str] = []
-        self._in_film = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._in_film = tag == "li" and ("class", "film") in attrs
-
-    def handle_data(self, data: str) -> None:
-        if self._in_film:
-            self.titles.append(data)
+async def _list_films(parameters: JsonObject) -> JsonValue:
+    """A success also where there is none."""
+    titles = re.findall("<li class=film>(.*?)</li>", _PAGES[str(parameters["page"])])
+    return {"status": "success" if titles else "success_no_parse", "titles": titles}
 
 
 def show_scene(console: Console, played: Sequence[SceneCall]) -> None:

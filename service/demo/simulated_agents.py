@@ -5,6 +5,7 @@ answer, and returns what was played. All that is drawn comes from the seed and t
 so that sessions can be played in any order, or at once, and the answers alone make a difference.
 """
 
+from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,15 +23,9 @@ from aftercall.models import (
     ExecutionError,
     FailedCall,
     Severity,
-    Suggestion,
     SuggestResponse,
 )
-from aftercall.reflection.retry_rules import (
-    FailedAttempt,
-    ReflectionPolicy,
-    RetryRules,
-    apply_changes,
-)
+from aftercall.reflection.retry_rules import FailedAttempt, ReflectionPolicy, RetryRules
 from service.demo.simulated_tools import (
     HOPELESS,
     PASSING,
@@ -46,18 +41,15 @@ from service.demo.simulated_tools import (
     tools_on,
 )
 
-HOURS = (
+_HOURS = (
     0.10, 0.08, 0.06, 0.06, 0.08, 0.15, 0.35, 0.60, 0.90, 1.00, 1.00, 0.90,
     0.70, 0.90, 1.00, 0.95, 0.80, 0.60, 0.40, 0.30, 0.25, 0.20, 0.15, 0.12,
 )  # fmt: skip
 """Load by hour of the day, UTC; 1 is the busiest."""
-
-WEEKEND = 0.45
+_WEEKEND = 0.45
 """Load of a Saturday or Sunday beside that of a working day."""
-
-CALLS_PER_TASK = 1.16
+_CALLS_PER_TASK = 1.16
 """Attempts included; measured, and held to by a test."""
-
 _TASKS = (2, 3, 4, 4, 5, 6, 7)
 _SPARE = timedelta(minutes=2)
 """Before now no session begins, or it would hold no call."""
@@ -65,8 +57,6 @@ _PAUSE_S = 12.0
 """Mean seconds between two calls of a session; an agent's thinking."""
 _ANOTHER_SLIP = 0.12
 """Share of mistaken calls with a second mistake in them."""
-_TAKES_RIGHT, _TAKES_WRONG, _WAITS = 0.6, 0.12, 0.55
-"""How often an agent takes what is left to it: a change that is right, one that is not, a wait."""
 _OLD_HABIT, _WEARS_OFF = 0.6, 0.9
 """Share of calls in the form of the version before on its first day, and how it wears off a day."""
 _NOTICED = 0.35
@@ -75,10 +65,9 @@ _MARKED = 0.3
 """Share of the breakdowns of tools with competitors that somebody marks."""
 _SEVERITIES: tuple[Severity, ...] = ("low", "medium", "medium", "high")
 
-Ending = Literal["at once", "suggested", "by hand", "by itself", "elsewhere", "not mended"]
-"""How a task ended: right at once; mended by a suggestion, as the rules of retries allow; by one
-that these left to the agent, who took it; by the agent's own skill; done by another tool after a
-referral; or not at all."""
+Ending = Literal["at once", "suggested", "by itself", "elsewhere", "not mended"]
+"""How a task ended: right at once; mended by a suggestion, as the rules of retries allow; by the
+agent's own skill; done by another tool after a referral; or not at all."""
 
 Answer: TypeAlias = SuggestResponse | None
 """What the service said; None when it was not there to say anything."""
@@ -109,10 +98,6 @@ class SimAgent(DemoTable):
     share: float = 1.0
     joins: int = 0
 
-    def mends(self, kind: FaultKind) -> float:
-        """How often it mends such a failure by itself, 0 to 1."""
-        return min(0.95, float(read_table("agents")["mends"].get(kind, 0.0)) * self.skill)
-
 
 @cache
 def all_agents() -> tuple[SimAgent, ...]:
@@ -128,25 +113,13 @@ class SimCall:
     execution: Execution
     fault: FaultKind | None
 
-    @property
-    def error(self) -> ExecutionError:
-        """What the tool said; empty where it succeeded."""
-        return self.execution.error or ExecutionError(message="")
-
-    def question(self) -> FailedCall:
-        """As the service is asked about a failed call."""
-        fields = {name: getattr(self.execution, name) for name in FailedCall.model_fields}
-        return FailedCall.model_validate(fields)
-
 
 @dataclass(slots=True)
 class SimTask:
-    """One thing that an agent wanted done, and what the simulator knows of it.
+    """One thing that an agent wanted done: `means` are the parameters that would be right.
 
-    `means` are the parameters that would be right, `kind` is that of the first failure; `is_asking`
-    says whether its agent asks, and was answered when it did. `right`, `wrong` and `failed` count
-    followed suggestions: the call then succeeded and did what its caller meant, succeeded and did
-    something else, or failed.
+    `kind` is that of the first failure; `is_asking` says whether its agent asks, and was answered
+    when it did.
     """
 
     agent: str
@@ -156,22 +129,6 @@ class SimTask:
     is_asking: bool
     kind: FaultKind | None = None
     ending: Ending = "not mended"
-    asked: int = 0
-    abstained: int = 0
-    followed: int = 0
-    by_hand: int = 0
-    right: int = 0
-    wrong: int = 0
-    failed: int = 0
-    is_as_meant: bool = True
-
-    def ended(self, ending: Ending, call: SimCall) -> None:
-        """A call of it succeeded."""
-        self.ending = ending
-        self.is_as_meant = self.tool.same(call.execution.parameters, self.means)
-        if ending in ("suggested", "by hand"):
-            self.right += self.is_as_meant
-            self.wrong += not self.is_as_meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +142,17 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class PlayedSession:
-    """A session when it is over."""
+    """A session when it is over.
+
+    `counts` are of answers (`asked`, `abstained`) and of suggestions that were `followed`: the call
+    then succeeded and did what its caller meant (`right`), succeeded and did something else
+    (`wrong`), or `failed` again.
+    """
 
     calls: list[SimCall] = field(default_factory=list)
     tasks: list[SimTask] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 Session: TypeAlias = Generator[FailedCall, Answer, PlayedSession]
@@ -199,16 +162,16 @@ Session: TypeAlias = Generator[FailedCall, Answer, PlayedSession]
 class SessionPlan:
     """A session before it is played.
 
-    Its number from 0 in the order of time, when it starts (UTC), the day of the story (0 to 29),
-    how busy the hour is (0 to 1), how many things get done.
+    When it starts (UTC), the day of the story (0 to 29), how busy the hour is (0 to 1), how many
+    things get done, and its number from 0 in the order of time.
     """
 
-    number: int
-    agent: SimAgent
     starts: datetime
+    agent: SimAgent
     day: int
     load: float
     tasks: int
+    number: int = 0
 
 
 def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> list[SessionPlan]:
@@ -222,43 +185,36 @@ def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> 
     if now.tzinfo is None:
         raise ValueError("now must have a zone, such as datetime.now(UTC)")
     dice = Random(f"plan {seed}")  # noqa: S311  # a repeatable history, no secret
-    plans = []
     first = moment_of(0, days, now)
-    for starts, load in _starts(dice, days, calls_per_day, now):
+    plans: list[SessionPlan] = []
+    starting = list(_starts(dice, days, calls_per_day, now))
+    for starts, load in sorted(starting):
         day = int((starts - first) / timedelta(days=days) * PHASES)
         present = [agent for agent in all_agents() if agent.joins <= day]
         agent = dice.choices(present, [each.share for each in present])[0]
-        plans.append((starts, agent, day, load, dice.choice(_TASKS)))
-    plans.sort(key=lambda each: each[0])
-    return [
-        SessionPlan(number, agent, starts, day, load, tasks)
-        for number, (starts, agent, day, load, tasks) in enumerate(plans)
-    ]
+        plans.append(SessionPlan(starts, agent, day, load, dice.choice(_TASKS), len(plans)))
+    return plans
 
 
 def moment_of(day: int, days: int, now: datetime) -> datetime:
     """When a day of the story begins, 0 to 29, in a history of `days` days up to `now`; UTC."""
-    return _midnight(now) - timedelta(days=days - 1) + timedelta(days=days) * day / PHASES
+    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight - timedelta(days=days - 1) + timedelta(days=days) * day / PHASES
 
 
 def _starts(
     dice: Random, days: int, calls_per_day: float, now: datetime
 ) -> Iterator[tuple[datetime, float]]:
-    per_session = CALLS_PER_TASK * sum(_TASKS) / len(_TASKS)
-    per_load = calls_per_day / (sum(HOURS) * (5 + 2 * WEEKEND) / 7) / per_session
-    for day in range(days):
-        midnight = _midnight(now) - timedelta(days=days - 1 - day)
-        is_weekend = midnight.weekday() >= 5
-        for hour, load in enumerate(HOURS):
-            load_now = load * (WEEKEND if is_weekend else 1.0)
-            for _ in range(int(load_now * per_load + dice.random())):
-                starts = midnight + timedelta(hours=hour, seconds=dice.random() * 3600)
-                if starts <= now - _SPARE:
-                    yield starts, load_now
-
-
-def _midnight(moment: datetime) -> datetime:
-    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    per_session = _CALLS_PER_TASK * sum(_TASKS) / len(_TASKS)
+    per_load = calls_per_day / (sum(_HOURS) * (5 + 2 * _WEEKEND) / 7) / per_session
+    first = moment_of(0, days, now)
+    for number in range(24 * days):
+        hour = first + timedelta(hours=number)
+        load = _HOURS[hour.hour] * (_WEEKEND if hour.weekday() >= 5 else 1.0)
+        for _ in range(int(load * per_load + dice.random())):
+            starts = hour + timedelta(seconds=dice.random() * 3600)
+            if starts <= now - _SPARE:
+                yield starts, load
 
 
 def sessions_alone(
@@ -300,9 +256,8 @@ def play_session(plan: SessionPlan, seed: int, now: datetime) -> Session:
     """Play a session up to its end or to `now`."""
     player = _Player(plan, seed, now)
     for _ in range(plan.tasks):
-        if player.at >= now:
-            break
-        yield from player.task()
+        if player.at < now:
+            yield from player.task()
     return player.played
 
 
@@ -328,11 +283,8 @@ class _Player:
         asks = self._agent.asks_from is not None and self._plan.day >= self._agent.asks_from
         task = SimTask(self._agent.name, tool, wish, means, asks)
         self.played.tasks.append(task)
-        first = self._call(task, sends)
+        first = self._call(task, sends, "at once")
         task.kind = first.fault
-        if first.fault is None:
-            task.ended("at once", first)
-        self._remark(task, first)
         if first.fault is not None and asks:
             yield from self._reflect(task, first)
         if task.ending == "not mended":
@@ -357,124 +309,99 @@ class _Player:
             chance = _ANOTHER_SLIP
         return sends, means
 
-    def _reflect(self, task: SimTask, first: SimCall) -> Generator[FailedCall, Answer, None]:
-        """Ask and follow, as the SDK does; what its rules leave to the caller is done by hand."""
+    def _reflect(self, task: SimTask, failed: SimCall) -> Generator[FailedCall, Answer, None]:
+        """Ask and follow, as the SDK does."""
         policy = ReflectionPolicy(min_confidence=self._agent.min_confidence)
         rules = RetryRules(policy, may_repeat=False, jitter=self._dice.random)
         changes: tuple[Change, ...] = ()
-        failed, retry = first, None
-        while failed.execution.attempt < policy.max_attempts:
-            answer = yield failed.question()
-            task.asked += answer is not None
-            task.abstained += answer is not None and answer.abstained
+        counts = self.played.counts
+        while failed.fault is not None and failed.execution.attempt < policy.max_attempts:
+            before = failed.execution
+            fields = {name: getattr(before, name) for name in FailedCall.model_fields}
+            answer = yield FailedCall.model_validate(fields)
+            counts["asked"] += answer is not None
+            counts["abstained"] += answer is not None and answer.abstained
             task.is_asking = answer is not None
-            failure = FailedAttempt(failed.execution.parameters, failed.error, changes)
-            retry = rules.next_retry(failure, answer)
-            if self.at >= self._now:
+            error = before.error or ExecutionError(message="")
+            retry = rules.next_retry(FailedAttempt(before.parameters, error, changes), answer)
+            if retry is None or self.at >= self._now:
                 return
-            if retry is None:
-                break
             changes = retry.changes
-            task.followed += 1
             self.at += timedelta(seconds=retry.wait_s)
-            failed = self._follow(task, failed, retry.parameters, retry.suggestion, "suggested")
-            if failed.fault is None:
-                return
-        offer = next(iter(rules.remaining), None)
-        if retry is None and offer is not None:
-            parameters = self._taken(task, failed, offer)
-            if parameters is not None:
-                task.by_hand += 1
-                self.at += timedelta(milliseconds=offer.retry_after_ms or 0.0)
-                self._follow(task, failed, parameters, offer, "by hand")
-
-    def _follow(
-        self, task: SimTask, failed: SimCall, sends: JsonObject, word: Suggestion, ending: Ending
-    ) -> SimCall:
-        """Call again on the word of a suggestion; what came of it goes into the task."""
-        before = failed.execution
-        call = self._call(
-            task, sends, attempt=before.attempt + 1,
-            repair_of=before.repair_of or before.execution_id, suggestion_id=word.suggestion_id,
-        )  # fmt: skip
-        if call.fault is None:
-            task.ended(ending, call)
-            self._remark(task, call)
-        else:
-            task.failed += 1
-        return call
-
-    def _taken(self, task: SimTask, failed: SimCall, offer: Suggestion) -> JsonObject | None:
-        """What the agent sends on its own account after a suggestion; None if it lets it be."""
-        parameters: JsonObject | None = failed.execution.parameters
-        if offer.action == "retry_unchanged":
-            chance = _WAITS if failed.fault in PASSING else _TAKES_WRONG
-        elif offer.action == "change_parameters":
-            parameters = apply_changes(failed.execution.parameters, offer)
-            is_right = parameters is not None and task.tool.same(parameters, task.means)
-            chance = _TAKES_RIGHT if is_right else _TAKES_WRONG
-        else:
-            return None
-        return parameters if self._dice.random() < chance else None
+            failed = self._call(
+                task, retry.parameters, "suggested", attempt=before.attempt + 1,
+                repair_of=before.repair_of or before.execution_id,
+                suggestion_id=retry.suggestion.suggestion_id,
+            )  # fmt: skip
+            is_right = task.tool.same(retry.parameters, task.means)
+            counts["followed"] += 1
+            counts["failed" if failed.fault else "right" if is_right else "wrong"] += 1
 
     def _mend_alone(self, task: SimTask, first: SimCall) -> None:
         """What the agent knows how to mend by itself, or lets be."""
-        if task.kind is None or self._dice.random() >= self._agent.mends(task.kind):
+        kind, sent = task.kind, first.execution
+        mends = min(0.95, read_table("agents")["mends"].get(kind, 0.0) * self._agent.skill)
+        if kind is None or self._dice.random() >= mends:
             return
         self._think()
         if self.at >= self._now:
             return
         if task.wish.instead is not None:
-            if self._call(task, task.wish.instead.parameters, task.wish.instead.tool).fault is None:
-                task.ending = "elsewhere"
-        elif task.kind not in HOPELESS:
-            stated = first.execution.execution_id if self._agent.says_repair_of else None
-            again = self._call(
-                task, first.execution.parameters if task.kind in PASSING else task.means,
-                attempt=self.played.calls[-1].execution.attempt + 1 if stated else 1,
-                repair_of=stated,
-            )  # fmt: skip
-            if again.fault is None:
-                task.ended("by itself", again)
+            other = task.wish.instead
+            self._call(task, other.parameters, "elsewhere", other.tool)
+        elif kind not in HOPELESS:
+            stated = sent.execution_id if self._agent.says_repair_of else None
+            attempt = self.played.calls[-1].execution.attempt + 1 if stated else 1
+            sends = sent.parameters if kind in PASSING else task.means
+            self._call(task, sends, "by itself", attempt=attempt, repair_of=stated)
 
     def _call(
-        self, task: SimTask, parameters: JsonObject, place: str | None = None, **fields: Any
-    ) -> SimCall:
-        tools = (tool for tool in self._tools if tool.place == place)
-        tool = next(tools, task.tool)
+        self, task: SimTask, sends: JsonObject, ending: Ending, place: str | None = None,
+        **fields: Any,
+    ) -> SimCall:  # fmt: skip
+        """Call the task's tool, or that of a place; `ending` is the task's where it succeeds."""
+        tool = next((tool for tool in self._tools if tool.place == place), task.tool)
         self.at = min(self.at, self._now)  # a wait may have ended later
-        moment = Moment(self.at, self._plan.day, self._plan.load, self._agent.may_write, self._dice)
+        moment = Moment(self._plan.day, self._plan.load, self._agent.may_write, self._dice)
         fault, result = None, None
         try:
-            result = tool.call(parameters, moment)
+            result = tool.call(sends, moment)
+            task.ending = ending
         except ToolFault as raised:
             fault = raised
-        agent, spec = self._agent.name, tool.spec
+        kind, spec = None if fault is None else fault.kind, tool.spec
         execution = Execution(
-            execution_id=str(UUID(int=self._dice.getrandbits(128), version=4)), timestamp=self.at,
-            agent=agent, server_name=tool.server, tool_name=spec.name, tool_version=spec.version,
-            parameters=parameters, context=task.wish.context, result=result,
-            duration_ms=tool.duration_ms(moment, fault), error=fault and fault.error,
+            execution_id=_uuid(self._dice), timestamp=self.at, agent=self._agent.name,
+            server_name=tool.server, tool_name=spec.name, tool_version=spec.version,
+            parameters=sends, context=task.wish.context, result=result,
+            duration_ms=tool.duration_ms(moment, kind), error=fault and fault.error,
             outcome="success" if fault is None else "failure",
-            session_id=f"{agent}-{self._plan.number}", sequence=len(self.played.calls), **fields,
+            session_id=f"{self._agent.name}-{self._plan.number}",
+            sequence=len(self.played.calls), **fields,
         )  # fmt: skip
-        call = SimCall(tool, execution, None if fault is None else fault.kind)
+        call = SimCall(tool, execution, kind)
         self.played.calls.append(call)
         self.at += timedelta(milliseconds=execution.duration_ms or 0.0)
         self._think()
+        if tool is task.tool and ending != "by itself":
+            self._remark(call, is_as_meant=tool.same(sends, task.means))
         return call
 
     def _think(self) -> None:
         self.at += timedelta(seconds=1 + self._dice.expovariate(1 / _PAUSE_S))
 
-    def _remark(self, task: SimTask, call: SimCall) -> None:
+    def _remark(self, call: SimCall, *, is_as_meant: bool) -> None:
         """What somebody says of the call, if anybody does."""
         draw, tool, error = self._dice.random(), call.tool, call.execution.error
         if error is not None:
             if tool.spec.namespace and call.fault in ("timeout", "unavailable") and draw < _MARKED:
                 severity = self._dice.choice(_SEVERITIES)
                 self.played.remarks.append(Remark(call, error.message, severity))
-        elif not task.is_as_meant and draw < _NOTICED:
+        elif not is_as_meant and draw < _NOTICED:
             self.played.remarks.append(Remark(call, "that is not what I asked for"))
-        elif task.is_as_meant and draw < tool.corrected:
+        elif is_as_meant and draw < tool.corrected:
             self.played.remarks.append(Remark(call, self._dice.choice(tool.corrections)))
+
+
+def _uuid(dice: Random) -> str:
+    return str(UUID(int=dice.getrandbits(128), version=4))

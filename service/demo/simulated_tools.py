@@ -8,10 +8,10 @@ servers word a refusal. The error comes out of the tool, not out of the script.
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from functools import cache, partial
+from datetime import date, time
+from functools import cache
 from importlib.resources import files
 from operator import gt, lt
 from random import Random
@@ -46,7 +46,7 @@ _SERVERS = ("web", "library", "words", "calendar", "tickets", "commerce", "metri
 _MAYBE = 0.4
 """Share of calls with a parameter whose name ends with `?`."""
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
+_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
     "array": (list,),
 }  # fmt: skip
@@ -74,13 +74,11 @@ class DemoTable(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When and by whom a tool is called.
+    """When a tool is called: on which day of the story, how busy its server is (0 to 1).
 
-    UTC; the day of the story, 0 to 29; how busy the hour is, 0 to 1; whether the caller has the
-    rights that some tools ask for; what decides about what a tool cannot know.
+    And whether its caller has the rights that some tools ask for, and what decides the rest.
     """
 
-    at: datetime
     day: int
     load: float
     may_write: bool
@@ -111,33 +109,33 @@ class Slip(NamedTuple):
             return {**means, self.name: dice.choice(wrong)}, {**means, self.name: most}
         if self.name not in means:
             return None
+        others = {key: value for key, value in means.items() if key != self.name}
         if self.kind == "missing":
-            return {key: value for key, value in means.items() if key != self.name}, means
+            return others, means
+        value = means[self.name]
         if self.kind == "name":
-            other = dice.choice(self.how)
-            return {other if key == self.name else key: v for key, v in means.items()}, means
-        value = _changed(means[self.name], self.how, dice)
-        return None if value == means[self.name] else ({**means, self.name: value}, means)
+            return {**others, dice.choice(self.how): value}, means
+        sent = _changed(value, self.how, dice)
+        return None if sent == value else ({**means, self.name: sent}, means)
 
 
-def _changed(value: JsonValue, how: Any, dice: Random) -> JsonValue:
-    if isinstance(how, dict):
-        for pattern, texts in how.items():
-            if re.search(pattern, str(value)):
-                return re.sub(pattern, str(dice.choice(texts)), str(value))
-        return value
-    if how == "list":
-        return [value]
-    if how == "one":
-        return ", ".join(map(str, value)) if isinstance(value, list) else value
-    if how == "day":
-        year, month, date = str(value).split("-")
-        return dice.choice((f"{date}.{month}.{year}", f"{year}/{month}/{date}", f"{value}T00:00Z"))
-    if how == "time":
-        hour, minute = map(int, str(value).split(":"))
-        half = "pm" if hour >= 12 else "am"
-        return dice.choice((f"{hour % 12 or 12}:{minute:02d} {half}", f"{hour}h{minute:02d}"))
-    return str(value).lower()  # as text
+def _changed(value: Any, how: Any, dice: Random) -> JsonValue:
+    match how:
+        case "list":
+            return [value]
+        case "one":
+            return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        case "day":
+            form = dice.choice(("%d.%m.%Y", "%Y/%m/%d", "%Y-%m-%dT00:00Z"))
+            return date.fromisoformat(value).strftime(form)
+        case "time":
+            return time.fromisoformat(value).strftime(dice.choice(("%I:%M %p", "%Hh%M")))
+        case str():  # as text
+            return str(value).lower()
+    for pattern, texts in how.items():
+        if re.search(pattern, str(value)):
+            return re.sub(pattern, str(dice.choice(texts)), str(value))
+    return value  # type: ignore[no-any-return]  # as it came out of a table
 
 
 class Wish(DemoTable):
@@ -153,20 +151,16 @@ class Wish(DemoTable):
     tool: str | None = None
     share: float = 1.0
 
-    def drawn(self, dice: Random) -> "Wish":
-        """One wish of this kind."""
-        return self.filled(_Words(dice), dice)
-
-    def filled(self, words: "_Words", dice: Random) -> "Wish":
+    def filled(self, words: "_Words") -> "Wish":
         """With these words in its texts."""
         parameters: JsonObject = {}
         for key, table in self.parameters.items():
             name = key.removesuffix("?")
-            if name == key or dice.random() < _MAYBE:
+            if name == key or words.dice.random() < _MAYBE:
                 parameters[name] = words[name] = words.value(table)
         return Wish.model_construct(
             context=self.context.format_map(words), parameters=parameters, tool=self.tool,
-            instead=self.instead and self.instead.filled(words, dice),
+            instead=self.instead and self.instead.filled(words),
         )  # fmt: skip
 
 
@@ -177,29 +171,30 @@ class _Words(dict[str, Any]):
     """
 
     def __init__(self, dice: Random) -> None:
-        self._dice = dice
+        self.dice = dice
 
     def __missing__(self, name: str) -> str:
         if name == "slug":
             return str(self["subject"]).replace(" ", "-")
         base = name.rstrip("2")
         options = [each for each in read_table("agents")["words"][base] if each != self.get(base)]
-        text = self._dice.choice(options).format_map(self)
-        self[name] = re.sub("#", lambda _: str(self._dice.randrange(10)), text)
+        text = self.dice.choice(options).format_map(self)
+        self[name] = re.sub("#", lambda _: str(self.dice.randrange(10)), text)
         return str(self[name])
 
     def value(self, table: Any) -> JsonValue:
-        if isinstance(table, str):
-            return table.format_map(self)
-        if isinstance(table, list):
-            return self.value(self._dice.choice(table))
-        if not isinstance(table, dict):
-            return table  # type: ignore[no-any-return]  # a number or a flag out of TOML
-        if "some" in table:
-            return [*self._dice.sample(read_table("agents")["words"][table["of"]], table["some"])]
-        if "words" in table:
-            return [*str(table["words"]).format_map(self).split()]
-        return round(self._dice.uniform(table["from"], table["to"]), 2)
+        match table:
+            case str():
+                return table.format_map(self)
+            case list():
+                return self.value(self.dice.choice(table))
+            case {"some": number, "of": name}:
+                return [*self.dice.sample(read_table("agents")["words"][name], number)]
+            case {"words": text}:
+                return [*str(text).format_map(self).split()]
+            case {"from": least, "to": most}:
+                return round(self.dice.uniform(least, most), 2)
+        return table  # type: ignore[no-any-return]  # a number or a flag out of TOML
 
 
 class HiddenRule(DemoTable):
@@ -218,26 +213,32 @@ class HiddenRule(DemoTable):
     unless: dict[str, str] = {}
     chance: float = 1.0
 
-    def refuse(self, call: JsonObject, moment: Moment) -> None:
-        """Raises `ToolFault` where it applies."""
-        if not all(_found(pattern, call.get(name)) for name, pattern in self.when.items()):
-            return
-        if self.unless and all(_found(each, call.get(name)) for name, each in self.unless.items()):
-            return
-        if self.kind == "permission" and moment.may_write:
-            return
-        if self.chance < 1 and moment.dice.random() >= self.chance:
-            return
-        details = {
-            name: each.format_map(call) if isinstance(each, str) else each
-            for name, each in self.details.items()
-        }
-        said = self.says.format_map(call)
-        raise ToolFault(self.kind, said, type=self.type, code=self.code, details=details)
+    def applies(self, call: JsonObject, moment: Moment) -> bool:
+        """Whether the call is refused."""
+        return (
+            _found(self.when, call)
+            and not (self.unless and _found(self.unless, call))
+            and not (self.kind == "permission" and moment.may_write)
+            and (self.chance == 1 or moment.dice.random() < self.chance)
+        )
+
+    def fault(self, words: JsonObject) -> ToolFault:
+        """The refusal."""
+        fields = {"type": self.type, "code": self.code, "details": _filled(self.details, words)}
+        return ToolFault(self.kind, self.says.format_map(words), **fields)
 
 
-def _found(pattern: str, value: JsonValue) -> bool:
-    return value is not None and re.search(pattern, str(value)) is not None
+def _found(patterns: dict[str, str], call: JsonObject) -> bool:
+    values = {name: call.get(name) for name in patterns}
+    return all(
+        value is not None and re.search(patterns[name], str(value))
+        for name, value in values.items()
+    )
+
+
+def _filled(table: JsonObject, words: JsonObject) -> JsonObject:
+    """With words in its texts."""
+    return {k: v.format_map(words) if isinstance(v, str) else v for k, v in table.items()}
 
 
 class Drift(DemoTable):
@@ -254,26 +255,6 @@ class Drift(DemoTable):
     slowness: float = 1.0
     words: str = "503 Service Unavailable: upstream connect error"
 
-    def breakdown(self, tool: str, moment: Moment) -> ToolFault | None:
-        """What breaks down in this call, if anything; more in busy hours."""
-        drawn = moment.dice.random() / (0.5 + moment.load)
-        if drawn < self.timeouts:
-            said = f"{tool} timed out after 5.0 s"
-            return ToolFault("timeout", said, type="TimeoutError", code="TIMEOUT")
-        if drawn < self.timeouts + self.limits:
-            wait = 1 + moment.dice.randrange(5)
-            said = f"429 Too Many Requests: retry after {wait} seconds"
-            details = {"retryAfter": wait}
-            return ToolFault(
-                "rate_limited", said, type="RateLimitError", code="429", details=details
-            )
-        if drawn < self.timeouts + self.limits + self.outages:
-            return ToolFault("unavailable", self.words, type="ServiceUnavailable", code="503")
-        return None
-
-
-_WELL = Drift()
-
 
 class SimTool(DemoTable):
     """One version of one tool, as its table says it.
@@ -283,8 +264,7 @@ class SimTool(DemoTable):
         old_habit: how agents still call it who knew the version before; wears off.
         since: the first day of the story on which this version answers.
         until: the day from which on it does no more.
-        evolved_from: the tool id of the version before, in whose place it is promoted.
-        reason: why it was promoted.
+        reason: why it was promoted, in the place of the version that it was evolved from.
         latency_ms: the median of a call's duration on a calm day.
         popularity: how often agents take it beside the others of its server.
         corrected: share of its answers that users correct, in the words of `corrections`.
@@ -318,11 +298,7 @@ class SimTool(DemoTable):
     def wish(self, dice: Random) -> Wish:
         """What an agent wants of it."""
         kind = dice.choices(self.wishes, [each.share for each in self.wishes])[0]
-        return kind.drawn(dice)
-
-    def weather(self, day: int) -> Drift:
-        """How its server is on a day."""
-        return next((each for each in self.drift if each.days[0] <= day <= each.days[1]), _WELL)
+        return kind.filled(_Words(dice))
 
     def call(self, parameters: JsonObject, moment: Moment) -> JsonValue:
         """Call it as it is on that day.
@@ -330,17 +306,30 @@ class SimTool(DemoTable):
         Raises:
             ToolFault: it refuses, or breaks down.
         """
-        if (fault := self.weather(moment.day).breakdown(self.spec.name, moment)) is not None:
-            raise fault
+        self._serve(moment)
         self.check(parameters)
         call = self._complete(parameters)
         for rule in self.rules:
-            rule.refuse(call, moment)
-        return {
-            name: each.format_map(call) if isinstance(each, str) else moment.dice.randrange(each)
-            for name, each in self.result.items()
-            if isinstance(each, str | int)
-        }
+            if rule.applies(call, moment):
+                raise rule.fault(call)
+        counts = {k: moment.dice.randrange(v) for k, v in self.result.items() if type(v) is int}
+        return _filled(self.result, call) | counts
+
+    def _serve(self, moment: Moment) -> None:
+        """Break down, if this is such a call; more in busy hours."""
+        drift, drawn = self._weather(moment.day), moment.dice.random() / (0.5 + moment.load)
+        wait = 1 + moment.dice.randrange(5)
+        words: JsonObject = {"tool": self.spec.name, "wait": wait, "words": drift.words}
+        for table in read_table("dialects")["breakdowns"]:
+            drawn -= getattr(drift, table["share"])
+            if drawn < 0:
+                details = {"retryAfter": wait} if table["kind"] == "rate_limited" else {}
+                rule = {key: value for key, value in table.items() if key != "share"}
+                raise HiddenRule(**rule, details=details).fault(words)
+
+    def _weather(self, day: int) -> Drift:
+        """How its server is on a day."""
+        return next((each for each in self.drift if each.days[0] <= day <= each.days[1]), Drift())
 
     def check(self, parameters: JsonObject) -> None:
         """Refuse what the schema refuses; the first fault is told, in the server's dialect.
@@ -348,39 +337,35 @@ class SimTool(DemoTable):
         Raises:
             ToolFault: naming the parameter.
         """
-        for name in parameters:
-            if name not in self.properties:
-                raise self._fault("unknown_parameter", name)
-        for name in self.required:
-            if name not in parameters:
-                raise self._fault("missing_parameter", name)
-        for name, value in parameters.items():
-            self._check_value(name, value, self.properties[name])
+        for kind, name, words in self._faults(parameters):
+            value, dialect = parameters.get(name), read_table("dialects")[self.dialect]
+            known = {"tool": self.spec.name, "name": name, "given": type(value).__name__}
+            raise ToolFault(
+                kind, dialect[kind].format(value=value, **known, **words),
+                type=dialect.get("types", {}).get(kind, dialect["type"]),
+                code=dialect.get("codes", {}).get(kind, dialect.get("code")),
+            )  # fmt: skip
 
-    def _check_value(self, name: str, value: Any, wanted: Mapping[str, Any]) -> None:
-        kind, words = wanted["type"], read_table("dialects")
-        fault = partial(self._fault, name=name, value=value)
-        if type(value) not in _TYPES[kind]:
-            raise fault("wrong_type", wanted=kind, **words["types"][kind])
-        if value not in wanted.get("enum", [value]):
-            quoted = [repr(each) for each in wanted["enum"]]
-            listed = f"{', '.join(quoted[:-1])} or {quoted[-1]}"
-            shown = {"choices": wanted["enum"], "piped": " | ".join(quoted), "listed": listed}
-            raise fault("not_a_choice", **shown)
-        if "pattern" in wanted and not re.search(wanted["pattern"], str(value), re.ASCII):
-            raise fault("wrong_form", form=words["forms"][wanted["pattern"]])
-        for bound, side, is_past in (("maximum", "upper", gt), ("minimum", "lower", lt)):
-            if bound in wanted and is_past(value, wanted[bound]):
-                raise fault("out_of_range", bound=wanted[bound], **words[side])
-
-    def _fault(self, kind: FaultKind, name: str, value: Any = None, **words: Any) -> ToolFault:
-        dialect = read_table("dialects")[self.dialect]
-        known = {"tool": self.spec.name, "name": name, "given": type(value).__name__}
-        return ToolFault(
-            kind, dialect[kind].format(value=value, **known, **words),
-            type=dialect.get("types", {}).get(kind, dialect["type"]),
-            code=dialect.get("codes", {}).get(kind, dialect.get("code")),
-        )  # fmt: skip
+    def _faults(self, call: JsonObject) -> Iterator[tuple[FaultKind, str, dict[str, Any]]]:
+        """What the schema refuses, with the words for it."""
+        yield from (("unknown_parameter", name, {}) for name in call if name not in self.properties)
+        yield from (("missing_parameter", name, {}) for name in self.required if name not in call)
+        words, sent = read_table("dialects"), dict[str, Any](call)
+        for name, value in sent.items():
+            wanted: dict[str, Any] = self.properties[name]
+            if type(value) not in _TYPES[wanted["type"]]:
+                kind = wanted["type"]
+                yield "wrong_type", name, {"wanted": kind, **words["types"][kind]}
+            if value not in wanted.get("enum", [value]):
+                quoted = [repr(each) for each in wanted["enum"]]
+                listed = f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+                shown = {"choices": wanted["enum"], "piped": " | ".join(quoted), "listed": listed}
+                yield "not_a_choice", name, shown
+            if "pattern" in wanted and not re.search(wanted["pattern"], str(value), re.ASCII):
+                yield "wrong_form", name, {"form": words["forms"][wanted["pattern"]]}
+            for bound, side, is_past in (("maximum", "upper", gt), ("minimum", "lower", lt)):
+                if bound in wanted and is_past(value, wanted[bound]):
+                    yield "out_of_range", name, {"bound": wanted[bound], **words[side]}
 
     def _complete(self, parameters: JsonObject) -> JsonObject:
         """With the defaults filled in."""
@@ -391,12 +376,12 @@ class SimTool(DemoTable):
         """Whether two calls ask for the same, defaults filled in."""
         return same_json(self._complete(left), self._complete(right))
 
-    def duration_ms(self, moment: Moment, fault: ToolFault | None) -> float:
+    def duration_ms(self, moment: Moment, fault: FaultKind | None) -> float:
         """How long the call took: lognormal around the day's median, longer in busy hours."""
-        median = self.latency_ms * self.weather(moment.day).slowness * (0.8 + 0.6 * moment.load)
-        if fault is not None and fault.kind == "timeout":
+        if fault == "timeout":
             return round(5_000 + moment.dice.random() * 200, 1)
-        if fault is not None and fault.kind != "little_use":
+        median = self.latency_ms * self._weather(moment.day).slowness * (0.8 + 0.6 * moment.load)
+        if fault not in (None, "little_use"):
             median *= 0.25  # refused before anything was done
         return round(median * moment.dice.lognormvariate(0.0, 0.45), 1)
 

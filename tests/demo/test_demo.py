@@ -45,7 +45,7 @@ async def test_the_demo_keeps_its_promise(tmp_path: Path) -> None:
     # What nobody stated and nobody learned is not guessed.
     [unreadable] = by_mistake["unreadable value"]
     assert unreadable.ending == "failed"
-    assert unreadable.suggestion is None
+    assert not unreadable.best
 
     # A tool degrades, is demoted, recovers, and is chosen again, whoever called it meanwhile.
     degraded = [each for each in done.scene if not each.succeeded]

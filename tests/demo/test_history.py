@@ -10,7 +10,7 @@ from aftercall import AsyncClient
 from aftercall.errors import ServiceUnreachableError
 from aftercall.models import Execution
 from mongo.contents import execution_of
-from service.demo.history import HistoryProgress, HistoryReport, executions_alone, play_history
+from service.demo.history import HistoryReport, executions_alone, play_history
 from service.demo.in_process import InProcessClient, in_process
 
 pytestmark = pytest.mark.real
@@ -27,21 +27,23 @@ async def client(tmp_path: Path) -> AsyncIterator[InProcessClient]:
 
 async def test_a_history_is_recorded_learned_and_reported(client: InProcessClient) -> None:
     """Counts agree with the service's; agents that ask are mended more; tools and words arrive."""
-    told: list[HistoryProgress] = []
-    report = await play_history(client, calls_per_day=60, now=NOW, on_progress=told.append)
+    told: list[int] = []
+    report = await play_history(
+        client, calls_per_day=60, now=NOW, on_progress=lambda done, _words: told.append(done)
+    )
+    counts = report.counts
 
     status = await client.status()
-    assert status.executions == report.calls == told[-1].done
+    assert status.executions == report.calls == told[-1]
     assert status.pending_indexing == 0
     assert report.is_learned
-    assert sum(report.endings.values()) == report.tasks
     assert (report.agents, len(report.stages)) == (16, 7)
     assert report.calls == sum(stage.calls for stage in report.stages)
     assert report.since < report.until <= NOW
 
-    assert report.asked > report.followed > 0
-    assert report.right + report.wrong + report.failed == report.followed + report.by_hand
-    assert report.right > 8 * report.wrong, "nearly all that succeeded did what was meant"
+    assert counts["asked"] > counts["followed"] > 0
+    assert counts["right"] + counts["wrong"] + counts["failed"] == counts["followed"]
+    assert counts["right"] > 8 * counts["wrong"], "nearly all that succeeded did what was meant"
     assert report.final_rate > report.first_rate + 0.08
 
     tools = {tool.tool_id: tool for tool in await client.list_tools()}
@@ -49,7 +51,7 @@ async def test_a_history_is_recorded_learned_and_reported(client: InProcessClien
     assert (await client.get_promotion("translation")).evolved_version == "1.1.0"
     assert len({tool.namespace for tool in tools.values()} - {None}) >= 5
     assert len({tool.server_name for tool in tools.values()}) == 8
-    assert len(await client.corrections(limit=_LIMIT)) == report.corrections > 0
+    assert len(await client.corrections(limit=_LIMIT)) == counts["corrections"] > 0
 
 
 async def test_suggestions_that_were_followed_are_told_as_such(client: InProcessClient) -> None:
@@ -64,7 +66,7 @@ async def test_suggestions_that_were_followed_are_told_as_such(client: InProcess
     following = [each for each in kept if each.suggestion_id is not None]
 
     assert len(kept) == report.calls
-    assert len(following) == report.followed + report.by_hand
+    assert len(following) == report.counts["followed"]
     for each in following:
         assert each.repair_of is not None
         assert by_id[each.repair_of].outcome == "failure"
@@ -77,7 +79,7 @@ async def test_nobody_asks_where_asking_is_off(client: InProcessClient) -> None:
     report = await play_history(client, calls_per_day=20, now=NOW, ask=False)
     alone = executions_alone(now=NOW, calls_per_day=20)
 
-    assert (report.asked, report.followed, report.by_hand) == (0, 0, 0)
+    assert report.counts["asked"] == report.counts["followed"] == 0
     assert report.calls == len(alone)
     for each in alone[::50]:
         assert await client.get_execution(each.execution_id) == each
@@ -89,7 +91,7 @@ async def test_the_same_history_twice_counts_once(client: InProcessClient) -> No
     await play_history(client, calls_per_day=20, now=NOW, ask=False)
 
     assert (await client.status()).executions == first.calls
-    assert len(await client.corrections(limit=_LIMIT)) == first.corrections
+    assert len(await client.corrections(limit=_LIMIT)) == first.counts["corrections"]
 
 
 async def test_the_nightly_runs_inside(client: InProcessClient) -> None:

@@ -1,7 +1,6 @@
 """Each simulated tool takes what is right, refuses what its schema refuses, and says why."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from random import Random
 
@@ -32,7 +31,7 @@ SLIPS = [
 
 
 def moment(dice: Random, day: int = 0) -> Moment:
-    return Moment(datetime(2026, 11, 20, tzinfo=UTC), day, 0.5, may_write=True, dice=dice)
+    return Moment(day, 0.5, may_write=True, dice=dice)
 
 
 def is_valid(tool: SimTool, parameters: object) -> bool:
