@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -19,7 +18,6 @@ from tests.service.running_service import (
     aftercall,
     eventually,
     execution,
-    failure,
     free_port,
 )
 
@@ -116,33 +114,6 @@ def test_credentials_of_a_database_are_never_said(tmp_path: Path) -> None:
         eventually(lambda: "waiting" in service.ready()[1])
         assert "opensesame" not in service.ready()[1]
     assert "opensesame" not in "".join(service.errors)
-
-
-def test_a_database_that_goes_away_comes_back_by_itself(tmp_path: Path) -> None:
-    """503 with Retry-After meanwhile; what was acknowledged is there, and recording goes on."""
-    with mongo_at(tmp_path / "mongo") as server, starting(tmp_path / "data", server.uri) as service:
-        server.run()
-        eventually(lambda: service.ready()[0] == 200, timeout_s=60)
-        before, after = execution(), execution()
-        assert httpx2.post(f"{service.url}/executions", json=before).status_code == 202
-        server.kill()
-        answer = httpx2.post(f"{service.url}/executions", json=after, timeout=60)
-        assert answer.status_code == 503
-        assert int(answer.headers["retry-after"]) > 0
-        assert answer.json()["error"]["code"] == "store_unavailable"
-        question: dict[str, Any] = failure(toolName="never_seen")
-        asked = {k: v for k, v in question.items() if k not in {"executionId", "timestamp"}}
-        unknown = httpx2.post(f"{service.url}/suggest", json={"execution": asked}, timeout=60)
-        assert unknown.status_code == 503
-        _, message = eventually(lambda: (found := service.ready())[0] == 503 and found)
-        assert f"127.0.0.1:{server.port}" in message
-        assert httpx2.get(f"{service.url}/healthz").status_code == 200
-        server.run()
-        eventually(lambda: service.ready()[0] == 200, timeout_s=60)
-        assert httpx2.post(f"{service.url}/executions", json=after).status_code == 202
-        for record in (before, after):
-            found = httpx2.get(f"{service.url}/executions/{record['executionId']}")
-            assert found.status_code == 200
 
 
 IMPATIENT = """

@@ -14,8 +14,6 @@ from tests.service.running_service import (
     running,
 )
 
-SECRET = "AKIAIOSFODNN7EXAMPLE"  # noqa: S105  # it only looks like one
-
 
 def a_referral(tool: str, *axes: str) -> dict[str, Any]:
     details = {"boundaryAxes": list(axes), "evidence": "only JSON is read here"}
@@ -69,12 +67,6 @@ def test_axes_are_clustered_and_a_tool_of_two_jobs_is_told(service: RunningServi
     assert told[tool]["warning"]
     assert "html table extraction (100%) and transport (100%)" in told[tool]["message"]
     assert not told[other]["warning"]
-
-
-def test_what_tools_say_is_masked(service: RunningService) -> None:
-    tool = fresh("leaky")
-    service.record(a_referral(tool, f"login with {SECRET}"))
-    assert SECRET.lower() not in str(clustered(service)).lower()
 
 
 def test_the_answer_is_bounded(service: RunningService) -> None:

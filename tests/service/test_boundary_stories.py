@@ -204,17 +204,6 @@ def test_user_corrections_raise_it(client: Client) -> None:
     assert any("this is a menu, not titles" in quote for quote in advice.evidence.quotes)
 
 
-def test_a_correction_may_come_before_its_execution(client: Client) -> None:
-    """The recorder is behind: the correction waits, and counts once the call is there."""
-    tool = fresh("film_lister")
-    done = call(tool)
-    first = client.correct("try again, this output is not useful", execution_id=done.execution_id)
-    assert not first.tied
-    client.record(done)
-    learned(client)
-    assert client.tool_health(tool).utility.corrections.count == 1
-
-
 def test_all_of_it_survives_a_rebuild(tmp_path: Path) -> None:
     """Health, axes and corrections come from the log alone; clusters keep their names."""
     settings = hashing_settings(tmp_path)

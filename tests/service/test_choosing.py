@@ -201,15 +201,6 @@ def test_a_namespace_of_which_all_is_excluded_is_404_and_says_why(tmp_path: Any)
             assert "not-for-poems" in error_of(answer, 404, "no_tool_fits")
 
 
-def test_an_unknown_namespace_is_404_with_the_nearest_names(fitness: Fitness) -> None:
-    """In the message and in the details."""
-    name = fresh("currency_converter")
-    fitness.put(name)
-    answer = fitness.best_answer(name.replace("converter", "convertor"))
-    assert repr(name) in error_of(answer, 404, "not_found")
-    assert answer.json()["error"]["details"]["nearest"][0] == name
-
-
 def test_a_scenario_of_any_script_and_full_length_is_taken(fitness: Fitness) -> None:
     """10,000 characters, which need four bytes each."""
     name = fresh("translator")

@@ -38,15 +38,6 @@ def test_the_hosts_that_are_answered_follow_the_address_and_the_setting() -> Non
     assert hosts_to_answer("127.0.0.1", ("Box.Example",)) == {"box.example"}
 
 
-def test_a_port_that_is_taken_is_named_with_the_cure() -> None:
-    """Before anything is opened."""
-    with bind("127.0.0.1", 0) as first:
-        port = first.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}.*--port"):
-            bind("127.0.0.1", port)
-    bind("127.0.0.1", port).close()
-
-
 def test_urls_of_both_families() -> None:
     """An IPv6 address stands in brackets."""
     with bind("localhost", 0) as listener:

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
-from tests.service.running_service import failure, hashing_settings, running
+from tests.service.running_service import failure
 from tests.service.test_bad_input import error_of
 
 
@@ -21,19 +21,6 @@ def test_marks_take_what_the_seed_says(fitness: Fitness) -> None:
         assert fitness.mark(name, severity)["quality"] == pytest.approx(expected, abs=1e-4)
     fitness.learned()
     assert fitness.candidate(name, name)["factors"]["quality"] == pytest.approx(expected, abs=1e-4)
-
-
-def test_quality_never_falls_below_zero(fitness: Fitness) -> None:
-    """And the tool is marked as hardly fit."""
-    name = fresh("translator")
-    fitness.put(name)
-    for _ in range(12):
-        last = fitness.mark(name)
-    assert 0 <= last["quality"] < 1e-3
-    fitness.learned()
-    each = fitness.candidate(name, name)
-    assert 0 <= each["score"] < 1e-3
-    assert each["belowThreshold"] is True
 
 
 def test_a_mark_sent_twice_counts_once(fitness: Fitness) -> None:
@@ -198,17 +185,3 @@ def test_an_id_may_be_called_find(fitness: Fitness) -> None:
     assert fitness.put("find")["toolId"] == "find"
     assert fitness.client.get("/tools/find").json()["toolId"] == "find"
     assert fitness.client.delete("/tools/find").status_code == 204
-
-
-def test_marks_survive_a_restart(tmp_path: Any) -> None:
-    """They are in the log store."""
-    settings = hashing_settings(tmp_path)
-    with running(settings) as service:
-        fitness = Fitness(service)
-        fitness.put("translator")
-        fitness.mark("translator")
-    with running(settings) as service:
-        fitness = Fitness(service)
-        fitness.learned()
-        quality = fitness.candidate("translator", "translator")["factors"]["quality"]
-        assert quality == pytest.approx(0.9, abs=1e-4)

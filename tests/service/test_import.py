@@ -54,14 +54,6 @@ def test_bad_lines_are_named_and_skipped(service: RunningService, tmp_path: Path
     assert all(service.is_stored(record) for record in good)
 
 
-def test_stdin_is_read_for_a_dash(service: RunningService) -> None:
-    """So that it can stand at the end of a pipe."""
-    record = execution()
-    status, out, _ = finished("import", "-", "--service", service.url, stdin=lines_of(record))
-    assert (status, out) == (0, "1 accepted, 0 duplicates, 0 rejected\n")
-    assert service.is_stored(record)
-
-
 def test_a_dry_run_sends_nothing(service: RunningService) -> None:
     """It checks the lines without a service."""
     record = execution()
@@ -69,14 +61,6 @@ def test_a_dry_run_sends_nothing(service: RunningService) -> None:
     assert (status, out) == (1, "1 valid, 0 duplicates, 1 rejected\n")
     assert err.startswith("aftercall: line 2: ")
     assert not service.is_stored(record)
-
-
-def test_secrets_are_masked_before_they_leave_the_process(service: RunningService) -> None:
-    """The file may hold them; the service never sees them."""
-    record = execution(parameters={"password": "hunter2hunter2"})
-    finished("import", "-", "--service", service.url, stdin=lines_of(record))
-    stored = service.client.get(f"/executions/{record['executionId']}").json()
-    assert stored["parameters"]["password"].startswith("[redacted:")
 
 
 def test_a_line_beyond_all_bounds_is_skipped(service: RunningService, tmp_path: Path) -> None:
@@ -106,16 +90,6 @@ def test_a_file_that_is_not_there_is_named(service: RunningService) -> None:
     status, _, err = finished("import", "/no/such/file", "--service", service.url)
     assert status == 1
     assert err == "aftercall: cannot read /no/such/file: No such file or directory\n"
-
-
-def test_a_packed_file_is_recorded(service: RunningService, tmp_path: Path) -> None:
-    """Executions may be packed by gzip."""
-    record = execution()
-    file = tmp_path / "calls.jsonl.gz"
-    file.write_bytes(gzip.compress(lines_of(record).encode()))
-    status, out, _ = finished("import", str(file), "--service", service.url)
-    assert (status, out) == (0, "1 accepted, 0 duplicates, 0 rejected\n")
-    assert service.is_stored(record)
 
 
 def test_a_packed_file_that_is_cut_off_says_what_was_taken(

@@ -16,21 +16,15 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from aftercall.stages import measured_by
-from service.app import create_app
-from service.context import Lifecycle, open_context
 from service.errors import ProblemError
 from service.mcp_exchange import McpSession
 from service.middleware import refuse_foreign_origin
-from service.spans import RequestSpans, StageSpans
-from tests.sdk.tracing_collector import Spans, trace_of
 from tests.service.mcp_story import CLIENT, TOOLS, text_of, use_every_tool
 from tests.service.running_service import (
     ROOT,
     RunningService,
     eventually,
     failure,
-    hashing_settings,
     serving,
 )
 
@@ -114,19 +108,6 @@ async def test_an_execution_id_makes_recording_again_harmless(service: RunningSe
     assert again.structured_content["duplicate"] is True
     assert other.is_error
     assert "needs an id of its own" in text_of(other)
-
-
-async def test_secrets_are_masked(service: RunningService) -> None:
-    """By the service's own redaction, before anything is stored or answered."""
-    secret = "correct horse battery"  # noqa: S105  # a fake, to look for
-    call = {"toolName": "login", "parameters": {"password": secret}}
-    error = {"message": "password: refused"}
-    async with opened(service) as client:
-        recorded = await client.call_tool("record_execution", {**call, "outcome": "success"})
-        asked = await client.call_tool("suggest_fix", {**call, "error": error})
-    stored = service.client.get(f"/executions/{recorded.structured_content['executionId']}")
-    assert secret not in stored.text
-    assert secret not in asked.model_dump_json()
 
 
 async def test_what_the_service_refuses_is_told_with_its_cure(service: RunningService) -> None:
@@ -333,32 +314,3 @@ async def test_the_service_stops_with_clients_connected(tmp_path: Path) -> None:
             process.process.send_signal(signal.SIGTERM)
             # Long before the time that running requests would get.
             assert await asyncio.to_thread(process.process.wait, 20) == 0
-
-
-@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-async def test_the_trace_in_meta_is_gone_on_with(tmp_path: Path, version: str) -> None:
-    """The stages of an answer belong to the trace of the client that asked for it."""
-    spans, lifecycle, settings = Spans(), Lifecycle(), hashing_settings(tmp_path)
-    stages = StageSpans(spans.tracer)
-    app = RequestSpans(create_app(settings, lifecycle), spans.tracer, stages)
-    trace = "0af7651916cd43dd8448eb211c80319c"
-    meta = {
-        "traceparent": f"00-{trace}-b7ad6b7169203331-01",
-        "io.modelcontextprotocol/protocolVersion": version,
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    call = {"toolName": "t", "parameters": {"topK": 50}, "error": {"message": "topK must be <= 10"}}
-    named = {"mcp-protocol-version": version, "mcp-method": "tools/call", "mcp-name": "suggest_fix"}
-    with measured_by(stages):
-        async with (
-            open_context(settings) as context,
-            httpx2.AsyncClient(
-                transport=httpx2.ASGITransport(app=app), base_url="http://127.0.0.1:8799"
-            ) as http,
-        ):
-            lifecycle.context = context
-            body = message("tools/call", name="suggest_fix", arguments=call, _meta=meta)
-            answer = await http.post("/mcp", json=body, headers={**ACCEPT, **named})
-    assert not answer.json()["result"].get("isError")
-    answering = [span for span in spans.ended if span.name == "suggest.answer"]
-    assert [f"{trace_of(span):032x}" for span in answering] == [trace]

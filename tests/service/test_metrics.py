@@ -9,12 +9,10 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from mongo.errors import StoreReadOnlyError, StoreUnavailableError
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndexUnavailableError
 from service.app import create_app
 from service.context import Lifecycle
-from service.metrics import RequestMetrics, kind_of
 from service.metrics_page import SlowQuestion
 from tests.service.metrics_page import read_open_metrics, read_text, scrape
 from tests.service.running_service import (
@@ -180,14 +178,6 @@ def test_requests_are_counted_by_template_and_status(own_service: RunningService
     assert {dict(labels)["method"] for name, labels in page if name == counted} == {"GET", "other"}
     duration = "aftercall_http_request_duration_seconds_count"
     assert page.of(duration, method="GET", route=template) == 5
-
-
-def test_a_request_without_an_answer_has_no_status() -> None:
-    """Its sender went away."""
-    requests = RequestMetrics()
-    requests.observe("GET", None, 0, 0.5)
-    labels = {"method": "GET", "route": "unknown", "status": "none"}
-    assert requests.registry.get_sample_value("aftercall_http_requests_total", labels) == 1
 
 
 def test_the_queue_and_the_stores_are_seen(own_service: RunningService) -> None:
@@ -375,11 +365,3 @@ def test_every_series_that_can_be_known_is_there_from_the_start(
     ):
         values = {value for (each, _), value in page.items() if each == name}
         assert values == {0.0}, name
-
-
-def test_a_kind_of_error_is_the_most_exact_one() -> None:
-    """A store that can only be read is also one that is unavailable."""
-    assert kind_of(StoreReadOnlyError) == "read_only"
-    assert kind_of(StoreUnavailableError) == "unavailable"
-    assert kind_of(VectorIndexUnavailableError) == "unavailable"
-    assert kind_of(ValueError) == "other"

@@ -51,28 +51,6 @@ def test_seed_1_an_imported_promotion_is_detected(tmp_path: Any) -> None:
         assert (tool["version"], tool["isEvolved"]) == ("1.0.0", False)
 
 
-def test_seed_2_the_best_tool_of_a_namespace(fitness: Fitness) -> None:
-    """Seed 002, "RAG-Based Selection": a tool with id, version and quality."""
-    name = fresh("code_generator")
-    fitness.put(name, description="Generates code and unit tests")
-    fitness.learned()
-    best = fitness.best(name, "generate Python unit tests with pytest", useRag=True)
-    assert (best["tool"]["toolId"], best["tool"]["version"]) == (name, "1.0.0")
-    assert best["factors"]["quality"] == 1.0
-
-
-def test_seed_3_the_implementation_names_the_evolved_file(fitness: Fitness) -> None:
-    """Seed 002, "Evolved File Execution": `evolved_file` beside what the original has."""
-    name = fresh("test_tool")
-    fitness.put(name, implementation={"args_template": "python {tool_dir}/test_tool.py"})
-    fitness.promote(name, evolvedFile="tools/executable/test_tool_v1_1.py")
-    tool = fitness.client.get(f"/tools/{name}", params={"useEvolved": True}).json()
-    assert tool["implementation"] == {
-        "args_template": "python {tool_dir}/test_tool.py",
-        "evolved_file": "tools/executable/test_tool_v1_1.py",
-    }
-
-
 def test_a_registered_tool_of_the_version_is_the_promoted_one(fitness: Fitness) -> None:
     """It needs no file, and has its own implementation and its own record."""
     name = fresh("translator")
@@ -346,16 +324,6 @@ def test_an_entry_that_makes_no_sense_stops_the_import(
     assert fitness.client.get("/promotions").text == before
 
 
-@pytest.mark.parametrize("body", [b"", b"\xff\xfe{}", b"null", b'"text"'])
-def test_bodies_that_are_no_file_are_refused(fitness: Fitness, body: bytes) -> None:
-    """In the contract's form."""
-    answer = fitness.client.put("/promotions", content=body, headers=JSON_BODY)
-    assert answer.status_code in {400, 422}
-    assert set(answer.json()) == {"error"}
-    plain = fitness.client.put("/promotions", content=b"{}", headers={"content-type": "text/plain"})
-    error_of(plain, 415, "unsupported_media_type")
-
-
 def test_a_promotion_that_fails_more_is_reported_and_not_undone(tmp_path: Any) -> None:
     """`GET /recommendations`, with its evidence; the promotion holds on."""
     with running(hashing_settings(tmp_path)) as service:
@@ -397,21 +365,6 @@ def test_evolutions_are_found_by_what_they_were_for(fitness: Fitness) -> None:
     assert near == sorted(near, reverse=True)
     for bad in ({"scenario": " "}, {"scenario": "x", "limit": 0}, {"text": "x"}):
         error_of(fitness.client.post("/evolutions/find", json=bad), 422, "invalid_request")
-
-
-def test_promotions_survive_a_rebuild_of_what_was_learned(tmp_path: Any) -> None:
-    """They are truth; a new process has them, their history and their documents."""
-    settings = hashing_settings(tmp_path)
-    with running(settings) as service:
-        fitness = Fitness(service)
-        fitness.put("translator")
-        fitness.promote("translator")
-        fitness.learned()
-    with running(settings) as service:
-        fitness = Fitness(service)
-        assert fitness.best("translator", SCENARIO)["tool"]["version"] == "1.1.0"
-        found = service.client.post("/evolutions/find", json={"scenario": "timeout caching"})
-        assert found.json()["evolutions"][0]["namespace"] == "translator"
 
 
 def test_a_tool_that_degrades_is_demoted_recovers_and_is_chosen_again(tmp_path: Any) -> None:

@@ -1,6 +1,5 @@
 """`aftercall rebuild`: all is learned anew from the log beside what answers, then switched to."""
 
-import json
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -261,19 +260,6 @@ def test_two_rebuilds_at_once_are_one(tmp_path: Path) -> None:
         # Where the first one was done sooner than the second gave up, it ran as well.
         assert status == 0 or "another rebuild is running" in err
         eventually(lambda: service.get("/status")["generation"] == 2 + (status == 0))
-
-
-def test_an_index_of_another_model_is_replaced(tmp_path: Path) -> None:
-    """Also when nobody knows any more which model that was."""
-    with serving(tmp_path) as service:
-        record(service, history(2))
-        before = what_is_known(service)
-        service.stop()
-    made = tmp_path / "vectors" / "index.json"
-    made.write_text(json.dumps(json.loads(made.read_text()) | {"fingerprint": "other@1"}))
-    assert finished("rebuild", "--data-dir", str(tmp_path))[0] == 0
-    with serving(tmp_path) as service:
-        assert what_is_known(service) == before
 
 
 def test_the_model_is_changed_beside_a_service_that_goes_on_with_the_former(tmp_path: Path) -> None:

@@ -116,24 +116,6 @@ def test_it_is_found_by_id_and_by_name(service: RunningService) -> None:
     assert f"{tool}-id" in error_of(answer, 404, "not_found")
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ({"states": "open"}, "state"),
-        ({"state": "closed"}, "dismissed"),
-        ({"kind": "rewrite"}, "recompose"),
-        ({"limit": 0}, "limit"),
-        ({"limit": 1001}, "limit"),
-    ],
-)
-def test_wrong_questions_are_refused(
-    service: RunningService, query: dict[str, Any], said: str
-) -> None:
-    """With what would be right."""
-    answer = service.client.get("/recommendations", params=query)
-    assert said in error_of(answer, 422, "invalid_request")
-
-
 def test_a_dismissal_needs_a_reason(service: RunningService, repair: dict[str, Any]) -> None:
     """It stays dismissed, and its reason with it."""
     for body in ({}, {"reason": None}, {"reason": "  "}):

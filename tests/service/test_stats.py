@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +29,7 @@ from tests.service.running_service import (
     hashing_settings,
     running,
 )
-from tests.service.statistics.asking import asked, counted
+from tests.service.statistics.asking import asked
 from tests.service.test_bad_input import error_of
 
 QUESTIONS: dict[str, type[BaseModel]] = {
@@ -155,13 +154,3 @@ def test_ids_of_registered_tools_are_told(service: RunningService) -> None:
     assert latency is not None
     told = (of_agent.tool, usage[name], by_name[name], trend, latency)
     assert {each.tool_id for each in told} == {f"the-{name}"}
-
-
-def test_what_was_counted_survives_a_restart(tmp_path: Path) -> None:
-    """It is counted from the log, whether or not a nightly run came in between."""
-    settings = hashing_settings(tmp_path)
-    with running(settings) as service:
-        service.record([execution(timestamp=now()), failure(timestamp=now())])
-        counted(service, 2)
-    with running(settings) as service:
-        counted(service, 2)

@@ -1,8 +1,5 @@
 """The toolbox against a true service and true executables; first seed 002's "Testing the Flow"."""
 
-import inspect
-import json
-import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -30,7 +27,7 @@ from aftercall.errors import ConfigurationError
 from aftercall.evolution import EvolutionTask, EvolvedCode
 from aftercall.models import Promotion, ToolAnnotations
 from aftercall.process import bind
-from aftercall.promotions_file import PromotionsFileError, read_promotions, render_promotions
+from aftercall.promotions_file import PromotionsFileError
 from tests.service.running_service import RunningService, eventually
 
 PROMOTIONS = """{
@@ -395,19 +392,6 @@ async def test_tools_can_be_called_while_the_service_is_away(
     assert len(recorded.executions) == 4
 
 
-async def test_a_tool_that_the_service_named_before_is_remembered(
-    client: AsyncClient, commands: CommandExecutor
-) -> None:
-    """So that it can be called when the service goes away."""
-    name = f"kept_{uuid4().hex[:6]}"
-    await client.put_tool(name, spec("test_tool.py"))
-    toolbox = AsyncToolbox(client, None, commands, agent="a")
-    assert (await toolbox.call_tool(name, "x")).value == "original x"
-    async with AsyncClient(nowhere(), retries=0) as away:
-        toolbox.link.client = away
-        assert (await toolbox.call_tool(name, "x")).value == "original x"
-
-
 # The rest
 
 
@@ -451,37 +435,6 @@ async def test_an_evolver_needs_a_place_for_its_work(client: AsyncClient, tmp_pa
     toolbox = AsyncToolbox(client, None, python, agent="a", tools={"t": ToolSpec(name="t")})
     with pytest.raises(ConfigurationError, match="has no evolver"):
         await toolbox.evolve_tool("t", "it fails")
-
-
-def test_the_synchronous_twin_has_the_same_methods(commands: CommandExecutor) -> None:
-    """With the same arguments; closing it twice does nothing, and afterwards it says so."""
-    shared = {
-        "register_tool", "get_tool", "get_best_tool_in_namespace", "find_tools_for_scenario",
-        "call_tool", "run", "mark_tool_failure", "resilient_tool_call", "evolve_tool",
-    }  # fmt: skip
-    for name in [*shared, "__init__"]:
-        one, other = getattr(AsyncToolbox, name), getattr(Toolbox, name)
-        assert str(inspect.signature(one)) == str(inspect.signature(other)), name
-    assert shared <= {name for name in vars(AsyncToolbox) if not name.startswith("_")}
-    toolbox = Toolbox(None, None, commands, agent="a")
-    toolbox.close()
-    toolbox.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        toolbox.get_tool("t")
-
-
-def test_promotions_files_go_through_the_service_unchanged(
-    service: RunningService, root: Path
-) -> None:
-    """Imported and exported, byte for byte."""
-    with Client(service.url) as client:
-        before = client.export_promotions()
-        receipt = client.import_promotions(read_promotions(root / ".tool_promotions.json"))
-        assert "test_tool" in receipt.added + receipt.changed + receipt.unchanged
-        assert render_promotions(client.export_promotions()) == PROMOTIONS
-        client.import_promotions(before)
-    assert json.loads(PROMOTIONS)["test_tool"]["mutation"] == "add caching"
-    assert os.listdir(root / "tools")  # noqa: PTH208  # names alone
 
 
 # Evolution

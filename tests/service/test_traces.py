@@ -16,8 +16,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import (
     BatchSpanProcessor,
     SimpleSpanProcessor,
-    SpanExporter,
-    SpanExportResult,
 )
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Status as SpanStatus
@@ -28,7 +26,6 @@ from mongo.errors import StoreError
 from tests.ingest.otlp_samples import (
     START_NS,
     Json,
-    exception,
     in_protobuf,
     request,
     span,
@@ -130,34 +127,6 @@ def test_suggest_learns_from_spans(service: RunningService) -> None:
     assert best["changes"][0]["value"] == 10
 
 
-class Twice(SpanExporter):
-    """Sends everything twice, as after an answer that was lost."""
-
-    def __init__(self, to: SpanExporter) -> None:
-        self._to = to
-
-    def export(self, spans: Any) -> SpanExportResult:
-        """Both times."""
-        self._to.export(spans)
-        return self._to.export(spans)
-
-    def shutdown(self) -> None:
-        """Both at once."""
-        self._to.shutdown()
-
-
-def test_exporting_twice_records_once(service: RunningService) -> None:
-    """Exporters send again whatever was not acknowledged."""
-    before = service.client.get("/status").json()["executions"]
-    provider = TracerProvider()
-    exporter = exporter_to(service, Compression.Gzip)
-    provider.add_span_processor(BatchSpanProcessor(Twice(exporter)))
-    for number in range(20):
-        call_tool(provider.get_tracer("tests"), f"twice-{number}", 1)
-    provider.shutdown()
-    assert service.client.get("/status").json()["executions"] == before + 20
-
-
 def finished_spans() -> tuple[ReadableSpan, ...]:
     """Three calls of the real SDK, not exported."""
     memory = InMemorySpanExporter()
@@ -234,29 +203,6 @@ def test_another_span_with_the_same_ids_is_rejected(service: RunningService) -> 
     }
 
 
-def test_a_clock_of_next_year_rejects_that_span(service: RunningService) -> None:
-    """It would spoil every statistic."""
-    far = tool_span(105, startTimeUnixNano=str(4_000_000_000 * 10**9))
-    partial = service.client.post("/v1/traces", json=request(far)).json()["partialSuccess"]
-    assert partial["rejectedSpans"] == "1"
-    assert "check the clock of the sender" in partial["errorMessage"]
-
-
-def test_secrets_are_masked_before_they_are_stored(service: RunningService) -> None:
-    """In arguments, results, errors and reasons."""
-    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH"  # noqa: S105  # none
-    more = {
-        "gen_ai.tool.call.arguments": json.dumps({"api_key": secret, "q": secret}),
-        "gen_ai.tool.call.result": f"used {secret}",
-    }
-    failed = tool_span(
-        106, more=more, status={"code": 2}, events=[exception("E", f"bad key {secret}", secret)]
-    )
-    service.client.post("/v1/traces", json=request(failed))
-    execution = stored(service, execution_id_of(failed["traceId"], failed["spanId"]))
-    assert secret not in json.dumps(execution)
-
-
 def test_when_the_store_fails_midway_sending_again_completes(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,26 +229,3 @@ def test_when_the_store_fails_midway_sending_again_completes(
     response = service.client.post("/v1/traces", content=body, headers=PROTOBUF | GZIP)
     assert (response.status_code, response.content) == (200, b"")
     assert service.client.get("/status").json()["executions"] == before + 900
-
-
-def test_the_exporter_retries_what_was_not_stored(
-    service: RunningService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without anybody's help, after the seconds that it was told."""
-    log = type(service.context.store.events)
-    append, calls = log.append, 0
-
-    async def failing_once(self: Any, *arguments: Any, **more: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            raise StoreError("the disk is away")
-        return await append(self, *arguments, **more)
-
-    monkeypatch.setattr(log, "append", failing_once)
-    provider = TracerProvider()
-    provider.add_span_processor(BatchSpanProcessor(exporter_to(service, Compression.Gzip)))
-    execution_id = call_tool(provider.get_tracer("tests"), "retried", 4)
-    provider.shutdown()
-    assert calls == 2
-    assert stored(service, execution_id)["sessionId"] == "retried"

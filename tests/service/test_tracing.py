@@ -197,16 +197,6 @@ async def test_the_log_line_names_the_trace(app: Traced, caplog: pytest.LogCaptu
     assert "trace_id" not in quiet
 
 
-_BROKEN = (
-    "",
-    f"00-{'0' * 32}-{'0' * 16}-01",
-    f"ff-{TRACE}-{PARENT}-01",
-    "x" * 5_000,
-    f"00-{TRACE}",
-    "\u00e9",
-)
-
-
 async def test_an_error_of_ours_is_one(app: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 500 marks the span, by its status alone; a 404 is the caller's."""
 
