@@ -16,8 +16,9 @@ import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import groupby, islice
 from typing import Any, BinaryIO, get_args
 from uuid import uuid4
 
@@ -47,6 +48,8 @@ MAX_LINE = 256 * 1024 * 1024
 
 _PAGE = 500
 _FACT = "import"
+"""Of the store: the id of the archive that is being imported; with `_DONE` behind it, that was."""
+_DONE = " done"
 _BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"aftercall"\s*:\s*"archive"')
 _EVER = (-(2**40), 2**40)
 
@@ -80,13 +83,6 @@ class Header(BaseModel):
     """The model by which the store's vectors were made, as far as the store says so."""
 
 
-class _Mark(BaseModel):
-    """How far an import has come."""
-
-    archive: str
-    is_done: bool = False
-
-
 def is_archive(beginning: bytes) -> bool:
     """Whether a file that begins so means to be an archive, of whatever version."""
     return _BEGINNING.match(beginning) is not None
@@ -98,18 +94,13 @@ async def refuse_half_imported(metadata: Metadata) -> None:
     Raises:
         HalfImportedError: an import did not come to its end, so that what is there is only a part.
     """
-    mark = await _read_mark(metadata)
-    if mark is not None and not mark.is_done:
+    mark = await metadata.get(_FACT)
+    if mark is not None and not mark.endswith(_DONE):
         raise HalfImportedError(
-            f"an import into this store did not come to its end (archive {mark.archive}): run "
+            f"an import into this store did not come to its end (archive {mark}): run "
             "`aftercall import FILE` again with the same file, which goes on, or begin with an "
             "empty store: another data folder, or another database"
         )
-
-
-async def _read_mark(metadata: Metadata) -> _Mark | None:
-    value = await metadata.get(_FACT)
-    return None if value is None else _Mark.model_validate_json(value)
 
 
 # Writing
@@ -210,38 +201,34 @@ def _json(value: Any) -> dict[str, Any]:
 # Reading
 
 
-@dataclass(slots=True)
 class ArchiveReader:
-    """The lines of an archive, each checked; `counts` says what came so far."""
+    """The lines of an archive, each checked; `counts` says what came so far.
 
-    stream: BinaryIO
-    counts: dict[str, int] = field(default_factory=dict)
-    _header: Header | None = field(default=None, init=False)
-    _digest: Any = field(default_factory=hashlib.sha256, init=False)
+    Args:
+        stream: what an archive is read from, with its header.
 
-    @property
-    def header(self) -> Header:
-        """The first line.
+    Raises:
+        ArchiveError: it begins with none, or with one that this version cannot read.
+    """
 
-        Raises:
-            ArchiveError: it is none, or of a version that this one cannot read.
-        """
-        if self._header is None:
-            line = self._line()
-            value = _object(1, line)
-            if value.get("aftercall") != "archive":
-                raise _bad(1, "is not the header of an archive")
-            if value.get("version") != FORM:
-                raise ArchiveError(
-                    f"the archive is of version {value.get('version')}, and this Aftercall reads "
-                    f"version {FORM}: use the Aftercall that made it ({value.get('made_by')})"
-                )
-            try:
-                self._header = Header.model_validate(value)
-            except ValidationError:
-                raise _bad(1, "is no complete header") from None
-            self._digest.update(line)
-        return self._header
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._digest = hashlib.sha256()
+        self._number = 0
+        self.counts: dict[str, int] = {}
+        line, value = self._next()
+        if value.get("aftercall") != "archive":
+            raise self._bad("is not the header of an archive")
+        if value.get("version") != FORM:
+            raise ArchiveError(
+                f"the archive is of version {value.get('version')}, and this Aftercall reads "
+                f"version {FORM}: use the Aftercall that made it ({value.get('made_by')})"
+            )
+        try:
+            self.header = Header.model_validate(value)
+        except ValidationError:
+            raise self._bad("is no complete header") from None
+        self._digest.update(line)
 
     def lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """What each line holds, by its kind.
@@ -249,51 +236,42 @@ class ArchiveReader:
         Raises:
             ArchiveError: the file is damaged, cut off, or was changed.
         """
-        self.header  # noqa: B018  # it comes first
-        number = 1
-        while line := self._line():
-            number += 1
-            value = _object(number, line)
+        while True:
+            line, value = self._next()
             if value.get("aftercall") == "end":
-                if value.get("counts") != self.counts or value.get("checksum") != self._hex:
-                    raise _bad(number, "does not agree with the lines before it")
-                if self._line():  # to the end, where what is compressed has its own checksum
-                    raise _bad(number + 1, "follows the end")
-                return
+                break
             self._digest.update(line)
             if len(value) != 1 or not isinstance(content := next(iter(value.values())), dict):
-                raise _bad(number, "is no record")
+                raise self._bad("is no record")
             kind = next(iter(value))
             self.counts[kind] = self.counts.get(kind, 0) + 1
             yield kind, content
-        raise _bad(number + 1, "is missing: the file ends too early")
+        if (value.get("counts"), value.get("checksum")) != (self.counts, self._digest.hexdigest()):
+            raise self._bad("does not agree with the lines before it")
+        self._number += 1
+        if self._stream.read(1):  # to the end, where what is compressed has its own checksum
+            raise self._bad("follows the end")
 
-    @property
-    def _hex(self) -> str:
-        return str(self._digest.hexdigest())
-
-    def _line(self) -> bytes:
-        line = self.stream.readline(MAX_LINE)
+    def _next(self) -> tuple[bytes, dict[str, Any]]:
+        self._number += 1
+        line = self._stream.readline(MAX_LINE)
         if len(line) == MAX_LINE:
             raise ArchiveError("a line of the archive is too long: the file is damaged")
-        return line
+        if not line:
+            raise self._bad("is missing: the file ends too early")
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self._bad("is not JSON") from None
+        if not isinstance(value, dict):
+            raise self._bad("is not a JSON object")
+        return line, value
 
-
-def _object(number: int, line: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        raise _bad(number, "is not JSON") from None
-    if not isinstance(value, dict):
-        raise _bad(number, "is not a JSON object")
-    return value
-
-
-def _bad(number: int, problem: str) -> ArchiveError:
-    return ArchiveError(
-        f"line {number} of the archive {problem}. The file is damaged or was changed: fetch it "
-        "again, or export again"
-    )
+    def _bad(self, problem: str) -> ArchiveError:
+        return ArchiveError(
+            f"line {self._number} of the archive {problem}. The file is damaged or was changed: "
+            "fetch it again, or export again"
+        )
 
 
 async def import_store(
@@ -306,90 +284,56 @@ async def import_store(
         ArchiveError: the store is not empty, or the archive is damaged.
         StoreError: the store does not take it.
     """
-    header, mark = reader.header, await _read_mark(store.metadata)
-    if mark is not None and mark.archive == header.id and mark.is_done:
-        raise AlreadyImportedError(f"archive {header.id} is in the store")
-    if (mark is None or mark.archive != header.id) and await store.events.heads():
+    archive, mark = reader.header.id, await store.metadata.get(_FACT)
+    if mark == archive + _DONE:
+        raise AlreadyImportedError(f"archive {archive} is in the store")
+    if mark != archive and await store.events.heads():
         raise ArchiveError(
             "the store is not empty: import into another data folder (--data-dir) or database"
         )
-    await store.metadata.put(_FACT, _Mark(archive=header.id).model_dump_json())
+    await store.metadata.put(_FACT, archive)
     base = await store.open_generation(0)
-    into = _Import(store, base)
-    for kind, content in reader.lines():
-        await into.put(kind, content)
-        if reader.counts[kind] % _PAGE == 0:
+    counters: dict[Counter, int] = {}
+    alike = groupby(reader.lines(), key=lambda line: (line[0], str(line[1].get("workspace"))))
+    for (kind, workspace), lines in alike:
+        while page := list(islice(lines, _PAGE)):
+            records = [_record(*line) for line in page]
+            match kind:
+                case "event":
+                    await store.events.append(workspace, records)
+                case "state":
+                    await store.events.append(workspace, [], records)
+                case "row":
+                    await base.commit(Commit(workspace, put=records))
+                case "counter":
+                    counters |= dict(records)
+                case "base":
+                    known = (await base.cursors()).get(workspace)
+                    if known is None or not known.position:  # else an interrupted import did it
+                        moved = (0, records[0])
+                        await base.commit(Commit(workspace, counters=counters, moved=moved))
+                    counters = {}
             on_records(kind, reader.counts[kind])
-    await into.flush()
     if await base.cursors():
         number = store.knowledge.generation + 1
         await store.open_generation(number)  # begins as a copy of the base
         await store.switch(number, {})
-    done = _Mark(archive=header.id, is_done=True)
-    await store.metadata.put(_FACT, done.model_dump_json())
+    await store.metadata.put(_FACT, archive + _DONE)
     return reader.counts
 
 
-class _Import:
-    """Lines on their way into a store, a page at a time."""
-
-    def __init__(self, store: Store, base: Generation) -> None:
-        self._store = store
-        self._base = base
-        self._workspace = ""
-        self._events: list[Event] = []
-        self._state: list[StateRow] = []
-        self._rows: list[Row] = []
-        self._counters: dict[Counter, int] = {}
-
-    async def put(self, kind: str, content: dict[str, Any]) -> None:
-        """Take one line."""
-        try:
-            await self._put(kind, content)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArchiveError(
-                f"a record of the archive ({kind}) cannot be read: {error}"
-            ) from None
-
-    async def _put(self, kind: str, content: dict[str, Any]) -> None:
-        workspace = content.pop("workspace")
-        if workspace != self._workspace:
-            await self.flush()
-            self._workspace = workspace
-        data = json.dumps(
-            {"workspace": workspace, **content} if kind == "event" else content
-        ).encode()
-        match kind:
-            case "event":
-                self._events.append(replace(decoded(Event, data), workspace=workspace))
-            case "state":
-                self._state.append(decoded(StateRow, data))
-            case "row":
-                self._rows.append(decoded(Row, data))
-            case "counter":
-                tool = content["tool"]
-                key = Counter(content["what"], content["hour"], ToolKey(*tool) if tool else None)
-                self._counters[key] = content["number"]
-            case "base":
-                await self._finish_base(content["learned"])
-        if len(self._events) >= _PAGE or len(self._rows) >= _PAGE:
-            await self.flush()
-
-    async def flush(self) -> None:
-        """Write what was taken."""
-        if self._events or self._state:
-            await self._store.events.append(self._workspace, self._events, self._state)
-        if self._rows:
-            await self._base.commit(Commit(self._workspace, put=self._rows))
-        self._events, self._state, self._rows = [], [], []
-
-    async def _finish_base(self, learned: int) -> None:
-        await self.flush()
-        if self._workspace in await self._base.cursors():
-            known = (await self._base.cursors())[self._workspace]
-            if known.position:
-                return  # of the import that was interrupted
-        await self._base.commit(
-            Commit(self._workspace, counters=self._counters, moved=(0, learned))
-        )
-        self._counters = {}
+def _record(kind: str, content: dict[str, Any]) -> Any:
+    """What a line says: an event, a row, how often a counter was counted, a number of events."""
+    try:
+        if kind == "event":
+            return decoded(Event, json.dumps(content).encode())
+        del content["workspace"]
+        if kind == "counter":
+            tool = content["tool"]
+            key = Counter(content["what"], content["hour"], ToolKey(*tool) if tool else None)
+            return key, content["number"]
+        if kind == "base":
+            return content["learned"]
+        return decoded(StateRow if kind == "state" else Row, json.dumps(content).encode())
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArchiveError(f"a record of the archive ({kind}) cannot be read: {error}") from None

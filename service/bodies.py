@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from uuid import uuid4
 
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
@@ -41,8 +42,9 @@ class TooDeep:
 
 TOO_DEEP: Final = TooDeep()
 
-_SPACE = re.compile(r"[ \t\r\n]*")
 _BRACKETS_AND_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"|\[++|\{++|\]++|\}++|"', re.DOTALL)
+_MARK = f"too deep {uuid4()}"
+"""Stands in a text for an element that no parser reads."""
 
 
 def parse_json(body: bytes, *, max_elements: int = MAX_BATCH) -> object:
@@ -58,97 +60,59 @@ def parse_json(body: bytes, *, max_elements: int = MAX_BATCH) -> object:
     try:
         value = from_json(body, allow_inf_nan=False)
     except ValueError:
-        value = _Patient(_decode(body), max_elements).value()
+        value = _read_patiently(body)
     if isinstance(value, list) and len(value) > max_elements:
-        raise TooLargeProblemError(_too_many(f"{len(value):,}", max_elements))
+        raise TooLargeProblemError(
+            f"{len(value):,} records in one request, at most {max_elements:,} are taken; nothing "
+            "was stored, split it"
+        )
     return value
 
 
-def _too_many(count: str, most: int) -> str:
-    return (
-        f"{count} records in one request, at most {most:,} are taken; nothing was stored, split it"
-    )
-
-
-def _decode(body: bytes) -> str:
+def _read_patiently(body: bytes) -> object:
     try:
-        text = body.decode("utf-8", "surrogatepass")
+        text = body.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise MalformedJsonError(
             f"the body is not UTF-8 text: byte {error.start} does not fit; send JSON in UTF-8"
         ) from None
-    return text.removeprefix("\ufeff")
-
-
-class _Patient:
-    """Reads a text with the standard parser, a top-level list element by element."""
-
-    def __init__(self, text: str, max_elements: int) -> None:
-        self._text = text
-        self._max_elements = max_elements
-        self._decoder = json.JSONDecoder(parse_int=_integer)
-
-    def value(self) -> object:
-        start = self._skip_space(0)
-        is_list = self._text[start : start + 1] == "["
-        value, end = self._list(start) if is_list else self._element(start)
-        end = self._skip_space(end)
-        if end != len(self._text):
-            raise self._malformed("there is more after the end of the JSON value", end)
-        return value
-
-    def _list(self, start: int) -> tuple[object, int]:
-        elements: list[object] = []
-        at = self._skip_space(start + 1)
-        if self._text[at : at + 1] == "]":
-            return elements, at + 1
-        while True:
-            element, at = self._element(at)
-            elements.append(element)
-            if len(elements) > self._max_elements:
-                # Each element costs a call here, so the rest is not even looked at.
-                raise TooLargeProblemError(
-                    _too_many(f"more than {self._max_elements:,}", self._max_elements)
-                )
-            at = self._skip_space(at)
-            separator = self._text[at : at + 1]
-            if separator == "]":
-                return elements, at + 1
-            if separator != ",":
-                raise self._malformed("expected ',' or ']'", at)
-            at = self._skip_space(at + 1)
-
-    def _element(self, start: int) -> tuple[object, int]:
+    decoder = json.JSONDecoder(parse_int=_integer)
+    try:
         try:
-            return self._decoder.raw_decode(self._text, start)
-        except json.JSONDecodeError as error:
-            raise self._malformed(error.msg, error.pos) from None
+            return decoder.decode(text)
         except RecursionError:
-            return TOO_DEEP, self._end_of(start)
+            value = decoder.decode(_without_depths(text))
+    except json.JSONDecodeError as error:
+        raise MalformedJsonError(
+            f"malformed JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    if isinstance(value, list):
+        return [TOO_DEEP if each == _MARK else each for each in value]
+    return TOO_DEEP if value == _MARK else value
 
-    def _end_of(self, start: int) -> int:
-        """Where the bracketed value at `start` ends, found without recursion."""
-        depth = 0
-        for token in _BRACKETS_AND_STRINGS.finditer(self._text, start):
-            text = token[0]
-            if text == '"':
-                raise self._malformed("unterminated string", token.start())
-            if text[0] in "[{":
-                depth += len(text)
-            elif text[0] in "]}":
-                if len(text) >= depth:
-                    return token.start() + depth
-                depth -= len(text)
-        raise self._malformed("the body ends inside a value", len(self._text))
 
-    def _skip_space(self, at: int) -> int:
-        match = _SPACE.match(self._text, at)
-        return match.end() if match else at
-
-    def _malformed(self, problem: str, at: int) -> MalformedJsonError:
-        line = self._text.count("\n", 0, at) + 1
-        column = at - self._text.rfind("\n", 0, at)
-        return MalformedJsonError(f"malformed JSON at line {line}, column {column}: {problem}")
+def _without_depths(text: str) -> str:
+    """The text with a mark for each value nested too deep; in a list, for each such element."""
+    outside = int(text.lstrip()[:1] == "[")
+    pieces: list[str] = []
+    depth = kept = begun = deepest = 0
+    for token in _BRACKETS_AND_STRINGS.finditer(text):
+        run, at = token[0], token.start()
+        if run[0] in "[{":
+            if depth <= outside:
+                begun, deepest = at + outside - depth, 0
+            depth += len(run)
+            deepest = max(deepest, depth)
+        elif run[0] in "]}":
+            if deepest > MAX_DEPTH and depth - len(run) <= outside < depth:
+                pieces += [text[kept:begun], json.dumps(_MARK)]
+                kept = at + depth - outside
+            depth -= len(run)
+        elif run == '"':
+            raise json.JSONDecodeError("Unterminated string", text, at)
+    if depth > 0:
+        raise json.JSONDecodeError("The body ends inside a value", text, len(text))
+    return "".join([*pieces, text[kept:]])
 
 
 def _integer(digits: str) -> int | float:
