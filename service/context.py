@@ -38,7 +38,7 @@ from service.metrics import ServiceMetrics
 from service.nightly import nightly
 from service.patterns import Patterns
 from service.readiness import StoreWatch, VectorCheck
-from service.settings import BoundarySettings, SamplingSettings, Settings
+from service.settings import BoundarySettings, Settings
 from service.statistics import StatisticsReports
 from service.stores import open_stores, where_store_is
 
@@ -94,6 +94,10 @@ class Lifecycle:
     context: Context | None = None
     phase: str = "starting"
 
+    def stopping(self) -> None:
+        """Nothing is served any more."""
+        self.context, self.phase = None, "stopping"
+
 
 @asynccontextmanager
 async def open_context(
@@ -147,7 +151,7 @@ async def open_context(
                 log,
                 redactor,
                 indexer.wake,
-                _sampler(settings.sampling),
+                SuccessSampler(**settings.sampling.model_dump()),
                 retention=timedelta(days=days) if (days := settings.retention.days) else None,
                 on_receipt=metrics.received,
             ),
@@ -183,15 +187,8 @@ async def open_context(
         )
 
 
-def _sampler(settings: SamplingSettings) -> SuccessSampler:
-    return SuccessSampler(settings.successes_per_minute, settings.kept_share)
-
-
 def _cohesion_rules(settings: BoundarySettings) -> CohesionRules:
     return CohesionRules(
-        min_failures=settings.min_failures,
-        min_share=settings.min_share,
         half_life=timedelta(days=settings.half_life_days),
-        correction_weight=settings.correction_weight,
-        min_confidence=settings.min_confidence,
+        **settings.model_dump(exclude={"half_life_days"}),
     )

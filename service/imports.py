@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from aftercall.client import Client
 from aftercall.client.transport import MAX_BODY_BYTES, encode, record_encoded
 from aftercall.errors import NotFoundError
-from aftercall.models import Execution
+from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
 from ingest.formats.calls import Given, Noted, Placed, Unreadable, unreadable
 from ingest.formats.detection import LOOK_BYTES, Format, Shape, look_at
@@ -67,14 +67,6 @@ class Chosen:
     format: Format
     shape: Shape
     was_told: bool = True
-
-    def is_told_again(self, stored: Execution, read: Execution) -> bool:
-        """Whether an execution with the id of one that is stored, and other content, is the same.
-
-        Ids of transcripts and logs are made of what the calls say, those of spans of the spans'.
-        Not to be asked of executions, which bring their own.
-        """
-        return is_same_span(stored, read) if self.format == "otlp" else True
 
 
 def choose(beginning: bytes, wanted: Format | None) -> Chosen:
@@ -337,88 +329,89 @@ class _Encoded(NamedTuple):
     encoded: bytes
 
 
-@dataclass(slots=True)
-class Importer:
-    """Sends what a reader gives.
+def send(
+    pieces: Iterable[Placed],
+    chosen: Chosen,
+    *,
+    client: Client | None,
+    report: ImportReport,
+    rejections: Rejections,
+    on_progress: Callable[[], None],
+) -> None:
+    """Send what a reader gives, without secrets; without a client it is only checked.
 
     Args:
-        client: the service; None only checks.
-        redactor: masks secrets before anything leaves the process.
+        pieces: what was read, in order.
+        chosen: how; with an id that is known and other content it may be the same call, such as
+            another agent's.
+        client: the service.
+        report: what became of the pieces is counted there.
         rejections: told of each piece that could not be taken.
-        on_progress: told after each batch.
-        is_told_again: whether an execution that the service has already, the first argument, is the
-            same call as one with its id and other content, such as another agent. Without it none
-            is.
+        on_progress: called after each batch.
+
+    Raises:
+        AftercallError: the service cannot be reached, or refuses for good. Importing the file again
+            is harmless: what was stored counts as duplicate.
     """
+    batch: list[_Encoded] = []
 
-    client: Client | None
-    redactor: Redactor
-    rejections: Rejections
-    on_progress: Callable[[ImportReport], None]
-    is_told_again: Callable[[Execution, Execution], bool] | None = None
-    report: ImportReport = field(default_factory=ImportReport)
+    def reject(where: str, message: str) -> None:
+        report.rejected += 1
+        rejections.reject(where, message)
 
-    def run(self, pieces: Iterable[Placed]) -> ImportReport:
-        """Send all of it.
+    def flush() -> None:
+        receipt = RecordReceipt(accepted=len(batch))
+        if client is not None:
+            receipt = client.send(record_encoded([each.encoded for each in batch]))
+        report.accepted += receipt.accepted
+        report.duplicates += receipt.duplicates
+        for rejection in receipt.rejected:
+            rejected = batch[rejection.index]
+            if client is not None and _was_told(client, chosen, rejected.read):
+                report.duplicates += 1
+            else:
+                reject(rejected.where, rejection.message)
+        batch.clear()
+        on_progress()
 
-        Raises:
-            AftercallError: the service cannot be reached, or refuses for good. Importing the file
-                again is harmless: what was stored counts as duplicate.
-        """
-        batch: list[_Encoded] = []
-        size = 0
-        for where, read in pieces:
-            if isinstance(read, Noted):
-                self.rejections.note(read.message)
+    for each in _encoded(pieces, reject, rejections.note):
+        if client is None:
+            try:
+                check_time(each.read.timestamp, datetime.now(UTC))  # as the service will
+            except InvalidExecutionError as error:
+                reject(each.where, str(error))
                 continue
-            if isinstance(read, Unreadable):
-                self._reject(read.where, read.message)
-                continue
-            # Masking and absent fields written out make it longer or shorter than it was.
-            encoded = encode(read, self.redactor)
-            if len(encoded) > MAX_ENCODED:
-                self._reject(where, _TOO_LONG)
-                continue
-            if batch and (len(batch) == _BATCH_CALLS or size + len(encoded) > _BATCH_BYTES):
-                self._send(batch)
-                batch, size = [], 0
-            if self.client is None:
-                try:
-                    check_time(read.timestamp, datetime.now(UTC))  # as the service will
-                except InvalidExecutionError as error:
-                    self._reject(where, str(error))
-                    continue
-                self.report.count(read)
-            batch.append(_Encoded(where, read, encoded))
-            size += len(encoded)
-        if batch:
-            self._send(batch)
-        return self.report
+            report.count(each.read)
+        size = sum(len(one.encoded) for one in batch) + len(each.encoded)
+        if batch and (len(batch) == _BATCH_CALLS or size > _BATCH_BYTES):
+            flush()
+        batch.append(each)
+    if batch:
+        flush()
 
-    def _send(self, batch: list[_Encoded]) -> None:
-        if self.client is None:
-            self.report.accepted += len(batch)
+
+def _encoded(
+    pieces: Iterable[Placed], reject: Callable[[str, str], None], note: Callable[[str], None]
+) -> Iterator[_Encoded]:
+    redactor = Redactor()
+    for where, read in pieces:
+        if isinstance(read, Noted):
+            note(read.message)
+        elif isinstance(read, Unreadable):
+            reject(read.where, read.message)
+        # Masking and absent fields written out make it longer or shorter than it was.
+        elif len(encoded := encode(read, redactor)) > MAX_ENCODED:
+            reject(where, _TOO_LONG)
         else:
-            receipt = self.client.send(record_encoded([each.encoded for each in batch]))
-            self.report.accepted += receipt.accepted
-            self.report.duplicates += receipt.duplicates
-            for rejection in receipt.rejected:
-                rejected = batch[rejection.index]
-                if self._was_told(self.client, rejected.read):
-                    self.report.duplicates += 1
-                else:
-                    self._reject(rejected.where, rejection.message)
-        self.on_progress(self.report)
+            yield _Encoded(where, read, encoded)
 
-    def _was_told(self, client: Client, read: Execution) -> bool:
-        if self.is_told_again is None:
-            return False
-        try:
-            stored = client.get_execution(read.execution_id)
-        except NotFoundError:
-            return False
-        return self.is_told_again(stored, read)
 
-    def _reject(self, where: str, message: str) -> None:
-        self.report.rejected += 1
-        self.rejections.reject(where, message)
+def _was_told(client: Client, chosen: Chosen, read: Execution) -> bool:
+    if chosen.format == "executions":  # they bring their own ids
+        return False
+    try:
+        stored = client.get_execution(read.execution_id)
+    except NotFoundError:
+        return False
+    # Ids of transcripts and logs are made of what the calls say, those of spans of the spans'.
+    return chosen.format != "otlp" or is_same_span(stored, read)

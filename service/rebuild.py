@@ -14,6 +14,7 @@ from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, EdgePlace, destroy_index, next_index_name
 from retrieval.index.protocol import VectorIndex
 from service.archive import refuse_half_imported
+from service.cli.options import seldom
 from service.lifecycle import COMMAND_PATIENCE_S, when_it_answers
 from service.settings import Settings
 from service.stores import (
@@ -26,8 +27,6 @@ from service.stores import (
     remove_former,
     where_index_is,
 )
-
-_SAY_EVERY_S = 2.0
 
 GRACE_S = 10.0
 """Before what is on a server is removed: services notice the switch within half a second, and what
@@ -115,19 +114,17 @@ async def _log(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[
 
 def _teller(say: Callable[[str], None], model: str) -> Callable[[RebuildProgress], None]:
     """Tells at once from how much is learned, and then how far it is, every two seconds."""
-    started: float | None = None
-    said = 0.0
+    slowly: Callable[[str], None] | None = None
+    started = time.monotonic()
 
     def tell(progress: RebuildProgress) -> None:
-        nonlocal started, said
-        now = time.monotonic()
-        if started is None:
-            started = said = now
+        nonlocal slowly, started
+        if slowly is None:
+            slowly, started = seldom(say), time.monotonic()
             say(f"learning from {progress.total:,} records with {model}")
-        elif now - said >= _SAY_EVERY_S and progress.done:
-            said = now
-            rate = progress.done / (now - started)
+        elif progress.done:
+            rate = progress.done / max(time.monotonic() - started, 1e-9)
             left = duration((progress.total - progress.done) / rate)
-            say(f"{progress.done:,} of {progress.total:,} ({rate:,.0f} a second, {left} left)")
+            slowly(f"{progress.done:,} of {progress.total:,} ({rate:,.0f} a second, {left} left)")
 
     return tell

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -93,71 +93,35 @@ async def serve(
     """
     lifecycle = Lifecycle()
     with traced(settings) as with_spans:
-        app = create_app(settings, lifecycle)
-        await _serve(settings, listener, on_ready, lifecycle, with_spans(app))
-    log_event(logger, "stopped")
-
-
-async def _serve(
-    settings: Settings,
-    listener: socket.socket,
-    on_ready: Callable[[Context], None],
-    lifecycle: Lifecycle,
-    served: ASGIApp,
-) -> None:
-    server = http_server(
-        served,
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        timeout_keep_alive=_KEEP_ALIVE_S,
-        timeout_graceful_shutdown=max(1, round(settings.server.shutdown_s)),
-    )
-    with stopped_by_signals() as stopping:
-        serving = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")
-        try:
-            async with _opened(settings, lifecycle, stopping):
-                settle_memory()
-                if lifecycle.context is not None:
-                    on_ready(lifecycle.context)
-                await first(stopping, serving)
-                lifecycle.phase = "stopping"
+        server = http_server(
+            with_spans(create_app(settings, lifecycle)),
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=max(1, round(settings.server.shutdown_s)),
+        )
+        with stopped_by_signals() as stopping:
+            serving = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")
+            try:
+                async with contextlib.AsyncExitStack() as stack:
+                    opening = open_context(settings, _phases(lifecycle))
+                    context = await done_or_stopped(stopping, stack.enter_async_context(opening))
+                    stack.callback(lifecycle.stopping)
+                    if context is not None:
+                        lifecycle.context = context
+                        settle_memory()
+                        on_ready(context)
+                        await first(stopping, serving)
+                    lifecycle.phase = "stopping"
+                    server.should_exit = True
+                    await serving
+            finally:
                 server.should_exit = True
                 await serving
-        finally:
-            server.should_exit = True
-            await serving
-
-
-@contextlib.asynccontextmanager
-async def _opened(
-    settings: Settings, lifecycle: Lifecycle, stopping: asyncio.Event
-) -> AsyncIterator[None]:
-    """Context in `lifecycle`; none when it was told to stop while they were being opened."""
-
-    def phase(what: str) -> None:
-        if what != lifecycle.phase:  # what is waited for is told again and again
-            lifecycle.phase = what
-            log_event(logger, what)
-
-    async with contextlib.AsyncExitStack() as stack:
-        opening = asyncio.create_task(
-            stack.enter_async_context(open_context(settings, phase)), name="open services"
-        )
-        await first(stopping, opening)
-        if not opening.done():
-            opening.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await opening
-        else:
-            lifecycle.context = opening.result()
-        try:
-            yield
-        finally:
-            lifecycle.context = None
-            lifecycle.phase = "stopping"
+    log_event(logger, "stopped")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -196,7 +160,7 @@ async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
 
     async def learn() -> None:
         async with (
-            open_stores(settings, _phases()) as stores,
+            open_stores(settings, _phases(Lifecycle())) as stores,
             open_learning(settings, stores) as learning,
         ):
             settle_memory()
@@ -220,7 +184,7 @@ async def work_once(settings: Settings) -> Worked:
         StoreError, EmbeddingError, VectorIndexError: what stopped it; it can be run again.
     """
     async with (
-        open_stores(settings, _phases(), patience_s=COMMAND_PATIENCE_S) as stores,
+        open_stores(settings, _phases(Lifecycle()), patience_s=COMMAND_PATIENCE_S) as stores,
         open_learning(settings, stores) as learning,
     ):
         if not learning.can_learn:
@@ -229,14 +193,12 @@ async def work_once(settings: Settings) -> Worked:
         return Worked(records, (await counts(stores.store)).pending)
 
 
-def _phases() -> OnPhase:
+def _phases(lifecycle: Lifecycle) -> OnPhase:
     """Logs what is being done; what is waited for is told again and again, and logged once."""
-    last = ""
 
     def phase(what: str) -> None:
-        nonlocal last
-        if what != last:
-            last = what
+        if what != lifecycle.phase:
+            lifecycle.phase = what
             log_event(logger, what)
 
     return phase

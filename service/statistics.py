@@ -158,9 +158,7 @@ class StatisticsReports:
             if window != "30d":
                 earlier = await self._sums(workspace, _CALLS[:2], _before(window, span), ("what",))
                 before = _counts({each.what or "": each.number for each in earlier})
-            totals = _fields(await self._calls(workspace, span))
-            if with_durations:
-                totals = await self._all_calls(workspace, span)
+            totals = await self._all_calls(workspace, span, with_durations=with_durations)
             windows.append(WindowTotals(**about, totals=totals, before=before))
         return Totals(windows=windows)
 
@@ -173,6 +171,7 @@ class StatisticsReports:
         shown = [each for each in ranked if each[0] != what.OTHER][:limit]
         others = [pair for name, pair in ranked if name not in dict(shown)]
         categories = await self._named_sums(workspace, what.CATEGORY, span)
+        categories.pop(what.OTHER, None)
         return Usage(
             **about,
             computed_at=about["until"],
@@ -442,20 +441,20 @@ class StatisticsReports:
     async def _named_sums(self, workspace: str, prefix: str, span: _Span) -> dict[str, int]:
         """Sums of the counters of a prefix, by the rest of their names."""
         found = await self._sums(workspace, (f"{prefix}*",), span, ("what",))
-        named = {(each.what or "").removeprefix(prefix): each.number for each in found}
-        named.pop(what.OTHER, None)
-        return named
+        return {(each.what or "").removeprefix(prefix): each.number for each in found}
 
     async def _calls(self, workspace: str, span: _Span) -> dict[str, int]:
         found = await self._sums(workspace, _CALLS, span, ("what",))
         return {each.what or "": each.number for each in found}
 
-    async def _all_calls(self, workspace: str, span: _Span) -> Any:
-        durations = await self._sums(workspace, (f"{what.DURATION}*",), span, ("what",))
-        buckets = {_bucket(each): each.number for each in durations}
-        return {
-            **_fields(await self._calls(workspace, span)), "duration_ms": _quantiles(buckets),
-        }  # fmt: skip
+    async def _all_calls(
+        self, workspace: str, span: _Span, *, with_durations: bool = True
+    ) -> dict[str, Any]:
+        found = _fields(await self._calls(workspace, span))
+        if with_durations:
+            durations = await self._sums(workspace, (f"{what.DURATION}*",), span, ("what",))
+            found["duration_ms"] = _quantiles({_bucket(each): each.number for each in durations})
+        return found
 
     async def _by_tool(
         self, workspace: str, span: _Span, limit: int, *, with_durations: bool = True
@@ -488,16 +487,12 @@ class StatisticsReports:
         return shown, _counts(others)
 
     async def _agents(self, workspace: str, span: _Span) -> dict[str, tuple[int, int]]:
-        worked = await self._prefixed(workspace, what.AGENT_SUCCESS, span)
-        failed = await self._prefixed(workspace, what.AGENT_FAILURE, span)
+        worked = await self._named_sums(workspace, what.AGENT_SUCCESS, span)
+        failed = await self._named_sums(workspace, what.AGENT_FAILURE, span)
         return {name: (worked.get(name, 0), failed.get(name, 0)) for name in {**worked, **failed}}
 
-    async def _prefixed(self, workspace: str, prefix: str, span: _Span) -> dict[str, int]:
-        found = await self._sums(workspace, (f"{prefix}*",), span, ("what",))
-        return {(each.what or "").removeprefix(prefix): each.number for each in found}
-
     async def _answers(self, workspace: str, span: _Span) -> AnswerCounts:
-        sums = await self._prefixed(workspace, what.ANSWER, span)
+        sums = await self._named_sums(workspace, what.ANSWER, span)
         actions = {f"action:{each}": each for each in get_args(Action)}
         kinds = {f"{what.ABSTAINED}:{each}": each for each in get_args(ErrorCategory)}
         return AnswerCounts(

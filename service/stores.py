@@ -178,16 +178,8 @@ async def _open_store(settings: Settings, *, beside: bool) -> Store:
             "pip install 'aftercall-service[servers]', or unset AFTERCALL_MONGO_URI"
         ) from error
 
-    chosen = settings.mongo
-    return await open_mongo_store(
-        MongoOptions(
-            uri=settings.mongo.uri.get_secret_value(),
-            database=chosen.database,
-            pool_size=chosen.pool_size,
-            connect_timeout_s=chosen.connect_timeout_s,
-            timeout_s=chosen.timeout_s,
-        )
-    )
+    uri, others = settings.mongo.uri.get_secret_value(), settings.mongo.model_dump(exclude={"uri"})
+    return await open_mongo_store(MongoOptions(uri=uri, **others))
 
 
 def index_place(settings: Settings) -> IndexPlace:
@@ -195,17 +187,8 @@ def index_place(settings: Settings) -> IndexPlace:
     chosen = settings.qdrant
     if chosen.url is None:
         return EdgePlace(settings.data.dir)
-    key = chosen.api_key
-    return QdrantPlace(
-        url=chosen.url,
-        api_key=None if key is None else key.get_secret_value(),
-        grpc_port=chosen.grpc_port,
-        prefix=chosen.prefix,
-        shards=chosen.shards,
-        replicas=chosen.replicas,
-        write_consistency=chosen.write_consistency,
-        timeout_s=chosen.timeout_s,
-    )
+    key = None if chosen.api_key is None else chosen.api_key.get_secret_value()
+    return QdrantPlace(api_key=key, **chosen.model_dump(exclude={"api_key"}))
 
 
 def is_remote(settings: Settings) -> bool:

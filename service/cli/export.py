@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from service.cli.options import add_data_dir, add_logging, say, settings_from
+from service.cli.options import add_data_dir, add_logging, say, seldom, settings_from
 
 if TYPE_CHECKING:
     from service.archive import Header
@@ -54,19 +54,18 @@ class ExportCommand:
 
 async def _export(settings: "Settings", name: str) -> "tuple[Header, dict[str, int]]":
     from service.archive import export_store
-    from service.cli.options import Progress
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.packing import written
     from service.stores import INDEX_MODEL_FACT, opened_store
 
-    progress = Progress(say)
+    progress = seldom(say)
     async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
         with written(name) as stream:
             return await export_store(
                 store,
                 stream,
                 embedder=await store.metadata.get(INDEX_MODEL_FACT),
-                on_records=progress.records("written"),
+                on_records=lambda kind, done: progress(f"{kind}: {done:,} written"),
             )
 
 

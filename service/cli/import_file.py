@@ -3,21 +3,18 @@
 import argparse
 import io
 import os
-import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from aftercall.cli.status import add_service, service_url
-from service.cli.options import add_data_dir, add_logging, say, settings_from
+from service.cli.options import add_data_dir, add_logging, say, seldom, settings_from
 
 if TYPE_CHECKING:
     from service.archive import Header
     from service.imports import Chosen, ImportReport, Rejections
     from service.settings import Settings
-
-_SAY_EVERY_S = 2.0
 
 _FIRST_LOOK = 4096
 """Bytes of the beginning that tell an archive from executions."""
@@ -110,9 +107,8 @@ def _prefix(text: str) -> str:
 
 def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     from aftercall.client import Client
-    from aftercall.redaction import Redactor
     from ingest.formats.calls import Given
-    from service.imports import Importer, ImportReport, Rejections, begun, choose, read
+    from service.imports import ImportReport, Rejections, begun, choose, read, send
 
     wanted = None if args.format == "auto" else args.format
     beginning, whole = begun(stream, lambda head: choose(head, None).was_told)
@@ -126,15 +122,7 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         agent=args.agent or None,
         error_prefixes=tuple(args.error_prefix),
     )
-    said = time.monotonic()
-
-    def progress(report: "ImportReport") -> None:
-        nonlocal said
-        if (now := time.monotonic()) - said >= _SAY_EVERY_S:
-            said = now
-            say(f"{report.calls:,} calls")
-
-    report = ImportReport()
+    report, progress = ImportReport(), seldom(say)
     with ExitStack() as stack:
         # Whatever happens, the last line says what was taken: importing again is harmless.
         stack.callback(_print, report, dry_run=args.dry_run)
@@ -143,14 +131,14 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         client = None
         if not args.dry_run:
             client = stack.enter_context(Client(service_url(args), retries=5))
-        Importer(
+        send(
+            read(whole, chosen, given),
+            chosen,
             client=client,
-            redactor=Redactor(),
-            rejections=rejections,
-            on_progress=progress,
-            is_told_again=None if chosen.format == "executions" else chosen.is_told_again,
             report=report,
-        ).run(read(whole, chosen, given))
+            rejections=rejections,
+            on_progress=lambda: progress(f"{report.calls:,} calls"),
+        )
     return 1 if report.rejected else 0
 
 
@@ -249,14 +237,14 @@ async def _restore(
     settings: "Settings", stream: io.BufferedReader
 ) -> "tuple[Header, dict[str, int]]":
     from service.archive import ArchiveReader, import_store
-    from service.cli.options import Progress
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.stores import opened_store
 
-    reader = ArchiveReader(stream)
-    progress = Progress(say)
+    reader, progress = ArchiveReader(stream), seldom(say)
     async with opened_store(settings, patience_s=COMMAND_PATIENCE_S) as store:
-        counts = await import_store(store, reader, on_records=progress.records("stored"))
+        counts = await import_store(
+            store, reader, on_records=lambda kind, done: progress(f"{kind}: {done:,} stored")
+        )
     return reader.header, counts
 
 

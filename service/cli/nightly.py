@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING
 
-from service.cli.options import add_data_dir, add_logging, say, settings_from
+from service.cli.options import add_data_dir, add_logging, say, seldom, settings_from
 
 if TYPE_CHECKING:
     from ingest.nightly.job import NightlyReport
@@ -21,7 +21,6 @@ STEPS = ("patterns", "calibration", "classifier", "axes", "expiry")
 """As `ingest.nightly.steps.STEP_NAMES`, which takes a second to import."""
 
 _NICENESS = 10
-_SAY_EVERY_S = 2.0
 _UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _JITTER = 0.05
 """Share of the wait by which it is drawn out, so that machines started together do not meet."""
@@ -133,10 +132,10 @@ async def _night(
     from service.lifecycle import one_line
     from service.nightly import run_nightly
 
-    progress = _Progress(_say_nothing if is_quiet else say)
+    progress = (lambda *_: None) if is_quiet else _progress()
     try:
         with one_line(settings.data.dir):
-            report = await run_nightly(settings, say, progress.told, only)
+            report = await run_nightly(settings, say, progress, only)
     except NightlyBusyError as error:
         say(str(error))
         return BUSY
@@ -171,28 +170,20 @@ async def _nights(every_s: float, night: Callable[[], Awaitable[int]]) -> None:
                 await asyncio.wait_for(stopping.wait(), pause)
 
 
-class _Progress:
-    """Says how far a step is, every two seconds at most, and how fast that goes."""
+def _progress() -> Callable[[str, int], None]:
+    """Says each step as it begins, and how far it is and how fast that goes."""
+    slowly, begun = seldom(say), dict[str, float]()
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._step = ""
-        self._began = self._said = time.monotonic()
-
-    def told(self, step: str, done: int) -> None:
+    def told(step: str, done: int) -> None:
         now = time.monotonic()
-        if step != self._step:
-            self._step, self._began, self._said = step, now, now
-            self._say(f"nightly: {step}")
-        elif done and now - self._said >= _SAY_EVERY_S:
-            self._said = now
-            self._say(
-                f"nightly: {step}: {done:,} done ({done / (now - self._began):,.0f} a second)"
-            )
+        if step not in begun:
+            begun[step] = now
+            say(f"nightly: {step}")
+        elif done:
+            rate = done / max(now - begun[step], 1e-9)
+            slowly(f"nightly: {step}: {done:,} done ({rate:,.0f} a second)")
 
-
-def _say_nothing(line: str) -> None:
-    del line
+    return told
 
 
 def told(report: "NightlyReport") -> str:
