@@ -19,7 +19,6 @@ from cachetools import TTLCache
 
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
-from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
@@ -40,7 +39,7 @@ from service.patterns import Patterns
 from service.readiness import StoreWatch, VectorCheck
 from service.settings import BoundarySettings, Settings
 from service.statistics import StatisticsReports
-from service.stores import open_stores, where_store_is
+from service.stores import open_stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,6 @@ class Context:
     suggester: Suggester
     chooser: ToolChooser
     history: ToolHistory
-    clusterer: AxisClusterer
     redactor: Redactor
     changing: asyncio.Lock
     """Held while a change of tools or promotions looks at what there is, and writes."""
@@ -76,10 +74,6 @@ class Context:
     metrics: ServiceMetrics
     patterns: Patterns
     statistics: StatisticsReports
-    indexes_here: bool
-    """Whether this process learns, or leaves it to workers."""
-    store_place: str
-    """The log store's address or folder, for messages; no credentials are in it."""
     opened_at: float
 
 
@@ -160,7 +154,6 @@ async def open_context(
             history=ToolHistory(
                 log=log, memory=memory, index=index, embedder=embedder, redactor=redactor
             ),
-            clusterer=learning.clusterer,
             redactor=redactor,
             changing=asyncio.Lock(),
             cohesion=cohesion,
@@ -181,8 +174,6 @@ async def open_context(
                 cohesion=cohesion,
                 is_settled=suggester.is_settled,
             ),
-            indexes_here=settings.indexing.here,
-            store_place=where_store_is(settings),
             opened_at=time.monotonic(),
         )
 

@@ -3,9 +3,8 @@
 The offending value is never repeated: it may be large, and it may be a secret.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
 from rapidfuzz import fuzz, process, utils
@@ -29,8 +28,7 @@ _MAX_NAME = 60
 """Characters of a caller's own field name that a message repeats."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldFault:
+class FieldFault(NamedTuple):
     """One fault: the field's path, what is wrong with it, and both in a sentence."""
 
     path: str
@@ -38,31 +36,32 @@ class FieldFault:
     sentence: str
 
 
-def explain(error: ValidationError, model: type[BaseModel], at: str = "") -> str:
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
     """One line that names every faulty field and what it must be.
 
     Args:
         error: what `model` raised.
         model: the model, for the names that were probably meant.
-        at: path in front of every field, such as `execution`.
     """
-    faults = _sorted(error)
-    sentences = [_sentence(fault, model, at) for fault in faults[:_SHOWN]]
-    if len(faults) > _SHOWN:
-        sentences.append(f"and {len(faults) - _SHOWN} more")
-    return "; ".join(sentences)
+    return _joined(_sorted(error), lambda fault: _sentence(fault, model))
 
 
 def faults_of(error: ValidationError, model: type[BaseModel]) -> list[FieldFault]:
     """The first few faults one by one, for a form that shows each at its field."""
     return [
-        FieldFault(
-            path=".".join(_names(fault["loc"])),
-            problem=_problem(fault),
-            sentence=_sentence(fault, model, ""),
-        )
+        FieldFault(".".join(_names(fault["loc"])), _problem(fault), _sentence(fault, model))
         for fault in _sorted(error)[:_SHOWN]
     ]
+
+
+def explain_request(faults: Sequence[Any], model: type[BaseModel] | None) -> str:
+    """One line that names every faulty parameter and field of a request and what it must be.
+
+    Args:
+        faults: FastAPI's; each `loc` begins with its place: path, query or body.
+        model: of the body; None where there is none.
+    """
+    return _joined(_misspelt_first(faults), lambda fault: _request_sentence(fault, model))
 
 
 def _sorted(error: ValidationError) -> list[Any]:
@@ -74,17 +73,9 @@ def _misspelt_first(faults: Iterable[Any]) -> list[Any]:
     return sorted(faults, key=lambda fault: bool(fault["type"] != "extra_forbidden"))
 
 
-def explain_request(faults: Sequence[Any], model: type[BaseModel] | None) -> str:
-    """One line that names every faulty parameter and field of a request and what it must be.
-
-    Args:
-        faults: FastAPI's; each `loc` begins with its place: path, query or body.
-        model: of the body; None where there is none.
-    """
-    sentences = [_request_sentence(fault, model) for fault in _misspelt_first(faults)]
-    if len(sentences) > _SHOWN:
-        sentences[_SHOWN:] = [f"and {len(sentences) - _SHOWN} more"]
-    return "; ".join(sentences)
+def _joined(faults: list[Any], sentence: Callable[[Any], str]) -> str:
+    more = [f"and {len(faults) - _SHOWN} more"] if len(faults) > _SHOWN else []
+    return "; ".join([*map(sentence, faults[:_SHOWN]), *more])
 
 
 def _request_sentence(fault: Any, model: type[BaseModel] | None) -> str:
@@ -92,17 +83,17 @@ def _request_sentence(fault: Any, model: type[BaseModel] | None) -> str:
     if place == "body" and fault["type"] == "model_attributes_type" and not location:
         return "the body must be a JSON object"
     if place == "body" and model is not None:
-        return _sentence({**fault, "loc": tuple(location)}, model, "")
+        return _sentence({**fault, "loc": tuple(location)}, model)
     name = ".".join(_names(tuple(location)))  # one of a repeated parameter has its number behind
     if fault["type"] == "extra_forbidden":
         return f"unknown parameter `{name}`; see /docs for those there are"
     return f"{name}: {_problem(fault)}" if name else _problem(fault)
 
 
-def _sentence(fault: Any, model: type[BaseModel], at: str) -> str:
-    path = ".".join(part for part in (at, *_names(fault["loc"])) if part)
+def _sentence(fault: Any, model: type[BaseModel]) -> str:
+    path = ".".join(_names(fault["loc"]))
     if fault["type"] == "extra_forbidden":
-        return _unknown_field(fault["loc"], model, at)
+        return _unknown_field(fault["loc"], model)
     if fault["type"] == "string_unicode":  # without a path when it is a field's own name
         return f"{path or 'a field name'}: contains a lone surrogate, which is not Unicode text"
     message = _problem(fault)
@@ -121,9 +112,9 @@ def _problem(fault: Any) -> str:
     return message
 
 
-def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel], at: str) -> str:
+def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
     *parents, name = _names(location)
-    where = ".".join(part for part in (at, *parents) if part)
+    where = ".".join(parents)
     owner = _model_at(location[:-1], model)
     known = [field.alias or name for name, field in owner.model_fields.items()] if owner else []
     near = nearest(name, known)

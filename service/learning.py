@@ -17,6 +17,7 @@ from ingest.indexer import Indexer
 from mongo.errors import StoreError
 from retrieval.index.opening import EdgePlace
 from retrieval.index.protocol import IndexModelMismatchError, VectorIndexError
+from service.lifecycle import beside
 from service.logs import log_event
 from service.settings import Settings
 from service.stores import Stores, current_index_name, index_place, open_named, remove_former
@@ -172,8 +173,8 @@ async def open_learning(settings: Settings, stores: Stores) -> AsyncIterator[Lea
             ("following", learning.follow, EVERY_S),
             ("clustering", learning.cluster, _SETTLE_S),
         ):
-            task = asyncio.create_task(_again_and_again(name, step, every_s), name=name)
-            stack.push_async_callback(_cancelled, task)
+            work = _again_and_again(name, step, every_s)
+            await stack.enter_async_context(beside(work, name))
         yield learning
 
 
@@ -186,8 +187,3 @@ async def _again_and_again(
             await step()
         except Exception as error:  # noqa: BLE001  # whatever it is, the next time may do better
             log_event(logger, f"{name} failed", level="warning", error=error)
-
-
-async def _cancelled(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.wait([task])

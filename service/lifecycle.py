@@ -8,10 +8,10 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aftercall.errors import AftercallError
 from embeddings.protocol import EmbeddingError
@@ -84,6 +84,17 @@ async def done_or_stopped(stopping: asyncio.Event, work: Awaitable[T]) -> T | No
         return await task
     except asyncio.CancelledError:
         return None
+
+
+@contextlib.asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    """The work goes on beside the block, and is cancelled at its end."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 OnPhase = Callable[[str], None]

@@ -29,7 +29,7 @@ from mongo.protocol import Store
 from retrieval.memory import Memory
 from service.archive import refuse_half_imported
 from service.environment import PREFIX, environment_of
-from service.lifecycle import COMMAND_PATIENCE_S
+from service.lifecycle import COMMAND_PATIENCE_S, beside
 from service.logs import log_event
 from service.settings import Settings
 from service.stores import opened_embedder, opened_store
@@ -75,12 +75,8 @@ async def nightly(
         yield
         return
     done = run or (lambda: run_process(settings))
-    task = asyncio.create_task(_run(store, every, settle, done), name="nightly")
-    try:
+    async with beside(_run(store, every, settle, done), "nightly"):
         yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def run_process(settings: Settings, *, only: Sequence[str] = ()) -> int:

@@ -10,6 +10,7 @@ from retrieval.log import counts, lag_s
 from service.errors import UnavailableError
 from service.metrics_page import MetricsPage
 from service.routes.parameters import CurrentContext, CurrentLifecycle, CurrentWorkspace
+from service.stores import where_store_is
 from service.version import VERSION
 
 router = APIRouter(tags=["service"])
@@ -41,7 +42,7 @@ async def status(context: CurrentContext, workspace: CurrentWorkspace) -> Status
         consistent=agreement.consistent,
         problem=context.learning.problem or agreement.problem,
         generation=context.store.knowledge.generation,
-        indexing="here" if context.indexes_here else "workers",
+        indexing="here" if context.settings.indexing.here else "workers",
         indexing_lag_s=round(await lag_s(context.store, workspace), 1),
     )
 
@@ -77,7 +78,8 @@ async def readyz(lifecycle: CurrentLifecycle) -> Response:
     if not await context.store_watch.answers():
         raise UnavailableError(
             "store_unavailable",
-            f"the log store at {context.store_place} does not answer; it is asked again",
+            f"the log store at {where_store_is(context.settings)} does not answer; "
+            "it is asked again",
             retry_after_s=2,
         )
     if context.indexer.problem is not None:

@@ -95,7 +95,7 @@ def test_a_secret_comes_out_nowhere(tmp_path: Path) -> None:
                 }  # fmt: skip
                 assert client.post("/corrections", json=body).status_code == 202
         Fitness(service).learned()
-        on_loop(service, service.context.clusterer.cluster_all())
+        on_loop(service, service.context.learning.clusterer.cluster_all())
         answers = [client.get(path) for path in ANSWERS]
         recommended = client.get("/recommendations").json()["recommendations"]
         assert {each["kind"] for each in recommended} >= {"repair", "tighten_contract", "split"}

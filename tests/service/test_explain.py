@@ -11,10 +11,10 @@ from service.explain import explain, faults_of
 from tests.service.running_service import execution
 
 
-def explained(model: type[WireModel], value: object, at: str = "") -> str:
+def explained(model: type[WireModel], value: object) -> str:
     with pytest.raises(ValidationError) as caught:
         model.model_validate(value)
-    return explain(caught.value, model, at)
+    return explain(caught.value, model)
 
 
 @pytest.mark.parametrize(
