@@ -265,7 +265,7 @@ def test_the_wait_a_service_asks_for_is_kept(service: Loopback) -> None:
         assert delivery.send([line]).unsent == [line]
         assert len(service.requests) == 1
         delivery.try_now()
-        assert delivery.send([line]).sent == 1
+        assert delivery.send([line]).counts["sent"] == 1
         assert delivery.pause_s == 0
 
 

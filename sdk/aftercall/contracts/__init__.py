@@ -24,15 +24,6 @@ from aftercall.contracts.violations import (
 from aftercall.outcomes import CONTRACT_VIOLATION
 
 __all__ = [
-    "CONTRACT_VIOLATION",
-    "ContractViolationError",
-    "Deliverable",
-    "DeliverableReader",
-    "Violation",
-    "canonical",
-    "check",
-    "checked",
-    "deliverable",
-    "enforce",
-    "violation_error",
-]
+    "CONTRACT_VIOLATION", "ContractViolationError", "Deliverable", "DeliverableReader", "Violation",
+    "canonical", "check", "checked", "deliverable", "enforce", "violation_error",
+]  # fmt: skip

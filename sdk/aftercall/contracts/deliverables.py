@@ -8,7 +8,7 @@ Utility that should fail at once is asked for here and not in prose (document 00
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cached_property
@@ -273,32 +273,37 @@ def _check_names(constraint: str, names: Sequence[str]) -> None:
         )
 
 
+def _are_parts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(key, str) and isinstance(part, Deliverable) for key, part in value.items()
+    )
+
+
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = (
+    {
+        "fields": (_are_parts, "an object of deliverables by key"),
+        "items": (lambda value: isinstance(value, Deliverable), "a Deliverable"),
+        "type": (lambda value: value in JSON_TYPES, f"one of {', '.join(JSON_TYPES)}"),
+        "acceptance": (
+            lambda value: isinstance(value, str) and len(value) <= MAX_ACCEPTANCE_CHARS,
+            f"a text of at most {MAX_ACCEPTANCE_CHARS:,} characters",
+        ),
+    }
+    | dict.fromkeys(
+        _COUNTS, (lambda value: type(value) is int and value >= 0, "a whole number, 0 or more")
+    )
+    | dict.fromkeys(
+        _NUMBERS, (lambda value: type(value) in {int, float} and -math.inf < value < math.inf, "a number")
+    )
+)
+"""What each constraint must be, where it is given."""
+
+
 def _check_values(wanted: Deliverable) -> None:
-    """Each constraint is of its kind."""
-    parts = wanted.fields
-    if not isinstance(parts, Mapping) or not all(
-        isinstance(key, str) and isinstance(part, Deliverable) for key, part in parts.items()
-    ):
-        raise ConfigurationError("fields must be an object of deliverables by key")
-    if wanted.items is not None and not isinstance(wanted.items, Deliverable):
-        raise ConfigurationError("items must be a Deliverable")
-    if wanted.type is not None and wanted.type not in JSON_TYPES:
-        raise ConfigurationError(f"type must be one of {', '.join(JSON_TYPES)}")
-    for name in _COUNTS:
-        count = getattr(wanted, name)
-        if count is not None and (type(count) is not int or count < 0):
-            raise ConfigurationError(f"{name} must be a whole number, 0 or more")
-    for name in _NUMBERS:
-        bound = getattr(wanted, name)
-        if bound is not None and (
-            type(bound) not in {int, float} or not -math.inf < bound < math.inf
-        ):
-            raise ConfigurationError(f"{name} must be a number")
-    text = wanted.acceptance
-    if text is not None and (not isinstance(text, str) or len(text) > MAX_ACCEPTANCE_CHARS):
-        raise ConfigurationError(
-            f"acceptance must be a text of at most {MAX_ACCEPTANCE_CHARS:,} characters"
-        )
+    for name, (is_right, kind) in _KINDS.items():
+        value = getattr(wanted, name)
+        if not (is_right(value) or (value is None and name != "fields")):
+            raise ConfigurationError(f"{name} must be {kind}")
 
 
 def _check_types(wanted: Deliverable) -> None:

@@ -23,24 +23,8 @@ from aftercall.evolution.tasks import (
 )
 
 __all__ = [
-    "CHANGELOG_FILE",
-    "Attempt",
-    "ChangelogEntry",
-    "ChatEvolver",
-    "Checks",
-    "EvolutionResult",
-    "EvolutionService",
-    "EvolutionStatus",
-    "EvolutionTask",
-    "EvolvedCode",
-    "Evolver",
-    "EvolverError",
-    "EvolvingTool",
-    "PastEvolution",
-    "PastFailure",
-    "RejectedCode",
-    "UnusableAnswerError",
-    "checks_beside",
-    "evolve",
-    "read_changelog",
-]
+    "CHANGELOG_FILE", "Attempt", "ChangelogEntry", "ChatEvolver", "Checks", "EvolutionResult",
+    "EvolutionService", "EvolutionStatus", "EvolutionTask", "EvolvedCode", "Evolver",
+    "EvolverError", "EvolvingTool", "PastEvolution", "PastFailure", "RejectedCode",
+    "UnusableAnswerError", "checks_beside", "evolve", "read_changelog",
+]  # fmt: skip

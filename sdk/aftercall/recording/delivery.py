@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -25,18 +25,19 @@ _LOGGER = logging.getLogger("aftercall")
 _REFUSALS = (InvalidRequestError, TooLargeError, ConflictError)
 """Answers about what was sent: sending it again would change nothing."""
 
-_BASE_S, _CAP_S = 0.5, 30.0  # waits between attempts while the service is away
 _MAX_RETRY_AFTER_S = 300.0
 
 
 @dataclass(slots=True)
 class Delivered:
-    """What became of some executions. `unsent` may be sent again; the rest needs no more."""
+    """What became of some executions. `unsent` may be sent again; the rest needs no more.
 
-    sent: int = 0
-    duplicates: int = 0
-    rejected: int = 0
-    refusal: str = ""  # why something was rejected, without a word of what was sent
+    `counts` are as in `RecorderStats`; `refusal` says why something was rejected, without a word of
+    what was sent.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    refusal: str = ""
     unsent: list[bytes] = field(default_factory=list)
 
 
@@ -99,7 +100,7 @@ class Delivery:
             done.unsent += group
             return
         if len(group) == 1 and len(group[0]) + 2 > MAX_BODY_BYTES:
-            done.rejected += 1
+            done.counts["rejected"] += 1
             done.refusal = (
                 f"an execution of {len(group[0]):,} bytes is larger than a request may be"
             )
@@ -113,39 +114,32 @@ class Delivery:
                 self._send_group(group[:middle], done)
                 self._send_group(group[middle:], done)
                 return
-            done.rejected += 1
+            done.counts["rejected"] += 1
             done.refusal = f"the service answered {error.status} {error.code}"
         except AftercallError as error:
             self._back_off(error)
             done.unsent += group
         else:
-            self._answered()
-            done.sent += receipt.accepted
-            done.duplicates += receipt.duplicates
-            done.rejected += len(receipt.rejected)
-            if receipt.rejected:
-                done.refusal = "the service named them in its receipt"
+            if self._failures:
+                _LOGGER.info("the service takes executions again")
+            self._failures = 0
+            rejected = len(receipt.rejected)
+            done.counts.update(
+                sent=receipt.accepted, duplicates=receipt.duplicates, rejected=rejected
+            )
+            done.refusal = "the service named them in its receipt" if rejected else done.refusal
 
     def _back_off(self, error: AftercallError) -> None:
         self._failures += 1
-        wait_s = full_jitter_s(self._failures, base_s=_BASE_S, cap_s=_CAP_S)
-        if isinstance(error, ApiError) and error.retry_after_s is not None:
-            wait_s = max(wait_s, min(error.retry_after_s, _MAX_RETRY_AFTER_S))
+        wait_s = full_jitter_s(self._failures, base_s=0.5, cap_s=30.0)
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, ApiError):
+            # Without a word of what was sent: a service's message may quote its input.
+            reason = f"it answered {error.status} {error.code}"
+            wait_s = max(wait_s, min(error.retry_after_s or 0.0, _MAX_RETRY_AFTER_S))
         self._retry_at = time.monotonic() + max(wait_s, 0.01)
         if self._failures == 1:
-            _LOGGER.warning("the service takes no executions at the moment: %s", _reason(error))
-
-    def _answered(self) -> None:
-        if self._failures:
-            _LOGGER.info("the service takes executions again")
-        self._failures = 0
-
-
-def _reason(error: AftercallError) -> str:
-    """Why, without a word of what was sent: a service's message may quote its input."""
-    if isinstance(error, ApiError):
-        return f"it answered {error.status} {error.code}"
-    return f"{type(error).__name__}: {error}"
+            _LOGGER.warning("the service takes no executions at the moment: %s", reason)
 
 
 class LossReport:
@@ -179,16 +173,6 @@ _SWEEP_S = 10.0
 """How often an idle courier looks for segments that dead processes left behind."""
 
 
-@dataclass(slots=True)
-class _Counts:
-    """What became of executions so far (see `RecorderStats`)."""
-
-    sent: int = 0
-    duplicates: int = 0
-    rejected: int = 0
-    dropped: int = 0
-
-
 class Courier:
     """Carries executions from the queue to the service, or to the spool while it is away.
 
@@ -216,7 +200,7 @@ class Courier:
         self._torn = 0
         self._disk_failed = False
         self._lock = threading.Lock()  # of _hand and counts
-        self.counts = _Counts()
+        self.counts: Counter[str] = Counter()  # see `RecorderStats`
 
     @property
     def idle_s(self) -> float:
@@ -286,7 +270,7 @@ class Courier:
             line = encode(execution, self._redactor)
         # What callers hand over, or change later, may be anything.
         except Exception as error:  # noqa: BLE001
-            self.counts.rejected += 1
+            self.counts["rejected"] += 1
             self._losses.add(f"they could not be encoded ({type(error).__name__})", 1)
             return 0
         self._hand.append(line)
@@ -343,7 +327,7 @@ class Courier:
         with segment:
             done = self._delivery.send(segment.lines())
             if done.unsent:
-                done.rejected = 0  # the segment stays whole, so they will be refused again
+                done.counts["rejected"] = 0  # the segment stays whole: they are refused again
             else:
                 segment.remove()
         with self._lock:
@@ -351,13 +335,11 @@ class Courier:
         return not done.unsent
 
     def _count(self, done: Delivered) -> None:
-        self.counts.sent += done.sent
-        self.counts.duplicates += done.duplicates
-        self.counts.rejected += done.rejected
-        self._losses.add(done.refusal, done.rejected)
+        self.counts.update(done.counts)
+        self._losses.add(done.refusal, done.counts["rejected"])
 
     def _lose(self, number: int, reason: str) -> None:
-        self.counts.dropped += number
+        self.counts["dropped"] += number
         self._losses.add(reason, number)
 
     def _disk_trouble(self, error: OSError) -> None:

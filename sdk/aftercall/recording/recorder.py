@@ -25,7 +25,6 @@ from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 _LOGGER = logging.getLogger("aftercall")
 
-
 STATE_FOLDER: Final = ""
 """Spool in `aftercall/spool` below `$XDG_STATE_HOME`, or `~/.local/state` when that is not set."""
 
@@ -150,11 +149,11 @@ class Recorder:
         counts = self._courier.counts
         return RecorderStats(
             recorded=self._recorded,
-            sent=counts.sent,
-            duplicates=counts.duplicates,
-            rejected=counts.rejected,
+            sent=counts["sent"],
+            duplicates=counts["duplicates"],
+            rejected=counts["rejected"],
             spooled=self._spool.waiting() if self._spool else 0,
-            dropped=counts.dropped + self._refused,
+            dropped=counts["dropped"] + self._refused,
         )
 
     def flush(self, timeout_s: float = 5.0) -> bool:

@@ -12,11 +12,13 @@ holds its lock. Sending one twice would be harmless, for execution ids are idemp
 """
 
 import os
+import re
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -28,6 +30,7 @@ if sys.platform != "win32":
 
 _OPEN = ".open"
 _SEALED = ".jsonl"
+_NAME = re.compile(r"\d+-(?P<owner>[^-]+)-(?P<count>\d+)\.jsonl", re.ASCII)
 
 
 class Segment:
@@ -36,7 +39,7 @@ class Segment:
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
-        self.count = _count_in(path.name)
+        _, self.count = _owner_and_count(path)
 
     def __enter__(self) -> Self:
         return self
@@ -92,7 +95,8 @@ class Spool:
         self._owner = uuid.uuid4().hex[:12]
         self._last_name = 0
         self._writing: _Writing | None = None
-        self._torn = 0
+        self.torn = 0
+        """Half-written last lines of killed processes that were skipped so far."""
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             probe = directory / f"{self._owner}.probe"
@@ -103,11 +107,6 @@ class Spool:
                 f"the spool folder {directory} cannot be written ({error.strerror}); "
                 "pass another spool_dir, or None to do without"
             ) from error
-
-    @property
-    def torn(self) -> int:
-        """Half-written last lines of killed processes that were skipped so far."""
-        return self._torn
 
     def append(self, lines: Sequence[bytes]) -> int:
         """Keep executions, one JSON text without line ends each; on disk when this returns.
@@ -139,20 +138,20 @@ class Spool:
         """The oldest segment that nobody else is sending, locked; None when there is none."""
         with self._lock:
             self._adopt()
-            return self._claim_oldest() or (self._claim_oldest() if self._seal() else None)
+            return self._claim_oldest()
 
     def waiting(self) -> int:
         """Executions in the spool, whoever put them there, as far as their segments are sealed."""
         with self._lock:
             own = self._writing.count if self._writing else 0
-            return own + sum(_count_in(path.name) for path in self._files(_SEALED))
+            return own + sum(_owner_and_count(path)[1] for path in self._files(_SEALED))
 
     def holds_own(self) -> bool:
         """Whether something that was appended here still waits."""
         with self._lock:
             if self._writing and self._writing.count:
                 return True
-            return any(_owner_of(path.name) == self._owner for path in self._files(_SEALED))
+            return any(_owner_and_count(path)[0] == self._owner for path in self._files(_SEALED))
 
     def close(self) -> None:
         """Seal what was written; closing twice does nothing."""
@@ -217,7 +216,7 @@ class Spool:
                 with open(descriptor, "rb", closefd=False) as file:  # a descriptor
                     data = file.read()
                 whole = data.rfind(b"\n") + 1
-                self._torn += whole < len(data)
+                self.torn += whole < len(data)
                 if whole == 0:
                     path.unlink(missing_ok=True)
                     continue
@@ -229,16 +228,16 @@ class Spool:
                 _release(descriptor)
 
     def _claim_oldest(self) -> Segment | None:
+        """The oldest sealed segment that can be locked, or else what this process has written."""
         for path in self._files(_SEALED):
-            descriptor = _try_lock(path)
-            if descriptor is not None:
+            if (descriptor := _try_lock(path)) is not None:
                 return Segment(path, descriptor)
-        return None
+        return self._claim_oldest() if self._seal() else None
 
     def _make_room(self, needed: int) -> int:
         dropped = 0
         while needed <= self._max_bytes < self._size() + needed:
-            segment = self._claim_oldest() or (self._claim_oldest() if self._seal() else None)
+            segment = self._claim_oldest()
             if segment is None:  # all the rest belongs to living processes
                 break
             with segment:
@@ -247,7 +246,11 @@ class Spool:
         return dropped
 
     def _size(self) -> int:
-        return sum(_file_size(path) for path in self._files(_SEALED, _OPEN))
+        size = 0
+        for path in self._files(_SEALED, _OPEN):
+            with suppress(FileNotFoundError):
+                size += path.stat().st_size
+        return size
 
     def _files(self, *suffixes: str) -> Iterator[Path]:
         """The segments, oldest first."""
@@ -300,22 +303,11 @@ def _write(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _file_size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
 def _sealed_path(path: Path, count: int) -> Path:
     return path.with_name(f"{path.stem}-{count}{_SEALED}")
 
 
-def _owner_of(name: str) -> str:
-    parts = name.removesuffix(_SEALED).split("-")
-    return parts[1] if len(parts) > 1 else ""
-
-
-def _count_in(name: str) -> int:
-    parts = name.removesuffix(_SEALED).split("-")
-    return int(parts[2]) if len(parts) == 3 and parts[2].isdecimal() else 0
+def _owner_and_count(path: Path) -> tuple[str, int]:
+    """Who sealed a segment, and how many executions it has; nobody and 0 of a foreign file."""
+    found = _NAME.fullmatch(path.name)
+    return (found["owner"], int(found["count"])) if found else ("", 0)

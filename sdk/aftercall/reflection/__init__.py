@@ -8,15 +8,7 @@ from aftercall.reflection.results import Attempt, ReflectedResult, ResultReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
 
 __all__ = [
-    "AsyncSuggester",
-    "Attempt",
-    "CallObserver",
-    "ExecutionSink",
-    "FailureRates",
-    "ReflectedResult",
-    "ReflectionPolicy",
-    "ResultReader",
-    "Suggester",
-    "call_with_reflection",
+    "AsyncSuggester", "Attempt", "CallObserver", "ExecutionSink", "FailureRates", "ReflectedResult",
+    "ReflectionPolicy", "ResultReader", "Suggester", "call_with_reflection",
     "call_with_reflection_sync",
-]
+]  # fmt: skip
