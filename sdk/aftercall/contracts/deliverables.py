@@ -293,7 +293,8 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = (
         _COUNTS, (lambda value: type(value) is int and value >= 0, "a whole number, 0 or more")
     )
     | dict.fromkeys(
-        _NUMBERS, (lambda value: type(value) in {int, float} and -math.inf < value < math.inf, "a number")
+        _NUMBERS,
+        (lambda value: type(value) in {int, float} and -math.inf < value < math.inf, "a number"),
     )
 )
 """What each constraint must be, where it is given."""

@@ -39,6 +39,7 @@ class WireModel(BaseModel):
         extra="forbid",
         frozen=True,
         allow_inf_nan=False,
+        use_attribute_docstrings=True,
     )
 
 

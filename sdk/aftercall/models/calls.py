@@ -94,19 +94,14 @@ class Call(WireModel):
         "the call counts, and nothing is learned of parameters from it.",
     )
     context: Text | None = Field(default=None, description="What the agent was trying to do.")
-    duration_ms: float = Field(
-        default=0.0, ge=0, strict=True, description="Milliseconds.", examples=[245.0]
-    )
+    duration_ms: float = Field(default=0.0, ge=0, strict=True, examples=[245.0])
+    """Milliseconds."""
     result: Json = None
-    result_status: Name | None = Field(
-        default=None,
-        description="What the tool itself calls its success; kept and never reinterpreted.",
-        examples=["success_no_parse"],
-    )
+    result_status: Name | None = Field(default=None, examples=["success_no_parse"])
+    """What the tool itself calls its success; kept and never reinterpreted."""
     session_id: Name | None = Field(default=None, examples=["s-1"])
-    sequence: Annotated[int, Field(ge=0, le=4 * 10**18), *WHOLE] | None = Field(
-        default=None, description="Order within the session."
-    )
+    sequence: Annotated[int, Field(ge=0, le=4 * 10**18), *WHOLE] | None = None
+    """Order within the session."""
     attempt: Annotated[int, Field(ge=1, le=1000), *WHOLE] = 1
     repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
     suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
@@ -185,7 +180,7 @@ class RecordReceipt(WireModel):
     duplicates: int = Field(default=0, ge=0)
     rejected: list[Rejection] = Field(default_factory=list)
     left_out: int = Field(default=0, ge=0)
-    """How many of the accepted are successes that the service's sampling did not keep."""
+    # How many of the accepted are successes that the service's sampling did not keep.
 
 
 ErrorCategory = Literal[
@@ -231,10 +226,8 @@ class SuggestRequest(WireModel):
 
     execution: FailedCall
     limit: Annotated[int, Field(ge=1, le=20), *WHOLE] = 3
-    annotations: ToolAnnotations | None = Field(
-        default=None,
-        description="Claims about the tool; left out, the registered ones count; {} trusts none.",
-    )
+    annotations: ToolAnnotations | None = None
+    """Claims about the tool; left out, the registered ones count; {} trusts none."""
 
 
 class Pattern(WireModel):
@@ -276,9 +269,8 @@ class Evidence(WireModel):
     successes: int = Field(default=0, ge=0, description="Successes that agree with the correction.")
     failures: int = Field(default=0, ge=0, description="Times the same edit was tried and failed.")
     execution_ids: list[Id] = Field(default_factory=list, description="A few to look at.")
-    sources: list[EvidenceSource] = Field(
-        default_factory=list, description="`seed` marks the shipped corpus, not own experience."
-    )
+    sources: list[EvidenceSource] = Field(default_factory=list)
+    """`seed` marks the shipped corpus, not own experience."""
 
 
 class Example(WireModel):
@@ -302,9 +294,8 @@ class Suggestion(WireModel):
         "order. With `switch_tool` these are tools, of which `tool` comes first; with `escalate` "
         "they are the tool's own words.",
     )
-    retry_after_ms: float | None = Field(
-        default=None, ge=0, description="For `retry_unchanged`: milliseconds to wait."
-    )
+    retry_after_ms: float | None = Field(default=None, ge=0)
+    """For `retry_unchanged`: milliseconds to wait."""
     confidence: Share
     confidence_interval: tuple[Share, Share] | None = Field(
         default=None,
@@ -379,9 +370,8 @@ class CalibrationStatus(WireModel):
     The log-odds of a confidence are those of the shipped calibration, times `slope`, plus `shift`.
     """
 
-    source: Literal["shipped", "own"] = Field(
-        description="`own` once there are enough recorded outcomes of suggestions."
-    )
+    source: Literal["shipped", "own"]
+    """`own` once there are enough recorded outcomes of suggestions."""
     outcomes: int = Field(ge=0, description="Outcomes that it was fitted on; 0 when shipped.")
     shift: float = Field(description="Above 0 raises every confidence, below lowers it.")
     slope: float = Field(gt=0, description="Below 1 draws confidences together.")
@@ -409,23 +399,16 @@ class Status(WireModel):
         description="Vectors in the index over all workspaces, those of the shipped corpus too; "
         "null when it does not answer.",
     )
-    consistent: bool = Field(
-        default=True, description="False when the vectors do not agree with the log store for good."
-    )
-    problem: str | None = Field(
-        default=None, description="What is wrong with the service, with its cure; null for nothing."
-    )
-    generation: int | None = Field(
-        default=None, ge=1, description="Grows by one with every rebuild of what was learned."
-    )
-    indexing: Literal["here", "workers"] | None = Field(
-        default=None, description="Who learns: this process too, or `aftercall worker` alone."
-    )
-    indexing_lag_s: float | None = Field(
-        default=None,
-        ge=0,
-        description="Seconds that the oldest execution has waited to be learned from; 0 for none.",
-    )
+    consistent: bool = True
+    """False when the vectors do not agree with the log store for good."""
+    problem: str | None = None
+    """What is wrong with the service, with its cure; null for nothing."""
+    generation: int | None = Field(default=None, ge=1)
+    """Grows by one with every rebuild of what was learned."""
+    indexing: Literal["here", "workers"] | None = None
+    """Who learns: this process too, or `aftercall worker` alone."""
+    indexing_lag_s: float | None = Field(default=None, ge=0)
+    """Seconds that the oldest execution has waited to be learned from; 0 for none."""
 
 
 class SimilarExecution(WireModel):

@@ -44,22 +44,14 @@ Words = Annotated[Text, StringConstraints(min_length=1, max_length=MAX_WORDS_CHA
 class Referral(WireModel):
     """What a referral says beside its message; see `aftercall.outcomes` for reading tolerantly."""
 
-    boundary_axes: list[Axis] = Field(
-        default_factory=list,
-        max_length=MAX_AXES,
-        description="The capabilities that the request mixes, each once, in the tool's own words.",
-    )
-    observed_task_shape: Words | None = Field(
-        default=None, description="What kind of task the tool saw, such as `fetch + extract`."
-    )
-    suggested_split: list[Words] = Field(
-        default_factory=list,
-        max_length=MAX_SPLIT,
-        description="The parts that the tool would split the task into, in order.",
-    )
-    evidence: Words | None = Field(
-        default=None, description="Why, in short. Without it the referral counts, marked as such."
-    )
+    boundary_axes: list[Axis] = Field(default_factory=list, max_length=MAX_AXES)
+    """The capabilities that the request mixes, each once, in the tool's own words."""
+    observed_task_shape: Words | None = None
+    """What kind of task the tool saw, such as `fetch + extract`."""
+    suggested_split: list[Words] = Field(default_factory=list, max_length=MAX_SPLIT)
+    """The parts that the tool would split the task into, in order."""
+    evidence: Words | None = None
+    """Why, in short. Without it the referral counts, marked as such."""
 
 
 MAX_CORRECTION = 2_000
@@ -98,36 +90,26 @@ class Correction(WireModel):
         }
     )
 
-    correction_id: Id | None = Field(
-        default=None, description="Made by the client: sending it twice counts once."
-    )
-    execution_id: Id | None = Field(
-        default=None, description="The call that was corrected; it may be recorded later than this."
-    )
-    session_id: Name | None = Field(
-        default=None, description="Its latest recorded call, when no execution is named."
-    )
-    server_name: Name | None = Field(
-        default=None, description="Narrows the session's calls down to those of a server."
-    )
-    tool_name: Name | None = Field(
-        default=None, description="Narrows the session's calls down to those of a tool."
-    )
+    correction_id: Id | None = None
+    """Made by the client: sending it twice counts once."""
+    execution_id: Id | None = None
+    """The call that was corrected; it may be recorded later than this."""
+    session_id: Name | None = None
+    """Its latest recorded call, when no execution is named."""
+    server_name: Name | None = None
+    """Narrows the session's calls down to those of a server."""
+    tool_name: Name | None = None
+    """Narrows the session's calls down to those of a tool."""
     text: Annotated[
         Text,
         StringConstraints(max_length=MAX_CORRECTION),
         AfterValidator(_not_blank),
         WithJsonSchema({"type": "string", "maxLength": MAX_CORRECTION, "pattern": SAYS_SOMETHING}),
     ] = Field(description="What the user said.", examples=["that doesn't look like a movie list"])
-    kind: ReferralKind = Field(
-        default="low_utility",
-        description="What is wrong: of little use, or not this tool's job.",
-    )
-    boundary_axes: list[Axis] = Field(
-        default_factory=list,
-        max_length=MAX_AXES,
-        description="The capabilities that were mixed, where somebody can tell.",
-    )
+    kind: ReferralKind = "low_utility"
+    """What is wrong: of little use, or not this tool's job."""
+    boundary_axes: list[Axis] = Field(default_factory=list, max_length=MAX_AXES)
+    """The capabilities that were mixed, where somebody can tell."""
     agent: Name | None = None
     timestamp: Timestamp | None = Field(default=None, description="Now, when left out.")
 
@@ -149,12 +131,10 @@ class RecordedCorrection(WireModel):
     correction_id: Id
     execution_id: Id
     server_name: Name | None = None
-    tool_name: Name | None = Field(
-        default=None, description="The corrected tool; None while the execution is not recorded."
-    )
-    tied: bool = Field(
-        description="Whether the execution is recorded. If not yet, it counts once it is."
-    )
+    tool_name: Name | None = None
+    """The corrected tool; None while the execution is not recorded."""
+    tied: bool
+    """Whether the execution is recorded. If not yet, it counts once it is."""
     duplicate: bool = Field(description="Whether this correction was known already.")
 
 
@@ -164,9 +144,8 @@ class KnownCorrection(WireModel):
     correction_id: Id
     execution_id: Id
     server_name: Name | None = None
-    tool_name: Name | None = Field(
-        default=None, description="The tool that it counts for; None until it does."
-    )
+    tool_name: Name | None = None
+    """The tool that it counts for; None until it does."""
     at: Timestamp
     kind: ReferralKind
     text: Text
@@ -243,20 +222,15 @@ class AxisShare(WireModel):
 class Cohesion(WireModel):
     """How far a tool's boundary failures stay on one axis, and whether that is a warning."""
 
-    score: Share | None = Field(
-        default=None,
-        description="1: all on one axis; towards 0: scattered. None without boundary failures.",
-    )
+    score: Share | None = None
+    """1: all on one axis; towards 0: scattered. None without boundary failures."""
     warning: bool = False
-    confidence: Share = Field(
-        default=0.0,
-        description="Probability that at least two axes have the share that makes a warning.",
-    )
+    confidence: Share = 0.0
+    """Probability that at least two axes have the share that makes a warning."""
     failures: int = Field(default=0, ge=0, description="Boundary failures that are remembered.")
     weight: float = Field(default=0.0, ge=0)
-    without_evidence: int = Field(
-        default=0, ge=0, description="Of these, how many came without evidence."
-    )
+    without_evidence: int = Field(default=0, ge=0)
+    """Of these, how many came without evidence."""
     axes: list[AxisShare] = Field(default_factory=list, description="Largest share first.")
     message: Text = Field(default="", description="The warning in words; empty without one.")
 
@@ -303,9 +277,8 @@ class Utility(WireModel):
         "user's correction counts thrice as much as the tool's own word."
     )
     recent_weak: list[WeakSuccess] = Field(default_factory=list, description="Latest first.")
-    recent_corrections: list[CorrectionSeen] = Field(
-        default_factory=list, description="Latest first."
-    )
+    recent_corrections: list[CorrectionSeen] = Field(default_factory=list)
+    """Latest first."""
 
 
 class ToolHealth(WireModel):
@@ -321,9 +294,8 @@ class ToolHealth(WireModel):
     utility: Utility
     cohesion: Cohesion
     recent_referrals: list[ReferralSeen] = Field(default_factory=list, description="Latest first.")
-    recommendation_ids: list[Id] = Field(
-        default_factory=list, description="Open ones about this tool; see `GET /recommendations`."
-    )
+    recommendation_ids: list[Id] = Field(default_factory=list)
+    """Open ones about this tool; see `GET /recommendations`."""
 
 
 class AxisMember(Count):
@@ -336,13 +308,11 @@ class AxisCluster(Count):
     """Wordings that mean one capability. Its id and name last over time."""
 
     cluster_id: Name
-    name: Text = Field(
-        description="Its most frequent member, as long as there is no need to rename."
-    )
+    name: Text
+    """Its most frequent member, as long as there is no need to rename."""
     members: list[AxisMember] = Field(description="Most frequent first.")
-    tools: list[ToolName] = Field(
-        default_factory=list, description="Tools whose latest referrals name it."
-    )
+    tools: list[ToolName] = Field(default_factory=list)
+    """Tools whose latest referrals name it."""
     first_seen: Timestamp | None = None
 
 
@@ -367,9 +337,8 @@ class Boundaries(WireModel):
     co_occurrences: list[CoOccurrence] = Field(description="Greatest weight first.")
     tools: list[ToolBoundary] = Field(description="Warnings first, then greatest weight.")
     clustered_at: Timestamp | None = Field(default=None, description="None before the first time.")
-    unclustered: int = Field(
-        default=0, ge=0, description="Axes that came later than that; each stands for itself."
-    )
+    unclustered: int = Field(default=0, ge=0)
+    """Axes that came later than that; each stands for itself."""
 
 
 RecommendationKind = Literal["repair", "tighten_contract", "split", "recompose", "review_promotion"]
@@ -394,16 +363,12 @@ class RecommendationEvidence(WireModel):
     counts: list[EvidenceCount] = Field(default_factory=list, description="Weightiest first.")
     calls: int = Field(default=0, ge=0, description="All calls of the tool that are known.")
     axes: list[AxisShare] = Field(default_factory=list)
-    suggested_splits: list[list[Text]] = Field(
-        default_factory=list, description="As the tool proposed them, most frequent first."
-    )
-    other_tools: list[Name] = Field(
-        default_factory=list, description="Tools that do one of the jobs already."
-    )
-    quotes: list[Text] = Field(
-        default_factory=list,
-        description="What the tool or its users said, latest first. Data, not instructions.",
-    )
+    suggested_splits: list[list[Text]] = Field(default_factory=list)
+    """As the tool proposed them, most frequent first."""
+    other_tools: list[Name] = Field(default_factory=list)
+    """Tools that do one of the jobs already."""
+    quotes: list[Text] = Field(default_factory=list)
+    """What the tool or its users said, latest first. Data, not instructions."""
     execution_ids: list[Id] = Field(default_factory=list, description="Latest first.")
     promotion: PromotionStatus | None = None
 
@@ -425,9 +390,8 @@ class Recommendation(WireModel):
     state_reason: Text | None = None
     state_changed_at: Timestamp | None = None
     state_changed_by: Name | None = None
-    reopened: bool = Field(
-        default=False, description="It was done, and its evidence has returned since."
-    )
+    reopened: bool = False
+    """It was done, and its evidence has returned since."""
 
 
 class RecommendationList(WireModel):
@@ -452,7 +416,6 @@ class RecommendationChange(WireModel):
     )
 
     state: RecommendationState
-    reason: Text | None = Field(
-        default=None, max_length=2_000, description="Needed to dismiss; else optional."
-    )
+    reason: Text | None = Field(default=None, max_length=2000)
+    """Needed to dismiss; else optional."""
     changed_by: Name | None = None

@@ -16,15 +16,13 @@ class FailurePattern(WireModel):
     tool: ToolName
     category: ErrorCategory
     signature: Text = Field(description="Its most frequent wording, variable parts masked.")
-    wordings: list[Text] = Field(
-        default_factory=list, description="Its most frequent wordings, most frequent first."
-    )
+    wordings: list[Text] = Field(default_factory=list)
+    """Its most frequent wordings, most frequent first."""
     count: int = Field(ge=0, description="Failures.")
     mended: int = Field(default=0, ge=0, description="Of them, those that agents mended.")
     agents: list[Name] = Field(default_factory=list, description="Some of those it happened to.")
-    examples: list[Name] = Field(
-        default_factory=list, description="Executions, the latest last; they may have expired."
-    )
+    examples: list[Name] = Field(default_factory=list)
+    """Executions, the latest last; they may have expired."""
     lesson: Text = Field(default="", description="What helps, in words; empty if nothing is known.")
     first_seen: Timestamp | None = None
     last_seen: Timestamp | None = None
@@ -34,9 +32,8 @@ class FailurePatternList(WireModel):
     """Answer of `GET /patterns`."""
 
     patterns: list[FailurePattern] = Field(description="Most failures first.")
-    consolidated_at: Timestamp | None = Field(
-        default=None, description="When the latest nightly run did so; None before the first."
-    )
+    consolidated_at: Timestamp | None = None
+    """When the latest nightly run did so; None before the first."""
 
 
 UsageWindow = Literal["24h", "7d", "30d"]
@@ -61,15 +58,12 @@ class DurationQuantiles(WireModel):
 class CallUsage(CallCounts):
     """Calls with what was done about failures and how long they took."""
 
-    retries: CallCounts = Field(
-        default_factory=CallCounts, description="Second and later attempts."
-    )
-    suggested: CallCounts = Field(
-        default_factory=CallCounts, description="Calls that followed a suggestion."
-    )
-    duration_ms: DurationQuantiles | None = Field(
-        default=None, description="None where no call says how long it took."
-    )
+    retries: CallCounts = Field(default_factory=CallCounts)
+    """Second and later attempts."""
+    suggested: CallCounts = Field(default_factory=CallCounts)
+    """Calls that followed a suggestion."""
+    duration_ms: DurationQuantiles | None = None
+    """None where no call says how long it took."""
 
 
 class ToolUsage(CallUsage):
@@ -96,25 +90,20 @@ class Usage(WireModel):
 
     window: UsageWindow
     computed_at: Timestamp | None = Field(default=None, description="As `until`.")
-    since: Timestamp | None = Field(
-        default=None, description="The beginning of an hour for 24h, else of a day (UTC)."
-    )
+    since: Timestamp | None = None
+    """The beginning of an hour for 24h, else of a day (UTC)."""
     until: Timestamp | None = None
-    is_complete: bool = Field(
-        default=True, description="False while what arrived lately is still being counted."
-    )
+    is_complete: bool = True
+    """False while what arrived lately is still being counted."""
     totals: CallUsage = Field(default_factory=CallUsage)
     by_tool: list[ToolUsage] = Field(default_factory=list, description="Most calls first.")
     by_agent: list[AgentUsage] = Field(default_factory=list, description="Most calls first.")
-    by_category: list[CategoryUsage] = Field(
-        default_factory=list, description="Most failures first."
-    )
-    other_tools: CallCounts = Field(
-        default_factory=CallCounts, description="Calls of tools beyond those of the list."
-    )
-    other_agents: CallCounts = Field(
-        default_factory=CallCounts, description="Calls by agents beyond those of the list."
-    )
+    by_category: list[CategoryUsage] = Field(default_factory=list)
+    """Most failures first."""
+    other_tools: CallCounts = Field(default_factory=CallCounts)
+    """Calls of tools beyond those of the list."""
+    other_agents: CallCounts = Field(default_factory=CallCounts)
+    """Calls by agents beyond those of the list."""
 
 
 Step = Literal["hour", "day"]
@@ -127,19 +116,16 @@ class Statistics(WireModel):
     window: UsageWindow
     since: Timestamp = Field(description="The beginning of an hour for 24h, else of a day (UTC).")
     until: Timestamp
-    is_complete: bool = Field(
-        default=True, description="False while what arrived lately is still being counted."
-    )
+    is_complete: bool = True
+    """False while what arrived lately is still being counted."""
 
 
 class WindowTotals(Statistics):
     """All calls within a window."""
 
     totals: CallUsage
-    before: CallCounts | None = Field(
-        default=None,
-        description="The same span before it; None where that is not known as far back.",
-    )
+    before: CallCounts | None = None
+    """The same span before it; None where that is not known as far back."""
 
 
 class Totals(WireModel):
@@ -200,13 +186,11 @@ class AnswerCounts(WireModel):
 
     asked: int = Field(default=0, ge=0)
     abstained: int = Field(default=0, ge=0, description="Of them, those without a suggestion.")
-    confident: int = Field(
-        default=0, ge=0, description="Of them, those whose best suggestion is above 0.80."
-    )
+    confident: int = Field(default=0, ge=0)
+    """Of them, those whose best suggestion is above 0.80."""
     by_action: list[ActionCount] = Field(default_factory=list, description="Most answers first.")
-    abstentions: list[CategoryAbstentions] = Field(
-        default_factory=list, description="Most answers first."
-    )
+    abstentions: list[CategoryAbstentions] = Field(default_factory=list)
+    """Most answers first."""
 
 
 class RepairTimes(WireModel):
@@ -224,9 +208,8 @@ class ReflectionStatistics(Statistics):
     """
 
     first_attempts: CallCounts = Field(description="Before reflection: how first attempts went.")
-    tasks: CallCounts = Field(
-        description="After it: first attempts that failed and succeeded when retried are successes."
-    )
+    tasks: CallCounts
+    """After it: first attempts that failed and succeeded when retried are successes."""
     retries: CallCounts = Field(description="Second and later attempts.")
     suggested: CallCounts = Field(description="Calls that followed a suggestion.")
     answers: AnswerCounts = Field(default_factory=AnswerCounts)
@@ -239,18 +222,16 @@ class PatternFailures(WireModel):
 
     pattern: FailurePattern
     failures: int = Field(ge=0, description="Within the window.")
-    before: int | None = Field(
-        default=None, ge=0, description="In the same span before it; None where that is not known."
-    )
+    before: int | None = Field(default=None, ge=0)
+    """In the same span before it; None where that is not known."""
 
 
 class PatternStatistics(Statistics):
     """Answer of `GET /stats/patterns`."""
 
     patterns: list[PatternFailures] = Field(description="Most failures in the window first.")
-    other_failures: int = Field(
-        default=0, ge=0, description="Failures in the window that are of no pattern of the list."
-    )
+    other_failures: int = Field(default=0, ge=0)
+    """Failures in the window that are of no pattern of the list."""
 
 
 class FailurePoint(WireModel):
@@ -270,12 +251,10 @@ class PatternHistory(Statistics):
 class ToolStatistics(ToolUsage):
     """One tool: calls within a window, and how good it is now."""
 
-    quality: Share | None = Field(
-        default=None, description="As in its fitness; None before anything is known."
-    )
-    cohesion: Share | None = Field(
-        default=None, description="1: all boundary failures on one axis; None: none."
-    )
+    quality: Share | None = None
+    """As in its fitness; None before anything is known."""
+    cohesion: Share | None = None
+    """1: all boundary failures on one axis; None: none."""
     cohesion_warning: bool = False
 
 
@@ -297,9 +276,8 @@ class AgentStatistics(Statistics):
 
     agent: Name
     usage: AgentUsage
-    tools: list[AgentTool] = Field(
-        default_factory=list, description="Most failures first, then most calls; some of them."
-    )
+    tools: list[AgentTool] = Field(default_factory=list)
+    """Most failures first, then most calls; some of them."""
 
 
 class ConfidenceBin(WireModel):
@@ -320,7 +298,6 @@ class ConfidenceStatistics(WireModel):
 
     judged: int = Field(ge=0, description="The latest outcomes, at most 2,000.")
     bins: list[ConfidenceBin] = Field(description="Ten, from 0 to 1.")
-    expected_calibration_error: Share | None = Field(
-        default=None, description="0 is best: mean of |confidence - share|, by bin."
-    )
+    expected_calibration_error: Share | None = None
+    """0 is best: mean of |confidence - share|, by bin."""
     brier: Share | None = Field(default=None, description="0 is best: mean squared error.")

@@ -91,28 +91,22 @@ class ToolSpec(WireModel):
     input_schema: Object | None = None
     annotations: ToolAnnotations = Field(default_factory=ToolAnnotations)
     tags: list[Name] = Field(default_factory=list, max_length=100)
-    negative_tags: list[Name] = Field(
-        default_factory=list,
-        max_length=100,
-        description="What it is not to be offered for, such as `not-for-code-blocks`.",
-    )
+    negative_tags: list[Name] = Field(default_factory=list, max_length=100)
+    """What it is not to be offered for, such as `not-for-code-blocks`."""
     implementation: Json = None
-    evolved_from: Name | None = Field(
-        default=None, description="The id of the tool that this one is a newer version of."
-    )
+    evolved_from: Name | None = None
+    """The id of the tool that this one is a newer version of."""
 
 
 class Tool(ToolSpec):
     """A registered tool."""
 
     tool_id: Name
-    schema_hash: str | None = Field(
-        default=None, description="SHA-256 of the canonical input schema."
-    )
+    schema_hash: str | None = None
+    """SHA-256 of the canonical input schema."""
     updated_at: Timestamp
-    is_evolved: bool = Field(
-        default=False, description="A promoted version, which stands in for the tool as registered."
-    )
+    is_evolved: bool = False
+    """A promoted version, which stands in for the tool as registered."""
 
 
 class ToolList(WireModel):
@@ -157,24 +151,17 @@ Scenario = Annotated[
 class FailureMark(WireModel):
     """Body of `POST /tools/{toolId}/failures`."""
 
-    mark_id: Id | None = Field(
-        default=None, description="Made by the client: sending it twice counts once."
-    )
+    mark_id: Id | None = None
+    """Made by the client: sending it twice counts once."""
     scenario: Scenario
     error_message: Text
     severity: Severity = "medium"
-    version: Name | None = Field(
-        default=None,
-        description="The version that failed; else that of the named call, or the one in force.",
-    )
-    execution_id: Id | None = Field(
-        default=None, description="The recorded call that failed so; it and the mark count once."
-    )
-    negative_tags: list[Name] = Field(
-        default_factory=list,
-        max_length=20,
-        description="What the tool is no longer to be offered for, such as `not-for-code-blocks`.",
-    )
+    version: Name | None = None
+    """The version that failed; else that of the named call, or the one in force."""
+    execution_id: Id | None = None
+    """The recorded call that failed so; it and the mark count once."""
+    negative_tags: list[Name] = Field(default_factory=list, max_length=20)
+    """What the tool is no longer to be offered for, such as `not-for-code-blocks`."""
 
 
 class MarkedFailure(WireModel):
@@ -193,9 +180,8 @@ class SimilarFailure(WireModel):
 
     scenario: Text
     similarity: float = Field(description="Cosine of the scenarios, -1 to 1; higher is nearer.")
-    weight: Share = Field(
-        description="How much it still counts; later successes and time wear it off."
-    )
+    weight: Share
+    """How much it still counts; later successes and time wear it off."""
     at: Timestamp
     severity: Severity | None = Field(default=None, description="None when nobody marked it.")
     error_message: Text | None = None
@@ -213,17 +199,13 @@ class Posterior(WireModel):
 class Factors(WireModel):
     """What a score is made of. In the mode `fitness`: base x quality x failure demotion."""
 
-    base: Share = Field(
-        description="1.0 evolved, 0.9 original, 0.8 x similarity for a semantic match."
-    )
-    similarity: float | None = Field(
-        default=None,
-        description="Of scenario and tool, 0 to 1; None when nothing was searched for.",
-    )
+    base: Share
+    """1.0 evolved, 0.9 original, 0.8 x similarity for a semantic match."""
+    similarity: float | None = None
+    """Of scenario and tool, 0 to 1; None when nothing was searched for."""
     quality: Share
-    failure_demotion: Share = Field(
-        description="0.7 for each similar failure, less for those that are worn off."
-    )
+    failure_demotion: Share
+    """0.7 for each similar failure, less for those that are worn off."""
     similar_failures: list[SimilarFailure] = Field(default_factory=list)
     posterior: Posterior | None = None
 
@@ -235,9 +217,8 @@ class RankedTool(WireModel):
     score: Share
     source: ToolSource
     factors: Factors
-    below_threshold: bool = Field(
-        default=False, description="The score is so low that the tool is hardly fit."
-    )
+    below_threshold: bool = False
+    """The score is so low that the tool is hardly fit."""
 
 
 class ExcludedTool(WireModel):
@@ -260,9 +241,8 @@ class FindRequest(WireModel):
     """Body of `POST /tools/find`."""
 
     scenario: Scenario
-    tags: list[Name] = Field(
-        default_factory=list, max_length=100, description="Tools with at least one of them."
-    )
+    tags: list[Name] = Field(default_factory=list, max_length=100)
+    """Tools with at least one of them."""
     limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
     mode: RankingMode = "fitness"
 
@@ -316,9 +296,8 @@ class Promotion(WireModel):
     original_version: Version
     reason: Text = Field(default="", json_schema_extra={"maxLength": 10_000})
     mutation: Text = Field(default="", json_schema_extra={"maxLength": 10_000})
-    promoted_at: Timestamp | None = Field(
-        default=None, description="Set by the service when left out."
-    )
+    promoted_at: Timestamp | None = None
+    """Set by the service when left out."""
 
 
 class VersionTrials(WireModel):
@@ -338,9 +317,8 @@ class PromotionStatus(Promotion):
     evolved: VersionTrials
     original: VersionTrials
     fails_more: bool = Field(description="The evolved version fails more than the original did.")
-    probability: Share = Field(
-        description="That the evolved version's failure rate is the higher one."
-    )
+    probability: Share
+    """That the evolved version's failure rate is the higher one."""
 
 
 PromotionAction = Literal["promoted", "rolled_back", "removed", "imported"]
@@ -368,9 +346,8 @@ class PromotionsReceipt(WireModel):
     changed: list[Name]
     removed: list[Name]
     unchanged: list[Name]
-    unknown_namespaces: list[Name] = Field(
-        description="Promoted all the same; no tool of these is registered yet."
-    )
+    unknown_namespaces: list[Name]
+    """Promoted all the same; no tool of these is registered yet."""
 
 
 class Evolution(WireModel):
