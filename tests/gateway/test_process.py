@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -105,23 +104,6 @@ async def test_nothing_but_mcp_goes_to_standard_output(
     assert (execution["agent"], execution["toolName"]) == ("tester", NOW)
 
 
-async def test_tools_that_seldom_fail_can_be_left_alone(
-    config: Path, service: ContractService, environment: dict[str, str]
-) -> None:
-    """With --min-failure-rate, known from enough calls; without it every failure is asked about."""
-    mistake = request(2, "tools/call", name=NOW, arguments={"timezone": "Nowhere"})
-    asked = []
-    for more in ((), ("--min-failure-rate", "0.05")):
-        service.requests.clear()
-        async with started(command(config, service.url, *more), environment) as process:
-            # The mistake is the 21st call: 1 of 21 is less than 5 %.
-            *_, failed = await answers(process, HELLO, *[CALL] * 20, mistake)
-        assert failed["result"]["isError"]
-        asked.append(len(service.questions))
-
-    assert asked == [1, 0]
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 async def test_a_signal_ends_it_in_order(
     config: Path,
@@ -201,32 +183,3 @@ def test_what_is_wrong_is_said_in_one_line(
     assert ended.stderr.startswith("aftercall: ")
     assert message in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
-
-
-def test_an_address_in_use_is_said(
-    config: Path, service: ContractService, environment: dict[str, str]
-) -> None:
-    """The message names the options that help."""
-    words = command(config, service.url, "--transport", "http", "--port", str(service.port))
-    ended = subprocess.run(
-        words, env=environment, capture_output=True, text=True, timeout=30, check=False
-    )
-
-    assert ended.returncode == 1
-    assert (
-        "Address already in use; is another aftercall running? choose another port" in ended.stderr
-    )
-    assert "Traceback" not in ended.stderr
-
-
-def test_the_commands_module_imports_nothing_heavy() -> None:
-    """`aftercall --help` lists the gateway without loading FastMCP or a web server."""
-    program = (
-        "import sys, aftercall.cli, aftercall.cli.status, aftercall.gateway.cli;"
-        "print([m for m in ('fastmcp', 'mcp', 'uvicorn') if m in sys.modules])"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-
-    assert ended.stdout.strip() == "[]"

@@ -119,19 +119,6 @@ sys.stderr.write(f"\\nexit {code} {loaded}\\n")
 
 
 @pytest.mark.real
-async def test_without_the_variables_no_sdk_is_imported(
-    config: Path, service: ContractService, environment: dict[str, str]
-) -> None:
-    """Whoever traces nothing pays nothing."""
-    words = [sys.executable, "-c", _UNTRACED, *command(config, service.url)[1:]]
-    async with started(words, environment) as process:
-        hello, _ = await answers(process, HELLO, request(2, "tools/call", name=TOOL, arguments={}))
-        _, told = await process.communicate(b"")
-    assert hello["result"]["serverInfo"]["name"] == "aftercall-gateway"
-    assert b"\nexit 0 []\n" in told
-
-
-@pytest.mark.real
 async def test_without_the_extra_the_gateway_runs_and_says_so(
     config: Path, service: ContractService, environment: dict[str, str]
 ) -> None:

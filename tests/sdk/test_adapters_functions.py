@@ -2,8 +2,6 @@
 
 import asyncio
 import inspect
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -12,7 +10,6 @@ import pytest
 
 from aftercall import ConfigurationError, ToolAnnotations
 from aftercall.adapters.functions import _CallSignature, recorded, reflecting
-from aftercall.events import CallbackSink, EventObserver
 from aftercall.models import Execution
 from tests.sdk.scripted_advice import (
     AsyncScripted,
@@ -218,28 +215,3 @@ def test_a_schema_says_what_can_be_said() -> None:
     assert set(properties["call"]["properties"]) > {"toolName", "error"}
     assert properties["rest"] == {"type": "array", "items": {"type": "integer"}}
     assert "ExecutionError" in str(schema["$defs"])
-
-
-@pytest.mark.real
-def test_importing_functions_and_hooks_imports_no_framework() -> None:
-    """They need what the SDK needs, and nothing else."""
-    script = (
-        "import sys, aftercall.adapters, aftercall.adapters.functions, aftercall.adapters.hooks; "
-        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert "aftercall" in loaded
-    heavy = {"langchain", "langchain_core", "langgraph", "agents", "openai", "fastmcp", "mcp"}
-    assert heavy.isdisjoint(loaded)
-
-
-def observed() -> tuple[list[str], EventObserver]:
-    """The kinds of events, as they come, and the observer that tells them."""
-    told: list[str] = []
-    sink = CallbackSink(lambda event: told.append(f"{event.event} {event.tool}"))
-    return told, EventObserver([sink])
-
-
-EVENTS = ["ToolCallPlanned search", "ToolCallResult search"]

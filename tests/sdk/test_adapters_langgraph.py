@@ -18,7 +18,6 @@ from pydantic import BaseModel, Field
 
 from aftercall import Outcome, ToolAnnotations
 from aftercall.adapters.langgraph import ReflectionMiddleware, latest_request
-from aftercall.events import CallbackSink, EventObserver
 from aftercall.models import Execution
 from retrieval.reading.reader import read_error
 from tests.sdk.scripted_advice import (
@@ -292,13 +291,3 @@ def test_a_typed_error_may_stand_in_the_artifact() -> None:
     assert told[0].result_status == "weak"
     assert told[1].error is not None
     assert told[1].error.type == "low_utility"
-
-
-def observed() -> tuple[list[str], EventObserver]:
-    """The kinds of events, as they come, and the observer that tells them."""
-    told: list[str] = []
-    sink = CallbackSink(lambda event: told.append(f"{event.event} {event.tool}"))
-    return told, EventObserver([sink])
-
-
-EVENTS = ["ToolCallPlanned search", "ToolCallResult search"]

@@ -21,7 +21,6 @@ from pydantic import Field
 
 from aftercall import ConfigurationError, ToolAnnotations
 from aftercall.adapters.openai_agents import ToolReflection
-from aftercall.events import CallbackSink, EventObserver
 from retrieval.reading.reader import read_error
 from tests.sdk.scripted_advice import (
     AsyncScripted,
@@ -258,13 +257,3 @@ async def test_claims_are_given_by_tool_name() -> None:
     assert isinstance(tool, FunctionTool)
     await outputs_of([tool], FAILING)
     assert service.annotations == [claims]
-
-
-def observed() -> tuple[list[str], EventObserver]:
-    """The kinds of events, as they come, and the observer that tells them."""
-    told: list[str] = []
-    sink = CallbackSink(lambda event: told.append(f"{event.event} {event.tool}"))
-    return told, EventObserver([sink])
-
-
-EVENTS = ["ToolCallPlanned search", "ToolCallResult search"]

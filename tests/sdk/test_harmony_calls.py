@@ -159,25 +159,6 @@ async def test_a_call_is_told_before_it_is_run_and_as_soon_as_it_is_whole() -> N
     assert (seen, len(events)) == ([1], 2)
 
 
-async def test_the_metrics_of_the_seed_are_there(stream: Stream) -> None:
-    """`tool_calls_total{tool,status}` and `tool_call_latency_ms{tool}`, for good calls and bad."""
-    prometheus = pytest.importorskip("prometheus_client")
-    from aftercall.metrics import ToolCallMetrics
-
-    metrics = ToolCallMetrics()
-    calls = ToolCalls("r", [metrics])
-    driver = stream.driver(calls)
-    text = pseudo('{"tool":"a","arguments":{}}') + pseudo('{"tool":"b","arguments":{')
-    for made in (driver.feed(text), driver.close()):
-        if inspect.isawaitable(made):
-            await made
-    page = prometheus.generate_latest(metrics.registry).decode()
-    assert 'tool_calls_total{status="ok",tool="a"} 1.0' in page
-    assert 'tool_calls_total{status="error",tool="b"} 1.0' in page
-    assert 'tool_call_latency_ms_count{tool="a"} 1.0' in page
-    assert 'tool_call_latency_ms_count{tool="b"}' not in page
-
-
 # --- the dispatcher
 
 
@@ -206,13 +187,6 @@ async def test_real_callables_are_run(stream: Stream, function: Callable[..., An
         ("math.add", "ok", "3"),
     ]
     assert [result.status for result in stream.results()] == ["ok", "ok"]
-
-
-async def test_arguments_may_be_passed_as_one_object(stream: Stream) -> None:
-    """For callables that take whatever comes."""
-    dispatcher = Dispatcher({"keys": sorted}, unpack=False)
-    (answer,) = results_in(await stream(real("functions.keys", {"b": 1, "a": 2}), dispatcher))
-    assert answer.text == '["a","b"]'
 
 
 @pytest.mark.parametrize(
@@ -271,13 +245,6 @@ async def test_what_fails_is_an_error_of_its_type(
     assert [result.error_type for result in stream.results()] == [error_type, None]
 
 
-async def test_results_that_are_no_json_become_it(stream: Stream) -> None:
-    """NaN, objects, bytes, lone surrogates: nothing that cannot be written."""
-    dispatcher = Dispatcher({"odd": lambda: {"a": float("nan"), "b": object, "c": "\ud800"}})
-    (answer,) = results_in(await stream(real("functions.odd", {}), dispatcher))
-    assert json.loads(answer.text) == {"a": None, "b": "<class 'object'>", "c": "\ufffd"}
-
-
 async def test_an_async_tool_that_takes_too_long_is_given_up(stream: Stream) -> None:
     """With an error of type `Timeout`."""
     cancelled = threading.Event()
@@ -292,17 +259,6 @@ async def test_an_async_tool_that_takes_too_long_is_given_up(stream: Stream) -> 
     (answer,) = results_in(await stream(real("functions.wait", {}), dispatcher))
     assert json.loads(answer.text)["error"]["type"] == "Timeout"
     assert cancelled.is_set()
-
-
-async def test_a_plain_tool_that_takes_too_long_holds_up_no_loop() -> None:
-    """It runs on unseen, in its thread; the loop goes on."""
-    release = threading.Event()
-    dispatcher = Dispatcher({"wait": lambda: release.wait(60)}, timeout_s=0.01)
-    driver = AsyncHarmonyToolCalls(ToolCalls("r", []), dispatcher)
-    items = await driver.feed(real("functions.wait", {}))
-    release.set()
-    (answer,) = results_in(items)
-    assert json.loads(answer.text)["error"]["type"] == "Timeout"
 
 
 @pytest.mark.parametrize("function", [add_async, add_later])
