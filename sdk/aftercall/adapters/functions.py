@@ -98,13 +98,14 @@ def reflecting(
             generator, a class, a `staticmethod` (put it below that one); or an `AsyncClient` is to
             serve a plain function; or `unrecorded` names no parameter.
     """
-    function_options = {key: options.pop(key, None) for key in FunctionOptions.__annotations__}  # type: ignore[misc]  # both are names of options
-    name, session_id, context, unrecorded, reader = function_options.values()
+    name, reader = options.pop("name", None), options.pop("reader", None) or _FunctionReader()
+    session_id, context = options.pop("session_id", None), options.pop("context", None)
+    unrecorded = frozenset(options.pop("unrecorded", ()))
     reflector = Reflector(**cast("ReflectionOptions", options))
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         _check(function)
-        signature = _CallSignature(function, frozenset(unrecorded or ()))
+        signature = _CallSignature(function, unrecorded)
         tool = KnownTool(schema=lambda: signature.schema, annotations=annotations)
         code, tool_name = code_of(function), name or _name_of(function)
 
@@ -112,7 +113,7 @@ def reflecting(
             facts = {
                 "agent": agent,
                 "may_repeat": may_repeat,
-                "reader": reader or _FunctionReader(),
+                "reader": reader,
                 "raise_on_failure": True,
                 "tool_name": tool_name,
                 "session_id": _now(session_id),

@@ -21,16 +21,16 @@ with a part of the input must not begin with a hyphen, or the program would read
 is refused, unless the item `--` stands before it.
 """
 
+import asyncio
 import json
 import os
 import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from aftercall.background import Finished, OutputTooLargeError, in_thread, run_program
+from aftercall.background import Finished, OutputTooLargeError, run_program
 from aftercall.errors import ConfigurationError
 from aftercall.executors.protocol import (
     DEFAULT_TIMEOUT_S,
@@ -66,9 +66,6 @@ MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 MAX_ITEMS = 100
 """Most items of a template."""
 
-_LARGE_BYTES = 64 * 1024
-"""Of output whose reading would hold up an event loop: a megabyte of numbers takes 0.1 s."""
-
 _MESSAGE_CHARS = 2_000
 _STDERR_CHARS = 4_000
 _SCRIPT = "{tool_dir}/"
@@ -77,7 +74,9 @@ _EVOLVED = "{evolved_file}"
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
 _OF_THIS_MACHINE = ("tool_dir", "evolved_file")
 
-_LAST_LINE = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200}(?:Error|Exception|Timeout|Warning)): .*")
+_LAST_LINE = re.compile(
+    r"(?P<type>[A-Za-z_][\w.]{0,200}(?:Error|Exception|Timeout|Warning)): (?P<message>.*)"
+)
 """How Python, and many programs like it, end a report: `IndexError: list index out of range`."""
 
 
@@ -154,8 +153,8 @@ class CommandExecutor:
         if script is None:
             return None
         try:
-            return resolve_file(self.tool_dir, script.removeprefix(_SCRIPT))
-        except (MissingFileError, UnsafePathError):
+            return _file(self.tool_dir, script.removeprefix(_SCRIPT), "the tool's script")
+        except ToolRefusedError:
             return None
 
     async def execute(
@@ -188,9 +187,8 @@ class CommandExecutor:
             raise timed_out(timeout_s, "it was killed, and all that it had started")
         if finished.status != 0:
             raise ToolFailedError(_failure(finished, finished.status))
-        if len(finished.stdout) > _LARGE_BYTES:
-            return await in_thread(partial(_result, finished))
-        return _result(finished)
+        # Reading it would hold up the event loop: a megabyte of numbers takes 0.1 s.
+        return await asyncio.to_thread(_result, finished)
 
     def _prepare(self, tool: Tool, input_data: JsonValue) -> tuple[Command, list[str], bytes]:
         implementation = implementation_of(tool)
@@ -207,8 +205,9 @@ class CommandExecutor:
                 f"the command {str(name)[:100]!r} of the tool {titled(tool)} is not allowed here; "
                 f"allowed: {allowed}"
             )
-        template = _template(items, is_evolved=evolved is not None)
-        file = None if evolved is None else _evolved_file(self.root, evolved, tool)
+        template, file = _template(items, is_evolved=evolved is not None), None
+        if evolved is not None:
+            file = _file(self.root, evolved, f"the promoted file of the tool {titled(tool)}")
         filling = _Filling(input_data, self.tool_dir, file)
         script: list[str] = []
         if command.runs_scripts:
@@ -227,11 +226,11 @@ def _folder(what: str, path: Path | str) -> Path:
     return folder
 
 
-def _evolved_file(root: Path, name: str, tool: Tool) -> Path:
+def _file(folder: Path, name: str, what: str) -> Path:
     try:
-        return resolve_file(root, name)
+        return resolve_file(folder, name)
     except (MissingFileError, UnsafePathError) as error:
-        raise ToolRefusedError(f"the promoted file of the tool {titled(tool)}: {error}") from error
+        raise ToolRefusedError(f"{what}: {error}") from error
 
 
 def _template(value: JsonValue, *, is_evolved: bool) -> list[str]:
@@ -276,10 +275,7 @@ class _Filling:
                 "{tool_dir}/name.py or {evolved_file}, for what stands in a registry may not "
                 "choose what an interpreter runs"
             )
-        try:
-            return resolve_file(self.tool_dir, relative)
-        except (MissingFileError, UnsafePathError) as error:
-            raise ToolRefusedError(f"the tool's script: {error}") from error
+        return _file(self.tool_dir, relative, "the tool's script")
 
     def arguments(self, template: Sequence[str]) -> list[str]:
         """The arguments; an input that does not fit is rejected, and nothing ran."""
@@ -384,20 +380,12 @@ def _failure(finished: Finished, status: int) -> ExecutionError:
     text = finished.stderr.decode("utf-8", "replace").strip() or stdout
     details: JsonObject = {"exitStatus": status, "stderr": last_chars(text, _STDERR_CHARS)}
     if status < 0:
-        name = _signal_name(-status)
+        known = {each.value: each.name for each in signal.Signals}
+        name = known.get(-status, f"signal {-status}")
         return tool_error("Killed", f"killed by {name}", code=name, details=details)
-    last = _LAST_LINE.fullmatch(text.splitlines()[-1].strip()) if text else None
-    if last is not None:
-        kind, _, message = last[0].partition(": ")
-        kind = kind.rpartition(".")[2]
-        return tool_error(kind, message, code=status, details=details)
+    if text and (last := _LAST_LINE.fullmatch(text.splitlines()[-1].strip())):
+        kind = last[1].rpartition(".")[2]
+        return tool_error(kind, last[2], code=status, details=details)
     shown = last_chars(text, _MESSAGE_CHARS) or "it wrote nothing"
     message = f"exit status {status}: {shown}"
     return tool_error("ExitStatus", message, code=status, details=details)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

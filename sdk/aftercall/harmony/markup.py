@@ -122,8 +122,6 @@ class Token(NamedTuple):
 class MarkerReader:
     """Splits text at markers. Holds back at most 12 characters: those that may begin a marker."""
 
-    __slots__ = ("held",)
-
     def __init__(self) -> None:
         self.held = ""
 
@@ -159,8 +157,6 @@ _JSON_BEGINS = '{["'
 class JsonStrings:
     """Whether JSON text that comes in pieces stands inside a string."""
 
-    __slots__ = ("_escape", "inside")
-
     def __init__(self) -> None:
         self.inside = False
         self._escape = ""  # a backslash at the end of a piece, whose character is still to come
@@ -181,8 +177,6 @@ class Payload:
         is_json: None where that shows in its first character.
         max_bytes: of UTF-8.
     """
-
-    __slots__ = ("_max_bytes", "_read", "first", "header", "is_json", "size", "strings", "tokens")
 
     def __init__(self, header: MessageHeader, *, is_json: bool | None, max_bytes: int) -> None:
         self.header = header
@@ -211,17 +205,19 @@ class Payload:
         """Hold a token; None when it fits, otherwise the part that does not."""
         room = self._max_bytes - self.size
         size = _size(token.text[: room + 1])
+        rest = None
         if size > room:
-            fits, rest = _split(token.text, room)
+            fits, beyond = _split(token.text, room)
             if token.marker or not fits:
                 return token
-            self._hold(token._replace(text=fits))
-            return token._replace(text=rest)
-        if token.marker in ENDING and self.is_json and self.first is None:
+            token, rest = token._replace(text=fits), token._replace(text=beyond)
+        elif token.marker in ENDING and self.is_json and self.first is None:
             self.first = len(self.tokens)
-        self._hold(token)
+        if self.is_json is None and (begin := token.text.lstrip()[:1]):
+            self.is_json = begin in _JSON_BEGINS
+        self.tokens.append(token)
         self.size += size
-        return None
+        return rest
 
     def text(self, *, cut: bool = False) -> str:
         """What is held, or only what stands before the first provisional marker."""
@@ -235,11 +231,6 @@ class Payload:
         """The state of the strings where it broke off, for JSON."""
         self._read_strings()
         return self.strings if self.is_json else None
-
-    def _hold(self, token: Token) -> None:
-        if self.is_json is None and (begin := token.text.lstrip()[:1]):
-            self.is_json = begin in _JSON_BEGINS
-        self.tokens.append(token)
 
     def _read_strings(self) -> None:
         # Only when it matters: most payloads come to their end without a marker in between.

@@ -105,7 +105,7 @@ class HarmonyParser:
         """What the end of the stream completes. The parser is then ready for another stream."""
         self._take_all(self._markers.end())
         while self._end_unfinished():
-            self._take_all([])
+            self._drain()
         made = self._made()
         self._begin()
         return made
@@ -128,8 +128,9 @@ class HarmonyParser:
     def _take_all(self, tokens: list[Token]) -> None:
         for token in tokens:
             self._take(token)
-            while self._queue:
-                self._take(self._queue.popleft())
+            self._drain()
+
+    def _drain(self) -> None:
         while self._queue:
             self._take(self._queue.popleft())
 
@@ -163,18 +164,13 @@ class HarmonyParser:
             if text:
                 self._begin_content(MessageHeader())
                 self._again(token._replace(text=text))
-        elif token.marker == "start":
-            self._begin_header()
-        elif token.marker in HEADING:
-            self._begin_header()
-            self._again(token)
+        elif token.marker == "start" or token.marker in HEADING:
+            self._header, self._sections = "", 0
+            self._state = HarmonyParser._in_header
+            if token.marker != "start":
+                self._again(token)
 
     # --- headers
-
-    def _begin_header(self) -> None:
-        self._header = ""
-        self._sections = 0
-        self._state = HarmonyParser._in_header
 
     def _in_header(self, token: Token) -> None:
         if token.marker == "message":
@@ -222,16 +218,13 @@ class HarmonyParser:
         if token.marker == "channel":
             # In anybody else's text it would let a user speak as the assistant.
             is_end = self._message_text is not None and self._message_text[0] == "assistant"
-        if is_end:
-            self._leave_text()
-            self._state = HarmonyParser._outside
-            self._again(token)
-        else:
+        if not is_end:
             self._pieces.append(token.text)
-
-    def _leave_text(self) -> None:
+            return
         self._flush()
         self._message_text = None
+        self._state = HarmonyParser._outside
+        self._again(token)
 
     # --- payloads of calls and results
 
@@ -245,45 +238,39 @@ class HarmonyParser:
         if self._payload.first is not None:
             self._cut(beyond)
             return
-        self._oversized()
+        problem = (
+            f"the payload is larger than {self._max_bytes} bytes; send less, or in several calls"
+        )
+        self._tell(self._payload.text(), problem, PAYLOAD_TOO_LARGE)
         self._skipped = self._payload.skipping()
         self._state = HarmonyParser._skipping
         self._again(beyond)
 
     def _end_payload(self, token: Token | None) -> None:
-        payload, text = self._payload, self._payload.text()
-        if payload.first is not None and not is_json(text):
+        text = self._payload.text()
+        if self._payload.first is not None and not is_json(text):
             self._cut(token)
             return
-        # Without a marker after it, an empty payload is one that is still to come.
-        header = payload.header if token else replace(payload.header, complete=False)
-        self._items.append(read_message(header, text, doubtful=self._doubtful))
-        if token:
-            self._again(token)
+        if (
+            token is None
+        ):  # without a marker after it, an empty payload is one that is still to come
+            self._payload.header = replace(self._payload.header, complete=False)
+        self._tell(text)
         self._state = HarmonyParser._outside
+        self._again(*([token] if token else []))
 
     def _cut(self, then: Token | None) -> None:
         """The payload ends at the first marker in a string, which it never came out of."""
-        payload, text = self._payload, self._payload.text(cut=True)
-        problem = "the payload breaks off inside a string"
-        self._items.append(
-            read_message(payload.header, text, doubtful=self._doubtful, problem=problem)
-        )
+        self._tell(self._payload.text(cut=True), "the payload breaks off inside a string")
         self._doubtful = True
         self._state = HarmonyParser._outside
-        self._again(*payload.after_cut(), *([then] if then else []))
+        self._again(*self._payload.after_cut(), *([then] if then else []))
 
-    def _oversized(self) -> None:
-        self._items.append(
-            read_message(
-                self._payload.header,
-                self._payload.text(),
-                doubtful=self._doubtful,
-                problem=f"the payload is larger than {self._max_bytes} bytes; send less, or in "
-                "several calls",
-                error_type=PAYLOAD_TOO_LARGE,
-            )
-        )
+    def _tell(
+        self, text: str, problem: str | None = None, error_type: str = PAYLOAD_PARSE_ERROR
+    ) -> None:
+        header, doubtful = self._payload.header, self._doubtful
+        self._items.append(read_message(header, text, doubtful, problem, error_type))
 
     def _skipping(self, token: Token) -> None:
         if token.marker not in ENDING:
@@ -330,10 +317,9 @@ class _PayloadError(ValueError):
 def read_message(
     header: MessageHeader,
     payload: str,
-    *,
-    doubtful: bool = False,
-    problem: str | None = None,
-    error_type: str = PAYLOAD_PARSE_ERROR,
+    doubtful: bool,  # noqa: FBT001  # one caller
+    problem: str | None,
+    error_type: str,
 ) -> HarmonyCall | HarmonyResult:
     """A call with its arguments, one that cannot be made, or what a tool answered.
 
@@ -374,7 +360,12 @@ def read_message(
 
 def _tool_and_arguments(header: MessageHeader, payload: str) -> tuple[str, JsonObject]:
     if header.recipient is None:
-        return _pseudo_call(payload)
+        value = _loads(payload)
+        tool = value.get("tool") if isinstance(value, dict) else None
+        name = tool_name(tool) if isinstance(tool, str) else None
+        if name is None or not isinstance(value, dict):
+            raise _PayloadError('names no tool; write {"tool": NAME, "arguments": {...}}')
+        return name, _arguments(value.get("arguments", {}))
     name = tool_name(header.recipient)
     if name is None:
         raise _PayloadError("is addressed to a tool without a name")
@@ -384,17 +375,6 @@ def _tool_and_arguments(header: MessageHeader, payload: str) -> tuple[str, JsonO
         return name, {TEXT_TOOLS[header.recipient]: check_text(payload)}
     # A function without parameters is often called with nothing at all.
     return name, _arguments(_loads(payload)) if payload.strip() else {}
-
-
-def _pseudo_call(payload: str) -> tuple[str, JsonObject]:
-    value = _loads(payload)
-    if not isinstance(value, dict):
-        raise _PayloadError('is no object; write {"tool": NAME, "arguments": {...}}')
-    tool = value.get("tool")
-    name = tool_name(tool) if isinstance(tool, str) else None
-    if name is None:
-        raise _PayloadError('names no tool; write {"tool": NAME, "arguments": {...}}')
-    return name, _arguments(value.get("arguments", {}))
 
 
 def _arguments(value: object) -> JsonObject:
@@ -415,13 +395,11 @@ def _loads(text: str) -> JsonValue:
 
 def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     """Of a key that stands twice nobody knows which value was meant."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise _PayloadError(f"has the key {bounded_text(key, _MAX_KEY_CHARS)!r} twice")
-            seen.add(key)
+    made: JsonObject = {}
+    for key, value in pairs:
+        if key in made:
+            raise _PayloadError(f"has the key {bounded_text(key, _MAX_KEY_CHARS)!r} twice")
+        made[key] = value
     return made
 
 
