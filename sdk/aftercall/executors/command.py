@@ -110,7 +110,6 @@ class CommandExecutor:
         tool_dir: the folder that `{tool_dir}` stands for; `root` when None.
         commands: what may be run, by the name that an implementation gives: a program, or a
             `Command`. Nothing else is run.
-        cwd: the working folder; `root` when None.
         env: added to the environment, which holds nothing but PATH and LANG otherwise: secrets of
             this process are none of a tool's business.
         max_output_bytes: bound of standard output.
@@ -125,13 +124,11 @@ class CommandExecutor:
         *,
         commands: Mapping[str, Command | str | Path],
         tool_dir: Path | str | None = None,
-        cwd: Path | str | None = None,
         env: Mapping[str, str] | None = None,
         max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> None:
         self.root = _folder("root", root)
         self.tool_dir = self.root if tool_dir is None else _folder("tool_dir", tool_dir)
-        self._cwd = self.root if cwd is None else _folder("cwd", cwd)
         if not commands:
             raise ConfigurationError("no command is allowed; such as {'python': sys.executable}")
         self._commands = {
@@ -170,7 +167,7 @@ class CommandExecutor:
         try:
             finished = await run_program(
                 [str(command.program), *command.arguments, *arguments],
-                cwd=self._cwd,
+                cwd=self.root,
                 env=self._env,
                 timeout_s=timeout_s,
                 stdin=stdin,

@@ -4,7 +4,6 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,13 +28,6 @@ ToolFunction = Callable[..., Any]
 """Returns its result, or an awaitable of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Registered:
-    function: ToolFunction
-    version: str | None
-    unpack: bool
-
-
 class PythonExecutor:
     """Runs callables that were registered under a tool's id or name.
 
@@ -51,13 +43,11 @@ class PythonExecutor:
     """
 
     def __init__(self, functions: Mapping[str, ToolFunction] | None = None) -> None:
-        self._functions: dict[str, list[_Registered]] = {}
+        self._functions: dict[str, dict[str | None, ToolFunction]] = {}
         for tool, function in (functions or {}).items():
             self.register(tool, function)
 
-    def register(
-        self, tool: str, function: ToolFunction, *, version: str | None = None, unpack: bool = True
-    ) -> None:
+    def register(self, tool: str, function: ToolFunction, *, version: str | None = None) -> None:
         """Add a callable; one for the same tool and version is replaced.
 
         Args:
@@ -65,10 +55,8 @@ class PythonExecutor:
             function: what to call.
             version: the version that it is. One without stands for any version as registered, but
                 never for a promoted one, which is other code.
-            unpack: False passes an object as one argument rather than as keyword arguments.
         """
-        others = [r for r in self._functions.get(tool, []) if r.version != version]
-        self._functions[tool] = [*others, _Registered(function, version, unpack)]
+        self._functions.setdefault(tool, {})[version] = function
 
     def fits(self, tool: Tool) -> bool:
         """Whether a callable for this very version is registered."""
@@ -84,37 +72,33 @@ class PythonExecutor:
                 not fit its signature.
             ToolRefusedError: no callable is registered for this version.
         """
-        registered = self._found(tool)
-        if registered is None:
+        function = self._found(tool)
+        if function is None:
             raise ToolRefusedError(
                 f"no Python callable is registered for the tool {titled(tool)}; "
                 "add it with PythonExecutor.register"
             )
-        call = bound(registered.function, input_data, titled(tool), unpack=registered.unpack)
+        call = bound(function, input_data, titled(tool))
         return result_of(await call_function(call, timeout_s))
 
-    def _found(self, tool: Tool) -> _Registered | None:
+    def _found(self, tool: Tool) -> ToolFunction | None:
         is_promoted = tool.is_evolved or evolved_file_of(tool) is not None
         for key in (tool.tool_id, tool.name):
-            entries = self._functions.get(key, [])
-            for entry in entries:
-                if entry.version and tool.version and same_version(entry.version, tool.version):
-                    return entry
-            for entry in entries:
-                if entry.version is None and not is_promoted:
-                    return entry
+            versions = self._functions.get(key, {})
+            for version, function in versions.items():
+                if version and tool.version and same_version(version, tool.version):
+                    return function
+            if None in versions and not is_promoted:
+                return versions[None]
         return None
 
 
-def bound(
-    function: ToolFunction, input_data: JsonValue, tool: str, *, unpack: bool = True
-) -> partial[Any]:
+def bound(function: ToolFunction, input_data: JsonValue, tool: str) -> partial[Any]:
     """The call of a function with an input; ToolFailedError where that does not fit the signature.
 
-    An object becomes keyword arguments, unless `unpack` is False; any other value the only
-    argument, None none.
+    An object becomes keyword arguments, any other value the only argument, None none.
     """
-    if isinstance(input_data, dict) and unpack:
+    if isinstance(input_data, dict):
         call = partial(function, **input_data)
     else:
         call = partial(function, *([] if input_data is None else [input_data]))

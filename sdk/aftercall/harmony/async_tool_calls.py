@@ -15,20 +15,16 @@ from aftercall.harmony.calls import (
     HarmonyResult,
     NoOpExecutor,
     Ran,
+    failed,
     result_item,
 )
 from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, HarmonyParser
-from aftercall.json_values import bounded_text
-from aftercall.redaction import DEFAULT_REDACTOR
-from aftercall.reflection.results import read_exception
 
 DOUBTFUL = "tool_call_doubtful"
 """`error_type` of a call that was not run, for it may be text of another call's arguments."""
 
 MAX_WAITING = 256
 """Calls that wait for a result of somebody else; of more, the oldest are given up."""
-
-_MAX_MESSAGE_CHARS = 1000
 
 _WHY_DOUBTFUL = (
     "the call was not run, for it may be text of an earlier call whose arguments broke off; "
@@ -106,7 +102,9 @@ class AsyncHarmonyToolCalls:
                 planned, ran = self._plan(item)
                 if self._executor is None:
                     if planned is not None:
-                        self._wait(item, planned)
+                        self._waiting.append((item.tool or "unknown", planned))
+                    if len(self._waiting) > MAX_WAITING:
+                        self._waiting.popleft()[1].abandon()
                     continue
                 if planned is not None:
                     ran = await self._run(self._executor, item, planned)
@@ -119,9 +117,7 @@ class AsyncHarmonyToolCalls:
         try:
             ran = await executor.run_async(call)
         except Exception as error:  # noqa: BLE001  # an executor of somebody else
-            read = read_exception(error)
-            message = bounded_text(DEFAULT_REDACTOR.text(read.message), _MAX_MESSAGE_CHARS)
-            ran = Ran(error_type=read.type, message=message)
+            ran = failed(error)
         except BaseException:
             planned.abandon()
             raise
@@ -142,12 +138,6 @@ class AsyncHarmonyToolCalls:
             planned.refused(DOUBTFUL, _WHY_DOUBTFUL)
             return None, Ran(error_type=DOUBTFUL, message=_WHY_DOUBTFUL)
         return planned, Ran()
-
-    def _wait(self, call: HarmonyCall, planned: PlannedCall) -> None:
-        self._waiting.append((call.tool or "unknown", planned))
-        if len(self._waiting) > MAX_WAITING:
-            _, oldest = self._waiting.popleft()
-            oldest.abandon()
 
     def _answered(self, result: HarmonyResult) -> None:
         """The oldest call of that tool that waits for a result has it now."""

@@ -23,7 +23,7 @@ from aftercall.json_values import (
     make_json_value,
 )
 from aftercall.outcomes import Outcome, ToolFailedError
-from aftercall.redaction import DEFAULT_REDACTOR, Redactor
+from aftercall.redaction import DEFAULT_REDACTOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +210,6 @@ class Dispatcher:
         timeout_s: seconds that a call may take, wherever it is awaited. A plain function cannot be
             stopped: under `run` it takes as long as it takes, under `run_async` it fails with
             `Timeout` and runs on unseen.
-        unpack: False passes the arguments as one object.
-        redactor: masks secrets in the messages of errors.
     """
 
     def __init__(
@@ -219,13 +217,9 @@ class Dispatcher:
         functions: Mapping[str, ToolFunction],
         *,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        unpack: bool = True,
-        redactor: Redactor = DEFAULT_REDACTOR,
     ) -> None:
         self._functions = dict(functions)
         self._timeout_s = timeout_s
-        self._unpack = unpack
-        self._redactor = redactor
 
     def run(self, call: HarmonyCall) -> Ran:
         """Run it here and now."""
@@ -237,14 +231,14 @@ class Dispatcher:
                 returned = self._on_own_loop(partial(_awaited, returned))
             return _ended(returned)
         except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001  # a tool's
-            return self._failed(error)
+            return failed(error)
 
     async def run_async(self, call: HarmonyCall) -> Ran:
         """Run it beside the loop."""
         try:
             return _ended(await call_function(self._bound(call), self._timeout_s))
         except ToolFailedError as error:
-            return self._failed(error)
+            return failed(error)
 
     def _on_own_loop(self, call: partial[Any]) -> Any:
         return within_sync(None, lambda: asyncio.run(call_function(call, self._timeout_s)))
@@ -254,22 +248,22 @@ class Dispatcher:
         if (function := self._functions.get(name)) is None:
             error = tool_error("tool_not_found", self._not_found(name))
             raise ToolFailedError(error, ran=False)
-        return bound(function, call.arguments or {}, repr(name), unpack=self._unpack)
+        return bound(function, call.arguments or {}, repr(name))
 
     def _not_found(self, name: str) -> str:
         near = get_close_matches(name, self._functions, n=3)
         if near:
-            cure = f"did you mean {' or '.join(map(repr, near))}?"
-        else:
-            shown = ", ".join(map(repr, sorted(self._functions)[:_SHOWN_NAMES]))
-            cure = f"there are {shown}" if shown else "there is none"
-            cure += ", ..." if len(self._functions) > _SHOWN_NAMES else ""
-        return f"there is no tool {name!r}; {cure}"
+            return f"there is no tool {name!r}; did you mean {' or '.join(map(repr, near))}?"
+        shown = ", ".join(map(repr, sorted(self._functions)[:_SHOWN_NAMES])) or "none"
+        more = ", ..." if len(self._functions) > _SHOWN_NAMES else ""
+        return f"there is no tool {name!r}; there are {shown}{more}"
 
-    def _failed(self, error: BaseException) -> Ran:
-        read = failure_of(error).error
-        message = bounded_text(self._redactor.text(read.message), MAX_MESSAGE_CHARS)
-        return Ran(error_type=read.type, message=message)
+
+def failed(error: BaseException) -> Ran:
+    """A failure for the model to read, its message masked and bounded."""
+    read = failure_of(error).error
+    message = bounded_text(DEFAULT_REDACTOR.text(read.message), MAX_MESSAGE_CHARS)
+    return Ran(error_type=read.type, message=message)
 
 
 def _ended(returned: object) -> Ran:
