@@ -16,7 +16,7 @@ cross process borders: they are the structured content, and the text is for peop
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 from uuid import uuid4
 
@@ -166,9 +166,15 @@ class ReflectionMiddleware(Middleware):
             reader=reader,
         )
         shown = _present(reflected)
-        if wanted is None or not reflected.succeeded:
+        if wanted is None or not reflected.succeeded or not _READER.is_outcome(shown):
             return shown
-        return await _shaped(shown, wanted, context.fastmcp_context, request.name)
+        # Linear in the result, which may be of any size: not on the event loop.
+        shaped = await asyncio.to_thread(in_canonical_shape, shown, wanted)
+        if shaped is None:
+            return shown
+        tool = await _tool_of(context.fastmcp_context, request.name)
+        # The tool may have promised another shape to its callers.
+        return shown if tool is None or tool.output_schema is not None else shaped
 
 
 async def _tool_of(context: Context | None, exposed_name: str) -> Tool | None:
@@ -181,10 +187,7 @@ async def _tool_of(context: Context | None, exposed_name: str) -> Tool | None:
 def _caller_of(context: Context | None, agent: str | None, process_session: str) -> Caller:
     """The caller of the request that `context` belongs to.
 
-    Args:
-        context: FastMCP's context of the request; None outside one.
-        agent: name to use when the request gives none.
-        process_session: session of a client that owns this process (stdio and in-memory).
+    `process_session` is that of a client that owns this process (stdio and in-memory).
     """
     request = context.request_context if context is not None else None
     if context is None or request is None:
@@ -205,24 +208,10 @@ def _caller_of(context: Context | None, agent: str | None, process_session: str)
     return Caller(agent or client or "unknown", session).with_meta(request.meta or {})
 
 
-async def _shaped(
-    result: ToolResult, wanted: Deliverable, context: Context | None, exposed_name: str
-) -> ToolResult:
-    """The canonical shape, where the tool has not promised another one to its callers."""
-    if not _READER.is_outcome(result):
-        return result
-    # Linear in the result, which may be of any size: not on the event loop.
-    shaped = await asyncio.to_thread(in_canonical_shape, result, wanted)
-    if shaped is None:
-        return result
-    tool = await _tool_of(context, exposed_name)
-    return result if tool is None or tool.output_schema is not None else shaped
-
-
 def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:
     """What the caller sees: the tool's own result or error first, in any case."""
     if reflected.repaired:
-        return with_repair(reflected.value(), reflected)
+        return _rebuilt(reflected.value(), repair_facts(reflected))
     raised, error, result = reflected.exception, reflected.error, reflected.result
     if raised is None and error is not None and result is not None:
         is_violation = error.type == CONTRACT_VIOLATION and not result.is_error
@@ -293,12 +282,6 @@ def _as_text(error: ExecutionError) -> str:
     return "\n".join(lines)
 
 
-def with_repair(result: ToolResult, reflected: ReflectedResult[ToolResult]) -> ToolResult:
-    """The retried call's result, with the repair in its meta."""
-    facts = repair_facts(reflected)
-    return _rebuilt(result, list(result.content), facts, is_error=result.is_error)
-
-
 def with_advice(
     result: ToolResult,
     reflected: ReflectedResult[ToolResult],
@@ -318,20 +301,20 @@ def with_advice(
             "attempts": len(reflected.attempts),
             "suggestions": [dumped(suggestion) for suggestion in reflected.suggestions],
         }
-    blocks = [TextContent(type="text", text=text) for text in texts]
-    is_error = result.is_error or violation is not None
-    return _rebuilt(result, [*result.content, *blocks], facts, is_error=is_error)
+    rebuilt = _rebuilt(result, facts, [TextContent(type="text", text=text) for text in texts])
+    rebuilt.is_error |= violation is not None
+    return rebuilt
 
 
 def _rebuilt(
-    result: ToolResult, content: list[ContentBlock], facts: JsonObject, *, is_error: bool
+    result: ToolResult, facts: JsonObject, more: Sequence[ContentBlock] = ()
 ) -> ToolResult:
     # Built anew: a copy would keep the upstream's raw result, which is sent in its place.
     return ToolResult(
-        content=content,
+        content=[*result.content, *more],
         structured_content=result.structured_content,
         meta={**(result.meta or {}), META_KEY: facts},
-        is_error=is_error,
+        is_error=result.is_error,
     )
 
 
@@ -377,7 +360,13 @@ def in_canonical_shape(result: ToolResult, wanted: Deliverable) -> ToolResult | 
         not isinstance(shaped, dict) or value is not result.structured_content
     ):
         return None
-    content = [_rewritten(block, value, shaped) for block in result.content]
+    written = json.dumps(shaped, ensure_ascii=False)
+    content = [
+        block.model_copy(update={"text": written})
+        if isinstance(block, TextContent) and _json(block.text) == value
+        else block
+        for block in result.content
+    ]
     if result.structured_content is None and content == result.content:
         return None
     return ToolResult(
@@ -386,12 +375,6 @@ def in_canonical_shape(result: ToolResult, wanted: Deliverable) -> ToolResult | 
         meta=result.meta,
         is_error=result.is_error,
     )
-
-
-def _rewritten(block: ContentBlock, value: object, shaped: object) -> ContentBlock:
-    if not isinstance(block, TextContent) or _json(block.text) != value:
-        return block
-    return block.model_copy(update={"text": json.dumps(shaped, ensure_ascii=False)})
 
 
 def _is_wrapped(result: ToolResult) -> bool:

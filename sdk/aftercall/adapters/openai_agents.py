@@ -141,7 +141,7 @@ class ToolReflection:
             return failure_text(read, "")
         key = self._keys.of(context)
         if not self._calls.is_open(key):  # no hooks are set, so it is begun here
-            self.began(context, context.agent, None)
+            self.began(context, None)
         ended = await self._calls.post(key=key, error=error) if self._calls.is_open(key) else None
         return failure_text(read, ended.advice if ended is not None else "")
 
@@ -175,6 +175,16 @@ class ToolReflection:
         outer.on_invoke_tool = _ReflectingInvoker(self, tool)
         return outer
 
+    def facts(self, context: ToolContext[Any]) -> dict[str, Any]:
+        """Who calls, in which session, what for."""
+        config, agent = context.run_config, context.agent
+        group = config.group_id if config is not None else None
+        return {
+            "agent": self._agent or (agent.name if agent is not None else "unknown"),
+            "session_id": _of(self._session_id, context) or group or self._runs.of(context.usage),
+            "context": _of(self._context, context),
+        }
+
     async def reflected(
         self,
         tool: FunctionTool,
@@ -183,42 +193,33 @@ class ToolReflection:
         invoke: Callable[[JsonObject], Any],
     ) -> ReflectedResult[Any]:
         """One call with reflection; for a reflecting tool."""
-        reader, agent = _AgentsReader(), context.agent
-        # Somebody or something looks at the arguments before the call, and would not at a retry's.
-        is_retried = not (tool.needs_approval or tool.tool_input_guardrails)
+        reader = _AgentsReader()
         return await self._reflector.call_async(
             invoke,
             replace(self._known(tool), has_run=lambda: reader.has_run),
             tool_name=tool.name,
             parameters=arguments,
-            agent=self._agent or (agent.name if agent is not None else "unknown"),
-            session_id=self._session_of(context),
-            context=_of(self._context, context),
             may_repeat=tool.name in self._may_repeat,
-            is_retried=is_retried,
+            # Somebody or something looks at the arguments before the call, and would not at those
+            # of a retry.
+            is_retried=not (tool.needs_approval or tool.tool_input_guardrails),
             reader=reader,
+            **self.facts(context),
         )
 
-    def began(self, context: RunContextWrapper[Any], agent: Any, tool: Tool | None) -> None:
+    def began(self, context: RunContextWrapper[Any], tool: Tool | None) -> None:
         """A call is about to be made; for the hooks."""
-        if not isinstance(context, ToolContext):
+        is_function = tool is None or isinstance(tool, FunctionTool)
+        if not isinstance(context, ToolContext) or not is_function:
             return
-        if tool is not None and not isinstance(tool, FunctionTool):
-            return
-        if tool is not None and isinstance(tool.on_invoke_tool, _ReflectingInvoker):
+        function = tool if isinstance(tool, FunctionTool) else None
+        if function is not None and isinstance(function.on_invoke_tool, _ReflectingInvoker):
             return  # records itself
         arguments, key = _json_arguments(context.tool_arguments), self._keys.of(context)
         if arguments is None or self._calls.is_open(key):  # the hooks of run and agent are both set
             return
-        self._calls.pre(
-            context.tool_name,
-            arguments,
-            key=key,
-            agent=self._agent or (agent.name if agent is not None else None),
-            session_id=self._session_of(context),
-            context=_of(self._context, context),
-            tool=self._known(tool),
-        )
+        known = self._known(function)
+        self._calls.pre(context.tool_name, arguments, key=key, tool=known, **self.facts(context))
 
     async def ended(self, context: RunContextWrapper[Any], tool: Tool, result: object) -> None:
         """A call has come to something that is shown to the model; for the hooks."""
@@ -230,23 +231,16 @@ class ToolReflection:
         policy = _FailurePolicy(tool, context, ours=self.failure)
         if policy.hides_failures:
             self._calls.drop(key)
-            self._warn(tool.name)
+            if tool.name not in self._warned:
+                self._warned.add(tool.name)
+                _logger.warning(
+                    "calls of %s are not recorded: its failure_error_function makes a failure look "
+                    "like a result; use ToolReflection.failure for it, or "
+                    "ToolReflection.reflecting(tool)",
+                    tool.name,
+                )
             return
-        error: ExecutionError | None = policy.framework_error(result)
-        if error is None:
-            await self._calls.post(result, key=key)
-        else:
-            await self._calls.post(key=key, error=error)
-
-    def _warn(self, name: str) -> None:
-        if name in self._warned or len(self._warned) >= 1000:
-            return
-        self._warned.add(name)
-        _logger.warning(
-            "calls of %s are not recorded: its failure_error_function makes a failure look like a "
-            "result; use ToolReflection.failure for it, or ToolReflection.reflecting(tool)",
-            name,
-        )
+        await self._calls.post(result, key=key, error=policy.framework_error(result))
 
     def _known(self, tool: FunctionTool | None) -> KnownTool:
         if tool is None:
@@ -257,25 +251,15 @@ class ToolReflection:
             claims = claims_in(mcp.model_dump(by_alias=True))
         return KnownTool(schema=lambda: tool.params_json_schema, annotations=claims)
 
-    def _session_of(self, context: ToolContext[Any]) -> str:
-        config = context.run_config
-        group = config.group_id if config is not None else None
-        return _of(self._session_id, context) or group or self._runs.of(context.usage)
-
 
 class _ToolHooks:
     def __init__(self, reflection: ToolReflection) -> None:
         self._reflection = reflection
 
-    async def on_tool_start(
-        self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Tool
-    ) -> None:
-        self._reflection.began(context, agent, tool)
+    async def on_tool_start(self, context: Any, _: Agent[Any], tool: Tool) -> None:
+        self._reflection.began(context, tool)
 
-    async def on_tool_end(
-        self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Tool, result: object
-    ) -> None:
-        del agent
+    async def on_tool_end(self, context: Any, _: Agent[Any], tool: Tool, result: object) -> None:
         await self._reflection.ended(context, tool, result)
 
 
