@@ -27,27 +27,20 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """What may stand in a tool's name (MCP SEP-986), since names become prefixes."""
 
 _HTTP_TYPES = ("http", "streamable-http", "streamableHttp")
-_OWN_KEY = "aftercall"
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
 
 class _ServerModel(BaseModel):
-    """`timeout` bounds a request, in milliseconds as in FastMCP's reading of the format."""
-
     model_config = ConfigDict(
         strict=True, frozen=True, extra="ignore", arbitrary_types_allowed=True
     )
 
     name: _Text
     timeout: Annotated[float, Field(gt=0)] | None = None
+    """Of a request, in milliseconds as in FastMCP's reading of the format."""
     deliverables: dict[str, Deliverable] = Field(default_factory=dict)
     """By the tool's own name."""
-
-    @property
-    def timeout_s(self) -> float | None:
-        """Seconds; None does not bound it."""
-        return None if self.timeout is None else self.timeout / 1000
 
 
 class StdioServer(_ServerModel):
@@ -142,7 +135,7 @@ def _server(place: str, name: str, entry: object) -> Server:
             "HTTP) with a url, are supported"
         )
     try:
-        own = _Own.model_validate(given.get(_OWN_KEY, {}))
+        own = _Own.model_validate(given.get("aftercall", {}))
         deliverables = {
             tool: Deliverable.from_dict(wanted, place=f"{place}: deliverable of tool {tool!r}")
             for tool, wanted in own.deliverables.items()
@@ -151,15 +144,15 @@ def _server(place: str, name: str, entry: object) -> Server:
         return model.model_validate({**given, "name": name, "deliverables": deliverables})
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        field = ".".join(map(str, fault["loc"])) or _OWN_KEY
+        field = ".".join(map(str, fault["loc"])) or "aftercall"
         raise ConfigurationError(f'{place}: "{field}": {fault["msg"]}') from error
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     """JSON keeps the last of two equal keys; in this file that would drop a server silently."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands twice in one object; rename one of the two")
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise ValueError(f"the key {name!r} stands twice in one object; rename one of the two")
+        members[name] = value
     return members

@@ -312,9 +312,7 @@ class _Upstreams:
         while True:
             self._relist.clear()
             listing = (provider.refresh() for provider in self.providers.values())
-            await asyncio.gather(
-                *listing, return_exceptions=True
-            )  # one that is away says so itself
+            await asyncio.gather(*listing, return_exceptions=True)  # some may be away
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._relist.wait(), RELIST_EVERY_S)
 

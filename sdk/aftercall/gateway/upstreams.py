@@ -1,8 +1,8 @@
 """The MCP servers behind the gateway: each started once, its session kept; and what they offer.
 
-A server that has ended is started again at the next call. FastMCP's proxy opens and closes a
-connection for every call, which starts a stdio server anew each time. Here one client per server
-stays connected for all callers. What follows from sharing it:
+FastMCP's proxy opens and closes a connection for every call, which starts a stdio server anew each
+time. Here one client per server stays connected for all callers, and one that has ended is renewed
+at the next call. What follows from sharing it:
 
 - headers of a caller are never passed on (they would serve every later caller too);
 - requests from a server to "its" client (sampling, elicitation, roots) have no client to go to, so
@@ -340,7 +340,7 @@ class Upstream:
             progress_handler=None,
             log_handler=self._log,
             message_handler=self._on_message,
-            timeout=self._server.timeout_s,
+            timeout=server.timeout and server.timeout / 1000,
             init_timeout=CONNECT_TIMEOUT_S,
         )
 

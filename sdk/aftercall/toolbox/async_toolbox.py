@@ -467,14 +467,12 @@ class AsyncToolbox:
             ranked = rank_by_words(scenario, self.resolver.known(), tags)
             here = [(await self.resolver.in_force(tool.tool_id), score) for tool, score in ranked]
             return [ToolCandidate(tool, score, fits(tool)) for tool, score in here], False
-        # Its base alone says whether it suits: of a tool that fits and has failed a successor can
-        # be made.
-        return [
-            ToolCandidate(
-                each.tool, each.score, fits(each.tool), each.factors.base >= found.threshold
-            )
-            for each in found.candidates
-        ], True
+        candidates = []
+        for each in found.candidates:
+            # Of a tool that suits and has failed a successor can be made.
+            suits = each.factors.base >= found.threshold
+            candidates.append(ToolCandidate(each.tool, each.score, fits(each.tool), suits))
+        return candidates, True
 
     async def _mark(
         self, tool: Tool, failure: ToolFailedError, scenario: str, input_data: JsonValue
@@ -508,11 +506,9 @@ class AsyncToolbox:
         message = failures[0].error_message if failures else None
         reason = f"Evolved to fix: {bounded_text(message or 'it failed', 500)}"  # seed 002's words
         try:
+            about = failures[0].scenario if failures else None
             evolution = await self.evolve_tool(
-                original_id(tool),
-                reason,
-                scenario=failures[0].scenario if failures else None,
-                failures=failures,
+                original_id(tool), reason, scenario=about, failures=failures
             )
         except (AftercallError, ValueError) as error:
             return None, f"; it was not evolved: {bounded_text(str(error), _MAX_MESSAGE)}"
