@@ -29,7 +29,7 @@ from retrieval.fitness.registry import (
     possible_tools,
 )
 from retrieval.log import recorded_tools, troubled_tools
-from retrieval.recommendations.evidence import Quotes, rules_for
+from retrieval.recommendations.evidence import Quotes
 from retrieval.recommendations.kinds import review_of
 from retrieval.recommendations.queue import (
     Workspace,
@@ -193,7 +193,6 @@ async def _workspace(context: Context, workspace: str) -> Workspace:
         standings=standings_of(await _stored(context, workspace)),
         words=Quotes(context.redactor),
         now=context.clock(),
-        rules=rules_for(context.cohesion),
     )
 
 

@@ -231,7 +231,6 @@ def boundaries_of(
     tools: Sequence[TroubledTool],
     *,
     redactor: Redactor,
-    rules: CohesionRules,
     now: datetime,
     limit: int,
 ) -> Boundaries:
@@ -242,14 +241,13 @@ def boundaries_of(
         clusters: of these axes, as far as they are clustered.
         tools: those that had trouble lately; those without a boundary failure are left out.
         redactor: masks secrets in what was said.
-        rules: what makes a cohesion warning.
         now: from when age counts.
         limit: clusters, co-occurrences and tools, of each so many.
     """
     clean, gathered = redactor.text, _gathered(book, clusters, tools)
     shown = [_cluster(each, tools, clean, now) for each in gathered.values()]
     shown.sort(key=lambda each: (-each.weight, -each.count, each.cluster_id))
-    cohesions = [(tool, cohesion_of(tool.known, clusters, now=now, rules=rules)) for tool in tools]
+    cohesions = [(tool, cohesion_of(tool.known, clusters, now=now)) for tool in tools]
     with_any = [(tool.name, cohesion) for tool, cohesion in cohesions if cohesion.failures]
     with_any.sort(
         key=lambda each: (

@@ -13,7 +13,7 @@ from aftercall.models import Cohesion, ErrorCategory, ReferralKind
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of
 from retrieval.boundaries.clusters import AxisClusters
-from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
+from retrieval.boundaries.cohesion import cohesion_of
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
@@ -197,7 +197,6 @@ def facts_of(
     now: datetime,
     clean: Clean,
     tool_names: Collection[str] = (),
-    rules: CohesionRules = DEFAULT_RULES,
 ) -> ToolFacts:
     """All that is known of a tool and may be told to everybody.
 
@@ -207,10 +206,9 @@ def facts_of(
         now: the time of asking.
         clean: masks secrets.
         tool_names: names of registered tools.
-        rules: when a tool is said to be asked for several jobs.
     """
     health = record.health or KnownHealth()
-    cohesion = cohesion_of(health, clusters, now=now, rules=rules)
+    cohesion = cohesion_of(health, clusters, now=now)
     successes, failures = _counts(record)
     calls, failed = weekly(health.successes, now), weekly(health.failures, now)
     tool, parameter = record.tool, health.method_parameter

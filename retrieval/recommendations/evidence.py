@@ -318,11 +318,6 @@ def times(count: int, thing: str) -> str:
     return f"{count:,} {thing}es" if thing.endswith("ss") else f"{count:,} {thing}s"
 
 
-def rules_for(cohesion: CohesionRules) -> RecommendationRules:
-    """The rules where a cohesion warning is made so, and a correction weighs as much there."""
-    return replace(RULES, cohesion=cohesion, correction=cohesion.correction_weight)
-
-
 def rules_of_return(rules: RecommendationRules) -> RecommendationRules:
     """The rules for evidence later than a matter was done.
 
