@@ -22,7 +22,6 @@ from tests.retrieval.known_tools.made_records import knowledge, mended, record
 from tests.service.fitness_client import fresh
 from tests.service.running_service import (
     RunningService,
-    eventually,
     execution,
     failure,
     hashing_settings,
@@ -124,7 +123,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 def learned(service: RunningService, *records: dict[str, Any]) -> None:
     """Record, and wait until it is learned."""
     assert service.record(list(records)).status_code == 202
-    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+    service.learned()
 
 
 def repaired(tool: str, minute: int, **fields: Any) -> list[dict[str, Any]]:

@@ -13,14 +13,6 @@ from tests.deploy.compose_file import ROOT, variables
 
 TEXT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
-FAULTS = (
-    "database away at start", "database away in the middle", "database slow", "database full",
-    "nightly run killed", "two nightly runs", "clock steps back", "index that disagrees",
-    "worker killed", "zombie worker", "rebuild killed", "export killed", "import killed",
-    "Qdrant away", "read-only", "two processes learn", "stores changed",
-)  # fmt: skip
-"""What the matrix must have a row for."""
-
 
 def matrix() -> list[list[str]]:
     """The rows of the fault matrix, a list of cells each."""
@@ -59,12 +51,6 @@ def test_every_row_of_the_fault_matrix_names_a_test() -> None:
         assert len(row) == 4, row[0]
         assert all(row), row[0]
         assert re.search(r"`tests/[\w/]+\.py::test_\w+`", row[3]), row[0]
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_fault_matrix_has_every_fault(fault: str) -> None:
-    """Those that were promised."""
-    assert any(fault in row[0] for row in matrix())
 
 
 def test_the_commands_exist() -> None:

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import httpx2
 
-from tests.service.running_service import RunningService, eventually, execution, failure
+from tests.service.running_service import RunningService, execution, failure
 
 SCENARIO = "translate the harbour report into Spanish"
 
@@ -28,7 +28,7 @@ class Fitness:
 
     def learned(self) -> None:
         """Wait until all that is durable is usable."""
-        eventually(lambda: self.client.get("/status").json()["pendingIndexing"] == 0)
+        self.service.learned()
 
     def put(self, tool_id: str, **fields: Any) -> dict[str, Any]:
         """Register a tool named like its id, of version 1.0.0 unless said otherwise."""

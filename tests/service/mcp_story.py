@@ -7,7 +7,7 @@ import jsonschema
 from mcp import Client
 from mcp_types import CallToolResult, Implementation
 
-from tests.service.running_service import RunningService, eventually
+from tests.service.running_service import RunningService
 
 CLIENT = Implementation(name="story-teller", version="1")
 
@@ -47,7 +47,7 @@ async def use_every_tool(client: Client, service: RunningService) -> None:
             "record_execution", toolName=tool, parameters={"value": 3, "unit": "C"},
             outcome="success", sessionId=session, repairOf=recorded["executionId"], attempt=2,
         )  # fmt: skip
-    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+    service.learned()
 
     answer, text = await ask("suggest_fix", **failed, context="convert a temperature")
     [best, *_] = answer["suggestions"]

@@ -110,6 +110,10 @@ class RunningService:
         """Whether an execution can be read back."""
         return self.client.get(f"/executions/{record['executionId']}").status_code == 200
 
+    def learned(self, timeout_s: float = 20) -> None:
+        """Wait until all that is durable is usable."""
+        eventually(lambda: self.client.get("/status").json()["pendingIndexing"] == 0, timeout_s)
+
 
 def on_loop(service: RunningService, work: Coroutine[Any, Any, T]) -> T:
     """What a coroutine of the service's own stores returns, run where they live."""

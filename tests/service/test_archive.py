@@ -90,15 +90,11 @@ def reported(service: RunningService) -> None:
     assert client.post("/tools/z/failures", json=mark).status_code == 202
     wrong = {"executionId": calls[0]["executionId"], "kind": "wrong_tool_boundary", "text": "no"}
     assert client.post("/corrections", json=wrong).status_code == 202
-    learned(service)
+    service.learned(120)
     [best, *_] = suggested(service)
     followed = execution(suggestionId=best["suggestionId"], timestamp=now.isoformat())
     assert service.record(followed).status_code == 202
-    learned(service)
-
-
-def learned(service: RunningService) -> None:
-    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0, 120)
+    service.learned(120)
 
 
 def suggested(service: RunningService) -> list[Json]:
@@ -112,7 +108,7 @@ def suggested(service: RunningService) -> list[Json]:
 def answered(settings: Settings) -> list[Any]:
     """What a service on these settings answers; ids and times of its own left out."""
     with running(settings) as service:
-        learned(service)
+        service.learned(120)
         usage = service.client.get("/stats/usage").json()
         return [
             [(each["changes"], round(each["confidence"], 2)) for each in suggested(service)],

@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 import pytest
 
-from embeddings.protocol import EmbeddingError
 from mongo.contents import tool_command
 from mongo.records import ToolKey
 from retrieval.log import marks
@@ -93,24 +92,6 @@ def test_without_search_only_base_and_quality_count(fitness: Fitness) -> None:
         assert each["factors"]["similarity"] is None
         assert each["factors"]["failureDemotion"] == 1.0
     assert found["score"] == pytest.approx(0.9, abs=1e-6)
-
-
-def test_without_search_an_embedder_that_fails_does_not_matter(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With search it is a 503, as elsewhere."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        fitness.put("translator")
-
-        async def broken(*_: object) -> None:
-            raise EmbeddingError("the model is gone: reinstall it")
-
-        monkeypatch.setattr(type(service.context.embedder), "embed", broken)
-        assert fitness.best("translator", useRag=False)["tool"]["toolId"] == "translator"
-        error_of(fitness.best_answer("translator"), 503, "embedder_unavailable")
-        found = fitness.client.post("/tools/find", json={"scenario": SCENARIO})
-        error_of(found, 503, "embedder_unavailable")
 
 
 def test_tools_near_the_namespace_are_compared_too(fitness: Fitness) -> None:

@@ -11,18 +11,12 @@ from mongo.contents import tool_of
 from tests.service.running_service import (
     DAY,
     RunningService,
-    eventually,
     execution,
     failure,
     hashing_settings,
     on_loop,
     running,
 )
-
-
-def indexed(service: RunningService) -> None:
-    """Wait until all that is durable is usable."""
-    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
 
 
 def test_an_execution_is_read_back_as_it_was_sent(service: RunningService) -> None:
@@ -97,7 +91,7 @@ def test_status_counts_what_there_is(tmp_path: Any) -> None:
     with running(hashing_settings(tmp_path)) as service:
         service.record([execution(), execution(), failure()])
         service.client.put("/tools/t", json={"name": "rag_query"})
-        indexed(service)
+        service.learned()
         status = service.client.get("/status").json()
         assert status["executions"] == 3
         assert status["tools"] == 1
@@ -119,7 +113,7 @@ def test_a_repair_that_one_agent_made_is_suggested_to_another(service: RunningSe
                 execution(**common, sequence=1, parameters={"query": f"q{session}", "topK": 10}),
             ]
         )
-    indexed(service)
+    service.learned()
     asked = failure(toolName=tool, agent="newcomer", parameters={"query": "mine", "topK": 50})
     question = {name: asked[name] for name in asked if name not in {"executionId", "timestamp"}}
     response = service.client.post("/suggest", json={"execution": question, "limit": 2})
@@ -150,7 +144,7 @@ def test_similar_calls_are_found_and_masked(service: RunningService) -> None:
             execution(toolName=tool, parameters={"path": "/srv/a", "note": secret}),
         ]
     )
-    indexed(service)
+    service.learned()
     response = service.client.post(
         "/similar",
         json={

@@ -15,7 +15,6 @@ from tests.service.fitness_client import fresh
 from tests.service.running_service import (
     DAY,
     RunningService,
-    eventually,
     execution,
     failure,
     hashing_settings,
@@ -48,11 +47,6 @@ def listed(service: RunningService, **query: Any) -> list[dict[str, Any]]:
     return found
 
 
-def learned(service: RunningService) -> None:
-    """Wait until all that is durable is usable."""
-    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
-
-
 def test_a_correction_of_a_recorded_call_is_tied_to_its_tool(service: RunningService) -> None:
     """It is listed at once, and under its tool as soon as it was learned from."""
     call = execution(toolName=fresh("find_films"))
@@ -68,7 +62,7 @@ def test_a_correction_of_a_recorded_call_is_tied_to_its_tool(service: RunningSer
         "serverName": "rag-server", "toolName": call["toolName"], "tied": True, "duplicate": False,
     }  # fmt: skip
     [found] = [each for each in listed(service) if each["correctionId"] == correction_id]
-    learned(service)
+    service.learned()
     [counted] = listed(service, toolName=call["toolName"], serverName="rag-server")
     assert found | {"serverName": "rag-server", "toolName": call["toolName"]} == counted
     assert counted == {
@@ -85,13 +79,13 @@ def test_a_correction_may_come_before_its_call(service: RunningService) -> None:
     call = execution(toolName=fresh("find_films"))
     told = corrected(service, executionId=call["executionId"])
     assert (told["tied"], told["toolName"], told["serverName"]) == (False, None, None)
-    learned(service)
+    service.learned()
     service.record(call)
     again = corrected(service, executionId=call["executionId"], correctionId=told["correctionId"])
     assert again == told | {
         "tied": True, "toolName": call["toolName"], "serverName": "rag-server", "duplicate": True,
     }  # fmt: skip
-    learned(service)
+    service.learned()
     [counted] = listed(service, toolName=call["toolName"], serverName="rag-server")
     assert counted["correctionId"] == told["correctionId"]
     at = datetime.fromisoformat(counted["at"])

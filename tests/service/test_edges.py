@@ -95,11 +95,6 @@ def test_text_lines_are_for_people_and_hold_no_more() -> None:
     assert "secret" not in "".join(written)
 
 
-def test_auto_is_json_where_nobody_watches() -> None:
-    """A stream that is no terminal gets lines for machines."""
-    assert json.loads(lines(LogSettings(format="auto"))[0])["event"] == "request"
-
-
 def test_the_level_decides_what_is_written() -> None:
     """Debug shows our own rooms, error only what went wrong."""
     assert "quiet" in "".join(lines(LogSettings(format="json", level="debug")))

@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from tests.service.running_service import DAY, RunningService, eventually, execution, failure
+from tests.service.running_service import DAY, RunningService, execution, failure
 
 MIB = 1024 * 1024
 SCHEMA = {
@@ -36,11 +36,7 @@ def _experience(service: RunningService) -> None:
         )  # fmt: skip
         records += [wrong, right]
     service.record(records).raise_for_status()
-    _wait_until_learned(service)
-
-
-def _wait_until_learned(service: RunningService) -> None:
-    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+    service.learned()
 
 
 def ask(service: RunningService, **fields: Any) -> httpx2.Response:
@@ -264,5 +260,5 @@ def test_what_is_asked_about_can_be_recorded_and_learned(
     )  # fmt: skip
     receipt = service.record([wrong, right])
     assert receipt.json() == {"accepted": 2, "duplicates": 0, "rejected": [], "leftOut": 0}
-    _wait_until_learned(service)
+    service.learned()
     answered(ask(service, toolName=f"tool {name}", message=message, parameters=hostile))

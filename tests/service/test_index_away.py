@@ -79,7 +79,7 @@ def test_suggestions_come_from_rules_while_the_index_is_away(
             session = {"sessionId": f"s-{number}"}
             records = [failure(**session), execution(**session)]
             assert service.record(records).status_code == 202
-        eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+        service.learned()
         known = suggest(service)
         assert known
 

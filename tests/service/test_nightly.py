@@ -65,7 +65,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     settings = hashing_settings(tmp_path_factory.mktemp("service"), nightly={"every_h": 0})
     with running(settings) as started:
         assert started.record([failure() for _ in range(3)]).status_code == 202
-        eventually(lambda: started.client.get("/status").json()["pendingIndexing"] == 0)
+        started.learned()
         yield started
 
 
@@ -314,16 +314,6 @@ async def test_a_restart_neither_repeats_nor_postpones_a_run(
     await ran(store, ago)
     until = max(timedelta(0), await schedule._until_due(store, DAY))
     assert left - timedelta(minutes=1) <= until <= left
-
-
-async def test_a_last_run_that_cannot_be_read_counts_as_none(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    """And is logged."""
-    await store.metadata.put(REPORT_FACT, "yesterday")
-    with caplog.at_level(logging.WARNING, logger="service"):
-        assert await schedule._until_due(store, DAY) == timedelta(0)
-    assert [each.message for each in caplog.records] == ["the last nightly run is not known"]
 
 
 @pytest.mark.real

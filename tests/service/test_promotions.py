@@ -7,7 +7,7 @@ import pytest
 
 from aftercall.promotions_file import parse_promotions
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
-from tests.service.running_service import eventually, hashing_settings, running
+from tests.service.running_service import hashing_settings, running
 from tests.service.test_bad_input import error_of
 
 JSON_BODY = {"content-type": "application/json"}
@@ -389,4 +389,4 @@ def test_a_tool_that_degrades_is_demoted_recovers_and_is_chosen_again(tmp_path: 
             successes += 1
             assert successes <= 30
         assert successes > 1
-        eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+        service.learned()

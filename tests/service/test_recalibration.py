@@ -75,7 +75,7 @@ def follow(service: RunningService, outcome: str, times: int) -> None:
                     agent=f"agent-{number}", **failed,
                 )
             )  # fmt: skip
-    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+    service.learned()
 
 
 def recalibrated(service: RunningService) -> int:

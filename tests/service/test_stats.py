@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from aftercall.models import (
     AgentStatistics,
@@ -32,17 +31,6 @@ from tests.service.running_service import (
 from tests.service.statistics.asking import asked
 from tests.service.test_bad_input import error_of
 
-QUESTIONS: dict[str, type[BaseModel]] = {
-    "totals": Totals,
-    "usage": Usage,
-    "trend": Trend,
-    "latency": Latency,
-    "tools": ToolStatisticsList,
-    "reflection": ReflectionStatistics,
-    "patterns": PatternStatistics,
-    "confidence": ConfidenceStatistics,
-}
-
 
 def now(days_ago: int = 0) -> str:
     return (datetime.now(UTC) - timedelta(days=days_ago)).isoformat()
@@ -55,15 +43,6 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
 
 
 # Nothing yet
-
-
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_of_nothing_nothing_is_told(empty: RunningService, name: str) -> None:
-    """An answer all the same, complete and of no calls."""
-    response = empty.client.get(f"/stats/{name}")
-    assert response.status_code == 200, response.text
-    QUESTIONS[name].model_validate_json(response.content)
-    assert response.json().get("isComplete", True)
 
 
 def test_an_empty_store_has_sensible_answers(empty: RunningService) -> None:

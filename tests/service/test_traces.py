@@ -31,7 +31,7 @@ from tests.ingest.otlp_samples import (
     span,
     tool_span,
 )
-from tests.service.running_service import RunningService, eventually
+from tests.service.running_service import RunningService
 
 pytestmark = pytest.mark.real
 
@@ -114,7 +114,7 @@ def test_suggest_learns_from_spans(service: RunningService) -> None:
         call_tool(tracer, session, 50 + number, **{"gen_ai.tool.name": "learned_query"})
         call_tool(tracer, session, 10, **{"gen_ai.tool.name": "learned_query"})
     provider.shutdown()
-    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
+    service.learned()
     failed = {
         "agent": "new", "toolName": "learned_query", "outcome": "failure",
         "parameters": {"query": "another", "topK": 80},

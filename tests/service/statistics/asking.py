@@ -29,11 +29,6 @@ def asked(service: RunningService, path: str, model: type[ModelT], **query: Any)
     return model.model_validate_json(response.content)
 
 
-def learned(service: RunningService) -> None:
-    """Wait until all that is durable was learned from."""
-    eventually(lambda: service.client.get("/status").json()["pendingIndexing"] == 0)
-
-
 def counted(service: RunningService, calls: int) -> None:
     """Wait until so many calls are counted within 30 days: it takes a moment, no longer."""
 

@@ -27,7 +27,7 @@ from tests.service.running_service import (
     hashing_settings,
     running,
 )
-from tests.service.statistics.asking import asked, counted, learned
+from tests.service.statistics.asking import asked, counted
 from tests.service.test_boundaries import a_referral
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"  # noqa: S105  # it only looks like one
@@ -48,7 +48,7 @@ def suggested(service: RunningService, **fields: Any) -> SuggestResponse:
 
 def consolidated(settings: Settings, service: RunningService) -> None:
     """Run the nightly ingest beside the service."""
-    learned(service)
+    service.learned()
     report = asyncio.run(run_nightly(settings, lambda _: None, lambda *_: None))
     assert [each.problem for each in report.steps] == [None] * len(report.steps)
 
@@ -116,7 +116,7 @@ def test_times_to_repair_are_those_between_the_calls(tmp_path: Path) -> None:
                 ),
             ]  # fmt: skip
         assert service.record(records).json()["accepted"] == 6
-        learned(service)
+        service.learned()
         counted(service, 6)
 
         def found() -> ReflectionStatistics | None:
@@ -144,7 +144,7 @@ def test_promises_are_held_against_outcomes(tmp_path: Path) -> None:
             body = {"outcome": outcome, "executionId": str(uuid4())}
             path = f"/suggestions/{each.suggestion_id}/outcome"
             assert service.client.post(path, json=body).status_code == 204
-        learned(service)
+        service.learned()
 
         def found() -> ConfidenceStatistics | None:
             said = asked(service, "confidence", ConfidenceStatistics)
@@ -211,7 +211,7 @@ def test_quality_and_cohesion_are_those_of_their_own_endpoints(service: RunningS
     fitness.mark(tool, "high")
     for axis in ("tables", "tables", "tables", "transport", "transport"):
         service.record(a_referral(tool, axis))
-    learned(service)
+    service.learned()
     expected = fitness.best(tool)["factors"]["quality"]
     health = service.client.get(f"/tools/{tool}/health").json()["cohesion"]
 
