@@ -228,13 +228,21 @@ def _messages(where: str, raw: bytes | None) -> Iterator[Message | Placed]:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What became of the calls, and by tool and outcome what they were."""
+    """Counts what became of the calls, and tells of those that could not be taken.
 
+    Args:
+        say: told one line at a time.
+        file: gets each that could not be taken as a line `{"where": ..., "reason": ...}`.
+    """
+
+    say: Callable[[str], None]
+    file: TextIO | None = None
     accepted: int = 0
     duplicates: int = 0
     rejected: int = 0
-    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _tools: set[str] = field(default_factory=set)
+    _tools: dict[str, list[int]] = field(default_factory=dict)
+    _reasons: Counter[str] = field(default_factory=Counter)
+    _noted: set[str] = field(default_factory=set)
 
     @property
     def calls(self) -> int:
@@ -243,54 +251,33 @@ class ImportReport:
 
     def count(self, execution: Execution) -> None:
         """Count a call by its tool and outcome; from the thousandth tool on, as one of others."""
-        tool = execution.tool_name
-        if tool not in self._tools:
-            if len(self._tools) < _MAX_TOOLS:
-                self._tools.add(tool)
-            else:
-                tool = "(others)"
-        self.outcomes[tool, execution.outcome] += 1
+        tool, tools = execution.tool_name, self._tools
+        outcomes = tools.setdefault(
+            tool if tool in tools or len(tools) < _MAX_TOOLS else "(others)", [0, 0]
+        )
+        outcomes[execution.outcome == "failure"] += 1
 
     def by_tool(self) -> Iterator[str]:
         """A line per tool, those with most calls first."""
-        calls = Counter[str]()
-        for (tool, _), count in self.outcomes.items():
-            calls[tool] += count
-        for tool, _ in sorted(calls.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN_TOOLS]:
-            told = [self.outcomes[tool, outcome] for outcome in ("success", "failure")]
-            yield _shown(f"{tool}: {told[0]:,} succeeded, {told[1]:,} failed")
-        if len(calls) > _SHOWN_TOOLS:
-            yield f"and {len(calls) - _SHOWN_TOOLS:,} more tools"
-
-
-@dataclass(slots=True)
-class Rejections:
-    """Tells of what could not be taken.
-
-    Args:
-        say: told one line at a time.
-        file: gets each, whatever their number, as a line `{"where": ..., "reason": ...}`.
-    """
-
-    say: Callable[[str], None]
-    file: TextIO | None = None
-    _told: int = 0
-    _counted: Counter[str] = field(default_factory=Counter)
-    _noted: set[str] = field(default_factory=set)
+        ranked = sorted(self._tools.items(), key=lambda item: (-sum(item[1]), item[0]))
+        for tool, (succeeded, failed) in ranked[:_SHOWN_TOOLS]:
+            yield _shown(f"{tool}: {succeeded:,} succeeded, {failed:,} failed")
+        if len(ranked) > _SHOWN_TOOLS:
+            yield f"and {len(ranked) - _SHOWN_TOOLS:,} more tools"
 
     def reject(self, where: str, message: str) -> None:
-        """Tell of one."""
+        """Tell of one that could not be taken; beyond the first few by its kind, at the end."""
+        self.rejected += 1
         place, reason = _shown(where), _shown(message)
         if self.file is not None:
             line = {"where": place, "reason": reason}
             self.file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        if self._told < _IN_FULL:
-            self._told += 1
+        if self.rejected <= _IN_FULL:
             self.say(f"{place}: {reason}")
             return
         kind = _kind(reason)
-        room = kind in self._counted or len(self._counted) < _MAX_REASONS
-        self._counted[kind if room else "other reasons"] += 1
+        room = kind in self._reasons or len(self._reasons) < _MAX_REASONS
+        self._reasons[kind if room else "other reasons"] += 1
 
     def note(self, message: str) -> None:
         """Tell a remark once, whatever its figures."""
@@ -299,14 +286,17 @@ class Rejections:
             self.say(f"note: {_shown(message)}")
 
     def finish(self) -> None:
-        """Tell how many there were beyond those that were told in full."""
-        if self._counted:
-            self.say(f"and {self._counted.total():,} more:")
-        for kind, count in self._counted.most_common(_IN_FULL):
+        """Tell how many there were beyond those that were told in full, and what was counted."""
+        more = self._reasons.total()
+        if more:
+            self.say(f"and {more:,} more:")
+        for kind, count in self._reasons.most_common(_IN_FULL):
             self.say(f"  {count:,} x {kind}")
-        hidden = self._counted.total() - sum(n for _, n in self._counted.most_common(_IN_FULL))
-        if hidden:
-            self.say(f"  {hidden:,} for other reasons")
+            more -= count
+        if more:
+            self.say(f"  {more:,} for other reasons")
+        for line in self.by_tool():
+            self.say(line)
 
 
 def _shown(text: str) -> str:
@@ -335,7 +325,6 @@ def send(
     *,
     client: Client | None,
     report: ImportReport,
-    rejections: Rejections,
     on_progress: Callable[[], None],
 ) -> None:
     """Send what a reader gives, without secrets; without a client it is only checked.
@@ -346,7 +335,6 @@ def send(
             another agent's.
         client: the service.
         report: what became of the pieces is counted there.
-        rejections: told of each piece that could not be taken.
         on_progress: called after each batch.
 
     Raises:
@@ -354,10 +342,6 @@ def send(
             is harmless: what was stored counts as duplicate.
     """
     batch: list[_Encoded] = []
-
-    def reject(where: str, message: str) -> None:
-        report.rejected += 1
-        rejections.reject(where, message)
 
     def flush() -> None:
         receipt = RecordReceipt(accepted=len(batch))
@@ -370,16 +354,16 @@ def send(
             if client is not None and _was_told(client, chosen, rejected.read):
                 report.duplicates += 1
             else:
-                reject(rejected.where, rejection.message)
+                report.reject(rejected.where, rejection.message)
         batch.clear()
         on_progress()
 
-    for each in _encoded(pieces, reject, rejections.note):
+    for each in _encoded(pieces, report):
         if client is None:
             try:
                 check_time(each.read.timestamp, datetime.now(UTC))  # as the service will
             except InvalidExecutionError as error:
-                reject(each.where, str(error))
+                report.reject(each.where, str(error))
                 continue
             report.count(each.read)
         size = sum(len(one.encoded) for one in batch) + len(each.encoded)
@@ -390,18 +374,16 @@ def send(
         flush()
 
 
-def _encoded(
-    pieces: Iterable[Placed], reject: Callable[[str, str], None], note: Callable[[str], None]
-) -> Iterator[_Encoded]:
+def _encoded(pieces: Iterable[Placed], report: ImportReport) -> Iterator[_Encoded]:
     redactor = Redactor()
     for where, read in pieces:
         if isinstance(read, Noted):
-            note(read.message)
+            report.note(read.message)
         elif isinstance(read, Unreadable):
-            reject(read.where, read.message)
+            report.reject(read.where, read.message)
         # Masking and absent fields written out make it longer or shorter than it was.
         elif len(encoded := encode(read, redactor)) > MAX_ENCODED:
-            reject(where, _TOO_LONG)
+            report.reject(where, _TOO_LONG)
         else:
             yield _Encoded(where, read, encoded)
 

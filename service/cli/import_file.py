@@ -13,7 +13,7 @@ from service.cli.options import add_data_dir, add_logging, say, seldom, settings
 
 if TYPE_CHECKING:
     from service.archive import Header
-    from service.imports import Chosen, ImportReport, Rejections
+    from service.imports import Chosen, ImportReport
     from service.settings import Settings
 
 _FIRST_LOOK = 4096
@@ -108,7 +108,7 @@ def _prefix(text: str) -> str:
 def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     from aftercall.client import Client
     from ingest.formats.calls import Given
-    from service.imports import ImportReport, Rejections, begun, choose, read, send
+    from service.imports import ImportReport, begun, choose, read, send
 
     wanted = None if args.format == "auto" else args.format
     beginning, whole = begun(stream, lambda head: choose(head, None).was_told)
@@ -122,12 +122,12 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         agent=args.agent or None,
         error_prefixes=tuple(args.error_prefix),
     )
-    report, progress = ImportReport(), seldom(say)
+    progress = seldom(say)
     with ExitStack() as stack:
+        report = ImportReport(say, _opened(args.report, args.file, stack))
         # Whatever happens, the last line says what was taken: importing again is harmless.
         stack.callback(_print, report, dry_run=args.dry_run)
-        rejections = Rejections(say, _opened(args.report, args.file, stack))
-        stack.callback(_finish, rejections, report, chosen)
+        stack.callback(_finish, report, chosen)
         client = None
         if not args.dry_run:
             client = stack.enter_context(Client(service_url(args), retries=5))
@@ -136,7 +136,6 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
             chosen,
             client=client,
             report=report,
-            rejections=rejections,
             on_progress=lambda: progress(f"{report.calls:,} calls"),
         )
     return 1 if report.rejected else 0
@@ -171,10 +170,8 @@ def _opened(report: Path | None, read: str, stack: ExitStack) -> TextIO | None:
     return stack.enter_context(os.fdopen(descriptor, "w", encoding="utf-8"))
 
 
-def _finish(rejections: "Rejections", report: "ImportReport", chosen: "Chosen") -> None:
-    rejections.finish()
-    for line in report.by_tool():
-        say(line)
+def _finish(report: "ImportReport", chosen: "Chosen") -> None:
+    report.finish()
     if report.rejected and not chosen.was_told and not report.accepted + report.duplicates:
         say(
             "nothing in the file could be read as executions: if it is something else, say so with "
