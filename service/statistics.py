@@ -75,6 +75,7 @@ _CALLS = (
     what.SUCCESS, what.FAILURE, what.RETRY_SUCCESS, what.RETRY_FAILURE, what.FOLLOWED_SUCCESS,
     what.FOLLOWED_FAILURE,
 )  # fmt: skip
+_DURATIONS = (f"{what.DURATION}*",)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -152,8 +153,7 @@ class StatisticsReports:
             about, span = await self._about(workspace, window)
             before = None
             if window != "30d":
-                earlier = await self._sums(workspace, _CALLS[:2], _before(window, span), ("what",))
-                before = _counts({each.what or "": each.number for each in earlier})
+                before = _counts(await self._calls(workspace, _before(window, span)))
             totals = await self._all_calls(workspace, span, with_durations=with_durations)
             windows.append(WindowTotals(**about, totals=totals, before=before))
         return Totals(windows=windows)
@@ -198,17 +198,12 @@ class StatisticsReports:
     ) -> Trend:
         """Calls hour by hour or day by day, of one tool or all."""
         about, span = await self._about(workspace, window)
-        points: list[dict[str, int]] = [{} for _ in span.steps]
-        for each in await self._sums(workspace, _CALLS, span, ("hour", "what"), tool):
-            _add(points[span.place(each.hour or 0)], each.what or "", each.number)
+        points = await self._points(workspace, _CALLS, span, tool)
         return Trend(
             **about,
             step="hour" if span.step == 1 else "day",
             tool=await self._named(tool),
-            points=[
-                TrendPoint(at=_moment(hour), **_fields(point))
-                for hour, point in zip(span.steps, points, strict=True)
-            ],
+            points=[TrendPoint(at=at, **_fields(point)) for at, point in points],
         )
 
     async def latency(
@@ -216,23 +211,18 @@ class StatisticsReports:
     ) -> Latency:
         """How long calls took, hour by hour or day by day, of one tool or all."""
         about, span = await self._about(workspace, window)
-        overall: dict[int, int] = {}
-        points: list[dict[int, int]] = [{} for _ in span.steps]
-        names = (f"{what.DURATION}*",)
-        for each in await self._sums(workspace, names, span, ("hour", "what"), tool):
-            bucket = _bucket(each)
-            _add(overall, bucket, each.number)
-            _add(points[span.place(each.hour or 0)], bucket, each.number)
+        points = await self._points(workspace, _DURATIONS, span, tool)
+        overall: dict[str, int] = {}
+        for _, point in points:
+            _add_all(overall, point)
         return Latency(
             **about,
             step="hour" if span.step == 1 else "day",
             tool=await self._named(tool),
             overall=_quantiles(overall),
             points=[
-                LatencyPoint(
-                    at=_moment(hour), calls=sum(point.values()), duration_ms=_quantiles(point)
-                )
-                for hour, point in zip(span.steps, points, strict=True)
+                LatencyPoint(at=at, calls=sum(point.values()), duration_ms=_quantiles(point))
+                for at, point in points
             ],
         )
 
@@ -267,10 +257,8 @@ class StatisticsReports:
         if agent not in longest or agent == what.OTHER:
             raise UnknownAgentError(agent, nearest_names(agent, list(longest), ()))
         names = (f"{what.AGENT_SUCCESS}{agent}", f"{what.AGENT_FAILURE}{agent}")
-        tools: dict[ToolKey, list[int]] = {}
-        for each in await self._sums(workspace, names, span, ("tool", "what")):
-            if each.tool is not None:
-                tools.setdefault(each.tool, [0, 0])[each.what == names[1]] += each.number
+        sums = await self._by_key(workspace, names, span)
+        tools = {tool: tuple(each.get(name, 0) for name in names) for tool, each in sums.items()}
         heaviest = sorted(tools, key=lambda tool: (-tools[tool][1], -sum(tools[tool]), str(tool)))
         registry = await self._memory.registry(workspace)
         return AgentStatistics(
@@ -349,16 +337,11 @@ class StatisticsReports:
         pattern, shown = await self._patterns.find(workspace, pattern_id)
         about, span = await self._about(workspace, window)
         marks = [f"{what.SIGNATURE}{mark.hex()}" for mark in pattern.marks()]
-        points = [0 for _ in span.steps]
-        for each in await self._sums(workspace, marks, span, ("hour",)) if marks else ():
-            points[span.place(each.hour or 0)] += each.number
+        points = await self._points(workspace, marks, span)
         return PatternHistory(
             **about,
             pattern=shown,
-            points=[
-                FailurePoint(at=_moment(hour), failures=count)
-                for hour, count in zip(span.steps, points, strict=True)
-            ],
+            points=[FailurePoint(at=at, failures=sum(point.values())) for at, point in points],
         )
 
     async def confidence(self, workspace: str) -> ConfidenceStatistics:
@@ -443,29 +426,40 @@ class StatisticsReports:
         found = await self._sums(workspace, _CALLS, span, ("what",))
         return {each.what or "": each.number for each in found}
 
+    async def _points(
+        self, workspace: str, names: Sequence[str], span: _Span, tool: ToolKey | None = None
+    ) -> list[tuple[datetime, dict[str, int]]]:
+        """The sums of each step of a span by name, with its beginning."""
+        points: list[dict[str, int]] = [{} for _ in span.steps]
+        found = await self._sums(workspace, names, span, ("hour", "what"), tool) if names else ()
+        for each in found:
+            _add(points[span.place(each.hour or 0)], each.what or "", each.number)
+        return list(zip(map(_moment, span.steps), points, strict=True))
+
+    async def _by_key(
+        self, workspace: str, names: Sequence[str], span: _Span
+    ) -> dict[ToolKey, dict[str, int]]:
+        """The sums of each tool by name."""
+        sums: dict[ToolKey, dict[str, int]] = {}
+        for each in await self._sums(workspace, names, span, ("tool", "what")):
+            if each.tool is not None:
+                _add(sums.setdefault(each.tool, {}), each.what or "", each.number)
+        return sums
+
     async def _all_calls(
         self, workspace: str, span: _Span, *, with_durations: bool = True
     ) -> dict[str, Any]:
         found = _fields(await self._calls(workspace, span))
         if with_durations:
-            durations = await self._sums(workspace, (f"{what.DURATION}*",), span, ("what",))
-            found["duration_ms"] = _quantiles({_bucket(each): each.number for each in durations})
+            durations = await self._sums(workspace, _DURATIONS, span, ("what",))
+            found["duration_ms"] = _quantiles({each.what or "": each.number for each in durations})
         return found
 
     async def _by_tool(
         self, workspace: str, span: _Span, limit: int, *, with_durations: bool = True
     ) -> tuple[list[ToolUsage], CallCounts]:
-        calls: dict[ToolKey, dict[str, int]] = {}
-        for each in await self._sums(workspace, _CALLS, span, ("tool", "what")):
-            if each.tool is not None:
-                _add(calls.setdefault(each.tool, {}), each.what or "", each.number)
-        durations: dict[ToolKey, dict[int, int]] = {}
-        took: list[CounterSum] = []
-        if with_durations:
-            took = await self._sums(workspace, (f"{what.DURATION}*",), span, ("tool", "what"))
-        for each in took:
-            if each.tool is not None:
-                _add(durations.setdefault(each.tool, {}), _bucket(each), each.number)
+        calls = await self._by_key(workspace, _CALLS, span)
+        durations = await self._by_key(workspace, _DURATIONS, span) if with_durations else {}
         ranked = sorted(calls, key=lambda tool: (-_weight(calls[tool]), str(tool[1:])))
         registry = await self._memory.registry(workspace)
         shown = [
@@ -478,8 +472,7 @@ class StatisticsReports:
         ]
         others: dict[str, int] = {}
         for tool in ranked[limit:]:
-            for name, number in calls[tool].items():
-                _add(others, name, number)
+            _add_all(others, calls[tool])
         return shown, _counts(others)
 
     async def _agents(self, workspace: str, span: _Span) -> dict[str, tuple[int, int]]:
@@ -533,8 +526,9 @@ def _add(sums: dict[Any, int], key: object, number: int) -> None:
     sums[key] = sums.get(key, 0) + number
 
 
-def _bucket(each: CounterSum) -> int:
-    return int((each.what or "").removeprefix(what.DURATION))
+def _add_all(sums: dict[str, int], others: Mapping[str, int]) -> None:
+    for name, number in others.items():
+        _add(sums, name, number)
 
 
 def _weight(calls: Mapping[str, int]) -> int:
@@ -561,9 +555,10 @@ def _most(sums: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(sums.items(), key=lambda each: (-each[1], each[0]))
 
 
-def _quantiles(buckets: Mapping[int, int]) -> DurationQuantiles | None:
-    if not buckets:
+def _quantiles(durations: Mapping[str, int]) -> DurationQuantiles | None:
+    if not durations:
         return None
+    buckets = {int(name.removeprefix(what.DURATION)): each for name, each in durations.items()}
     p50, p95, p99 = (round(what.quantile(buckets, share) or 0.0, 3) for share in (0.5, 0.95, 0.99))
     return DurationQuantiles(p50=p50, p95=p95, p99=p99)
 
