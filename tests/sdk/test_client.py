@@ -61,9 +61,6 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return noted
 
 
-# Endpoints
-
-
 async def test_recorded_executions_can_be_read_back(call: Any, new_execution: New) -> None:
     """One or a list, new or known; what comes back is what was sent."""
     one, two = new_execution(), new_execution(result={"hits": [1, 2.5, None, "ü"]})
@@ -170,9 +167,6 @@ async def test_probes_say_yes_or_no(call: Any, service: Loopback) -> None:
     assert not await call("ready")
 
 
-# Redaction
-
-
 async def test_secrets_do_not_leave_the_process(
     call: Any, service: Loopback, new_execution: New
 ) -> None:
@@ -201,9 +195,6 @@ async def test_the_redactor_can_be_chosen_or_left_out(
     masked, plain = (batch[0]["parameters"] for batch in service.batches)
     assert masked == {"query": "[redacted:string:1-8]", "password": "[redacted:string:9-16]"}
     assert plain == {"query": "x", "password": "swordfish"}
-
-
-# Errors
 
 
 @pytest.mark.parametrize(
@@ -374,9 +365,6 @@ def test_a_bad_address_is_a_configuration_error(base_url: str) -> None:
             kind(base_url)
 
 
-# Retries
-
-
 @pytest.mark.parametrize(
     "fault",
     [loopback.error(429), loopback.error(502), loopback.error(503), loopback.error(504),
@@ -497,9 +485,6 @@ def test_waits_grow_by_two_and_stay_under_the_cap(attempt: int, retries: int) ->
         assert wait_s is not None
         assert 0.0 <= wait_s <= min(2.0, 0.1 * 2.0 ** min(attempt - 1, 10))
     assert retry_wait_s(attempt, ServiceTimeoutError("slow"), retries) is None
-
-
-# The rest of the contract with the caller
 
 
 async def test_our_headers_and_the_callers_are_sent(

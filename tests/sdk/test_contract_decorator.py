@@ -65,7 +65,6 @@ def test_an_ok_outcome_is_checked_and_keeps_its_status() -> None:
         return Outcome.ok({"Titles": titles}, status="success_no_parse")
 
     good, weak = movies(["Heat"]), movies([])
-
     assert good == Outcome.ok({"titles": ["Heat"]}, status="success_no_parse")
     assert weak.error is not None
     assert weak.error.type == "contract_violation"
@@ -103,7 +102,6 @@ async def test_a_violation_is_asked_about_and_mended_like_any_failure(*, as_read
         recorder=records, policy=ReflectionPolicy(base_backoff_s=0),
         reader=reader if as_reader else None,
     )  # fmt: skip
-
     assert reflected.repaired
     assert [e.error.type if e.error else None for e in records.executions] == [
         "contract_violation",

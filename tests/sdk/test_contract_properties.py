@@ -88,7 +88,6 @@ def _or(bound: float | None, otherwise: int) -> int:
 @given(satisfied())
 def test_what_satisfies_a_deliverable_never_violates_it(pair: tuple[Deliverable, Any]) -> None:
     wanted, value = pair
-
     assert check(value, wanted) == []
 
 
@@ -96,7 +95,6 @@ def test_what_satisfies_a_deliverable_never_violates_it(pair: tuple[Deliverable,
 def test_every_path_points_to_a_place_of_the_value(value: Any, wanted: Deliverable) -> None:
     """At most twenty, the same each time, and whole as JSON."""
     violations = check(value, wanted)
-
     assert len(violations) <= 20
     assert check(value, wanted) == violations
     for violation in violations:
@@ -132,7 +130,6 @@ def test_a_canonical_shape_is_final_and_keeps_every_value(pair: tuple[Deliverabl
     wanted, value = pair
     before = canonical_json(value)
     shaped = canonical(value, wanted)
-
     assert canonical(shaped, wanted) is shaped
     assert _leaves_of(shaped) == _leaves_of(value)
     assert canonical_json(value) == before

@@ -32,7 +32,6 @@ def test_a_deliverable_is_read_in_any_style() -> None:
     snake = {"fields": {"titles": {"min_items": 1, "max_items": 9}}, "non_empty": ["titles"]}
     camel = {"Fields": {"titles": {"minItems": 1, "maxItems": 9}}, "nonEmpty": "titles"}
     kebab = {"fields": {"titles": {"min-items": 1, "MAX_ITEMS": 9}}, "non-empty": ("titles",)}
-
     assert Deliverable.from_dict(snake) == Deliverable.from_dict(camel)
     assert Deliverable.from_dict(snake) == Deliverable.from_dict(kebab)
     assert Deliverable.from_dict(snake).to_dict() == snake
@@ -76,7 +75,6 @@ def test_a_mistake_is_refused_with_its_place_and_cure(content: Any, told: str) -
     """Nothing is guessed: a contract that says something else than was meant is worse than none."""
     with pytest.raises(ConfigurationError) as caught:
         Deliverable.from_dict(content, place="servers.json: tool 'films'")
-
     assert str(caught.value).startswith("servers.json: tool 'films': ")
     assert told in str(caught.value)
 
@@ -87,7 +85,6 @@ def test_a_deliverable_is_bounded_in_depth_and_size() -> None:
     for _ in range(100_000):
         deep = {"items": deep}
     wide = {"fields": {f"a{i}": {"fields": {f"b{j}": {} for j in range(50)}} for i in range(20)}}
-
     with pytest.raises(ConfigurationError, match="deeper than 20 levels"):
         Deliverable.from_dict(deep)
     with pytest.raises(ConfigurationError, match="more than 500 parts"):
@@ -157,7 +154,6 @@ def test_a_violation_tells_counts_and_types_and_no_values() -> None:
     secret = {"password": "hunter2", "salary": 98765, "names": ["Ann"], "notes": "hush"}
     with pytest.raises(ContractViolationError) as caught:
         enforce(secret, wanted)
-
     told = caught.value.error.model_dump_json() + str(caught.value)
     for value in ("hunter2", "98765", "Ann", "hush"):
         assert value not in told
@@ -174,7 +170,6 @@ def test_the_movie_case_is_a_contract_violation() -> None:
     """Seed 003: an empty list under a contract that asks for one title."""
     with pytest.raises(ContractViolationError) as caught:
         enforce({"status": "success_no_parse", "titles": []}, MOVIES)
-
     error = caught.value.error
     assert isinstance(caught.value, ToolFailedError)
     assert caught.value.ran
@@ -191,7 +186,6 @@ def test_at_most_twenty_violations_are_told() -> None:
     wanted = Deliverable.from_dict({"items": {"type": "string"}})
     with pytest.raises(ContractViolationError) as caught:
         enforce(list(range(1000)), wanted)
-
     assert [v.path for v in caught.value.violations] == [f"/{i}" for i in range(20)]
     assert caught.value.error.message.endswith("it is: integer; and at least 19 more")
 
@@ -233,7 +227,6 @@ def test_a_json_schema_is_refused_where_it_is_written(schema: Any, told: str) ->
     """Not at the first call, when the tool would look broken."""
     with pytest.raises(ConfigurationError) as caught:
         Deliverable.from_dict({"json_schema": schema})
-
     assert "json_schema" in str(caught.value)
     assert told in str(caught.value)
 
@@ -246,7 +239,6 @@ def test_a_json_schema_is_checked_by_its_draft() -> None:
         "items": [{"$ref": "#/definitions/t"}],
         "definitions": {"t": {"type": "string"}},
     }
-
     for schema in (new, old):
         assert broken([1], {"json_schema": schema}) == [("/0", "json_schema")]
         assert broken(["a", 1], {"json_schema": schema}) == []
@@ -281,7 +273,6 @@ def test_a_value_that_no_schema_can_be_applied_to_is_no_violation(
         value = [value]
     with pytest.raises(ConfigurationError, match="nested too deeply"):
         check(value, wanted)
-
     assert enforce(value, wanted) is value
     assert "nested too deeply" in caplog.text
 
@@ -290,7 +281,6 @@ def test_without_jsonschema_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     """Everything but `json_schema` works without it."""
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     assert broken([], {"min_items": 1}) == [("", "min_items")]
-
     with pytest.raises(ConfigurationError, match=r"pip install aftercall\[contracts\]"):
         Deliverable.from_dict({"json_schema": {"title": "never seen before"}})
 

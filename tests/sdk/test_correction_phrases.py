@@ -16,7 +16,6 @@ from tests.sdk.correction_phrases import (
 @pytest.mark.parametrize(("text", "kind"), CORRECTIONS.items())
 def test_a_correction_is_proposed_with_its_kind(text: str, kind: str) -> None:
     proposal = propose_correction(text)
-
     assert proposal is not None
     assert proposal.kind == kind
     assert proposal.phrase in text
@@ -33,7 +32,6 @@ def test_on_messages_that_the_rules_were_not_written_for() -> None:
     found = [propose_correction(text) for text in HELD_OUT_CORRECTIONS]
     kinds = [proposal.kind if proposal else None for proposal in found]
     right = [a == b for a, b in zip(kinds, HELD_OUT_CORRECTIONS.values(), strict=True)]
-
     assert sum(right) >= 22
     assert [text for text in HELD_OUT_NOT_CORRECTIONS if propose_correction(text)] == []
 
@@ -41,7 +39,6 @@ def test_on_messages_that_the_rules_were_not_written_for() -> None:
 def test_what_is_wrong_counts_more_than_that_it_should_be_done_again() -> None:
     vague = propose_correction("Try again.")
     clear = propose_correction("Try again. That is not what I asked for, you see.")
-
     assert vague is not None
     assert clear is not None
     assert vague.confidence < clear.confidence
@@ -62,7 +59,6 @@ def test_any_text_gets_an_answer_with_a_phrase_of_it(pieces: list[str], times: i
     """Also what a pattern that backtracks would never come back from."""
     text = "".join(pieces) * times
     proposal = propose_correction(text)
-
     if proposal is not None:
         assert 0 < len(proposal.phrase) <= MAX_PHRASE_CHARS
         assert proposal.phrase in text

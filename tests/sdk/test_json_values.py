@@ -16,6 +16,7 @@ from aftercall.json_values import (
     MAX_INTEGER,
     InvalidJsonValueError,
     JsonValue,
+    bounded_json,
     canonical_json,
     check_json_object,
     check_json_value,
@@ -156,6 +157,22 @@ def test_any_python_value_can_be_made_json(value: object) -> None:
     made = make_json_value(value)
     assert check_json_value(made) is made
     assert json.loads(canonical_json(made)) == made
+
+
+@given(anything, st.integers(min_value=1, max_value=300))
+def test_a_bounded_value_is_plain_json_within_its_budget(value: object, max_chars: int) -> None:
+    """Whatever a tool returns: what is recorded of it is valid, and no text in it is longer."""
+    bounded = bounded_json(value, max_chars=max_chars)
+    assert check_json_value(bounded) is bounded
+    assert _text_length(bounded) <= max_chars + 1
+
+
+def _text_length(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(len(k) + _text_length(v) for k, v in value.items())
+    return sum(map(_text_length, value)) if isinstance(value, list) else 0
 
 
 def test_what_cannot_be_json_becomes_bounded_text() -> None:

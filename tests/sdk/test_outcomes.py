@@ -39,9 +39,6 @@ def boundary(**fields: Any) -> Outcome[Any]:
     return Outcome.wrong_tool_boundary("a page has to be fetched first", **(told | fields))
 
 
-# Making
-
-
 def test_a_success_has_a_value_and_perhaps_a_word_for_it() -> None:
     """And stays one, however weak the word sounds."""
     found = Outcome.ok([], status="success_no_parse")
@@ -100,9 +97,6 @@ def test_a_failure_is_raised_with_its_error() -> None:
     assert (masked.type, masked.message, masked.details) == (
         "wrong_tool_boundary", "Error calling tool", {},
     )  # fmt: skip
-
-
-# Coercion: what is a failure says so unmistakably
 
 
 @pytest.mark.parametrize(
@@ -220,9 +214,6 @@ def test_the_status_is_a_word_on_one_line(status: object, read: str | None) -> N
     assert Outcome.coerce({"status": status}).status == read
 
 
-# Logging
-
-
 def test_a_log_line_is_short_and_holds_no_secrets() -> None:
     """One line, bounded, and no text of the tool can pass for a field."""
     line = log_line(boundary(suggested_split=["a", "b"]), tool="read")
@@ -238,9 +229,6 @@ def test_a_log_line_is_short_and_holds_no_secrets() -> None:
     assert secret not in line
     assert '\\" type=low_utility' in line
     assert log_line(Outcome.ok({"a": "secret"}, status="done")) == 'outcome=ok status="done"'
-
-
-# Carried through
 
 
 async def reflected(tool: Any, kind: str) -> tuple[Any, Any]:

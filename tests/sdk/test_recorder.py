@@ -89,9 +89,6 @@ def spooled_bytes(spool_dir: Path) -> bytes:
     return b"".join(path.read_bytes() for path in spool_dir.rglob("*") if path.is_file())
 
 
-# Delivery
-
-
 def test_executions_arrive_in_order_and_in_batches(
     recorder_of: Make, service: Loopback, new_execution: New
 ) -> None:
@@ -158,9 +155,6 @@ def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent(
     assert recorder.flush()
     assert list(service.executions) == ids
     assert recorder.stats().rejected == 4
-
-
-# While the service is away
 
 
 @pytest.mark.parametrize("fault", AWAY.values(), ids=AWAY)
@@ -269,9 +263,6 @@ def test_the_wait_a_service_asks_for_is_kept(service: Loopback) -> None:
         assert delivery.pause_s == 0
 
 
-# Bounds
-
-
 def test_memory_is_bounded_and_the_newest_are_dropped(
     recorder_of: Make, service: Loopback, new_execution: New, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -374,9 +365,6 @@ def test_a_full_disk_leaves_executions_in_memory(
     assert caplog.text.count("No space left on device") == 1
 
 
-# Secrets
-
-
 def test_secrets_reach_neither_disk_nor_wire_nor_log(
     recorder: Recorder,
     service: Loopback,
@@ -416,9 +404,6 @@ def test_the_clients_redactor_is_used_unless_another_is_given(
             assert recorder.flush()
     masked, plain = (batch[0]["parameters"]["query"] for batch in service.batches)
     assert (masked, plain) == ("[redacted:string:1-8]", "x")
-
-
-# Where the spool is
 
 
 def test_services_do_not_share_a_spool(
@@ -474,9 +459,6 @@ def test_an_unusable_default_folder_is_no_reason_to_fail(
     assert "wait in memory only" in caplog.text
     with pytest.raises(ConfigurationError, match="pass another spool_dir"):
         Recorder(base_url=service.url, spool_dir=tmp_path / "state" / "spool")
-
-
-# Threads, tasks, processes
 
 
 def test_many_threads_hand_over_at_once(
@@ -589,9 +571,6 @@ def test_a_forked_child_records_for_itself(service: Loopback, spool_dir: Path) -
     finish(start(script, service, spool_dir))
     agents = [record["agent"] for record in service.executions.values()]
     assert (agents.count("parent"), agents.count("child")) == (100, 21)
-
-
-# Parts
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,6 @@ async def test_a_repaired_call_has_a_span_per_attempt_by_the_conventions(
 ) -> None:
     """Names, ids, numbers and the type of the error are in them."""
     reflected, records = await run(PickyTool(GOOD), answer(LIMIT))
-
     assert reflected.repaired
     first, second = spans.named(ATTEMPT)
     failed, mended = records.executions
@@ -117,7 +116,6 @@ async def test_nothing_of_a_call_is_in_its_spans(run: Run, spans: Spans) -> None
     """No argument, result, context or message: neither as attribute nor event nor description."""
     await run(PickyTool(GOOD, message="not for who-is-ill"), answer(LIMIT))
     await run(PickyTool(message="not for who-is-ill"), RuntimeError("who-is-ill unanswered"))
-
     assert len(spans.ended) == 5
     for private in ("who-is-ill", "topK", "done", "find the ill one", "unanswered", "hard limit"):
         assert private not in spans.text
@@ -132,7 +130,6 @@ async def test_a_call_is_in_one_trace(run: Run, spans: Spans, has_caller: bool) 
             await run(PickyTool(GOOD), answer(LIMIT))
     else:
         await run(PickyTool(GOOD), answer(LIMIT))
-
     first, second = spans.named(ATTEMPT)
     asked = spans.one(ASKED)
     assert len({trace_of(span) for span in spans.ended}) == 1
@@ -161,7 +158,6 @@ async def test_two_calls_at_once_do_not_mix(spans: Spans) -> None:
         )  # fmt: skip
 
     await asyncio.gather(called("one"), called("two"))
-
     for name in ("one", "two"):
         assert parent_of(spans.one(f"inside {name}")) == id_of(spans.one(f"execute_tool {name}"))
 
@@ -185,7 +181,6 @@ async def test_a_call_that_is_given_up_ends_its_span(spans: Spans) -> None:
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
-
     span = spans.one(ATTEMPT)
     assert span.status.status_code is StatusCode.UNSET
     assert (span.attributes or {})["error.type"] == "CancelledError"
@@ -198,7 +193,6 @@ async def test_the_end_may_be_told_elsewhere(
     observed = await asyncio.create_task(_begun(TracingObserver(spans.provider)))
     observed.stopped()
     observed.ended(duration_ms=1, error=None)
-
     assert spans.one(ATTEMPT)
     assert not caplog.records
     assert not trace.get_current_span().get_span_context().is_valid
@@ -227,7 +221,6 @@ async def test_every_request_carries_the_callers_place(
             await call("status")
     finally:
         detach(token)
-
     headers = service.requests[-1].headers
     found = TRACEPARENT.fullmatch(headers["traceparent"])
     assert found is not None
@@ -251,7 +244,6 @@ async def test_the_question_is_asked_below_the_failed_attempt(
     else:
         with Client(service.url) as blocking:
             call_with_reflection_sync(PickyTool().run, client=blocking, **settings)
-
     (asked,) = [each for each in service.requests if each.path == "/suggest"]
     found = TRACEPARENT.fullmatch(asked.headers["traceparent"])
     assert found is not None
