@@ -16,10 +16,9 @@ import stat
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path, PureWindowsPath
-from typing import Any, NoReturn
+from typing import Any
 from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
@@ -58,24 +57,18 @@ class PromotionsFileError(ConfigurationError):
     fault lies in one. `file` is its name, where the text is known to be of one.
     """
 
-    def __init__(
-        self,
-        problem: str,
-        *,
-        line: int | None = None,
-        entry: str | None = None,
-        file: str | None = None,
-    ) -> None:
-        place = [] if file is None else [file]
-        if line is not None:
-            place.append(f"line {line}")
-        if entry is not None:
-            place.append(f"entry {_quoted(entry)}")
-        super().__init__(f"{', '.join(place)}: {problem}" if place else problem)
+    def __init__(self, problem: str, line: int | None = None, entry: str | None = None) -> None:
+        super().__init__(problem, line, entry)
         self.problem = problem
         self.line = line
         self.entry = entry
-        self.file = file
+        self.file: str | None = None
+
+    def __str__(self) -> str:
+        line = None if self.line is None else f"line {self.line}"
+        entry = None if self.entry is None else f"entry {_quoted(self.entry)}"
+        place = ", ".join(part for part in (self.file, line, entry) if part)
+        return f"{place}: {self.problem}" if place else self.problem
 
 
 def parse_promotions(text: str) -> dict[str, Promotion]:
@@ -90,7 +83,28 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
         raise PromotionsFileError(
             f"the file has {len(text):,} characters; at most {MAX_PROMOTIONS_CHARS:,} are read"
         )
-    return _promotions(text)
+    try:
+        root = json.loads(text, object_pairs_hook=_Members)
+    except (json.JSONDecodeError, RecursionError) as error:
+        at = error.pos if isinstance(error, json.JSONDecodeError) else 0
+        why = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
+        names = [name for name, _ in _keys(text[:at]) if name not in KEYS]
+        line = text.count("\n", 0, at) + 1
+        raise PromotionsFileError(f"no JSON: {why}", line, names[-1] if names else None) from error
+    if not isinstance(root, _Members):
+        line = len(text[: len(text) - len(text.lstrip())].splitlines()) or 1
+        raise PromotionsFileError("the file must be an object, in braces", line)
+    # A text that can be read has its keys in the order of the members.
+    lines = (line for _, line in _keys(text))
+    found: dict[str, Promotion] = {}
+    for name, entry in root:
+        line = next(lines)
+        if name in found:
+            raise PromotionsFileError(
+                f"the key {_quoted(name)} stands here a second time", line, name
+            )
+        found[name] = _entry(name, line, entry, lines)
+    return found
 
 
 def render_promotions(promotions: Mapping[str, Promotion]) -> str:
@@ -102,28 +116,6 @@ def render_promotions(promotions: Mapping[str, Promotion]) -> str:
     """
     entries = {name: _rendered(name, promotion) for name, promotion in promotions.items()}
     return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
-
-
-def _promotions(text: str) -> dict[str, Promotion]:
-    try:
-        root = json.loads(text, object_pairs_hook=_Members)
-    except (json.JSONDecodeError, RecursionError) as error:
-        at = error.pos if isinstance(error, json.JSONDecodeError) else 0
-        why = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
-        names = [name for name, _ in _keys(text[:at]) if name not in KEYS]
-        _fail(text.count("\n", 0, at) + 1, names[-1] if names else None, f"no JSON: {why}")
-    if not isinstance(root, _Members):
-        line = len(text[: len(text) - len(text.lstrip())].splitlines()) or 1
-        _fail(line, None, "the file must be an object, in braces")
-    # A text that can be read has its keys in the order of the members.
-    lines = (line for _, line in _keys(text))
-    found: dict[str, Promotion] = {}
-    for name, entry in root:
-        line = next(lines)
-        if name in found:
-            _fail(line, name, f"the key {_quoted(name)} stands here a second time")
-        found[name] = _entry(name, line, entry, lines)
-    return found
 
 
 class _Members(list[tuple[str, Any]]):
@@ -144,47 +136,53 @@ def _entry(name: str, line: int, entry: object, lines: Iterator[int]) -> Promoti
     try:
         _NAME.validate_python(name)
     except ValidationError as error:
-        _fail(line, name, f"the name of a namespace {_said(error)}")
+        problem = f"the name of a namespace {_said(error)}"
+        raise PromotionsFileError(problem, line, name) from error
     if not isinstance(entry, _Members):
-        _fail(line, name, "the entry must be an object, in braces")
+        raise PromotionsFileError("the entry must be an object, in braces", line, name)
     fields: dict[str, Any] = {}
     places: dict[str, int] = {}
     for key, value in entry:
-        at = next(lines)
+        places[key] = at = next(lines)
         if key not in KEYS:
-            _fail(at, name, f"the key {_quoted(key)} is unknown; known: {', '.join(KEYS)}")
+            problem = f"the key {_quoted(key)} is unknown; known: {', '.join(KEYS)}"
+            raise PromotionsFileError(problem, at, name)
         if key in fields:
-            _fail(at, name, f"the key {_quoted(key)} stands here a second time")
+            problem = f"the key {_quoted(key)} stands here a second time"
+            raise PromotionsFileError(problem, at, name)
         if not isinstance(value, str) and not (key == "evolved_file" and value is None):
-            _fail(at, name, f"{key} must be text in double quotes")
-        fields[key], places[key] = value, at
+            raise PromotionsFileError(f"{key} must be text in double quotes", at, name)
+        fields[key] = value
     if missing := [key for key in KEYS if key not in fields]:
-        _fail(line, name, f"without {', '.join(missing)}; each entry has all six keys")
+        problem = f"without {', '.join(missing)}; each entry has all six keys"
+        raise PromotionsFileError(problem, line, name)
     try:
         promotion = Promotion.model_validate(fields)
-        if promotion.evolved_file is not None:
-            check_relative_path(promotion.evolved_file)
+        _check_file(promotion)
     except ValidationError as error:
         # The key as the file writes it.
         key = re.sub(r"(?<=[a-z])[A-Z]", r"_\g<0>", str(error.errors()[0]["loc"][0])).lower()
-        _fail(places.get(key, line), name, f"{key} {_said(error)}")
+        raise PromotionsFileError(f"{key} {_said(error)}", places.get(key, line), name) from error
     except UnsafePathError as error:
-        _fail(places["evolved_file"], name, f"evolved_file: {error}")
+        raise PromotionsFileError(str(error), places["evolved_file"], name) from error
     return promotion
 
 
-def _fail(line: int, entry: str | None, problem: str) -> NoReturn:
-    raise PromotionsFileError(problem, line=line, entry=entry)
+def _check_file(promotion: Promotion) -> None:
+    if promotion.evolved_file is not None:
+        try:
+            check_relative_path(promotion.evolved_file)
+        except UnsafePathError as error:
+            raise UnsafePathError(f"evolved_file: {error}") from error
 
 
 def _rendered(name: str, promotion: Promotion) -> dict[str, Any]:
     if promotion.promoted_at is None:
         raise ConfigurationError(f"entry {_quoted(name)}: promoted_at is not known; set it")
-    if promotion.evolved_file is not None:
-        try:
-            check_relative_path(promotion.evolved_file)
-        except UnsafePathError as error:
-            raise ConfigurationError(f"entry {_quoted(name)}: evolved_file: {error}") from error
+    try:
+        _check_file(promotion)
+    except UnsafePathError as error:
+        raise ConfigurationError(f"entry {_quoted(name)}: {error}") from error
     fields: dict[str, Any] = {key: getattr(promotion, key) for key in KEYS}
     moment = promotion.promoted_at.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()
     return fields | {"promoted_at": moment + "Z"}
@@ -200,15 +198,6 @@ def _said(error: ValidationError) -> str:
     return message.removeprefix("Value error, ")
 
 
-@dataclass(frozen=True, slots=True)
-class MissingFile:
-    """A promotion whose file cannot be used, and why not."""
-
-    namespace: str
-    evolved_file: str
-    problem: str
-
-
 def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promotion]:
     """The promotions in a file; with `missing_ok` none when there is no such file.
 
@@ -217,29 +206,30 @@ def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promot
             not UTF-8.
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, for ever
-            raise PromotionsFileError("it is no file", file=str(path))
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
-    except FileNotFoundError as error:
+        return parse_promotions(_content(path).decode("utf-8-sig"))
+    except FileNotFoundError:
         if missing_ok:
             return {}
-        raise PromotionsFileError("there is no file of this name", file=str(path)) from error
+        fault = PromotionsFileError("there is no file of this name")
     except OSError as error:
-        problem = f"it cannot be read: {error.strerror or error}"
-        raise PromotionsFileError(problem, file=str(path)) from error
-    if len(content) > _MAX_BYTES:
-        raise PromotionsFileError(f"it has more than {_MAX_BYTES:,} bytes", file=str(path))
-    try:
-        return parse_promotions(content.decode("utf-8-sig"))
+        fault = PromotionsFileError(f"it cannot be read: {error.strerror or error}")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        problem = "it is not UTF-8; save it as UTF-8"
-        raise PromotionsFileError(problem, line=line, file=str(path)) from error
+        fault = PromotionsFileError("it is not UTF-8; save it as UTF-8", line)
     except PromotionsFileError as error:
-        raise PromotionsFileError(
-            error.problem, line=error.line, entry=error.entry, file=str(path)
-        ) from error
+        fault = error
+    fault.file = str(path)
+    raise fault
+
+
+def _content(path: Path) -> bytes:
+    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, for ever
+        raise PromotionsFileError("it is no file")
+    with path.open("rb") as file:
+        content = file.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise PromotionsFileError(f"it has more than {_MAX_BYTES:,} bytes")
+    return content
 
 
 def promoted_tool(original: Tool, promotion: Promotion) -> Tool:
@@ -293,19 +283,19 @@ def update_promotions(
     return after
 
 
-def missing_files(promotions: Mapping[str, Promotion], root: Path) -> list[MissingFile]:
-    """The promotions whose file is missing below `root`, or leads out of it by a symbolic link.
+def missing_files(promotions: Mapping[str, Promotion], root: Path) -> dict[str, str]:
+    """Why the file of a promotion cannot be used, by namespace; only of those where that is so.
 
-    Promotions without a file are none of them.
+    It is missing below `root`, or leads out of it by a symbolic link. A promotion without a file is
+    none of them.
     """
-    found = []
+    found = {}
     for namespace, promotion in promotions.items():
-        if promotion.evolved_file is None:
-            continue
         try:
-            resolve_file(root, promotion.evolved_file)
+            if promotion.evolved_file is not None:
+                resolve_file(root, promotion.evolved_file)
         except (MissingFileError, UnsafePathError) as error:
-            found.append(MissingFile(namespace, promotion.evolved_file, str(error)))
+            found[namespace] = str(error)
     return found
 
 
@@ -403,9 +393,8 @@ def resolve_file(root: Path, relative: str) -> Path:
     path = root / check_relative_path(relative)
     file = resolve_path(root, path)
     try:
-        is_file = file.is_file()
+        if file.is_file():
+            return file
     except OSError as error:
         raise MissingFileError(f"{str(path)[:300]!r} cannot be looked at: {error}") from error
-    if not is_file:
-        raise MissingFileError(f"there is no file {str(path)[:300]!r}")
-    return file
+    raise MissingFileError(f"there is no file {str(path)[:300]!r}")

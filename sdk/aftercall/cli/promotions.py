@@ -95,9 +95,9 @@ def _import(client: "Client", args: argparse.Namespace) -> None:
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}; nothing was imported") from error
     root = Path(args.root) if args.root else path.resolve().parent
-    missing = [] if args.no_file_check else missing_files(promotions, root)
+    missing = {} if args.no_file_check else missing_files(promotions, root)
     if missing:
-        lines = "".join(f"\n  {each.namespace}: {each.problem}" for each in missing)
+        lines = "".join(f"\n  {name}: {problem}" for name, problem in missing.items())
         raise ConfigurationError(
             f"{_count(len(missing), 'promoted file')} cannot be used; nothing was imported. "
             f"Give their folder with --root DIR, or pass --no-file-check:{lines}"
