@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from aftercall.models import (
@@ -85,12 +84,11 @@ async def boundaries(look: Look) -> Shown:
 
 
 def _map(report: Boundaries) -> Html:
-    shown = map_of(report)
-    lighter = len(report.clusters) - len(shown.nodes)
+    lighter = len(report.clusters) - MAX_NODES
     return section(
         "Map of boundary axes",
-        _drawn(shown),
-        note(f"{count(lighter)} lighter clusters are in the table only." if lighter else None),
+        drawn_map(report),
+        note(f"{count(lighter)} lighter clusters are in the table only." if lighter > 0 else None),
         remark="A disc is a cluster of wordings that mean one capability; its area is the "
         "recency-weighted count of referrals that name it; the number is the plain count. A line "
         "joins clusters that are named in the same referrals; the wider, the more often.",
@@ -223,50 +221,44 @@ def _shares(axes: Iterable[AxisShare]) -> str:
     return ", ".join(f"{one_line(each.name)} {percent(each.share)}" for each in axes)
 
 
-# The map: clusters on a circle, next to those they co-occur with. Places follow from counts and ids
-# alone, so a map that is drawn again lies as it lay.
+def drawn_map(report: Boundaries) -> Html:
+    """The weightiest clusters on a circle, next to those they co-occur with.
 
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One cluster."""
-
-    cluster_id: str
-    name: str
-    count: int
-    x: float
-    """In [-1, 1], as y; y grows downward."""
-    y: float
-    radius: float
-    """In pixels; areas are as weights."""
-
-
-@dataclass(frozen=True, slots=True)
-class BoundaryMap:
-    """All that is drawn."""
-
-    nodes: Sequence[Node]
-    edges: Sequence[tuple[str, str, float]]
-    """Ids of two clusters that co-occur, and how wide their line is, in pixels."""
-
-
-def map_of(report: Boundaries) -> BoundaryMap:
-    """The map of the weightiest clusters and of what co-occurs among them."""
+    Places follow from counts and ids alone, so a map that is drawn again lies as it lay.
+    """
     shown = {each.cluster_id: each for each in report.clusters[:MAX_NODES]}
     pairs = [each for each in report.co_occurrences if shown.keys() >= set(each.cluster_ids)]
     heaviest = max((each.weight for each in shown.values()), default=0.0) or 1.0
     widest = max((each.weight for each in pairs), default=0.0) or 1.0
-    order = circle_order(list(shown.values()), pairs)
-    return BoundaryMap(
-        [
-            _node(shown[each], heaviest, 2 * math.pi * place / len(order), is_alone=len(order) == 1)
-            for place, each in enumerate(order)
-        ],
-        [
-            (*each.cluster_ids, _THINNEST + (_THICKEST - _THINNEST) * each.weight / widest)
-            for each in pairs
-        ],
+    at: dict[str, tuple[float, float]] = {}
+    for place, key in enumerate(circle_order(list(shown.values()), pairs)):
+        turn = 2 * math.pi * place / len(shown)
+        at[key] = (0.0, 0.0) if len(shown) == 1 else (math.sin(turn), -math.cos(turn))
+    ties = [
+        tag("line", x1=_across(at[one][0]), y1=_across(at[one][1]), x2=_across(at[other][0]),
+            y2=_across(at[other][1]), class_="tie",
+            stroke_width=f"{_THINNEST + (_THICKEST - _THINNEST) * each.weight / widest:.1f}")
+        for each in pairs
+        for one, other in (each.cluster_ids,)
+    ]  # fmt: skip
+    discs, names = list[Html](), list[Html]()
+    for key, (x, y) in at.items():
+        each, left, top = shown[key], _across(x), _across(y)
+        # The eye compares areas, so the root of the weight is the radius.
+        radius = _SMALLEST + (_LARGEST - _SMALLEST) * math.sqrt(each.weight / heaviest)
+        name, often = one_line(each.name), count(each.count)
+        title = tag("title", f"{name}: {often}")
+        discs.append(tag("circle", title, cx=left, cy=top, r=f"{radius:.1f}", class_="disc"))
+        names.append(
+            tag("div", tag("span", name, class_="name"), tag("span", often),
+                class_=f"node {_outward(x, y)}", style=f"left:{left};top:{top};--r:{radius:.0f}px")
+        )  # fmt: skip
+    label = (
+        f"Map of {count(len(shown))} clusters of boundary axes and "
+        f"{count(len(pairs))} pairs that co-occur; the tables below say the same."
     )
+    area = tag("div", tag("svg", ties, discs), names, role="img", aria_label=label)
+    return tag("figure", area, class_="chart map")
 
 
 def circle_order(clusters: Sequence[AxisCluster], pairs: Sequence[CoOccurrence]) -> list[str]:
@@ -286,46 +278,13 @@ def circle_order(clusters: Sequence[AxisCluster], pairs: Sequence[CoOccurrence])
     return order
 
 
-def _node(cluster: AxisCluster, heaviest: float, turn: float, *, is_alone: bool) -> Node:
-    # The eye compares areas, so the root of the weight is the radius.
-    share = math.sqrt(cluster.weight / heaviest)
-    x, y = (0.0, 0.0) if is_alone else (math.sin(turn), -math.cos(turn))
-    radius = _SMALLEST + (_LARGEST - _SMALLEST) * share
-    return Node(cluster.cluster_id, one_line(cluster.name), cluster.count, x, y, radius)
-
-
-def _drawn(shown: BoundaryMap) -> Html:
-    at = {each.cluster_id: (_across(each.x), _across(each.y)) for each in shown.nodes}
-    ties = [
-        tag("line", x1=at[one][0], y1=at[one][1], x2=at[other][0], y2=at[other][1],
-            stroke_width=f"{width:.1f}", class_="tie")
-        for one, other, width in shown.edges
-    ]  # fmt: skip
-    discs = [
-        tag("circle", tag("title", f"{each.name}: {count(each.count)}"), cx=_across(each.x),
-            cy=_across(each.y), r=f"{each.radius:.1f}", class_="disc")
-        for each in shown.nodes
-    ]  # fmt: skip
-    names = [
-        tag("div", tag("span", each.name, class_="name"), tag("span", count(each.count)),
-            class_=f"node {_outward(each)}",
-            style=f"left:{_across(each.x)};top:{_across(each.y)};--r:{each.radius:.0f}px")
-        for each in shown.nodes
-    ]  # fmt: skip
-    label = (
-        f"Map of {count(len(shown.nodes))} clusters of boundary axes and "
-        f"{count(len(shown.edges))} pairs that co-occur; the tables below say the same."
-    )
-    area = tag("div", tag("svg", ties, discs), names, role="img", aria_label=label)
-    return tag("figure", area, class_="chart map")
-
-
 def _across(place: float) -> str:
+    """In per cent of the map, from [-1, 1]."""
     return f"{50 + 50 * place:.2f}%"
 
 
-def _outward(node: Node) -> str:
+def _outward(x: float, y: float) -> str:
     """The side of a disc on which its name covers nothing."""
-    if abs(node.x) < 0.2:
-        return "below" if node.y >= 0 else "above"
-    return "right" if node.x > 0 else "left"
+    if abs(x) < 0.2:
+        return "below" if y >= 0 else "above"
+    return "right" if x > 0 else "left"

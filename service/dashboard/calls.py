@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Final
 
 from aftercall.json_patch import Operation, diff
@@ -32,11 +33,8 @@ from service.dashboard.words import (
 
 SAME_CALL: Final = "Nothing was changed: the same call worked when it was made again."
 
-MAX_LOOKED: Final = 500
+_MAX_LOOKED: Final = 500
 """Latest repairs of a tool among which those of a pattern are looked for."""
-
-_TRIED: Final = 3
-"""Repairs of a pattern that are read for one example: the calls of the latest may have expired."""
 
 _MAX_PARAMETERS: Final = 4_000
 _MAX_CHANGES: Final = 20
@@ -74,89 +72,77 @@ class ShownRepair:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternExample:
-    """What shows a pattern best: a repair, else a failed call; both None when none is left."""
+class PatternEvidence:
+    """What is still stored of a pattern's latest failures, and of the calls that mended them.
 
-    repair: ShownRepair | None = None
-    failed: Execution | None = None
+    Both latest first; those that have expired or were removed are counted.
+    """
+
+    repairs: list[ShownRepair]
+    examples: list[Execution]
+    repairs_gone: int = 0
+    examples_gone: int = 0
 
     @property
     def glimpse(self) -> str:
-        """Its gist in one line: what the repair changed, else what the tool said."""
-        if self.repair is not None:
-            return one_line("; ".join(self.repair.changes) or SAME_CALL, 200)
-        return one_line(_error_of(self.failed) or "", 200) if self.failed is not None else ""
+        """Its gist in one line: what a repair changed, else what the tool said."""
+        if self.repairs:
+            return one_line("; ".join(self.repairs[0].changes) or SAME_CALL, 200)
+        return one_line(_error_of(self.examples[0]) or "", 200) if self.examples else ""
 
 
-async def examples_of(
-    context: Context, workspace: str, patterns: Sequence[FailurePattern]
-) -> dict[str, PatternExample]:
-    """An example of each pattern, by its id: a few questions to the store, however many there are.
+async def evidence_of(
+    context: Context, workspace: str, patterns: Sequence[FailurePattern], most: int
+) -> dict[str, PatternEvidence]:
+    """What shows patterns, by id: a few questions to the store, however many there are.
+
+    Args:
+        context: of the service.
+        workspace: the tenant.
+        patterns: as they are answered.
+        most: repairs and examples of each.
 
     Raises:
         StoreError: when the store cannot say.
     """
-    known = await context.patterns.get(workspace, [each.pattern_id for each in patterns])
     of_tools: dict[ToolKey, Sequence[MendedFailure]] = {}
-    mending: dict[str, Sequence[MendedFailure]] = {}
-    for each in known:
+    mending: dict[str, list[MendedFailure]] = {}
+    for each in await context.patterns.get(workspace, [one.pattern_id for one in patterns]):
         tool = ToolKey(workspace, each.server_name, each.tool_name)
         if tool not in of_tools:
-            of_tools[tool] = await repairs(context.store, tool, MAX_LOOKED)
+            of_tools[tool] = await repairs(context.store, tool, _MAX_LOOKED)
         belongs = belonging_to(workspace, each)
-        mending[each.pattern_id] = repairs_of(of_tools[tool], belongs)[:_TRIED]
-    failed = [each for pattern in patterns for each in pattern.examples[-_TRIED:]]
-    ids = [*ids_of(row for found in mending.values() for row in found), *failed]
-    calls = await executions_of(context, workspace, ids)
-    return {
-        pattern.pattern_id: PatternExample(
-            next(iter(read_repairs(mending.get(pattern.pattern_id, ()), calls, context.redactor)),
-                 None),
-            next((calls[each] for each in reversed(pattern.examples) if each in calls), None),
+        own = [row for row in of_tools[tool] if belongs(row.signature)]
+        mending[each.pattern_id] = own[:most]
+    ids = {each for pattern in patterns for each in pattern.examples}
+    for row in (row for rows in mending.values() for row in rows):
+        ids |= {row.failed_id, row.mended_id}
+    found = await executions(context.store.events, workspace, sorted(ids)) if ids else []
+    calls = {each.execution.execution_id: context.redactor.call(each.execution) for each in found}
+    shown = {}
+    for pattern in patterns:
+        rows = mending.get(pattern.pattern_id, [])
+        mended = read_repairs(rows, calls, context.redactor)
+        failed = [calls[each] for each in pattern.examples if each in calls]
+        shown[pattern.pattern_id] = PatternEvidence(
+            sorted(mended, key=lambda each: each.mended.timestamp, reverse=True),
+            sorted(failed, key=lambda each: each.timestamp, reverse=True)[:most],
+            len(rows) - len(mended),
+            len(pattern.examples) - len(failed),
         )
-        for pattern in patterns
-    }  # fmt: skip
-
-
-async def executions_of(
-    context: Context, workspace: str, ids: Iterable[str]
-) -> dict[str, Execution]:
-    """Those that are still stored, by id; secrets masked as of today.
-
-    Raises:
-        StoreError: when the store cannot say.
-    """
-    once = list(dict.fromkeys(ids))
-    found = await executions(context.store.events, workspace, once) if once else []
-    return {each.execution.execution_id: context.redactor.call(each.execution) for each in found}
+    return shown
 
 
 def belonging_to(workspace: str, pattern: ConsolidatedPattern) -> Callable[[str], bool]:
     """Whether failures of a signature, of the pattern's tool, belong to the pattern."""
     marks = pattern.marks()
 
+    @cache
     def belongs(signature: str) -> bool:
         of = document_id(workspace, "reflection", pattern.server_name, pattern.tool_name, signature)
         return mark_of(of) in marks
 
     return belongs
-
-
-def repairs_of(
-    rows: Iterable[MendedFailure], belongs: Callable[[str], bool]
-) -> list[MendedFailure]:
-    """The rows of a tool that are repairs of the pattern, in their order."""
-    known: dict[str, bool] = {}
-    return [
-        row
-        for row in rows
-        if known.setdefault(row.signature, row.signature in known or belongs(row.signature))
-    ]
-
-
-def ids_of(rows: Iterable[MendedFailure]) -> list[str]:
-    """The executions that the rows name."""
-    return [each for row in rows for each in (row.failed_id, row.mended_id)]
 
 
 def read_repairs(

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from service.dashboard.html import Content, Html, details, markup, tag
-from service.dashboard.table import Column, DataTable
+from service.dashboard.table import Column, plain_table
 from service.dashboard.words import score
 
 Point = tuple[float, float]
@@ -97,11 +97,10 @@ def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Poin
             for at, value in each
         ],
     ]  # fmt: skip
-    table = DataTable(
+    table = plain_table(
         title,
         [Column("k", "Series"), Column("x", x, "number"), Column("y", y, "number")],
         [{"k": name, "x": at, "y": value} for name, each in points.items() for at, value in each],
-        plain=True,
     )
     axes = tag("p", f"Across: {x}. Upward: {y}.", class_="note")
     return _figure(title, drawn, list(points), table, 380, axes)
@@ -157,7 +156,7 @@ def _over_time(
         {"x": label, **{name: values[at] for name, values in series.items()}}
         for at, label in enumerate(labels)
     ]
-    table = DataTable(title, columns, rows, plain=True)
+    table = plain_table(title, columns, rows)
     return _figure(title, [axes, drawn, hints], list(series), table, height)
 
 
@@ -165,7 +164,7 @@ def _figure(
     title: str,
     drawn: Content,
     names: Sequence[str],
-    table: DataTable,
+    table: Html,
     height: int,
     below: Content = None,
 ) -> Html:
@@ -184,7 +183,7 @@ def _figure(
         tag("p", legend, class_="legend") if len(names) > 1 else None,
         plot,
         below,
-        details("Show as table", table.html()),
+        details("Show as table", table),
         class_="chart",
     )
 

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final, get_args
 
 from aftercall.models import ErrorCategory, FailurePattern, PatternFailures
-from service.dashboard.calls import PatternExample, agents_html, call_html, examples_of, repair_html
+from service.dashboard.calls import (
+    PatternEvidence,
+    agents_html,
+    call_html,
+    evidence_of,
+    repair_html,
+)
 from service.dashboard.html import (
     Html,
     badge,
@@ -40,6 +46,8 @@ MAX_PATTERNS: Final = 500
 """Patterns in the table, those met most in the window; as many as `GET /stats/patterns` gives."""
 
 _TOP: Final = 10
+_TRIED: Final = 3
+"""Repairs of a pattern that are read for one: the calls of the latest may have expired."""
 
 
 async def failures(look: Look) -> Shown:
@@ -108,7 +116,9 @@ async def _nothing_met(look: Look, failed: int, is_complete: bool) -> Html:  # n
 async def _met_most(look: Look, met: Sequence[PatternFailures]) -> Html:
     patterns = [each.pattern for each in met]
     key = f"examples of {[each.pattern_id for each in patterns]}"
-    examples = await look.rarely(key, lambda: examples_of(look.context, look.workspace, patterns))
+    examples = await look.rarely(
+        key, lambda: evidence_of(look.context, look.workspace, patterns, _TRIED)
+    )
     cards = [_card(look, each, examples[each.pattern.pattern_id]) for each in met]
     return section(
         "Met most",
@@ -117,7 +127,7 @@ async def _met_most(look: Look, met: Sequence[PatternFailures]) -> Html:
     )
 
 
-def _card(look: Look, met: PatternFailures, example: PatternExample) -> Html:
+def _card(look: Look, met: PatternFailures, example: PatternEvidence) -> Html:
     pattern = met.pattern
     share = mended_share(pattern)
     so_far = f"Agents mended {percent(share)} of all so far." if share else "None is mended so far."
@@ -136,11 +146,11 @@ def _card(look: Look, met: PatternFailures, example: PatternExample) -> Html:
     )  # fmt: skip
 
 
-def _example(look: Look, example: PatternExample) -> Html:
-    if example.repair is not None:
-        title, shown = "Example with its repair", repair_html(look, example.repair, 4)
-    elif example.failed is not None:
-        title, shown = "Example", call_html(look, "Failed", example.failed, 4)
+def _example(look: Look, example: PatternEvidence) -> Html:
+    if example.repairs:
+        title, shown = "Example with its repair", repair_html(look, example.repairs[0], 4)
+    elif example.examples:
+        title, shown = "Example", call_html(look, "Failed", example.examples[0], 4)
     else:
         return p("Its examples have expired.", class_="note")
     return markup([p(example.glimpse, class_="glimpse"), details(title, shown)])

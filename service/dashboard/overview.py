@@ -36,7 +36,7 @@ from service.dashboard.html import (
 )
 from service.dashboard.look import Look, Shown
 from service.dashboard.suggestions import repair_words
-from service.dashboard.table import Column, DataTable, Link
+from service.dashboard.table import Column, Link, plain_table
 from service.dashboard.tools import place_of
 from service.dashboard.words import (
     MAX_SIGNATURE,
@@ -208,21 +208,20 @@ def _answers(look: Look, found: ReflectionStatistics) -> Html:
 
 def _patterns(look: Look, found: PatternStatistics) -> Html:
     keys = ("signature", "tool", "failures", "before")
-    table = DataTable(
+    table = plain_table(
         "Most frequent failures",
         [each for each in pattern_columns(look) if each.key in keys],
         found.patterns[:_TOP],
         missing="No pattern yet: the nightly run finds them (aftercall nightly).",
-        plain=True,
     )
     more = link("All failures", look.link("/failures"))
-    return section("Most frequent failures", table.html(), more)
+    return section("Most frequent failures", table, more)
 
 
 def _tools(look: Look, tools: Sequence[ToolUsage]) -> Html:
     failed = [each for each in tools if each.failures]
     failed.sort(key=lambda each: (-each.failures, success_rate(each) or 0.0))
-    table = DataTable(
+    table = plain_table(
         "Tools in trouble",
         [
             Column(
@@ -234,9 +233,8 @@ def _tools(look: Look, tools: Sequence[ToolUsage]) -> Html:
         ],
         failed[:_TOP],
         missing="No tool failed.",
-        plain=True,
     )
-    return section("Tools in trouble", table.html(), link("All tools", look.link("/tools")))
+    return section("Tools in trouble", table, link("All tools", look.link("/tools")))
 
 
 def _how_to_begin(*, is_complete: bool) -> Html:

@@ -1,31 +1,24 @@
 """The page of one failure pattern: its history, its repairs, and what they rest on."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from aftercall.models import Execution, FailurePattern, PatternHistory
+from aftercall.models import FailurePattern, PatternHistory
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.confidence import lower_bound
 from retrieval.knowledge.rules import RepairRule
 from retrieval.known_tools.common import ToolRecord, may_be_told
-from retrieval.log import repairs as tool_repairs
 from retrieval.proposals.experience import rule_trials
 from service.context import Context
 from service.dashboard.calls import (
-    MAX_LOOKED,
-    ShownRepair,
+    PatternEvidence,
     agents_html,
     belonging_to,
     call_html,
-    executions_of,
-    ids_of,
+    evidence_of,
     lesson_in_words,
-    read_repairs,
     repair_html,
-    repairs_of,
 )
 from service.dashboard.charts import bar_chart
 from service.dashboard.failures import about, lesson_of, mended_share
@@ -45,7 +38,7 @@ from service.dashboard.html import (
 )
 from service.dashboard.look import Look, NothingHereError, Shown
 from service.dashboard.profile import record_of
-from service.dashboard.table import Column
+from service.dashboard.table import Column, Row
 from service.dashboard.words import (
     MAX_SENTENCE,
     MAX_SIGNATURE,
@@ -58,45 +51,10 @@ from service.dashboard.words import (
 )
 from service.patterns import UnknownPatternError
 
-MAX_REPAIRS: Final = 5
-
-MAX_EXAMPLES: Final = 5
-
+_MAX_SHOWN: Final = 5
+"""Repairs, and examples."""
+_SAME_CALL: Final = "Make the same call again, later."
 _MAX_RULES: Final = 20
-
-
-@dataclass(frozen=True, slots=True)
-class PatternEvidence:
-    """What a pattern's page shows beside what the statistics say; all of it the latest first."""
-
-    examples: list[Execution]
-    examples_gone: int
-    """Examples whose executions have expired or were removed."""
-    repairs: list[ShownRepair]
-    repairs_gone: int
-    """Repairs among the latest ones whose executions are gone."""
-    rules: "list[ShownRule]"
-    """The surest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownRule:
-    """One way to mend failures of a pattern."""
-
-    lesson: str
-    repairs: int
-    """Failures that agents mended so by themselves."""
-    worked: int
-    """Suggestions of it that were reported to have worked."""
-    failed: int
-    """Suggestions of it that were reported to have failed."""
-    agents: int
-    """Agents that mended so, as far as they are remembered."""
-    sure: float
-    """The lower bound of how surely it mends, in [0, 1]; higher is surer."""
-    is_told: bool
-    """Whether it is common knowledge, so that `/known-tools` may give it to everybody."""
-    last_seen: datetime | None
 
 
 async def pattern(look: Look) -> Shown:
@@ -115,8 +73,8 @@ async def pattern(look: Look) -> Shown:
             "gone with them.",
         ) from error
     found = history.pattern
-    evidence = await look.rarely(
-        f"evidence of {pattern_id}", lambda: evidence_of(look.context, look.workspace, found)
+    evidence, rules = await look.rarely(
+        f"evidence of {pattern_id}", lambda: _evidence(look.context, look.workspace, found)
     )
     content = [
         about(look, found, link("All failures", look.link("/failures"))),
@@ -137,7 +95,7 @@ async def pattern(look: Look) -> Shown:
             [code(visible(each, 2 * MAX_SENTENCE)) for each in found.wordings or [found.signature]],
             remark="As the tool said it, variable parts masked. Most frequent first.",
         ),
-        _rules(look, evidence),
+        _rules(look, rules),
         _repairs(look, evidence),
         _examples(look, evidence),
     ]  # fmt: skip
@@ -145,79 +103,48 @@ async def pattern(look: Look) -> Shown:
     return Shown(title, markup(content), history.until, is_complete=history.is_complete)
 
 
-async def evidence_of(context: Context, workspace: str, pattern: FailurePattern) -> PatternEvidence:
-    """What shows one pattern.
-
-    Raises:
-        StoreError: when the store cannot say.
-    """
-    mending, rules = [], []
+async def _evidence(
+    context: Context, workspace: str, pattern: FailurePattern
+) -> tuple[PatternEvidence, list[Row]]:
+    evidence = await evidence_of(context, workspace, [pattern], _MAX_SHOWN)
+    rules: list[Row] = []
     for known in await context.patterns.get(workspace, [pattern.pattern_id]):
         tool = ToolKey(workspace, known.server_name, known.tool_name)
         belongs = belonging_to(workspace, known)
-        mending = repairs_of(await tool_repairs(context.store, tool, MAX_LOOKED), belongs)
         rules = rules_of(await record_of(context, tool), belongs, context.redactor)
-    latest = mending[:MAX_REPAIRS]
-    calls = await executions_of(context, workspace, [*pattern.examples, *ids_of(latest)])
-    examples = [calls[each] for each in pattern.examples if each in calls]
-    repairs = read_repairs(latest, calls, context.redactor)
-    return PatternEvidence(
-        sorted(examples, key=lambda each: each.timestamp, reverse=True)[:MAX_EXAMPLES],
-        len(pattern.examples) - len(examples),
-        sorted(repairs, key=lambda each: each.mended.timestamp, reverse=True),
-        len(latest) - len(repairs),
-        rules,
-    )
+    return evidence[pattern.pattern_id], rules
 
 
-def rules_of(
-    record: ToolRecord, belongs: Callable[[str], bool], redactor: Redactor
-) -> list[ShownRule]:
+def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redactor) -> list[Row]:
     """The rules of a pattern's signatures, the surest first; the same edits are one rule.
+
+    How sure it is goes by the surest wording; `worked` and `failed` are suggestions of it that were
+    reported so.
 
     Args:
         record: what is known of the pattern's tool.
         belongs: whether a signature belongs to the pattern.
         redactor: masks secrets.
     """
-    if record.knowledge is None:
-        return []
-    merged: dict[str, ShownRule] = {}
-    for kind in record.knowledge.signatures.values():
+    same: dict[str, list[RepairRule]] = {}
+    for kind in record.knowledge.signatures.values() if record.knowledge else ():
         for key, rule in kind.rules.items() if belongs(kind.signature) else ():
-            shown = _shown_rule(rule, record, redactor)
-            merged[key] = _both(merged[key], shown) if key in merged else shown
-    surest = sorted(merged.values(), key=lambda each: (-each.sure, -each.repairs, each.lesson))
-    return surest[:_MAX_RULES]
-
-
-def _shown_rule(rule: RepairRule, record: ToolRecord, redactor: Redactor) -> ShownRule:
-    same_call = "Make the same call again, later."
-    return ShownRule(
-        lesson=lesson_in_words(rule.edits, redactor) if rule.edits else same_call,
-        repairs=rule.repairs,
-        worked=rule.successes,
-        failed=rule.failures,
-        agents=rule.agents(),
-        sure=lower_bound(rule_trials(rule)),
-        is_told=may_be_told(rule, record),
-        last_seen=rule.last_seen,
-    )
-
-
-def _both(one: ShownRule, other: ShownRule) -> ShownRule:
-    """The same edits, learned under two wordings; how sure it is goes by the surer one."""
-    seen = [each for each in (one.last_seen, other.last_seen) if each is not None]
-    return ShownRule(
-        lesson=one.lesson,
-        repairs=one.repairs + other.repairs,
-        worked=one.worked + other.worked,
-        failed=one.failed + other.failed,
-        agents=max(one.agents, other.agents),
-        sure=max(one.sure, other.sure),
-        is_told=one.is_told or other.is_told,
-        last_seen=max(seen, default=None),
-    )
+            same.setdefault(key, []).append(rule)
+    rows: list[dict[str, Any]] = [
+        {
+            "lesson": lesson_in_words(each[0].edits, redactor) if each[0].edits else _SAME_CALL,
+            "repairs": sum(rule.repairs for rule in each),
+            "agents": max(rule.agents() for rule in each),
+            "worked": sum(rule.successes for rule in each),
+            "failed": sum(rule.failures for rule in each),
+            "sure": max(lower_bound(rule_trials(rule)) for rule in each),
+            "told": "yes" if any(may_be_told(rule, record) for rule in each) else "no",
+            "last_seen": max((rule.last_seen for rule in each if rule.last_seen), default=None),
+        }
+        for each in same.values()
+    ]
+    rows.sort(key=lambda row: (-row["sure"], -row["repairs"], row["lesson"]))
+    return list(rows[:_MAX_RULES])
 
 
 def _how_often(history: PatternHistory) -> Html:
@@ -234,12 +161,12 @@ def _how_often(history: PatternHistory) -> Html:
     )
 
 
-def _rules(look: Look, evidence: PatternEvidence) -> Html:
+def _rules(look: Look, rules: Sequence[Row]) -> Html:
     shown = empty(
         "No repair of it was learned yet.",
         "A call that fails and then succeeds with changed parameters, in the same session, is one.",
     )
-    if evidence.rules:
+    if rules:
         shown = look.table(
             "Repair rules",
             [
@@ -249,10 +176,10 @@ def _rules(look: Look, evidence: PatternEvidence) -> Html:
                 Column("worked", "Suggested and worked", "number"),
                 Column("failed", "Suggested and failed", "number"),
                 Column("sure", "Sure", "percent"),
-                Column("told", "Told to agents", of=lambda each: "yes" if each.is_told else "no"),
+                Column("told", "Told to agents"),
                 Column("last_seen", "Last seen", "time"),
             ],
-            evidence.rules,
+            rules,
         )
     return section(
         "What the memory makes of its repairs",

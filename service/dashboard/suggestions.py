@@ -27,7 +27,7 @@ from service.dashboard.html import (
     tag,
 )
 from service.dashboard.look import Look, Shown
-from service.dashboard.table import Column, DataTable
+from service.dashboard.table import Column, plain_table
 from service.dashboard.words import (
     calls,
     count,
@@ -103,19 +103,17 @@ def _answers(answers: AnswerCounts) -> Html:
         )
         return section("Answers", missing, remark=remark)
     rest = max(0, answers.asked - answers.abstained - answers.confident)
-    actions = DataTable(
+    actions = plain_table(
         "Answers by action",
         [Column("action", "Best suggestion"), Column("answers", "Answers", "number")],
         answers.by_action,
         missing="No answer had a suggestion.",
-        plain=True,
     )
-    abstentions = DataTable(
+    abstentions = plain_table(
         "Abstentions by kind of error",
         [Column("category", "Kind of error"), Column("answers", "Answers", "number")],
         answers.abstentions,
         missing="Every answer had a suggestion.",
-        plain=True,
     )
     return section(
         "Answers",
@@ -126,8 +124,8 @@ def _answers(answers: AnswerCounts) -> Html:
             ("No suggestion, with a reason", _part(answers.abstained, answers.asked)),
         ),
         grid(
-            box("", tag("h3", "By action"), actions.html()),
-            box("", tag("h3", "Without a suggestion"), abstentions.html()),
+            box("", tag("h3", "By action"), actions),
+            box("", tag("h3", "Without a suggestion"), abstentions),
         ),
         remark=remark,
     )
@@ -193,14 +191,13 @@ def _in_force(scaling: Scaling) -> Html:
         return section("Which calibration is in force", p(words))
     at = f" at {moment(scaling.fitted_at)}" if scaling.fitted_at else ""
     fitted = counted(scaling.outcomes, "outcome")
-    table = DataTable(
+    table = plain_table(
         "Own calibration beside the shipped one",
         [
             Column("shipped", "Shipped confidence", "percent"),
             Column("own", "In this workspace", "percent"),
         ],
         [{"shipped": each, "own": rescaled(scaling, each)} for each in _SHOWN_CONFIDENCES],
-        plain=True,
     )
     return section(
         "Which calibration is in force",
@@ -211,7 +208,7 @@ def _in_force(scaling: Scaling) -> Html:
                 ("Shift", f"{scaling.shift:+.2f} (above 0 raises every confidence)"),
                 ("Slope", f"{scaling.slope:.2f} (below 1 draws confidences together)"),
             ),
-            table.html(),
+            table,
         ),
     )
 

@@ -60,6 +60,8 @@ Cell: TypeAlias = "str | tuple[str, str | None] | tuple[str, str | None, float |
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
 
 
+_NOTHING: Final = "Nothing here yet."
+
 Row = Mapping[str, object]
 """A row of its own, by the keys of columns."""
 
@@ -72,7 +74,7 @@ class DataTable:
     """What is in it: its caption, and the name of its downloads."""
     columns: Sequence[Column]
     rows: Sequence[object]
-    missing: str = "Nothing here yet."
+    missing: str = _NOTHING
     """What stands there when there is no row."""
     page_size: int = 25
     plain: bool = False
@@ -124,6 +126,13 @@ class DataTable:
         """A name that any system takes: letters, digits and hyphens."""
         plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in self.name.lower())
         return f"aftercall-{plain.strip('-')[:60] or 'table'}.{ending}"
+
+
+def plain_table(
+    name: str, columns: Sequence[Column], rows: Sequence[object], missing: str = _NOTHING
+) -> Html:
+    """A table without filter, downloads and pages."""
+    return DataTable(name, columns, rows, missing, plain=True).html()
 
 
 def _cell(kind: Kind, value: object) -> Cell:

@@ -51,7 +51,7 @@ from service.dashboard.profile import (
     parameters_of,
     record_of,
 )
-from service.dashboard.table import Column, DataTable, Link, Row
+from service.dashboard.table import Column, Link, Row, plain_table
 from service.dashboard.tools import place_of
 from service.dashboard.words import (
     MAX_SENTENCE,
@@ -401,7 +401,7 @@ async def _patterns(look: Look, health: ToolHealth) -> Html:
 
 
 def _versions(look: Look, evidence: ToolEvidence) -> Html:
-    versions = DataTable(
+    versions = plain_table(
         "Versions of this tool",
         [
             Column("version", "Version"),
@@ -413,18 +413,17 @@ def _versions(look: Look, evidence: ToolEvidence) -> Html:
         ],
         evidence.versions,
         missing="No version was called or is registered.",
-        plain=True,
     )
     return section(
         "Versions and fitness",
-        versions.html(),
+        versions,
         _fitness(look, evidence.fitness) if evidence.fitness else None,
         [_promotion(each) for each in evidence.promotions],
     )
 
 
 def _fitness(look: Look, fitness: Sequence[tuple[str, BestTool]]) -> list[Html | None]:
-    table = DataTable(
+    table = plain_table(
         "Fitness of this tool",
         [
             Column("namespace", "Namespace", of=lambda row: row[0]),
@@ -440,13 +439,12 @@ def _fitness(look: Look, fitness: Sequence[tuple[str, BestTool]]) -> list[Html |
             Column("score", "Score", "number", of=lambda row: row[1].score),
         ],
         [(namespace, each) for namespace, best in fitness for each in best.candidates],
-        plain=True,
     )  # fmt: skip
     remark = (
         "Score = base x quality x failure demotion. Without a scenario nothing is searched for, so "
         "there is no similarity, and no like failure demotes."
     )
-    return [tag("h3", "Fitness"), note(remark), table.html()]
+    return [tag("h3", "Fitness"), note(remark), table]
 
 
 def _promotion(promotion: PromotionStatus) -> list[Html | None]:
@@ -475,7 +473,7 @@ def _cohesion(health: ToolHealth) -> Html:
     if cohesion.score is None:
         words = "It never referred a request elsewhere, so nothing is known of its boundaries."
         return section("Cohesion", p(words))
-    axes = DataTable(
+    axes = plain_table(
         "Axes of this tool's boundary failures",
         [
             Column("name", "Axis"),
@@ -484,7 +482,6 @@ def _cohesion(health: ToolHealth) -> Html:
             Column("words", "In the tool's words", of=lambda each: ", ".join(each.axes)),
         ],
         cohesion.axes,
-        plain=True,
     )
     warning = [
         badge("asked for several jobs", "warn"),
@@ -494,12 +491,12 @@ def _cohesion(health: ToolHealth) -> Html:
         "Cohesion",
         warning if cohesion.warning else None,
         p(cohesion_words(cohesion)),
-        axes.html(),
+        axes,
     )
 
 
 def _kinds(health: ToolHealth) -> Html:
-    table = DataTable(
+    table = plain_table(
         "Kinds of failure of this tool",
         [
             Column("category", "Category"),
@@ -509,11 +506,10 @@ def _kinds(health: ToolHealth) -> Html:
         ],
         health.categories,
         missing="It never failed.",
-        plain=True,
     )
     return section(
         "Kinds of failure",
-        table.html(),
+        table,
         remark="Of all recorded calls, whatever the window; lately counts halve every 7 days.",
     )
 

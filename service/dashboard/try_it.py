@@ -39,7 +39,7 @@ from service.dashboard.html import (
     tag,
 )
 from service.dashboard.look import PREFIX, Look, Shown
-from service.dashboard.table import Column, DataTable
+from service.dashboard.table import Column, plain_table
 from service.dashboard.words import (
     as_json,
     count,
@@ -462,7 +462,7 @@ def _changes(suggestion: Suggestion) -> Html:
                of=lambda each: "(absent)" if each.op == "remove" else _value(each.value)),
         Column("reason", "Why"),
     ]  # fmt: skip
-    return DataTable("Changes", columns, suggestion.changes, plain=True).html()
+    return plain_table("Changes", columns, suggestion.changes)
 
 
 def _value(value: JsonValue) -> str:

@@ -7,19 +7,17 @@ from typing import Any
 from aftercall.json_patch import Operation, apply
 from aftercall.models import Execution
 from aftercall.redaction import Redactor
-from retrieval.edits import Clamp, Edit, Replace, edit_key
+from retrieval.edits import Clamp, Edit, edit_key
 from retrieval.knowledge.documents import document_id
 from retrieval.memory import MendedFailure
 from retrieval.patterns import ConsolidatedPattern, mark_of
 from service.dashboard.calls import (
-    PatternExample,
+    PatternEvidence,
     ShownRepair,
     belonging_to,
     call_html,
-    ids_of,
     read_repairs,
     repair_html,
-    repairs_of,
 )
 from tests.dashboard.test_look import look
 
@@ -68,12 +66,10 @@ def repair(before: dict[str, Any], after: dict[str, Any]) -> ShownRepair:
     return ShownRepair(called(1, failed=True, parameters=before), called(2, parameters=after), "")
 
 
-def test_repairs_belong_to_the_pattern_of_their_signature() -> None:
-    """Whatever the wording, and of one workspace alone; the order stays."""
+def test_failures_belong_to_the_pattern_of_their_signature() -> None:
+    """Whatever the wording, and of one workspace alone."""
     belongs = belonging_to("default", pattern_of("too many", "at most <n>"))
-    rows = [row("a", "b", "at most <n>"), row("c", "d", "no such path"), row("e", "f", "too many")]
-    assert [each.failed_id for each in repairs_of(rows, belongs)] == ["a", "e"]
-    assert ids_of(rows[:2]) == ["a", "b", "c", "d"]
+    assert [belongs(each) for each in ("at most <n>", "no such path", "too many")] == [1, 0, 1]
     assert not belonging_to("other", pattern_of("too many"))("too many")
 
 
@@ -84,7 +80,7 @@ def test_a_repair_is_shown_with_both_calls_and_what_changed() -> None:
     [found] = read_repairs([row(IDS[1], IDS[4], "too many", edits)], calls, Redactor())
     assert found.changes == ["replace /max_count: 500 -> 100"]
     assert found.lesson == "max_count must be at most 100."
-    assert PatternExample(found).glimpse == "replace /max_count: 500 -> 100"
+    assert PatternEvidence([found], []).glimpse == "replace /max_count: 500 -> 100"
     shown = repair_html(look(), found, 3)
     assert "Error: max_count must be &lt;= 100" in shown
     assert "3.0 s after the failure." in shown
@@ -97,26 +93,6 @@ def test_a_repair_lacks_what_has_expired_or_cannot_be_read() -> None:
     unread = row(IDS[1], IDS[2], "too many").model_copy(update={"edit_key": '{"kind":"?"}'})
     [found] = read_repairs([row(IDS[1], IDS[7], "too many"), unread], calls, Redactor())
     assert found.lesson == ""
-
-
-def test_a_mending_call_that_claims_to_be_earlier_waited_no_time() -> None:
-    """Callers' clocks differ."""
-    earlier = ShownRepair(called(5, failed=True), called(2), "")
-    assert "0.0 ms after the failure." in repair_html(look(), earlier, 3)
-
-
-def test_what_is_a_secret_today_is_not_in_an_old_lesson() -> None:
-    """By its form, and by the name it stands under, at any depth."""
-    secret = "AKIAIOSFODNN7EXAMPLE"  # noqa: S105  # it only looks like one
-    edits: list[Edit] = [
-        Replace(name="key", before=secret, value="x"),
-        Replace(name="inside", inside=("doorWord",), before={"a": "zebra"}, value=4711),
-    ]
-    calls = {each.execution_id: each for each in (called(1, failed=True), called(2))}
-    redactor = Redactor.create(extra_names=["door_word"])
-    [found] = read_repairs([row(IDS[1], IDS[2], "x", edits)], calls, redactor)
-    assert found.lesson
-    assert not any(each in found.lesson for each in (secret, "zebra", "4711"))
 
 
 def test_a_call_is_shown_with_parameters_error_and_context() -> None:
@@ -149,7 +125,7 @@ def test_changes_are_told_in_order_with_both_values() -> None:
     ]  # fmt: skip
     same = repair({"a": 1}, {"a": 1})
     assert same.changes == []
-    assert "the same call worked" in PatternExample(same).glimpse
+    assert "the same call worked" in PatternEvidence([same], []).glimpse
 
 
 def test_the_patch_is_one_that_can_be_applied() -> None:

@@ -12,9 +12,9 @@ from retrieval.edits import Clamp, Edit, Rename, Replace
 from retrieval.knowledge.documents import document_id
 from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.patterns import ConsolidatedPattern, mark_of
-from service.dashboard.calls import belonging_to, examples_of
+from service.dashboard.calls import PatternEvidence, belonging_to, evidence_of
 from service.dashboard.failures import compared, mended_share
-from service.dashboard.pattern import evidence_of, rules_of
+from service.dashboard.pattern import rules_of
 from service.patterns import Patterns
 from tests.dashboard.made import pattern
 from tests.dashboard.test_calls import pattern_of
@@ -50,18 +50,18 @@ def test_nothing_is_mended_of_no_failures() -> None:
     assert mended_share(pattern(count=2, mended=4)) == 1.0
 
 
-def rules(known: ToolKnowledge, *signatures: str) -> list[tuple[str, int, int, bool]]:
+def rules(known: ToolKnowledge, *signatures: str) -> list[tuple[object, ...]]:
     """Lesson, repairs, agents, and whether it is told."""
     belongs = belonging_to("default", pattern_of(*signatures))
     found = rules_of(record(knowledge=known), belongs, Redactor())
-    return [(each.lesson, each.repairs, each.agents, each.is_told) for each in found]
+    return [tuple(each[key] for key in ("lesson", "repairs", "agents", "told")) for each in found]
 
 
 def test_rules_say_what_speaks_for_them() -> None:
     """Those of other patterns are left out."""
     known = mended(knowledge(), "too many", [Clamp(name="max_count", maximum=100)])
     mended(known, "no such path", [Rename(name="path", to="paths")])
-    assert rules(known, "too many") == [("max_count must be at most 100.", 2, 2, True)]
+    assert rules(known, "too many") == [("max_count must be at most 100.", 2, 2, "yes")]
 
 
 def test_one_repair_under_two_wordings_is_one_rule() -> None:
@@ -69,7 +69,7 @@ def test_one_repair_under_two_wordings_is_one_rule() -> None:
     edits: list[Edit] = [Rename(name="path", to="paths")]
     known = mended(mended(knowledge(), "too many", edits), "at most <n>", edits)
     assert rules(known, "too many", "at most <n>") == [
-        ("The parameter is called paths, not path.", 4, 2, True)
+        ("The parameter is called paths, not path.", 4, 2, "yes")
     ]
 
 
@@ -77,8 +77,8 @@ def test_a_rule_of_one_session_is_not_told_to_everybody() -> None:
     """Its value is that caller's own."""
     edits: list[Edit] = [Replace(name="path", before="/a", value="/b")]
     known = mended(knowledge(), "too many", edits, sessions=["s1"])
-    [(_, repairs, _, is_told)] = rules(known, "too many")
-    assert (repairs, is_told) == (1, False)
+    [(_, repairs, _, told)] = rules(known, "too many")
+    assert (repairs, told) == (1, "no")
 
 
 def test_a_value_under_a_name_that_became_secret_is_not_in_a_lesson() -> None:
@@ -92,19 +92,14 @@ def test_a_value_under_a_name_that_became_secret_is_not_in_a_lesson() -> None:
     [found] = rules_of(
         record(knowledge=known), belonging_to("default", pattern_of("too many")), redactor
     )
-    assert not any(word in found.lesson for word in ("zebra", "zebu", "4711"))
-    assert "door_word" in found.lesson
+    assert not any(word in str(found) for word in ("zebra", "zebu", "4711"))
+    assert "door_word" in str(found["lesson"])
 
 
 def test_a_rule_without_edits_is_the_same_call_again() -> None:
     """And it says so."""
     known = mended(knowledge(), "took <n> s", [])
     assert rules(known, "took <n> s")[0][0] == "Make the same call again, later."
-
-
-def test_nothing_is_known_of_a_tool_that_nothing_was_learned_of() -> None:
-    """An empty list."""
-    assert rules_of(record(), lambda _: True, Redactor()) == []
 
 
 @pytest.fixture(scope="module")
@@ -149,20 +144,23 @@ def stored(service: RunningService, tool: str, *examples: str) -> FailurePattern
     return pattern(kept.pattern_id, tool=named, signature=SIGNATURE, examples=list(examples))
 
 
-def test_a_pattern_has_its_repairs_examples_and_rules(service: RunningService) -> None:
+def shown(service: RunningService, *patterns: FailurePattern) -> list[PatternEvidence]:
+    """What is still stored of them."""
+    found = on_loop(service, evidence_of(service.context, "default", patterns, 5))
+    return [found[each.pattern_id] for each in patterns]
+
+
+def test_a_pattern_has_its_repairs_and_examples(service: RunningService) -> None:
     """The latest first; what has expired is counted."""
     tool = fresh("tool")
     first, second = repaired(tool, 1), repaired(tool, 2)
     learned(service, *first, *second)
     failed = [each[0]["executionId"] for each in (first, second)]
-    found = on_loop(
-        service, evidence_of(service.context, "default", stored(service, tool, GONE, *failed))
-    )
+    [found] = shown(service, stored(service, tool, GONE, *failed))
     assert [each.failed.execution_id for each in found.repairs] == failed[::-1]
     assert [each.execution_id for each in found.examples] == failed[::-1]
     assert (found.examples_gone, found.repairs_gone) == (1, 0)
     assert found.repairs[0].changes == ["replace /topK: 50 -> 10"]
-    assert [each.repairs for each in found.rules] == [2]
 
 
 def test_repairs_of_another_kind_of_failure_are_left_out(service: RunningService) -> None:
@@ -171,11 +169,10 @@ def test_repairs_of_another_kind_of_failure_are_left_out(service: RunningService
     other = repaired(tool, 1)
     other[0]["error"] = {"message": "Invalid parameter: topK must be a multiple of ten"}
     learned(service, *other)
-    found = on_loop(service, evidence_of(service.context, "default", stored(service, tool)))
-    assert (found.repairs, found.rules, found.examples) == ([], [], [])
+    assert shown(service, stored(service, tool)) == [PatternEvidence([], [])]
 
 
-def test_many_patterns_have_an_example_each(service: RunningService) -> None:
+def test_many_patterns_are_read_together(service: RunningService) -> None:
     """A repair where there is one, else a failed call, else nothing."""
     mended, failed, nothing = fresh("tool"), fresh("tool"), fresh("tool")
     now = datetime.now(UTC).isoformat()
@@ -186,9 +183,7 @@ def test_many_patterns_have_an_example_each(service: RunningService) -> None:
         stored(service, failed, alone["executionId"]),
         stored(service, nothing, GONE),
     ]
-    found = on_loop(service, examples_of(service.context, "default", patterns))
-    of_mended, of_failed, of_nothing = (found[each.pattern_id] for each in patterns)
-    assert of_mended.repair is not None
-    assert of_failed.failed is not None
-    assert of_failed.failed.execution_id == alone["executionId"]
-    assert (of_nothing.repair, of_nothing.failed) == (None, None)
+    of_mended, of_failed, of_nothing = shown(service, *patterns)
+    assert len(of_mended.repairs) == 1
+    assert [each.execution_id for each in of_failed.examples] == [alone["executionId"]]
+    assert of_nothing == PatternEvidence([], [], examples_gone=1)
