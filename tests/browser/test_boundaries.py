@@ -4,7 +4,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.reading import grave_findings, rows
+from tests.browser.reading import rows
 from tests.browser.story import tell_referrals
 from tests.service.running_service import ServeProcess, eventually
 
@@ -67,11 +67,3 @@ def test_a_warning_is_told_with_its_reason_and_leads_to_the_tool(page: Page) -> 
     expect(card).to_contain_text("Recommended")
     card.get_by_role("link", name="Its page").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("page_reader")
-
-
-def test_without_referrals_it_says_what_one_is(empty_page: Page) -> None:
-    """And how a tool sends one."""
-    empty_page.goto("/dashboard/boundaries")
-    expect(empty_page.get_by_text("No tool has referred a request elsewhere yet.")).to_be_visible()
-    expect(empty_page.get_by_text('"type": "wrong_tool_boundary"')).to_be_visible()
-    assert grave_findings(empty_page) == []

@@ -216,3 +216,45 @@ def test_every_page_is_here(addresses: dict[str, str], story: ServeProcess) -> N
     assert {
         httpx2.get(urljoin(story.url, each), timeout=30).status_code for each in addresses.values()
     } == {200}
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("agents/planer <b>", ("There is no agent 'planer <b>'", "planner")),
+        ("patterns/<b>nope", ("There is no failure pattern '<b>nope'.",)),
+    ],
+)
+def test_what_nobody_knows_gets_a_clear_page(
+    page: Page, faults: Faults, path: str, words: tuple[str, ...]
+) -> None:
+    """With what may have been meant."""
+    faults.allow("404")
+    answer = page.goto(f"/dashboard/{quote(path)}")
+    assert answer is not None
+    assert answer.status == 404
+    for each in words:
+        expect(page.get_by_role("main")).to_contain_text(each)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/", ("No call was recorded yet.", "aftercall demo --history")),
+        ("/failures", ("No failure in this window.", "aftercall demo --history")),
+        ("/tools", ("No tool was called or registered yet.", "aftercall demo --history")),
+        ("/agents", ("No agent called a tool in this window.", "aftercall demo --history")),
+        ("/boundaries", ("No tool has referred a request elsewhere yet.", "wrong_tool_boundary")),
+        ("/suggestions", ("Nothing was asked in this window.", "aftercall demo --history")),
+    ],
+)
+def test_an_empty_page_says_what_to_do(
+    empty_page: Page, path: str, words: tuple[str, ...], theme: Theme
+) -> None:
+    """And is as accessible as a full one."""
+    empty_page.emulate_media(color_scheme=theme)
+    empty_page.goto(f"/dashboard{path}")
+    for each in words:
+        expect(empty_page.get_by_role("main")).to_contain_text(each)
+    assert grave_findings(empty_page) == []

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.reading import Faults, grave_findings, rows
+from tests.browser.reading import grave_findings, rows
 from tests.browser.story import Teller, tell_mending, too_many
 from tests.service.running_service import ServeProcess, serving
 
@@ -109,16 +109,6 @@ def test_patterns_are_filtered_by_tool_and_category(page: Page, story: ServeProc
     assert [row[0] for row in rows(page, "Failure patterns")] == expected
 
 
-def test_a_category_of_the_chart_leads_to_its_patterns(page: Page, story: ServeProcess) -> None:
-    """As the filter does."""
-    page.goto("/dashboard/failures?window=7d")
-    page.get_by_role("list", name="Failures by category").get_by_role(
-        "link", name="timeout", exact=True
-    ).click()
-    expect(page.get_by_role("combobox", name="Category")).to_have_value("timeout")
-    assert {row[2] for row in rows(page, "Failure patterns")} == {"timeout"}
-
-
 def test_a_pattern_s_page_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
     """Its history, its counts, its wordings and whom it happened to."""
     which = pattern_id(story, TOP_K)
@@ -159,15 +149,6 @@ def test_a_pattern_s_page_shows_its_repairs_and_what_they_rest_on(
     expect(examples.get_by_text("ValidationError: Invalid parameter").first).to_be_visible()
 
 
-def test_an_unknown_pattern_gets_a_clear_page(page: Page, faults: Faults) -> None:
-    """With the status 404."""
-    faults.allow("404")
-    answer = page.goto("/dashboard/patterns/%3Cb%3Enope")
-    assert answer is not None
-    assert answer.status == 404
-    expect(page.get_by_text("There is no failure pattern '<b>nope'.")).to_be_visible()
-
-
 def test_before_the_first_night_it_says_what_to_run(browser: Browser, tmp_path: Path) -> None:
     """The command that gathers failures into patterns, once there are failures to gather."""
     with serving(tmp_path / "data") as service:
@@ -181,15 +162,6 @@ def test_before_the_first_night_it_says_what_to_run(browser: Browser, tmp_path: 
         expect(page.get_by_text("aftercall nightly", exact=True)).to_be_visible()
         assert grave_findings(page) == []
         page.context.close()
-
-
-def test_without_a_failure_it_says_where_failures_come_from(empty_page: Page) -> None:
-    """No nightly run would find one."""
-    empty_page.goto("/dashboard/failures")
-    expect(empty_page.get_by_text("No failure in this window.")).to_be_visible()
-    expect(empty_page.get_by_text("aftercall demo --history", exact=True)).to_be_visible()
-    expect(empty_page.get_by_text("not gathered")).to_be_hidden()
-    assert grave_findings(empty_page) == []
 
 
 def test_what_was_before_30_days_is_left_out(page: Page) -> None:

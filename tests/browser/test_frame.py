@@ -107,15 +107,6 @@ def test_where_there_is_no_page_it_says_so(page: Page, faults: Faults, path: str
     expect(page.get_by_role("link", name="To the overview")).to_be_visible()
 
 
-def test_a_workspace_that_is_none_is_not_shown_as_an_empty_one(page: Page, faults: Faults) -> None:
-    faults.allow("404")
-    answer = page.goto(f"/dashboard/?workspace={IMAGE}")
-    assert answer is not None
-    assert answer.status == 404
-    expect(page.get_by_text("There is no workspace")).to_contain_text("<img src=x")
-    expect(page.get_by_label("Workspace")).to_have_count(0)
-
-
 async def _recorded(folder: Path) -> None:
     store = await open_sqlite_store(folder)
     for workspace in ("default", "research <b>"):

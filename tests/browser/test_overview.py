@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import httpx2
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.reading import Faults, grave_findings, rows
+from tests.browser.reading import Faults, rows
 from tests.service.running_service import ServeProcess, execution, serving
 
 pytestmark = pytest.mark.real
@@ -94,16 +94,6 @@ def test_links_lead_to_tools_and_patterns_in_the_same_window(page: Page) -> None
             assert "window=7d" in (each.get_attribute("href") or "")
     card(page, "Tools in trouble").get_by_role("link", name="library/search").click()
     expect(page).to_have_url(re.compile(r"/dashboard/tools/library/search\?window=7d$"))
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_grave_on_an_empty_page(
-    empty_page: Page, theme: Literal["light", "dark"]
-) -> None:
-    empty_page.emulate_media(color_scheme=theme)
-    empty_page.goto("/dashboard/")
-    expect(empty_page.get_by_text("No call was recorded yet.")).to_be_visible()
-    assert grave_findings(empty_page) == []
 
 
 @pytest.fixture

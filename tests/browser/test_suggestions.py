@@ -44,19 +44,3 @@ def test_the_calibration_says_what_the_api_says(page: Page, story: ServeProcess)
     expect(card).to_contain_text(f"score{told['brier']:.3f}")
     expect(card).to_contain_text("not whether it did what was meant")
     expect(card.get_by_role("img", name="Promised and kept")).to_be_visible()
-
-
-def test_it_says_which_calibration_is_in_force(page: Page) -> None:
-    """Nine outcomes are not enough for one of the workspace's own."""
-    page.goto("/dashboard/suggestions")
-    card = page.get_by_role("region", name="Which calibration is in force")
-    expect(card).to_contain_text("The shipped calibration is in force.")
-    expect(card.get_by_role("table")).to_have_count(0)
-
-
-def test_without_calls_it_says_what_to_do(empty_page: Page) -> None:
-    """How a suggestion is asked for, and how its outcome is told."""
-    empty_page.goto("/dashboard/suggestions")
-    expect(empty_page.get_by_text("aftercall demo --history")).to_be_visible()
-    expect(empty_page.get_by_text("Nothing was asked in this window.")).to_be_visible()
-    expect(empty_page.get_by_text("POST /suggestions/{suggestionId}/outcome")).to_be_visible()

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.reading import Faults, grave_findings, rows, same
+from tests.browser.reading import Faults, rows, same
 from tests.browser.story import (
     TWIN,
     Teller,
@@ -214,11 +214,3 @@ def test_a_name_on_two_servers_lists_both(page: Page, faults: Faults) -> None:
         expect(page.get_by_role("link", name=f"{server}/{TWIN}", exact=True)).to_be_visible()
     page.get_by_role("link", name=f"west/{TWIN}", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(f"west/{TWIN}")
-
-
-def test_without_tools_it_says_what_to_do(empty_page: Page) -> None:
-    """How they come to be known."""
-    empty_page.goto("/dashboard/tools")
-    expect(empty_page.get_by_text("No tool was called or registered yet.")).to_be_visible()
-    expect(empty_page.get_by_text("aftercall demo --history")).to_be_visible()
-    assert grave_findings(empty_page) == []

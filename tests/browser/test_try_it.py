@@ -118,22 +118,6 @@ def test_what_is_wrong_is_told_at_its_field(page: Page) -> None:
     assert grave_findings(page) == []
 
 
-def test_too_much_is_refused_in_words(page: Page) -> None:
-    """Nothing of it is cut off silently, and the page goes on."""
-    page.goto("/dashboard/try")
-    parameters = page.get_by_label("Parameters, a JSON object")
-    fill(page)
-    parameters.evaluate(
-        "field => { field.value = 'x'.repeat(50001);"
-        " field.dispatchEvent(new Event('input', {bubbles: true})); }"
-    )
-    ask(page)
-    expect(page.get_by_text("is longer than 50,000 characters")).to_be_visible()
-    fill(page)
-    ask(page)
-    expect(page.get_by_role("region", name="Suggestion 1")).to_be_visible()
-
-
 def test_a_pasted_call_is_asked_about(page: Page) -> None:
     """And what is wrong with it is told with its path."""
     page.goto("/dashboard/try")
@@ -145,16 +129,6 @@ def test_a_pasted_call_is_asked_about(page: Page) -> None:
     field.fill(json.dumps({"execution": CALL, "limit": 1}))
     page.get_by_role("button", name="Ask about what is pasted").click()
     expect(page.get_by_role("region", name="Suggestion 1")).to_contain_text("1 change")
-
-
-def test_an_abstention_is_told_with_its_reason(page: Page) -> None:
-    """And with what would help."""
-    page.goto("/dashboard/try")
-    fill(page, tool="never_seen", server="", message="qwertz", parameters="")
-    ask(page)
-    card = page.get_by_role("region", name="No suggestion")
-    expect(card).to_contain_text("abstained")
-    expect(page.get_by_role("status").filter(has_text="No suggestion:")).to_be_visible()
 
 
 def test_an_example_fills_a_failure_of_the_workspace_in(page: Page) -> None:

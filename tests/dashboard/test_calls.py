@@ -1,10 +1,8 @@
 """Calls and repairs as a page shows them: bounded, masked as of today, with what was changed."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from aftercall.json_patch import Operation, apply
 from aftercall.models import Execution
 from aftercall.redaction import Redactor
 from retrieval.edits import Clamp, Edit, edit_key
@@ -126,11 +124,3 @@ def test_changes_are_told_in_order_with_both_values() -> None:
     same = repair({"a": 1}, {"a": 1})
     assert same.changes == []
     assert "the same call worked" in PatternEvidence([same], []).glimpse
-
-
-def test_the_patch_is_one_that_can_be_applied() -> None:
-    """RFC 6902: what is shown turns the failed parameters into the mended ones."""
-    failed: dict[str, Any] = {"a": 1, "b": {"c": 2}, "d": None}
-    mended: dict[str, Any] = {"a": "1", "b": {"c": 2, "e/f": [1]}}
-    operations = [Operation(**each) for each in json.loads(repair(failed, mended).patch)]
-    assert apply(failed, operations) == mended

@@ -15,71 +15,54 @@ from aftercall.models import (
 from service.dashboard.overview import DayChange, changes, is_sure
 from tests.dashboard.made import NOW, met
 
-
-def day(now: tuple[int, int], before: tuple[int, int] | None) -> WindowTotals:
-    return WindowTotals(
-        window="24h",
-        since=NOW - timedelta(hours=24),
-        until=NOW,
-        totals=CallUsage(successes=now[0], failures=now[1]),
-        before=None if before is None else CallCounts(successes=before[0], failures=before[1]),
-    )
+Pair = tuple[int, int]
+"""Successes and failures."""
 
 
-def tools(**counts: tuple[int, int]) -> list[ToolUsage]:
+def usage(*found: tuple[str, Pair]) -> list[ToolUsage]:
     return [
         ToolUsage(tool=ToolName(tool_name=name), successes=good, failures=bad)
-        for name, (good, bad) in counts.items()
+        for name, (good, bad) in found
     ]
 
 
-def patterns(*found: tuple[str, int, int | None]) -> PatternStatistics:
-    return PatternStatistics(
-        window="24h",
-        since=NOW - timedelta(days=1),
-        until=NOW,
-        patterns=[met(failures, before, pattern_id=name) for name, failures, before in found],
-    )
-
-
 def told(
-    now: tuple[int, int],
-    before: tuple[int, int] | None,
-    *,
-    today: list[ToolUsage] | None = None,
-    week: list[ToolUsage] | None = None,
-    found: PatternStatistics | None = None,
-) -> list[DayChange]:
-    return changes(day(now, before), found or patterns(), today or tools(), week or tools())
+    now: Pair, before: Pair | None, *found: tuple[str, int, int | None], today: Pair | None = None,
+    week: Pair | None = None,
+) -> list[DayChange]:  # fmt: skip
+    """Of totals, of patterns with their failures now and before, and of the tool `search`."""
+    since = NOW - timedelta(days=1)
+    day = WindowTotals(
+        window="24h", since=since, until=NOW,
+        totals=CallUsage(successes=now[0], failures=now[1]),
+        before=None if before is None else CallCounts(successes=before[0], failures=before[1]),
+    )  # fmt: skip
+    patterns = [met(failures, earlier, pattern_id=name) for name, failures, earlier in found]
+    return changes(
+        day, PatternStatistics(window="24h", since=since, until=NOW, patterns=patterns),
+        usage(("search", today)) if today else [], usage(("search", week)) if week else [],
+    )  # fmt: skip
 
 
-def words(found: list[DayChange]) -> str:
-    return "\n".join(each.words for each in found)
-
-
-def test_without_a_day_before_nothing_is_compared() -> None:
-    """It says so, and nothing else."""
-    [only] = told((100, 3), None)
-    assert "nothing to compare" in only.words
-
-
-def test_silence_is_told() -> None:
-    [only] = told((0, 0), (0, 0))
-    assert "Nothing was called" in only.words
-
-
-def test_calls_are_told_with_their_change() -> None:
-    assert "1,200 calls in the last 24 hours, 1,000 in the 24 hours before (+20%)." in words(
-        told((1_190, 10), (990, 10))
-    )
-
-
-def test_a_percentage_of_few_calls_is_not_told() -> None:
+@pytest.mark.parametrize(
+    ("now", "before", "said", "unsaid"),
+    [
+        ((100, 3), None, "nothing to compare", "succeeded"),
+        ((0, 0), (0, 0), "Nothing was called", "succeeded"),
+        ((1_190, 10), (990, 10), "1,200 calls in the last 24 hours, 1,000 in the 24 hours before "
+         "(+20%).", "-"),
+        ((3, 0), (1, 0), "3 calls", "%"),
+        ((3, 0), (1, 0), "not compared", "%"),
+    ],
+    ids=["no day before", "silence", "more", "few", "few are not compared"],
+)  # fmt: skip
+def test_calls_are_told_with_their_change(
+    now: Pair, before: Pair | None, said: str, unsaid: str
+) -> None:
     """From 1 to 3 is no +200 %."""
-    found = words(told((3, 0), (1, 0)))
-    assert "3 calls" in found
-    assert "%" not in found
-    assert "not compared" in found
+    found = "\n".join(each.words for each in told(now, before))
+    assert said in found
+    assert unsaid not in found
 
 
 @pytest.mark.parametrize(
@@ -93,58 +76,38 @@ def test_a_percentage_of_few_calls_is_not_told() -> None:
     ids=["worse", "better", "chance", "equal"],
 )
 def test_a_rate_is_worse_or_better_only_beyond_chance(
-    now: tuple[int, int], before: tuple[int, int], tone: str, phrase: str
+    now: Pair, before: Pair, tone: str, phrase: str
 ) -> None:
+    """And with few calls never, however large the difference is."""
     [change] = [each for each in told(now, before) if "succeeded" in each.words]
     assert change.tone == tone
     assert phrase in change.words
-
-
-def test_a_difference_is_sure_whichever_way_it_goes() -> None:
-    """And never with few calls, however large it is."""
-    good, bad = CallCounts(successes=200), CallCounts(successes=100, failures=100)
-    assert is_sure(good, bad)
-    assert is_sure(bad, good)
     assert not is_sure(CallCounts(successes=19), CallCounts(failures=19))
 
 
-def test_a_tool_that_begins_to_fail_is_named() -> None:
-    """With a link to it."""
-    found = told((90, 5), (100, 0), today=tools(search=(20, 5)), week=tools(search=(120, 5)))
-    [change] = [each for each in found if each.tool is not None]
-    assert change.words == "search began to fail: 5 of 25 calls; in the days before none of 100."
-    assert change.tone == "bad"
-
-
-def test_a_tool_that_nobody_called_before_did_not_begin_to_fail() -> None:
-    """There is nothing that it failed after."""
-    found = told((90, 5), (9, 0), today=tools(new=(1, 5)), week=tools(new=(1, 5)))
-    assert not any(each.tool for each in found)
-
-
-def test_a_tool_that_recovered_is_named() -> None:
-    found = told((90, 5), (100, 0), today=tools(search=(20, 0)), week=tools(search=(60, 40)))
-    [change] = [each for each in found if each.tool is not None]
-    assert "recovered: no failure in 20 calls; in the days before 40 of 80" in change.words
-    assert change.tone == "good"
-
-
-def test_a_rare_failure_that_did_not_come_back_is_no_news() -> None:
-    found = told((90, 5), (100, 0), today=tools(search=(20, 0)), week=tools(search=(997, 3)))
-    assert not any(each.tool for each in found)
+@pytest.mark.parametrize(
+    ("today", "week", "tone", "words"),
+    [
+        ((20, 5), (120, 5), "bad",
+         "search began to fail: 5 of 25 calls; in the days before none of 100."),
+        ((20, 0), (60, 40), "good",
+         "search recovered: no failure in 20 calls; in the days before 40 of 80 failed."),
+        ((1, 5), (1, 5), "", ""),
+        ((20, 0), (997, 3), "", ""),
+    ],
+    ids=["begins to fail", "recovered", "nobody called it before", "rare failures"],
+)  # fmt: skip
+def test_a_tool_that_changed_is_named(today: Pair, week: Pair, tone: str, words: str) -> None:
+    """With a link to it; what is no news is not told."""
+    found = [each for each in told((90, 5), (100, 0), today=today, week=week) if each.tool]
+    assert [(each.tone, each.words) for each in found] == ([(tone, words)] if words else [])
 
 
 def test_new_patterns_are_told_once_they_are_more_than_a_few() -> None:
-    """Where the day before is not known, nothing is new."""
-    found = told(
-        (90, 5),
-        (100, 0),
-        found=patterns(("new", 4, 0), ("two", 2, 0), ("old", 9, 3), ("x", 9, None)),
-    )
+    """Where the day before is not known, nothing is new; many are summed up."""
+    some = (("new", 4, 0), ("two", 2, 0), ("old", 9, 3), ("x", 9, None))
+    found = told((90, 5), (100, 0), *some)
     assert [each.pattern_id for each in found if each.pattern_id] == ["new"]
-
-
-def test_many_of_a_kind_are_summed_up() -> None:
-    found = told((90, 5), (100, 0), found=patterns(*((f"p{n}", 5, 0) for n in range(7))))
-    assert len([each for each in found if each.pattern_id]) == 4
-    assert found[-1].words == "3 more patterns of failure were not there the day before."
+    many = told((90, 5), (100, 0), *((f"p{n}", 5, 0) for n in range(7)))
+    assert len([each for each in many if each.pattern_id]) == 4
+    assert many[-1].words == "3 more patterns of failure were not there the day before."

@@ -65,11 +65,6 @@ def test_points_of_a_series_are_drawn_where_they_are() -> None:
     assert 'class="diagonal"' in drawn
 
 
-def test_a_hostile_name_of_a_series_is_text() -> None:
-    drawn = bar_chart("<b>", ["<i>"], {"<script>": [1], "other": [2]})
-    assert not any(each in drawn for each in ("<b>", "<i>", "<script>"))
-
-
 def test_nothing_is_a_chart_without_marks() -> None:
     """No division by a count of none."""
     assert 'class="mark"' not in line_chart("None", [], {"a": []})

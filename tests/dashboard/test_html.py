@@ -62,12 +62,6 @@ def test_only_paths_of_the_service_are_links(href: str, local: bool) -> None:
     assert (name == "a") is local
 
 
-def test_a_tone_is_told_by_a_sign_too() -> None:
-    """Never by colour alone."""
-    assert "✗ failed" in html.badge("failed", "bad")
-    assert html.toned("better", "good") == "✓ better"
-
-
 def test_an_empty_state_waits_until_it_is_known_to_be_one() -> None:
     """While what came in lately is still being counted, nobody says that there is nothing."""
     assert "Still counting" in html.nothing("No call.", "Make one.", is_complete=False)

@@ -134,11 +134,6 @@ def test_values_are_masked_by_a_name_that_became_secret_after_they_were_learned(
     assert row(found, "q")["values"] == '"plain" (100.0 %)'
 
 
-def test_nothing_is_shown_of_a_tool_that_nobody_knows() -> None:
-    """Neither a schema nor a call."""
-    assert parameters_of(record(), Redactor()) is None
-
-
 @given(records())
 def test_hostile_names_and_values_are_plain_bounded_text(hostile: ToolRecord) -> None:
     """One line of visible characters each."""

@@ -56,11 +56,6 @@ def test_the_sentence_names_the_bin_that_is_farthest_off() -> None:
     assert "90 to 100 %: 10.0 percentage points less than promised" in told
 
 
-def test_few_outcomes_are_called_few() -> None:
-    """A bin of three says nothing."""
-    assert "a single point says little" in trust_words(confidence(tenth(9, 3, 0.95, 0.3)))
-
-
 def test_an_own_calibration_is_shown_beside_the_shipped_one() -> None:
     """Identity leaves a confidence as it is; a shift above 0 raises it."""
     assert rescaled(Scaling(), 0.7) == pytest.approx(0.7, abs=1e-4)

@@ -86,11 +86,6 @@ def test_registered_ids_stand_with_their_versions() -> None:
     ]  # fmt: skip
 
 
-def test_nothing_known_is_an_empty_table() -> None:
-    """Of a tool that nobody called or registered."""
-    assert version_rows(TOOL, [], None, NOW) == []
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     with running(hashing_settings(tmp_path_factory.mktemp("evidence"))) as started:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from aftercall import AsyncClient
-from aftercall.errors import ServiceUnreachableError
 from aftercall.models import Execution
 from mongo.contents import execution_of
 from service.demo.history import HistoryReport, executions_alone, play_history
@@ -127,10 +125,3 @@ async def test_the_environment_lends_no_servers(
     async with in_process(tmp_path / "made-up", embedder="hashing") as client:
         assert (await client.status()).log_store == "sqlite"
     assert not (tmp_path / "real").exists()
-
-
-async def test_a_service_that_is_away_is_told() -> None:
-    """The error is the client's own."""
-    async with AsyncClient("http://127.0.0.1:9", retries=0) as nobody:
-        with pytest.raises(ServiceUnreachableError):
-            await play_history(nobody, calls_per_day=2, now=NOW)

@@ -155,15 +155,6 @@ def test_numbers_out_of_bounds_are_refused(words: str, capsys: pytest.CaptureFix
     assert "whole number from 1 to 20,000" in capsys.readouterr().err
 
 
-def test_help_tells_what_becomes_of_the_data(capsys: pytest.CaptureFixture[str]) -> None:
-    """A newcomer reads that the service is of the demo's own, and when it goes."""
-    with pytest.raises(SystemExit):
-        main(["demo", "--help"])
-    text = " ".join(capsys.readouterr().out.split())
-    assert "goes with its data when you press Ctrl-C" in text
-    assert "--history" in text
-
-
 def test_its_own_service_is_given_no_servers() -> None:
     """Of the environment the model alone counts."""
     ours = {
