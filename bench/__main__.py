@@ -38,7 +38,11 @@ def run_json(*command: str) -> Json:
     """A benchmark's figures from what it prints with `--json`."""
     print(f"  {' '.join(command)}", flush=True)
     done = subprocess.run(
-        [sys.executable, *command, "--json"], cwd=ROOT, check=True, capture_output=True, text=True
+        [sys.executable, "-m", *command, "--json"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     figures: Json = json.loads(done.stdout)
     return figures
@@ -49,7 +53,7 @@ def run_to_file(program: str, *options: str) -> Json:
     print(f"  {program} {' '.join(options)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures.json"
-        command = [sys.executable, program, *options, "--json", str(file)]
+        command = [sys.executable, "-m", program, *options, "--json", str(file)]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         figures: Json = json.loads(file.read_text(encoding="utf-8"))
         return figures
@@ -61,8 +65,8 @@ def asked_rows(figures: Json) -> list[Row]:
     gateway, recorder = figures["gateway"], figures["recorder"]
     ratios, record, memory = service["ratios"], service["record"], service["memoryMiB"]
     told = known["answers"]["prompt 2000"]
-    from_service = "python bench/service.py"
-    from_gateway = "python bench/gateway.py"
+    from_service = "python -m bench.service"
+    from_gateway = "python -m bench.gateway"
     rows = [
         Row("`/suggest`, new failure: p50 to one embedding and one index query", "at most 2.5",
             f"{ratios['newToFloor']:.2f} ({service['suggestNewMs']['p50']:.1f} ms to "
@@ -79,12 +83,12 @@ def asked_rows(figures: Json) -> list[Row]:
         Row(f"best tool of a namespace, {fitness['tools']:,} tools and {fitness['executions']:,} "
             "failures: p50 to one embedding", "at most 3",
             f"{fitness['ratios']['best']:.2f} ({fitness['ms']['best']['p50']:.1f} ms to "
-            f"{fitness['embeddingMs']['p50']:.1f} ms)", "python bench/fitness.py"),
+            f"{fitness['embeddingMs']['p50']:.1f} ms)", "python -m bench.fitness"),
         Row(f"`/known-tools`, {told['tools']} of {known['tools']} tools in "
             f"{told['estimate']:,} tokens: p95", "under 50 ms",
-            f"{known['ms']['warm']['p95']:.1f} ms", "python bench/known_tools.py"),
+            f"{known['ms']['warm']['p95']:.1f} ms", "python -m bench.known_tools"),
         Row("recorder's hand-over, p99", "under 100 µs",
-            f"{recorder['hand_over_us']['p99']:.1f} µs", "python bench/recorder.py"),
+            f"{recorder['hand_over_us']['p99']:.1f} µs", "python -m bench.recorder"),
     ]  # fmt: skip
     asked = [row for row in gateway["rows"] if "as it comes" not in row["name"]]
     rows += [
@@ -103,15 +107,15 @@ def signal_rows(harmony: Json, otlp: Json, metrics: Json) -> list[Row]:
         Row(f"Harmony, fed in chunks of {harmony['chunk_characters']} characters",
             "at least 2 MB/s", f"{text['mix']:.1f} MB/s; with events "
             f"{text['mix_with_events']:.1f}, calls alone {text['calls']:.1f}",
-            "python bench/harmony.py"),
+            "python -m bench.harmony"),
         Row("OTLP: spans of tool calls, durable, through HTTP, while they are learned from",
             f"at least {otlp['asked_spans_per_s']:,}/s",
             f"{spans['protobuf, gzip']:,.0f}/s; plain {spans['protobuf']:,.0f}/s, JSON "
-            f"{spans['json, gzip']:,.0f}/s", "python bench/otlp.py"),
+            f"{spans['json, gzip']:,.0f}/s", "python -m bench.otlp"),
         Row(f"`/metrics`, {metrics['tools']:,} tools seen, {usual['given']:,} with a label: median",
             "under 20 ms",
             f"{usual['ms']['still, packed']['median']:.1f} ms; with calls between two scrapes "
-            f"{usual['ms']['moving, packed']['median']:.1f} ms", "python bench/metrics.py"),
+            f"{usual['ms']['moving, packed']['median']:.1f} ms", "python -m bench.metrics"),
     ]  # fmt: skip
 
 
@@ -125,7 +129,7 @@ def fitness_lines(fitness: Json) -> list[str]:
     }
     return [
         f"- {what}: p50 {times[name]['p50']:.1f} ms, p95 {times[name]['p95']:.1f} ms, "
-        f"{ratios[name]:.2f} of one embedding (`python bench/fitness.py`; the vectors of its "
+        f"{ratios[name]:.2f} of one embedding (`python -m bench.fitness`; the vectors of its "
         f"{fitness['documents']:,} documents are partly made up, see there)."
         for name, what in told.items()
     ]
@@ -164,18 +168,18 @@ def page(figures: Json) -> str:
         "its acknowledgement. Profiles and repair rules do not wait for the embedder; new "
         "documents do.",
         f"- the log store alone appends {batch['per_second']:,.0f} executions a second in batches "
-        "of 100 (`python bench/log_store.py`).",
+        "of 100 (`python -m bench.log_store`).",
         f"- one short text embeds in {onnx['short_p50_ms']:.1f} ms on ONNX Runtime, in "
-        f"{torch['short_p50_ms']:.1f} ms on torch (`python bench/embedding.py`).",
+        f"{torch['short_p50_ms']:.1f} ms on torch (`python -m bench.embedding`).",
         *fitness_lines(fitness),
         f"- FastMCP's proxy for an `mcpServers` file, as it comes, adds "
         f"{proxy['added_p50_ms']:.0f} ms to each call.",
         f"- `/metrics` with {all_labels['given']:,} labels (`AFTERCALL_METRICS_TOOLS`): "
         f"{all_labels['ms']['still, packed']['median']:.0f} ms, with calls between two scrapes "
-        f"{all_labels['ms']['moving, packed']['median']:.0f} ms (`python bench/metrics.py`).",
+        f"{all_labels['ms']['moving, packed']['median']:.0f} ms (`python -m bench.metrics`).",
         f"- traces are read alone, on one core, at {read['protobuf']:,.0f} calls a second of "
         f"protobuf and {read['json']:,.0f} of JSON; each call came with a second span around it "
-        "(`python bench/otlp.py`).",
+        "(`python -m bench.otlp`).",
         "",
     ]
     return "\n".join(lines)
@@ -189,22 +193,22 @@ def main() -> None:
     print("running (about a quarter of an hour; leave the machine alone meanwhile)", flush=True)
     small = ["--tools", "200", "--failures", "2000", "--questions", "100"]
     figures = {
-        "service": run_to_file("bench/service.py", *(["--quick"] if quick else [])),
-        "fitness": run_to_file("bench/fitness.py", *(small if quick else [])),
+        "service": run_to_file("bench.service", *(["--quick"] if quick else [])),
+        "fitness": run_to_file("bench.fitness", *(small if quick else [])),
         "gateway": run_json(
-            "bench/gateway.py", *(["--calls", "30", "--repeats", "3"] if quick else [])
+            "bench.gateway", *(["--calls", "30", "--repeats", "3"] if quick else [])
         ),
         "recorder": run_json(
-            "bench/recorder.py", *(["--hand-overs", "5000", "--repeats", "1"] if quick else [])
+            "bench.recorder", *(["--hand-overs", "5000", "--repeats", "1"] if quick else [])
         ),
         "known_tools": run_to_file(
-            "bench/known_tools.py", *(["--executions", "1000"] if quick else ["--write"])
+            "bench.known_tools", *(["--executions", "1000"] if quick else ["--write"])
         ),
-        "log_store": run_json("bench/log_store.py", *(["--executions", "2000"] if quick else [])),
-        "embedding": run_json("bench/embedding.py", *(["--points", "1000"] if quick else [])),
-        "harmony": run_json("bench/harmony.py", *(["--megabytes", "1"] if quick else [])),
-        "otlp": run_json("bench/otlp.py", *(["--quick"] if quick else [])),
-        "metrics": run_to_file("bench/metrics.py", *(["--scrapes", "10"] if quick else [])),
+        "log_store": run_json("bench.log_store", *(["--executions", "2000"] if quick else [])),
+        "embedding": run_json("bench.embedding", *(["--points", "1000"] if quick else [])),
+        "harmony": run_json("bench.harmony", *(["--megabytes", "1"] if quick else [])),
+        "otlp": run_json("bench.otlp", *(["--quick"] if quick else [])),
+        "metrics": run_to_file("bench.metrics", *(["--scrapes", "10"] if quick else [])),
     }
     text = page(figures)
     print(f"\n{text}")

@@ -1,6 +1,6 @@
 """The dashboard at a million executions: its first paint, its live update, and what viewers cost.
 
-    python bench/dashboard.py [--large DIR] [--executions N] [--quick] [--write]
+    python -m bench.dashboard [--large DIR] [--executions N] [--quick] [--write]
 
 Fills a data folder with the history of `bench/history.py`, ending now, through a real `aftercall
 serve` (a million takes a quarter of an hour), unless a folder that is filled is named: it is copied
@@ -39,12 +39,11 @@ from uuid import uuid4
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
+from bench import history
+from bench.processes import run_watched
+from bench.service import Service, ask, percentiles, say, serving
 
-from bench import history  # noqa: E402  # needs the line above
-from bench.processes import run_watched  # noqa: E402  # as above
-from bench.service import Service, ask, percentiles, say, serving  # noqa: E402  # as above
+ROOT = Path(__file__).parents[1]
 
 LARGE, BATCH = 1_000_000, 1_000
 PAINTS, UPDATES, WARM = 10, 20, 30
@@ -213,7 +212,7 @@ class _Recording(threading.Thread):
 def viewing(url: str) -> Iterator[list[int]]:
     """Viewers that hold Overview open; afterwards the updates that each got."""
     updates: list[int] = []
-    command = [sys.executable, "bench/viewers.py", "--url", url, "--viewers", str(VIEWERS)]
+    command = [sys.executable, "-m", "bench.viewers", "--url", url, "--viewers", str(VIEWERS)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -311,7 +310,7 @@ def page_of(found: Json) -> str:
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, {os.cpu_count()} shared cores, "
         f"Python {platform.python_version()}, Debian's Chromium. Made by "
-        "`python bench/dashboard.py --write`; everything measured is in `dashboard.json`.",
+        "`python -m bench.dashboard --write`; everything measured is in `dashboard.json`.",
         f"{found['executions']:,} executions over {found['tools']} tools on the embedded store.",
         "",
         "| figure | asked | measured |",

@@ -1,6 +1,6 @@
 """How fast texts become vectors and vectors are found.
 
-    python bench/embedding.py [--points 1000 10000 50000] [--without-torch] [--json]
+    python -m bench.embedding [--points 1000 10000 50000] [--without-torch] [--json]
 
 ONNX Runtime and torch (sentence-transformers) embed the same texts in the same run, in turns. The
 index holds made-up vectors around the centre of one of 200 tools each, with 25 terms of a

@@ -1,6 +1,6 @@
 """How fast the best tool of a namespace is told, through HTTP, beside one embedding.
 
-    python bench/fitness.py [--tools 5000] [--failures 100000] [--questions 400] [--json FILE]
+    python -m bench.fitness [--tools 5000] [--failures 100000] [--questions 400] [--json FILE]
 
 A real `aftercall serve` with the default model, on a store that was made with the service's own
 rooms: tools are put, failed executions in distinct scenarios are appended and learned from by the
@@ -34,38 +34,37 @@ from uuid import UUID
 
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
-
-from aftercall.json_values import content_hash  # noqa: E402  # needs the line above
-from aftercall.models import Execution, Promotion, Tool  # noqa: E402  # as above
-from bench.service import Service, percentiles, say, serving  # noqa: E402  # as above
-from embeddings.cache import open_embedder  # noqa: E402  # as above
-from embeddings.models import bundled_model, default_cache_dir  # noqa: E402  # as above
-from embeddings.onnx import DEFAULT_THREADS, OnnxModel  # noqa: E402  # as above
-from embeddings.protocol import Embedder  # noqa: E402  # as above
-from embeddings.text import terms_text  # noqa: E402  # as above
-from ingest.indexer import Indexer  # noqa: E402  # as above
-from mongo.contents import (  # noqa: E402  # as above
+from aftercall.json_values import content_hash
+from aftercall.models import Execution, Promotion, Tool
+from bench.service import Service, percentiles, say, serving
+from embeddings.cache import open_embedder
+from embeddings.models import bundled_model, default_cache_dir
+from embeddings.onnx import DEFAULT_THREADS, OnnxModel
+from embeddings.protocol import Embedder
+from embeddings.text import terms_text
+from ingest.indexer import Indexer
+from mongo.contents import (
     PromotionEvent,
     StoredPromotion,
     execution_event,
     promotion_command,
     tool_command,
 )
-from mongo.protocol import Store  # noqa: E402  # as above
-from mongo.records import Commit, Event, Removal  # noqa: E402  # as above
-from mongo.sqlite import open_sqlite_store  # noqa: E402  # as above
-from retrieval.index.edge import EdgeIndex  # noqa: E402  # as above
-from retrieval.index.opening import FIRST_INDEX  # noqa: E402  # as above
-from retrieval.index.protocol import IndexPoint, VectorIndex  # noqa: E402  # as above
-from retrieval.knowledge.documents import Document  # noqa: E402  # as above
-from retrieval.log import counts  # noqa: E402  # as above
-from retrieval.memory import (  # noqa: E402  # as above
+from mongo.protocol import Store
+from mongo.records import Commit, Event, Removal
+from mongo.sqlite import open_sqlite_store
+from retrieval.index.edge import EdgeIndex
+from retrieval.index.opening import FIRST_INDEX
+from retrieval.index.protocol import IndexPoint, VectorIndex
+from retrieval.knowledge.documents import Document
+from retrieval.log import counts
+from retrieval.memory import (
     DOCUMENT,
     VECTOR,
     Memory,  # as above
 )
+
+ROOT = Path(__file__).parents[1]
 
 WORKSPACE = "default"
 
@@ -289,7 +288,7 @@ class Floor:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__)), "--floor"],
+            [sys.executable, "-m", "bench.fitness", "--floor"],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
         )  # fmt: skip
         self.embed("is it awake?")

@@ -1,6 +1,6 @@
 """The floor of `/suggest`: one ONNX embedding and one index query, and nothing around them.
 
-    python bench/floor.py --vectors COPY --failures FILE --cache-dir MODELS
+    python -m bench.floor --vectors COPY --failures FILE --cache-dir MODELS
 
 Run by `bench/service.py` in a process of its own, over a copy of the service's own vectors, while
 the service idles. The embedding is the model's blocking call without cache, thread hop or event

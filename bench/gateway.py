@@ -1,6 +1,6 @@
 """What the gateway adds to a tool call that succeeds, against the same call made directly.
 
-    python bench/gateway.py [--calls 200] [--repeats 7] [--service URL] [--json]
+    python -m bench.gateway [--calls 200] [--repeats 7] [--service URL] [--json]
 
 Direct and through the gateway take turns in one run, over the same kind of connection; the figure
 is the median over the repeats of the difference of the p50s. Every call is recorded for real. With

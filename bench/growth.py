@@ -1,6 +1,6 @@
 """What 10 million, 100 million and a billion executions a day would take: a simulation.
 
-    python bench/growth.py [--write]
+    python -m bench.growth [--write]
 
 No such fleet is here, so this extrapolates: sizes of one execution and one document are measured on
 the history of `bench/history.py` (as BSON, compressed in blocks as WiredTiger does), rates of one
@@ -16,7 +16,6 @@ import argparse
 import json
 import math
 import re
-import sys
 import zlib
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -25,11 +24,10 @@ from typing import Any
 
 import bson
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
+from aftercall.models import Execution
+from bench import history
 
-from aftercall.models import Execution  # noqa: E402  # needs the line above
-from bench import history  # noqa: E402  # as above
+ROOT = Path(__file__).parents[1]
 
 FIGURES = ROOT / "docs" / "figures"
 OPERATIONS = ROOT / "docs" / "operations.md"
@@ -202,7 +200,7 @@ def measured() -> Costs:
     except OSError as error:
         raise SystemExit(
             f"{error.filename} is missing: run `python -m bench` and "
-            "`python bench/scale.py --write` first"
+            "`python -m bench.scale --write` first"
         ) from None
     plain, packed = sizes()
     disk, memory = vector_sizes()
@@ -270,7 +268,7 @@ def page(fleets: list[Fleet], costs: Costs, given: Assumptions) -> str:
             "# Growth",
             "",
             "A simulation, no measurement: what is measured on two cores with the embedded stores "
-            "is multiplied. Made by `python bench/growth.py --write`.",
+            "is multiplied. Made by `python -m bench.growth --write`.",
             "",
             capacity_table(fleets),
             "",

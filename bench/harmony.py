@@ -4,7 +4,7 @@ A mix as gpt-oss writes it: prose in `analysis`, a call and its result, prose in
 the mix stand its parts alone, and the mix with its events (`HarmonyToolCalls` without an executor
 that does anything).
 
-    python bench/harmony.py [--json] [--megabytes 4] [--chunk 16] [--repeats 5]
+    python -m bench.harmony [--json] [--megabytes 4] [--chunk 16] [--repeats 5]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """How long the block of known tools takes, how many tokens it has, and how good the estimate is.
 
-    python bench/known_tools.py [--tools 50] [--executions 10000] [--questions 200] [--json FILE]
+    python -m bench.known_tools [--tools 50] [--executions 10000] [--questions 200] [--json FILE]
                                 [--write]
 
 The real service in this process, asked through its HTTP app without a network: tools are
@@ -21,7 +21,6 @@ import logging
 import platform
 import random
 import string
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -33,24 +32,23 @@ from typing import Any
 import httpx2
 from tokenizers import Tokenizer
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
-
-from bench import history  # noqa: E402  # needs the line above
-from bench.service import percentiles, say  # noqa: E402  # as above
-from embeddings.models import (  # noqa: E402  # as above
+from bench import history
+from bench.service import percentiles, say
+from embeddings.models import (
     TOKENIZER_FILE,
     bundled_model,  # as above
     default_cache_dir,
 )
-from retrieval.known_tools.text import COMMON_WORDS, estimate_tokens  # noqa: E402  # as above
-from service.app import create_app  # noqa: E402  # as above
-from service.context import (  # noqa: E402  # as above
+from retrieval.known_tools.text import COMMON_WORDS, estimate_tokens
+from service.app import create_app
+from service.context import (
     Lifecycle,  # as above
     open_context,
 )
-from service.lifecycle import settle_memory  # noqa: E402  # as above
-from service.settings import DataSettings, EmbeddingSettings, Settings  # noqa: E402  # as above
+from service.lifecycle import settle_memory
+from service.settings import DataSettings, EmbeddingSettings, Settings
+
+ROOT = Path(__file__).parents[1]
 
 FIGURES = ROOT / "docs" / "figures"
 WORKSPACE = "default"
@@ -257,7 +255,7 @@ def page(figures: Json) -> str:
         "# Known tools",
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, Python {platform.python_version()}. "
-        "Made by `python bench/known_tools.py --write`; everything measured is in "
+        "Made by `python -m bench.known_tools --write`; everything measured is in "
         "`known_tools.json`.",
         f"{figures['tools']} registered tools, {figures['executions']:,} executions of "
         "`bench/history.py` with referrals and corrections; `GET /known-tools` of the real service "

@@ -1,6 +1,6 @@
 """How fast the embedded log store is: durable appends, the way to the learner, counting.
 
-    python bench/log_store.py [--executions 20000] [--json]
+    python -m bench.log_store [--executions 20000] [--json]
 
 Each append row stands beside a floor measured in the same run: the same JSON put into a bare table
 (no index, no queue, no counters) by one blocking connection with one COMMIT per batch.

@@ -1,6 +1,6 @@
 """How long a scrape of `/metrics` takes once very many tools were seen, and what it costs.
 
-    python bench/metrics.py [--tools 10000] [--scrapes 100] [--json FILE]
+    python -m bench.metrics [--tools 10000] [--scrapes 100] [--json FILE]
 
 The real service in this process with a real server, asked over HTTP on loopback as Prometheus does:
 OpenMetrics, packed; and `plain`, for who scrapes without packing. Calls of so many tools are
@@ -15,7 +15,6 @@ import gc
 import json
 import logging
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -28,20 +27,17 @@ import httpx2
 import psutil
 import uvicorn
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
-
-from aftercall.process import bind, url_of  # noqa: E402  # as above
-from bench.service import say  # noqa: E402  # needs the line above
-from service.app import create_app  # noqa: E402  # as above
-from service.context import (  # noqa: E402  # as above
+from aftercall.process import bind, url_of
+from bench.service import say
+from service.app import create_app
+from service.context import (
     Context,
     Lifecycle,  # as above
     open_context,
 )
-from service.lifecycle import settle_memory  # noqa: E402  # as above
-from service.server import loop_factory  # noqa: E402  # as above
-from service.settings import (  # noqa: E402  # as above
+from service.lifecycle import settle_memory
+from service.server import loop_factory
+from service.settings import (
     DataSettings,
     EmbeddingSettings,
     MetricsSettings,

@@ -1,6 +1,6 @@
 """How many spans of tool calls a second `POST /v1/traces` makes durable.
 
-    python bench/otlp.py [--spans 20000] [--repeats 3] [--quick] [--json]
+    python -m bench.otlp [--spans 20000] [--repeats 3] [--quick] [--json]
 
 A real `aftercall serve` with the default model on a temporary folder. The history of
 `bench/history.py` is written as `execute_tool` spans, as an instrumented agent sends them: the
@@ -33,12 +33,9 @@ from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
-
-from bench import history  # noqa: E402  # needs the line above
-from bench.service import Service, serving  # noqa: E402  # as above
-from ingest.formats.otlp.reading import read_json, read_protobuf  # noqa: E402  # as above
+from bench import history
+from bench.service import Service, serving
+from ingest.formats.otlp.reading import read_json, read_protobuf
 
 BATCH = 512
 CONNECTIONS = 2

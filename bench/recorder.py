@@ -4,7 +4,7 @@ A service on loopback, in a process of its own, acknowledges everything; the rec
 redacts, encodes and sends all the while. Executions come in bursts at a steady rate that the
 recorder keeps up with. Beside it stands what one would do without a recorder: `Client.record`.
 
-    python bench/recorder.py [--json] [--hand-overs 100000] [--rate 10000] [--repeats 5]
+    python -m bench.recorder [--json] [--hand-overs 100000] [--rate 10000] [--repeats 5]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """How the embedded service grows: `/suggest` from 10 k to 1 M executions, nightly, rebuild.
 
-    python bench/scale.py [--small DIR --large DIR] [--quick] [--write]
+    python -m bench.scale [--small DIR --large DIR] [--quick] [--write]
 
 Fills a small and a large data folder with the history of `bench/history.py` through a real
 `aftercall serve` (the large one takes a quarter of an hour), unless folders that are filled are
@@ -21,7 +21,6 @@ import json
 import platform
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,17 +29,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
+from bench import history
+from bench.processes import run_watched
+from bench.service import Service, ask, load, percentiles, say, serving
+from embeddings.cache import open_embedder
+from embeddings.models import default_cache_dir
+from mongo.sqlite import open_sqlite_store
+from retrieval.log import counts
+from retrieval.memory import DOCUMENT
 
-from bench import history  # noqa: E402  # needs the line above
-from bench.processes import run_watched  # noqa: E402  # as above
-from bench.service import Service, ask, load, percentiles, say, serving  # noqa: E402  # as above
-from embeddings.cache import open_embedder  # noqa: E402  # as above
-from embeddings.models import default_cache_dir  # noqa: E402  # as above
-from mongo.sqlite import open_sqlite_store  # noqa: E402  # as above
-from retrieval.log import counts  # noqa: E402  # as above
-from retrieval.memory import DOCUMENT  # noqa: E402  # as above
+ROOT = Path(__file__).parents[1]
 
 SMALL, LARGE = 10_000, 1_000_000
 ROUNDS, QUESTIONS, WARM_UP = 8, 50, 20
@@ -231,7 +229,7 @@ def page(figures: Json) -> str:
         "# Scale",
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, 2 shared cores, Python "
-        f"{platform.python_version()}, embedded stores. Made by `python bench/scale.py --write`; "
+        f"{platform.python_version()}, embedded stores. Made by `python -m bench.scale --write`; "
         "everything measured is in `scale.json`.",
         f"The history of `bench/history.py`: {grown['documents']['small']:,} distinct documents at "
         f"{small:,} executions, {grown['documents']['large']:,} at {large:,}.",

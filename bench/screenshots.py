@@ -1,6 +1,6 @@
 """Pictures of every page of the dashboard, at three widths, in light and dark.
 
-    python bench/screenshots.py [--into docs/figures/dashboard] [--only overview] [--url URL]
+    python -m bench.screenshots [--into docs/figures/dashboard] [--only overview] [--url URL]
 
 Starts a service of its own, plays the made-up history of `aftercall demo --history` into it (or
 takes the service at URL as it is), and looks at each page in Debian's Chromium. Pictures have 64

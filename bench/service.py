@@ -1,6 +1,6 @@
 """How fast and how large the service is, through HTTP, on a history of its own making.
 
-    python bench/service.py [--executions 100000] [--quick] [--json FILE]
+    python -m bench.service [--executions 100000] [--quick] [--json FILE]
 
 A real `aftercall serve` with the default model on a temporary folder. It records the history of
 `bench/history.py` in batches of 100 over two connections and says how fast they became durable and
@@ -32,11 +32,10 @@ from urllib.parse import urlsplit
 
 import psutil
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # run as a script, the folder of this file stands first
+from bench import history
+from embeddings.models import default_cache_dir
 
-from bench import history  # noqa: E402  # needs the line above
-from embeddings.models import default_cache_dir  # noqa: E402  # as above
+ROOT = Path(__file__).parents[1]
 
 BATCH = 100
 CONNECTIONS = 2
@@ -191,7 +190,7 @@ def floor(
     file = folder / "failures.json"
     file.write_text(json.dumps(failures))
     done = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "floor.py"), "--vectors", str(vectors),
+        [sys.executable, "-m", "bench.floor", "--vectors", str(vectors),
          "--failures", str(file), "--cache-dir", str(default_cache_dir())],
         cwd=ROOT, capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},

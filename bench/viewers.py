@@ -1,6 +1,6 @@
 """Viewers of the dashboard without a browser: each asks for the page every second, as its script.
 
-    python bench/viewers.py --url http://127.0.0.1:8799/dashboard/ --viewers 20
+    python -m bench.viewers --url http://127.0.0.1:8799/dashboard/ --viewers 20
 
 Prints `open` once all have the page, and the number of changed pages that they got when its input
 ends. What a browser would do with them is left out, so that only the service is loaded.
