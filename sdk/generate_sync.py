@@ -65,8 +65,8 @@ class Toolbox:
     All other arguments are those of `AsyncToolbox`.
     """
 
-    def __init__({parameters}) -> None:
-        self._toolbox = AsyncToolbox({arguments})
+    def __init__(self) -> None:
+        self._toolbox = AsyncToolbox()
         self._client = client
         self._loop = BackgroundLoop("aftercall-toolbox")
 
@@ -83,8 +83,6 @@ class Toolbox:
             RuntimeError: from a tool's own coroutine, or in a thread that waits for a call.
         """
         self._loop.close(None if self._client is None else self._client.close)
-
-{methods}
 '''
 
 
@@ -99,47 +97,32 @@ def rewritten(source: str) -> str:
 
 def toolbox() -> str:
     """The synchronous toolbox: each method of the other one, run on a loop."""
-    source = "toolbox/async_toolbox.py"
-    text = (PACKAGE / source).read_text()
-    tree = ast.parse(text)
-    imports = [ast.get_source_segment(text, n) or "" for n in tree.body if _is_import(n)]
-    found = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "AsyncToolbox")
-    methods = []
-    for each in found.body:
-        if isinstance(each, ast.AsyncFunctionDef) and not each.name.startswith("_"):
-            call = f"self._toolbox.{each.name}({_arguments(each)})"
-            methods.append(
-                f"    def {_signature(text, each)}\n        return self._loop.run({call})"
-            )
-    init = next(n for n in found.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
-    note = NOTE.format(source=source)
-    return TOOLBOX.format(
-        imports="\n".join([note, *imports, "from typing import Self"]),
-        parameters=re.sub(r"^def __init__\(|\) -> None:$", "", _header(text, init)),
-        arguments=_arguments(init),
-        methods="\n\n".join(methods),
-    )
+    source = ast.parse((PACKAGE / "toolbox/async_toolbox.py").read_text())
+    imports = [ast.unparse(n) for n in source.body if isinstance(n, ast.Import | ast.ImportFrom)]
+    note = NOTE.format(source="toolbox/async_toolbox.py")
+    made = ast.parse(TOOLBOX.format(imports="\n".join([*imports, "from typing import Self"])))
+    for method in _class_in(source).body:
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+            init = next(n for n in ast.walk(made) if getattr(n, "name", "") == "__init__")
+            init.args, init.body[0].value = method.args, _call("AsyncToolbox", method.args)
+        elif isinstance(method, ast.AsyncFunctionDef) and not method.name.startswith("_"):
+            call = _call(f"self._toolbox.{method.name}", method.args)
+            body = [method.body[0], ast.Return(ast.Call(ast.Name("self._loop.run"), [call], []))]
+            plain = ast.FunctionDef(method.name, method.args, body, [], method.returns)
+            _class_in(made).body.append(plain)
+    text = ast.unparse(ast.fix_missing_locations(made))
+    return text.replace('"""\n', f'"""\n{note}', 1)
 
 
-def _is_import(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Import | ast.ImportFrom)
+def _class_in(tree: ast.Module) -> ast.ClassDef:
+    return next(node for node in tree.body if isinstance(node, ast.ClassDef))
 
 
-def _header(text: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    lines = text.splitlines()[function.lineno - 1 : function.body[0].lineno - 1]
-    return "\n".join(lines).strip()
-
-
-def _signature(text: str, function: ast.AsyncFunctionDef) -> str:
-    """Name, parameters, answer and docstring, as they stand in the source."""
-    lines = text.splitlines()[function.lineno - 1 : function.body[0].end_lineno]
-    return "\n".join(lines).strip().removeprefix("async def ")
-
-
-def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """How the function is called with parameters of the same names."""
-    plain = [each.arg for each in function.args.args if each.arg != "self"]
-    return ", ".join([*plain, *(f"{each.arg}={each.arg}" for each in function.args.kwonlyargs)])
+def _call(name: str, arguments: ast.arguments) -> ast.Call:
+    """How a function is called with parameters of the same names."""
+    plain = [ast.Name(each.arg) for each in arguments.args if each.arg != "self"]
+    named = [ast.keyword(each.arg, ast.Name(each.arg)) for each in arguments.kwonlyargs]
+    return ast.Call(ast.Name(name), plain, named)
 
 
 def formatted(text: str) -> str:

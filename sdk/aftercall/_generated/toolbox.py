@@ -1,38 +1,19 @@
 """The toolbox for synchronous programs."""
-# Made by `make generate` from toolbox/async_toolbox.py; edit that.
 
+# Made by `make generate` from toolbox/async_toolbox.py; edit that.
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from aftercall.background import BackgroundLoop
 from aftercall.client import AsyncClient
-from aftercall.evolution import (
-    Checks,
-    EvolutionResult,
-    Evolver,
-    PastFailure,
-    checks_beside,
-)
-from aftercall.executors.protocol import (
-    DEFAULT_TIMEOUT_S,
-    Executor,
-)
+from aftercall.evolution import Checks, EvolutionResult, Evolver, PastFailure, checks_beside
+from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, Executor
 from aftercall.json_values import JsonValue
-from aftercall.models import (
-    BestTool,
-    MarkedFailure,
-    RankedTool,
-    Severity,
-    Tool,
-    ToolSpec,
-)
+from aftercall.models import BestTool, MarkedFailure, RankedTool, Severity, Tool, ToolSpec
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.toolbox.async_toolbox import AsyncToolbox
-from aftercall.toolbox.rules import (
-    CallResult,
-    ResilientResult,
-)
+from aftercall.toolbox.rules import CallResult, ResilientResult
 
 
 class Toolbox:
@@ -102,11 +83,7 @@ class Toolbox:
         """
         return self._loop.run(self._toolbox.register_tool(tool_id, spec))
 
-    def get_tool(
-        self,
-        tool_id: str,
-        use_evolved: bool = True,  # noqa: FBT001, FBT002  # by place, as seed 002 has it
-    ) -> Tool:
+    def get_tool(self, tool_id: str, use_evolved: bool = True) -> Tool:
         """A tool: the promoted version, or with `use_evolved=False` the original.
 
         Raises:
@@ -117,10 +94,7 @@ class Toolbox:
         return self._loop.run(self._toolbox.get_tool(tool_id, use_evolved))
 
     def get_best_tool_in_namespace(
-        self,
-        tool_id: str,
-        scenario: str,
-        use_rag: bool = True,  # noqa: FBT001, FBT002  # seed 002
+        self, tool_id: str, scenario: str, use_rag: bool = True
     ) -> BestTool:
         """The fittest tool of a namespace, in the version that is in force here.
 

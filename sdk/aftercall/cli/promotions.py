@@ -73,10 +73,7 @@ class PromotionsCommand:
 
 
 def _export(client: "Client", args: argparse.Namespace) -> None:
-    from aftercall.promotions_file import (  # noqa: PLC0415  # as above
-        render_promotions,
-        write_promotions,
-    )
+    from aftercall.promotions_file import render_promotions, write_promotions  # noqa: PLC0415  # as above
 
     promotions = client.export_promotions()
     if args.file is None:

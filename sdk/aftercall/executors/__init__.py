@@ -4,12 +4,7 @@
 """
 
 from aftercall.executors.command import Command, CommandExecutor
-from aftercall.executors.protocol import (
-    Executor,
-    ExecutorResult,
-    Executors,
-    ToolRefusedError,
-)
+from aftercall.executors.protocol import Executor, ExecutorResult, Executors, ToolRefusedError
 from aftercall.executors.python import PythonExecutor
 from aftercall.outcomes import ToolFailedError
 

@@ -45,9 +45,7 @@ class McpCommand:
         Raises:
             ConfigurationError: the address is no URL, or the extra is not installed.
         """
-        from aftercall.client.transport import (  # noqa: PLC0415  # `aftercall --help` loads this
-            checked_base_url,
-        )
+        from aftercall.client.transport import checked_base_url  # noqa: PLC0415  # `aftercall --help` loads this
 
         url = str(checked_base_url(service_url(args))).rstrip("/")
         if args.config_snippet is not None:

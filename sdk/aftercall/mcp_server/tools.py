@@ -18,10 +18,7 @@ from pydantic import BaseModel, Field
 
 from aftercall.callers import Caller
 from aftercall.client import AsyncClient
-from aftercall.errors import (
-    AftercallError,
-    NotFoundError,
-)
+from aftercall.errors import AftercallError, NotFoundError
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text
 from aftercall.models import (
     BestTool,

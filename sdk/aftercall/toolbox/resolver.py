@@ -10,6 +10,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,14 +27,7 @@ from aftercall.errors import (
 )
 from aftercall.executors.protocol import evolved_file_of, implementation_of
 from aftercall.json_values import content_hash
-from aftercall.models import (
-    BestTool,
-    FoundTools,
-    Promotion,
-    RankedTool,
-    Tool,
-    ToolSpec,
-)
+from aftercall.models import BestTool, FoundTools, Promotion, RankedTool, Tool, ToolSpec
 from aftercall.models.tools import same_version
 from aftercall.promotions_file import promoted_tool, read_promotions
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
@@ -151,15 +145,11 @@ class Resolver:
         """
         if self._promotions_file is None:
             return {}
-        try:
+        stamp = None
+        with suppress(OSError):  # reading it says what is wrong
             found = self._promotions_file.stat()
-        except FileNotFoundError:
-            self._stamp = None
-            return {}
-        except OSError:
-            return read_promotions(self._promotions_file)  # which says what is wrong
-        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if stamp != self._stamp:
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if stamp is None or stamp != self._stamp:
             self._promotions = read_promotions(self._promotions_file, missing_ok=True)
             self._stamp = stamp
         return self._promotions
@@ -212,12 +202,10 @@ class Resolver:
         promotions = self.promotions()
         if not promotions:
             return tool
-        original = tool
-        if tool.is_evolved:
-            try:
-                original = await self.original(original_id(tool))
-            except (NotFoundError, *AWAY):
-                return tool
+        try:
+            original = await self.original(original_id(tool)) if tool.is_evolved else tool
+        except (NotFoundError, *AWAY):
+            return tool
         entry = entry_for(original, promotions)
         return tool if entry is None else in_place_of(original, entry, self.known())
 
@@ -243,20 +231,16 @@ class Resolver:
 
     async def _meant_by(self, name: str, entry: Promotion) -> Tool:
         """The tool that the entry of this name stands in for: by its id, or by its namespace."""
-        try:
+        with suppress(NotFoundError, *AWAY):
             return await self.original(name)
-        except (NotFoundError, *AWAY):
-            known = self.known()
-        try:
+        known = self.known()
+        with suppress(NotFoundError, *AWAY):
             offered = await self._asked(name, use_evolved=True)
             known.append(await self.original(original_id(offered)))
-        except (NotFoundError, *AWAY):
-            pass
-        for tool in known:
-            if entry_for(tool, {name: entry}) is not None:
-                return tool
+        meant = (tool for tool in known if entry_for(tool, {name: entry}) is not None)
         # Seed 002: the promotions file alone makes a tool.
-        return as_tool(name, ToolSpec(name=name, version=entry.original_version))
+        alone = as_tool(name, ToolSpec(name=name, version=entry.original_version))
+        return next(meant, alone)
 
     async def _asked(self, tool_id: str, *, use_evolved: bool) -> Tool:
         try:
@@ -322,8 +306,8 @@ def in_place_of(original: Tool, entry: Promotion, known: Iterable[Tool] = ()) ->
     if entry.evolved_file is not None:
         return promoted_tool(original, entry)
     for tool in known:
-        is_newer = tool.evolved_from == original.tool_id
-        if is_newer and same_version(tool.version or "", entry.evolved_version):
+        is_its = same_version(tool.version or "", entry.evolved_version)
+        if is_its and tool.evolved_from == original.tool_id:
             return tool.model_copy(update={"is_evolved": True})
     raise ConfigurationError(
         f"{original.tool_id!r} is promoted to {entry.evolved_version} without a file, and no tool "

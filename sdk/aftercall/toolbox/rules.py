@@ -160,7 +160,6 @@ class ResilientRules:
         self._max_attempts = max_attempts
         self._may_repeat = may_repeat
         self._trust_annotations = trust_annotations
-        self._ran = 0
         self.tried: list[tuple[ToolCandidate, ToolFailedError | None]] = []
         """How each ended, with its failure or None."""
         self.skipped: list[Skipped] = []
@@ -169,31 +168,30 @@ class ResilientRules:
 
     def next(self) -> ToolCandidate | None:
         """Whom to try next; None ends it, and all that are left are skipped."""
-        while self._left and self.stop_reason is None:
+        while self._left:
             candidate = self._left.pop(0)
-            tool, version = candidate.tool.tool_id, candidate.tool.version or ""
-            if any(
-                before.tool.tool_id == tool and same_version(before.tool.version or "", version)
-                for before, _ in self.tried
-            ):
-                self._skip(candidate, "it was tried already")
-            elif not candidate.suits:
-                self._skip(candidate, "it hardly fits the scenario")
-            elif not candidate.runs_here:
-                self._skip(candidate, "no executor here runs it")
-            elif self._ran >= self._max_attempts:
-                self._skip(candidate, f"the limit of {self._max_attempts} attempts was reached")
-            else:
+            why = self.stop_reason or self._why_not(candidate)
+            if why is None:
                 return candidate
-        for candidate in self._left:
-            self._skip(candidate, self.stop_reason or "")
-        self._left.clear()
+            self.skipped.append(Skipped(candidate.tool.tool_id, candidate.tool.version, why))
+        return None
+
+    def _why_not(self, candidate: ToolCandidate) -> str | None:
+        for before, _ in self.tried:
+            versions = (before.tool.version or "", candidate.tool.version or "")
+            if before.tool.tool_id == candidate.tool.tool_id and same_version(*versions):
+                return "it was tried already"
+        if not candidate.suits:
+            return "it hardly fits the scenario"
+        if not candidate.runs_here:
+            return "no executor here runs it"
+        if sum(failure is None or failure.ran for _, failure in self.tried) >= self._max_attempts:
+            return f"the limit of {self._max_attempts} attempts was reached"
         return None
 
     def ended(self, candidate: ToolCandidate, failure: ToolFailedError | None) -> None:
         """How the attempt with a candidate ended."""
         self.tried.append((candidate, failure))
-        self._ran += failure is None or failure.ran
         if failure is None:
             self.stop_reason = "a tool succeeded"
         elif not self._may_repeat and may_have_had_effect(
@@ -212,37 +210,36 @@ class ResilientRules:
         """
         if self.stop_reason is not None:
             return None
-        for candidate, failure in self.tried:
-            if failure is not None and failure.ran and not is_referral(failure.error):
-                return candidate
-        return None
+        ran = (
+            each
+            for each, failed in self.tried
+            if failed is not None and failed.ran and not is_referral(failed.error)
+        )
+        return next(ran, None)
 
     def why(self) -> str:
         """How it ended, in a sentence."""
+        count = len(self.tried)
         if any(failure is None for _, failure in self.tried):
-            before = len(self.tried) - 1
-            return "the first tool succeeded" if before == 0 else f"succeeded after {before} others"
-        if not self.tried:
+            return (
+                "the first tool succeeded" if count == 1 else f"succeeded after {count - 1} others"
+            )
+        if count == 0:
             reasons = "; ".join(dict.fromkeys(each.why for each in self.skipped))
             return f"no tool could be tried: {reasons or 'none fits the scenario'}"
-        if self.stop_reason is not None:
-            return self.stop_reason
-        count = len(self.tried)
-        return "the only tool failed" if count == 1 else f"all {count} tools that were tried failed"
-
-    def _skip(self, candidate: ToolCandidate, why: str) -> None:
-        self.skipped.append(Skipped(candidate.tool.tool_id, candidate.tool.version, why))
+        failed = (
+            "the only tool failed" if count == 1 else f"all {count} tools that were tried failed"
+        )
+        return self.stop_reason or failed
 
 
 def may_have_had_effect(
     tool: Tool, failure: ToolFailedError, *, trust_annotations: bool = True
 ) -> bool:
     """Whether a failed call may have changed something that matters if it is done once more."""
-    if not failure.ran:
-        return False
     claims = tool.annotations if trust_annotations else ToolAnnotations()
-    only_reads = claims.read_only_hint is True and claims.destructive_hint is not True
-    return not (only_reads or claims.idempotent_hint is True)
+    only_reads = claims.read_only_hint and not claims.destructive_hint
+    return failure.ran and not (only_reads or claims.idempotent_hint)
 
 
 def outcome_of(failure: ToolFailedError | None) -> AttemptOutcome:
