@@ -8,7 +8,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.tools.base import ToolResult
 
 from aftercall.adapters.fastmcp import outcome_result
-from aftercall.outcomes import Outcome, ToolFailedError
+from aftercall.outcomes import Outcome
 
 mcp: FastMCP[Any] = FastMCP("films")
 
@@ -46,23 +46,6 @@ def as_json_text() -> str:
 
 
 @mcp.tool
-def as_a_mapping() -> dict[str, Any]:
-    """The same as a plain mapping, in a result that does not say `isError`."""
-    return {
-        "status": "error",
-        "error_type": "wrong_tool_boundary",
-        "message": "a page has to be fetched first",
-        "boundary_axes": ["transport", "extraction"],
-    }
-
-
-@mcp.tool
-def raised() -> str:
-    """The same as an exception: across processes FastMCP leaves its text."""
-    raise ToolFailedError(BOUNDARY.error)  # type: ignore[arg-type]  # it is an error
-
-
-@mcp.tool
 def weak() -> dict[str, Any]:
     """A success that says itself that it found nothing."""
     return WEAK
@@ -72,12 +55,6 @@ def weak() -> dict[str, Any]:
 def weak_outcome() -> ToolResult:
     """The same as an outcome, with a list as its value."""
     return outcome_result(Outcome.ok([], status="success_no_parse"))
-
-
-@mcp.tool
-def returned_as_it_is() -> Outcome[list[str]]:
-    """The outcome itself, which FastMCP writes like any dataclass."""
-    return BOUNDARY
 
 
 @mcp.tool

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from agents import (
@@ -17,11 +17,9 @@ from agents import (
     tool_input_guardrail,
 )
 from agents.testing import ScriptedModel, assistant_message, function_call
-from pydantic import Field
 
 from aftercall import ConfigurationError, ToolAnnotations
 from aftercall.adapters.openai_agents import ToolReflection
-from retrieval.reading.reader import read_error
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     Records,
@@ -193,22 +191,6 @@ async def test_timeouts_are_failures_either_way() -> None:
         assert execution.error is not None
         assert execution.error.type == "ToolTimeoutError"
     assert len(records.executions) == 2
-
-
-async def test_refused_arguments_are_known_to_have_run_nothing() -> None:
-    """The SDK checks the schema before it calls; such a call may be sent again."""
-
-    @function_tool
-    def bounded(top_k: Annotated[int, Field(le=10)]) -> str:
-        """Search it."""
-        return f"{top_k} hits"
-
-    reflection, records, _ = reflection_of(answer(TOP_K))
-    told = await outputs_of([reflection.reflecting(bounded)], ("bounded", {"top_k": 50}))
-    assert told == ["10 hits"]
-    first = records.executions[0]
-    assert first.error is not None
-    assert read_error(first.error, first.parameters).rejected_before_run
 
 
 async def test_what_somebody_looked_at_is_not_sent_otherwise() -> None:

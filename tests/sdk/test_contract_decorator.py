@@ -18,13 +18,7 @@ from aftercall.json_values import JsonObject
 from aftercall.outcomes import Outcome
 from aftercall.reflection import ReflectionPolicy, call_with_reflection
 from aftercall.reflection.results import OutcomeReader
-from tests.sdk.scripted_advice import (
-    AsyncScripted,
-    Records,
-    answer,
-    change,
-    suggestion,
-)
+from tests.sdk.scripted_advice import AsyncScripted, Records, answer, change, suggestion
 
 MOVIES = {"titles": {"min_items": 1}}
 WEAK: dict[str, object] = {"status": "success_no_parse", "titles": []}

@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.events import (
-    CANCELLED,
-    EventObserver,
-    RecorderSink,
-    ToolCallPlanned,
-)
+from aftercall.events import CANCELLED, EventObserver, RecorderSink, ToolCallPlanned
 from aftercall.json_values import JsonObject
 from aftercall.reflection import (
     ReflectedResult,

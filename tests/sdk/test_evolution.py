@@ -33,10 +33,7 @@ from aftercall.models import (
     VersionTrials,
 )
 from aftercall.promotions_file import PROMOTIONS_FILE, read_promotions, write_promotions
-from tests.sdk.scripted_chat_server import (
-    ScriptedChatServer,
-    fenced,
-)
+from tests.sdk.scripted_chat_server import ScriptedChatServer, fenced
 
 OLD = "import sys\nprint(sys.argv[1].upper())\n"
 NEW = "import sys\nprint(sys.argv[1].upper() if len(sys.argv) > 1 else '')\n"

@@ -6,13 +6,7 @@ from typing import Any
 import pytest
 
 from aftercall.errors import ConfigurationError
-from aftercall.harmony import (
-    HarmonyCall,
-    HarmonyItem,
-    HarmonyParser,
-    HarmonyResult,
-    HarmonyText,
-)
+from aftercall.harmony import HarmonyCall, HarmonyItem, HarmonyParser, HarmonyResult, HarmonyText
 
 TOO_LARGE = "tool_payload_too_large"
 PARSE_ERROR = "tool_payload_parse_error"

@@ -16,12 +16,7 @@ from aftercall.models import (
     ExecutionError,
     Referral,
 )
-from aftercall.outcomes import (
-    Outcome,
-    normalised_details,
-    referral_details,
-    referral_of,
-)
+from aftercall.outcomes import Outcome, normalised_details, referral_details, referral_of
 
 FIELDS = ["boundary_axes", "observed_task_shape", "suggested_split", "evidence"]
 STYLES = [

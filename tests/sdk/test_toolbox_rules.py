@@ -16,13 +16,7 @@ from aftercall.executors.protocol import (
     tool_error,
 )
 from aftercall.models import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
-from aftercall.toolbox.resolver import (
-    as_tool,
-    entry_for,
-    in_place_of,
-    original_id,
-    rank_by_words,
-)
+from aftercall.toolbox.resolver import as_tool, entry_for, in_place_of, original_id, rank_by_words
 from aftercall.toolbox.rules import (
     ResilientRules,
     ToolCandidate,

@@ -173,14 +173,11 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
     def _facts(self, call: "_Call") -> dict[str, Any]:
         """What both ways of calling take."""
         return {
-            "tool_name": call.name,
-            "parameters": call.arguments,
-            "agent": self._agent or call.agent() or "unknown",
-            "session_id": call.session(),
+            **call.facts(),
+            **({"agent": self._agent} if self._agent else {}),
             "context": self._context(call.request) if self._context else None,
             "may_repeat": call.name in self._may_repeat,
             "is_retried": call.name not in self._never_retried,
-            "reader": call,
         }
 
     def _present(self, call: "_Call", reflected: _Reflected) -> GraphResult:
@@ -241,25 +238,23 @@ class _Call:
             has_run=lambda: self._has_run,
         )
 
-    def agent(self) -> str | None:
-        """The name that `create_agent` was given."""
-        name = self._config().get("metadata", {}).get("lc_agent_name")
-        return name if isinstance(name, str) and name else None
+    def facts(self) -> dict[str, Any]:
+        """What is called, by whom (the name that `create_agent` was given), in which session.
 
-    def session(self) -> str | None:
-        """The thread, or else the run; None outside a graph."""
-        config = self._config()
+        That is the thread, or else the run; None outside a graph, where there is no runtime.
+        """
+        config: Any = getattr(self.request.runtime, "config", None)
+        config = config if isinstance(config, dict) else {}
         info = getattr(self.request.runtime, "execution_info", None)
-        found = (
-            config.get("configurable", {}).get("thread_id")
-            or config.get("run_id")
-            or getattr(info, "run_id", None)
-        )
-        return str(found) if found else None
-
-    def _config(self) -> dict[str, Any]:
-        config: Any = getattr(self.request.runtime, "config", None)  # no runtime outside a graph
-        return config if isinstance(config, dict) else {}
+        thread = config.get("configurable", {}).get("thread_id")
+        session = thread or config.get("run_id") or getattr(info, "run_id", None)
+        return {
+            "tool_name": self.name,
+            "parameters": self.arguments,
+            "agent": config.get("metadata", {}).get("lc_agent_name") or "unknown",
+            "session_id": str(session) if session else None,
+            "reader": self,
+        }
 
     def message_in(self, result: object) -> ToolMessage | None:
         """The message that ends this call."""
@@ -318,14 +313,14 @@ class _Call:
             self._has_run = refusal is None
             return ExecutionError(
                 type="ValidationError",
-                message=_cut(str(refusal) if refusal else refused["error"]),
+                message=bounded_text(str(refusal or refused["error"]), _MAX_MESSAGE_CHARS),
             )
         raised = _RAISED.fullmatch(text)
         kind, message = _parted(raised["error"]) if raised else ("ToolError", text)
         if kind == ToolInvocationError.__name__ and _REFUSED.fullmatch(message):
             return self._unframed(message)  # the frame of all errors, around that of refusals
         self._has_run = raised is not None and kind != ToolException.__name__
-        return ExecutionError(type=kind, message=_cut(message))
+        return ExecutionError(type=kind, message=bounded_text(message, _MAX_MESSAGE_CHARS))
 
     def with_notes(self, result: GraphResult, reflected: _Reflected) -> GraphResult:
         """The result, with a repair in its message's metadata, or with advice after its text."""
@@ -453,7 +448,3 @@ def _shown(block: Any) -> JsonValue:
     if block.get("type") == "text":
         return str(block.get("text"))
     return f"<{block.get('type')}>"
-
-
-def _cut(text: str) -> str:
-    return bounded_text(text, _MAX_MESSAGE_CHARS)

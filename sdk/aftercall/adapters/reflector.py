@@ -245,16 +245,14 @@ def with_advice(text: str, advice: str) -> str:
 
 def repair_facts(reflected: ReflectedResult[Any]) -> JsonObject:
     """What a repaired call's result says of its repair, under `META_KEY`; plain JSON."""
-    followed, first = reflected.followed, reflected.attempts[0].error
+    first = reflected.attempts[0].error
+    followed = dumped(reflected.followed) if reflected.followed else {}
+    said = ("confidence", "suggestionId", "action", "evidence", "lesson")
     return {
         "repaired": True,
         "note": reflected.note,
         "attempts": len(reflected.attempts),
-        "confidence": followed.confidence if followed else None,
-        "suggestionId": followed.suggestion_id if followed else None,
-        "action": followed.action if followed else None,
-        "evidence": dumped(followed.evidence) if followed else None,
-        "lesson": followed.lesson if followed else None,
+        **{name: followed.get(name) for name in said},
         "changes": [dumped(change) for change in reflected.attempts[-1].changes],
         "firstError": bounded_text(first.message, _MAX_FIRST_ERROR_CHARS) if first else None,
         "timeToRepairMs": reflected.time_to_repair_ms,
