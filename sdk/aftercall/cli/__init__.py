@@ -7,9 +7,10 @@ A command is an object of the form of `Command`, named in the entry point group
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points, version
-from typing import Protocol, cast
+from typing import cast
 
 from aftercall.errors import AftercallError
 
@@ -21,26 +22,22 @@ GROUP = "aftercall.commands"
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
 
-class Command(Protocol):
-    """One subcommand."""
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One subcommand.
 
-    @property
-    def name(self) -> str:
-        """The word on the command line."""
+    Attributes:
+        name: the word on the command line.
+        help: what it does, in one line.
+        add_arguments: declares its options.
+        run: does it and gives the exit code; an `AftercallError`, whose message names what is wrong
+            and the cure, is shown in one line.
+    """
 
-    @property
-    def help(self) -> str:
-        """What it does, in one line."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare its options."""
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Do it; the exit code.
-
-        Raises:
-            AftercallError: the message names what is wrong and the cure; shown in one line.
-        """
+    name: str
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,63 +3,57 @@
 import argparse
 import sys
 
+from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
+from aftercall.client import Client
 from aftercall.errors import ConfigurationError
 
 _LEAST, _MOST = 50, 100_000
 """Tokens (contract)."""
 
 
-class KnownToolsCommand:
-    """Prints the block or the page."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_service(parser)
+    parser.add_argument(
+        "--tool",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="a registered id, else a recorded name or server/name; may be repeated "
+        "(default: all tools)",
+    )
+    parser.add_argument("--namespace", metavar="N", help="the tools that serve it")
+    parser.add_argument(
+        "--max-tokens",
+        metavar="N",
+        type=int,
+        default=2_000,
+        help=f"at most so many tokens, {_LEAST} to {_MOST:,} (default: 2000)",
+    )
+    parser.add_argument(
+        "--markdown", action="store_true", help="a page of Markdown instead of a prompt's block"
+    )
 
-    name = "known-tools"
-    help = "print what is known of tools, for a prompt or for their documentation"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Which tools, how much, and in which form."""
-        add_service(parser)
-        parser.add_argument(
-            "--tool",
-            metavar="ID",
-            action="append",
-            default=[],
-            help="a registered id, else a recorded name or server/name; may be repeated "
-            "(default: all tools)",
+def _run(args: argparse.Namespace) -> int:
+    if not _LEAST <= args.max_tokens <= _MOST:
+        raise ConfigurationError(f"--max-tokens must be {_LEAST} to {_MOST:,}")
+    if not all(args.tool) or args.namespace == "":
+        raise ConfigurationError("the name of a tool or namespace must not be empty")
+    with Client(service_url(args)) as client:
+        text = client.known_tools(
+            args.tool or None,
+            namespace=args.namespace,
+            max_tokens=args.max_tokens,
+            format="markdown" if args.markdown else "prompt",
         )
-        parser.add_argument("--namespace", metavar="N", help="the tools that serve it")
-        parser.add_argument(
-            "--max-tokens",
-            metavar="N",
-            type=int,
-            default=2_000,
-            help=f"at most so many tokens, {_LEAST} to {_MOST:,} (default: 2000)",
-        )
-        parser.add_argument(
-            "--markdown", action="store_true", help="a page of Markdown instead of a prompt's block"
-        )
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Print it.
-
-        Raises:
-            AftercallError: there is no such tool, or the service is not there or says no.
-        """
-        from aftercall.client import Client  # noqa: PLC0415  # `aftercall --help` loads this module
-
-        if not _LEAST <= args.max_tokens <= _MOST:
-            raise ConfigurationError(f"--max-tokens must be {_LEAST} to {_MOST:,}")
-        if not all(args.tool) or args.namespace == "":
-            raise ConfigurationError("the name of a tool or namespace must not be empty")
-        with Client(service_url(args)) as client:
-            text = client.known_tools(
-                args.tool or None,
-                namespace=args.namespace,
-                max_tokens=args.max_tokens,
-                format="markdown" if args.markdown else "prompt",
-            )
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-        return 0
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    return 0
 
 
-command = KnownToolsCommand()
+command = Command(
+    "known-tools",
+    "print what is known of tools, for a prompt or for their documentation",
+    _add_arguments,
+    _run,
+)

@@ -4,77 +4,67 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from aftercall.cli import one_line
+from aftercall.cli import Command, one_line
 from aftercall.cli.status import add_service, service_url
+from aftercall.client import Client
+from aftercall.client.async_client import PROMOTION_TEXTS
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
-
-if TYPE_CHECKING:  # `aftercall --help` loads this module
-    from aftercall.client import Client
-    from aftercall.models import Promotion
-
-
-class PromotionsCommand:
-    """Exports, imports, lists and takes back promotions."""
-
-    name = "promotions"
-    help = "show, export, import and take back promoted versions of tools"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """One subcommand for each thing to do."""
-        actions: Any = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
-
-        def action(
-            name: str, text: str, do: "Callable[[Client, argparse.Namespace], None]"
-        ) -> argparse.ArgumentParser:
-            added: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text)
-            add_service(added)
-            added.set_defaults(do=do)
-            return added
-
-        export = action("export", "write all promotions to a file, or print them", _export)
-        export.add_argument("file", nargs="?", metavar="FILE", help="printed when left out")
-        load = action("import", "let exactly the promotions of a file hold", _import)
-        load.add_argument("file", metavar="FILE")
-        load.add_argument("--dry-run", action="store_true", help="say what would change, only")
-        load.add_argument(
-            "--root", metavar="DIR", help="where the evolved files are (default: FILE's folder)"
-        )
-        load.add_argument(
-            "--no-file-check", action="store_true", help="do not look for the evolved files"
-        )
-        action("list", "list what is promoted", _list)
-        for name, text, do in (
-            ("history", "what was promoted and taken back in a namespace, latest first", _history),
-            ("rollback", "go back to what held before the latest change", _rollback),
-            ("remove", "let the original serve a namespace again", _remove),
-        ):
-            action(name, text, do).add_argument("namespace", metavar="NAMESPACE")
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Do it.
-
-        Raises:
-            AftercallError: a file is wrong, or the service is not there or says no.
-        """
-        from aftercall.client import Client  # noqa: PLC0415  # `aftercall --help` loads this module
-
-        if getattr(args, "namespace", None) == "":
-            raise ConfigurationError("the name of a namespace must not be empty")
-        with Client(service_url(args)) as client:
-            try:
-                args.do(client, args)
-            except NotFoundError as error:
-                raise AftercallError(
-                    f"{error.message}; `aftercall promotions list` shows what is promoted"
-                ) from error
-        return 0
+from aftercall.models import Promotion
+from aftercall.promotions_file import (
+    missing_files,
+    read_promotions,
+    render_promotions,
+    write_promotions,
+)
 
 
-def _export(client: "Client", args: argparse.Namespace) -> None:
-    from aftercall.promotions_file import render_promotions, write_promotions  # noqa: PLC0415  # as above
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions: Any = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
 
+    def action(
+        name: str, text: str, do: "Callable[[Client, argparse.Namespace], None]"
+    ) -> argparse.ArgumentParser:
+        added: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text)
+        add_service(added)
+        added.set_defaults(do=do)
+        return added
+
+    export = action("export", "write all promotions to a file, or print them", _export)
+    export.add_argument("file", nargs="?", metavar="FILE", help="printed when left out")
+    load = action("import", "let exactly the promotions of a file hold", _import)
+    load.add_argument("file", metavar="FILE")
+    load.add_argument("--dry-run", action="store_true", help="say what would change, only")
+    load.add_argument(
+        "--root", metavar="DIR", help="where the evolved files are (default: FILE's folder)"
+    )
+    load.add_argument(
+        "--no-file-check", action="store_true", help="do not look for the evolved files"
+    )
+    action("list", "list what is promoted", _list)
+    for name, text, do in (
+        ("history", "what was promoted and taken back in a namespace, latest first", _history),
+        ("rollback", "go back to what held before the latest change", _rollback),
+        ("remove", "let the original serve a namespace again", _remove),
+    ):
+        action(name, text, do).add_argument("namespace", metavar="NAMESPACE")
+
+
+def _run(args: argparse.Namespace) -> int:
+    if getattr(args, "namespace", None) == "":
+        raise ConfigurationError("the name of a namespace must not be empty")
+    with Client(service_url(args)) as client:
+        try:
+            args.do(client, args)
+        except NotFoundError as error:
+            raise AftercallError(
+                f"{error.message}; `aftercall promotions list` shows what is promoted"
+            ) from error
+    return 0
+
+
+def _export(client: Client, args: argparse.Namespace) -> None:
     promotions = client.export_promotions()
     if args.file is None:
         sys.stdout.write(render_promotions(promotions))
@@ -83,9 +73,7 @@ def _export(client: "Client", args: argparse.Namespace) -> None:
     print(f"{_count(len(promotions), 'promotion')} written to {args.file}")
 
 
-def _import(client: "Client", args: argparse.Namespace) -> None:
-    from aftercall.promotions_file import missing_files, read_promotions  # noqa: PLC0415
-
+def _import(client: Client, args: argparse.Namespace) -> None:
     path = Path(args.file)
     try:
         promotions = read_promotions(path)
@@ -110,7 +98,7 @@ def _import(client: "Client", args: argparse.Namespace) -> None:
         print(f"no tool is registered yet for: {unknown}")
 
 
-def _list(client: "Client", args: argparse.Namespace) -> None:
+def _list(client: Client, args: argparse.Namespace) -> None:
     del args
     promotions = client.export_promotions()
     if not promotions:
@@ -122,7 +110,7 @@ def _list(client: "Client", args: argparse.Namespace) -> None:
         print(f"{one_line(name):<{width}}  {versions:<18}  {at}  {one_line(promotion.reason)}")
 
 
-def _history(client: "Client", args: argparse.Namespace) -> None:
+def _history(client: Client, args: argparse.Namespace) -> None:
     changes = client.promotion_history(args.namespace).changes
     if not changes:
         print("nothing was ever promoted there")
@@ -132,28 +120,25 @@ def _history(client: "Client", args: argparse.Namespace) -> None:
         print(f"{moment}  {action:<11}  {_holds(change.promotion)}")
 
 
-def _rollback(client: "Client", args: argparse.Namespace) -> None:
+def _rollback(client: Client, args: argparse.Namespace) -> None:
     latest = client.rollback_promotion(args.namespace).changes[0]
     print(f"{one_line(args.namespace)}: {_holds(latest.promotion)}")
 
 
-def _remove(client: "Client", args: argparse.Namespace) -> None:
+def _remove(client: Client, args: argparse.Namespace) -> None:
     client.remove_promotion(args.namespace)
     print(f"{one_line(args.namespace)}: {_holds(None)}")
 
 
-def _holds(promotion: "Promotion | None") -> str:
+def _holds(promotion: Promotion | None) -> str:
     if promotion is None:
         return "the original serves"
     file = f" ({one_line(promotion.evolved_file)})" if promotion.evolved_file else ""
     return f"{promotion.evolved_version} stands in for {promotion.original_version}{file}"
 
 
-def _changes(client: "Client", wanted: "Mapping[str, Promotion]") -> dict[str, list[str]]:
+def _changes(client: Client, wanted: Mapping[str, Promotion]) -> dict[str, list[str]]:
     """What an import would do, by the text that the file has for each entry."""
-    from aftercall.client.async_client import PROMOTION_TEXTS  # noqa: PLC0415  # as above
-    from aftercall.promotions_file import render_promotions  # noqa: PLC0415  # as above
-
     held = client.export_promotions()
     made: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "unchanged": []}
     made["removed"] = [name for name in held if name not in wanted]
@@ -180,4 +165,9 @@ def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
-command = PromotionsCommand()
+command = Command(
+    "promotions",
+    "show, export, import and take back promoted versions of tools",
+    _add_arguments,
+    _run,
+)

@@ -1,15 +1,12 @@
 """`aftercall recommendations`: what the evidence suggests to tool builders, as a queue."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from aftercall.cli import one_line
+from aftercall.cli import Command, one_line
 from aftercall.cli.status import add_service, service_url
+from aftercall.client import Client
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
-
-if TYPE_CHECKING:  # `aftercall --help` loads this module
-    from aftercall.client import Client
-    from aftercall.models import RecommendationState
+from aftercall.models import RecommendationList, RecommendationState
 
 _MOST_REASON = 2_000
 """Characters (contract)."""
@@ -18,7 +15,7 @@ _MAX_SHOWN = 1_000
 
 _STATES = ("open", "taken", "done", "dismissed", "all")
 
-_ACTIONS: "dict[str, tuple[RecommendationState, str]]" = {
+_ACTIONS: dict[str, tuple[RecommendationState, str]] = {
     "take": ("taken", "say that somebody works on one"),
     "done": ("done", "say that it is mended; it opens again when its evidence returns"),
     "dismiss": ("dismissed", "say why nothing is to be done about it; it stays dismissed"),
@@ -26,53 +23,38 @@ _ACTIONS: "dict[str, tuple[RecommendationState, str]]" = {
 }
 
 
-class RecommendationsCommand:
-    """Lists recommendations, and says what is done about one."""
-
-    name = "recommendations"
-    help = "show what the evidence suggests to tool builders, and say what is done about it"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The list, or one subcommand for each thing to do."""
-        add_service(parser)
-        parser.add_argument(
-            "--state", choices=_STATES, help="only those in that state (default: open and taken)"
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_service(parser)
+    parser.add_argument(
+        "--state", choices=_STATES, help="only those in that state (default: open and taken)"
+    )
+    parser.add_argument("--tool", metavar="TOOL", help="only those about a tool or a namespace")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    actions = parser.add_subparsers(metavar="ACTION", dest="action")
+    for name, (_, text) in _ACTIONS.items():
+        action = actions.add_parser(name, help=text, description=text)
+        # A default would hide what was given before the action.
+        action.add_argument(
+            "--service", metavar="URL", default=argparse.SUPPRESS, help="where the service is"
         )
-        parser.add_argument("--tool", metavar="TOOL", help="only those about a tool or a namespace")
-        parser.add_argument("--json", action="store_true", help="the answer as JSON")
-        actions = parser.add_subparsers(metavar="ACTION", dest="action")
-        for name, (_, text) in _ACTIONS.items():
-            action = actions.add_parser(name, help=text, description=text)
-            # A default would hide what was given before the action.
-            action.add_argument(
-                "--service", metavar="URL", default=argparse.SUPPRESS, help="where the service is"
-            )
-            action.add_argument("id", metavar="ID", help="as the list shows it")
-            action.add_argument(
-                "--reason",
-                required=name == "dismiss",
-                help="stays with it" if name == "dismiss" else "stays with it; optional",
-            )
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Do it.
-
-        Raises:
-            AftercallError: the service is not there or says no.
-        """
-        from aftercall.client import Client  # noqa: PLC0415  # `aftercall --help` loads this module
-
-        with Client(service_url(args)) as client:
-            if args.action is None:
-                _list(client, args)
-            else:
-                _change(client, args)
-        return 0
+        action.add_argument("id", metavar="ID", help="as the list shows it")
+        action.add_argument(
+            "--reason",
+            required=name == "dismiss",
+            help="stays with it" if name == "dismiss" else "stays with it; optional",
+        )
 
 
-def _list(client: "Client", args: argparse.Namespace) -> None:
-    from aftercall.models import RecommendationList  # noqa: PLC0415  # as above
+def _run(args: argparse.Namespace) -> int:
+    with Client(service_url(args)) as client:
+        if args.action is None:
+            _list(client, args)
+        else:
+            _change(client, args)
+    return 0
 
+
+def _list(client: Client, args: argparse.Namespace) -> None:
     found = client.recommendations(state=args.state, tool_id=args.tool)
     if args.json:
         answer = RecommendationList(recommendations=found)
@@ -91,7 +73,7 @@ def _list(client: "Client", args: argparse.Namespace) -> None:
             print(f"    reason given: {one_line(each.state_reason, _MAX_SHOWN)}")
 
 
-def _change(client: "Client", args: argparse.Namespace) -> None:
+def _change(client: Client, args: argparse.Namespace) -> None:
     state, _ = _ACTIONS[args.action]
     if not args.id:
         raise ConfigurationError("ID must not be empty; `aftercall recommendations` shows them")
@@ -106,4 +88,9 @@ def _change(client: "Client", args: argparse.Namespace) -> None:
     print(f"{changed.state}: {one_line(changed.message, _MAX_SHOWN)}")
 
 
-command = RecommendationsCommand()
+command = Command(
+    "recommendations",
+    "show what the evidence suggests to tool builders, and say what is done about it",
+    _add_arguments,
+    _run,
+)

@@ -4,81 +4,71 @@ import argparse
 import os
 import sys
 
-from aftercall.errors import AftercallError
+from aftercall.cli import Command
+from aftercall.client import Client
+from aftercall.client.transport import BASE_URL
+from aftercall.errors import (
+    AftercallError,
+    ServiceFailedError,
+    ServiceTimeoutError,
+    ServiceUnreachableError,
+)
 
 SERVICE_VARIABLE = "AFTERCALL_URL"
 
 
-class StatusCommand:
-    """Asks a service for its status."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_service(parser)
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
-    name = "status"
-    help = "show whether the service is there and how far it is"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Which service, and for whom."""
-        add_service(parser)
-        parser.add_argument("--json", action="store_true", help="the answer as JSON")
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Print the status.
-
-        Raises:
-            AftercallError: the service is not there, or what is there is no service.
-        """
-        from aftercall import Client  # noqa: PLC0415  # `aftercall --help` loads this module
-        from aftercall.errors import (  # noqa: PLC0415  # as above
-            ServiceFailedError,
-            ServiceTimeoutError,
-            ServiceUnreachableError,
-        )
-
-        url = service_url(args)
-        try:
-            with Client(url, retries=0) as client:
-                status = client.status()
-        except ServiceFailedError as error:
-            # It starts, stops or is in trouble: its own words, and which service said them.
-            raise AftercallError(f"the service at {url} cannot say how it is: {error}") from error
-        except ServiceTimeoutError:
-            raise  # it is there; its own message says what to look at
-        except ServiceUnreachableError as error:
-            raise ServiceUnreachableError(
-                f"no service at {url} ({error.__cause__ or error}). Start one with `aftercall "
-                f"serve`, or name another with --service URL or {SERVICE_VARIABLE}"
-            ) from error
-        if args.json:
-            sys.stdout.write(status.model_dump_json(by_alias=True, indent=2) + "\n")
-            return 0
-        waiting = f"{status.pending_indexing:,}"
-        if status.pending_indexing:
-            waiting += "   (stored safely; answers do not use them yet)"
-        if status.indexing_lag_s:
-            waiting += f", the oldest for {duration(status.indexing_lag_s)}"
-        vectors = "unknown" if status.vectors is None else f"{status.vectors:,}"
-        if not status.consistent:
-            vectors += "   (they do not agree with the log store)"
-        rows = [
-            ("executions", f"{status.executions:,}"),
-            ("waiting to be indexed", waiting),
-            ("registered tools", f"{status.tools:,}"),
-            ("distinct documents", f"{status.documents:,}"),
-            ("vectors", vectors),
-            ("shipped patterns", f"{status.seed_patterns:,}"),
-            ("embedder", status.embedder),
-            ("log store", status.log_store),
-            ("vector index", status.vector_index),
-        ]
-        state = "ready" if status.ready else "NOT READY YET"
-        up = duration(status.uptime_s)
-        lines = [f"Aftercall {status.version} at {url}: {state}, up {up}"]
-        lines += [f"  {label:<22} {text}" for label, text in rows]
-        if status.indexing == "workers":
-            lines.append(f"  {'learning':<22} by `aftercall worker` alone")
-        if status.problem:
-            lines.append(f"  {'PROBLEM':<22} {status.problem}")
-        sys.stdout.write("\n".join(lines) + "\n")
+def _run(args: argparse.Namespace) -> int:
+    url = service_url(args)
+    try:
+        with Client(url, retries=0) as client:
+            status = client.status()
+    except ServiceFailedError as error:
+        # It starts, stops or is in trouble: its own words, and which service said them.
+        raise AftercallError(f"the service at {url} cannot say how it is: {error}") from error
+    except ServiceTimeoutError:
+        raise  # it is there; its own message says what to look at
+    except ServiceUnreachableError as error:
+        raise ServiceUnreachableError(
+            f"no service at {url} ({error.__cause__ or error}). Start one with `aftercall "
+            f"serve`, or name another with --service URL or {SERVICE_VARIABLE}"
+        ) from error
+    if args.json:
+        sys.stdout.write(status.model_dump_json(by_alias=True, indent=2) + "\n")
         return 0
+    waiting = f"{status.pending_indexing:,}"
+    if status.pending_indexing:
+        waiting += "   (stored safely; answers do not use them yet)"
+    if status.indexing_lag_s:
+        waiting += f", the oldest for {duration(status.indexing_lag_s)}"
+    vectors = "unknown" if status.vectors is None else f"{status.vectors:,}"
+    if not status.consistent:
+        vectors += "   (they do not agree with the log store)"
+    rows = [
+        ("executions", f"{status.executions:,}"),
+        ("waiting to be indexed", waiting),
+        ("registered tools", f"{status.tools:,}"),
+        ("distinct documents", f"{status.documents:,}"),
+        ("vectors", vectors),
+        ("shipped patterns", f"{status.seed_patterns:,}"),
+        ("embedder", status.embedder),
+        ("log store", status.log_store),
+        ("vector index", status.vector_index),
+    ]
+    state = "ready" if status.ready else "NOT READY YET"
+    up = duration(status.uptime_s)
+    lines = [f"Aftercall {status.version} at {url}: {state}, up {up}"]
+    lines += [f"  {label:<22} {text}" for label, text in rows]
+    if status.indexing == "workers":
+        lines.append(f"  {'learning':<22} by `aftercall worker` alone")
+    if status.problem:
+        lines.append(f"  {'PROBLEM':<22} {status.problem}")
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
 
 
 def add_service(parser: argparse.ArgumentParser) -> None:
@@ -92,8 +82,6 @@ def add_service(parser: argparse.ArgumentParser) -> None:
 
 def service_url(args: argparse.Namespace) -> str:
     """The address given, else the environment's, else the one where `aftercall serve` listens."""
-    from aftercall.client.transport import BASE_URL  # noqa: PLC0415  # as above
-
     given: str | None = args.service
     return given or os.environ.get(SERVICE_VARIABLE) or BASE_URL
 
@@ -109,4 +97,6 @@ def duration(seconds: float) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
-command = StatusCommand()
+command = Command(
+    "status", "show whether the service is there and how far it is", _add_arguments, _run
+)

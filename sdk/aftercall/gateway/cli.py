@@ -3,91 +3,83 @@
 import argparse
 from pathlib import Path
 
+from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
 from aftercall.errors import ConfigurationError
+from aftercall.gateway.config import GatewayConfig
+from aftercall.reflection.retry_rules import ReflectionPolicy
 
 
-class GatewayCommand:
-    """Runs the gateway until its client leaves (stdio) or a signal ends it."""
-
-    name = "gateway"
-    help = "put reflection in front of the MCP servers of a configuration file"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Which servers, how it is reached, and how far it may go."""
-        add = parser.add_argument
-        add("--config", required=True, type=Path, metavar="FILE", help="a JSON file, mcpServers")
-        add_service(parser)
-        add(
-            "--transport",
-            choices=("stdio", "http"),
-            default="stdio",
-            help="how agents reach the gateway (default: stdio)",
-        )
-        add("--host", default="127.0.0.1", help="address for http (default: 127.0.0.1)")
-        add("--port", type=int, default=8800, help="port for http; 0 picks one (default: 8800)")
-        add(
-            "--agent", metavar="NAME", help="name of callers that give none (default: the client's)"
-        )
-        add(
-            "--no-trust-annotations",
-            action="store_true",
-            help="do not let a tool's own claims (read-only, idempotent) make a retry safe",
-        )
-        add(
-            "--min-confidence",
-            type=float,
-            default=0.80,
-            metavar="X",
-            help="retry only on suggestions with a confidence above this (default: 0.80)",
-        )
-        add(
-            "--min-failure-rate",
-            type=float,
-            default=0.0,
-            metavar="X",
-            help="leave failures of tools alone that fail less often than this share of their "
-            "calls, 0 to 1; 0.05 is a common choice (default: 0, none)",
-        )
-        add(
-            "--disable-agent",
-            action="append",
-            default=[],
-            metavar="NAME",
-            help="record this agent's calls, but leave its failures alone; may be repeated",
-        )
-        add("--verbose", action="store_true", help="log more, to standard error")
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Serve; 0 after a clean stop.
-
-        Raises:
-            ConfigurationError: names the file, server and field, or the extra to install.
-        """
-        from aftercall.gateway.config import GatewayConfig  # noqa: PLC0415  # only when it runs
-        from aftercall.reflection.retry_rules import ReflectionPolicy  # noqa: PLC0415  # as above
-
-        config = GatewayConfig.from_file(args.config)
-        policy = ReflectionPolicy(
-            min_confidence=args.min_confidence,
-            min_failure_rate=args.min_failure_rate,
-            trust_annotations=not args.no_trust_annotations,
-            disabled_agents=frozenset(args.disable_agent),
-        )
-        try:
-            from aftercall.gateway.server import serve  # noqa: PLC0415  # the extra
-        except ModuleNotFoundError as error:
-            raise ConfigurationError(
-                f"the gateway needs {error.name}; install it with `pip install aftercall[gateway]`"
-            ) from error
-        return serve(
-            config,
-            service_url(args),
-            policy,
-            address=(args.host, args.port) if args.transport == "http" else None,
-            agent=args.agent,
-            verbose=args.verbose,
-        )
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--config", required=True, type=Path, metavar="FILE", help="a JSON file, mcpServers")
+    add_service(parser)
+    add(
+        "--transport",
+        choices=("stdio", "http"),
+        default="stdio",
+        help="how agents reach the gateway (default: stdio)",
+    )
+    add("--host", default="127.0.0.1", help="address for http (default: 127.0.0.1)")
+    add("--port", type=int, default=8800, help="port for http; 0 picks one (default: 8800)")
+    add("--agent", metavar="NAME", help="name of callers that give none (default: the client's)")
+    add(
+        "--no-trust-annotations",
+        action="store_true",
+        help="do not let a tool's own claims (read-only, idempotent) make a retry safe",
+    )
+    add(
+        "--min-confidence",
+        type=float,
+        default=0.80,
+        metavar="X",
+        help="retry only on suggestions with a confidence above this (default: 0.80)",
+    )
+    add(
+        "--min-failure-rate",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="leave failures of tools alone that fail less often than this share of their "
+        "calls, 0 to 1; 0.05 is a common choice (default: 0, none)",
+    )
+    add(
+        "--disable-agent",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="record this agent's calls, but leave its failures alone; may be repeated",
+    )
+    add("--verbose", action="store_true", help="log more, to standard error")
 
 
-command = GatewayCommand()
+def _run(args: argparse.Namespace) -> int:
+    config = GatewayConfig.from_file(args.config)
+    policy = ReflectionPolicy(
+        min_confidence=args.min_confidence,
+        min_failure_rate=args.min_failure_rate,
+        trust_annotations=not args.no_trust_annotations,
+        disabled_agents=frozenset(args.disable_agent),
+    )
+    try:
+        from aftercall.gateway.server import serve  # noqa: PLC0415  # the extra
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"the gateway needs {error.name}; install it with `pip install aftercall[gateway]`"
+        ) from error
+    return serve(
+        config,
+        service_url(args),
+        policy,
+        address=(args.host, args.port) if args.transport == "http" else None,
+        agent=args.agent,
+        verbose=args.verbose,
+    )
+
+
+command = Command(
+    "gateway",
+    "put reflection in front of the MCP servers of a configuration file",
+    _add_arguments,
+    _run,
+)

@@ -4,7 +4,9 @@ import argparse
 import json
 import sys
 
+from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
+from aftercall.client.transport import checked_base_url
 from aftercall.errors import ConfigurationError
 
 _EPILOG = """\
@@ -16,50 +18,37 @@ itself, at /mcp, for clients that speak HTTP:
 """
 
 
-class McpCommand:
-    """Serves MCP on the standard streams until the client leaves."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_service(parser)
+    parser.add_argument(
+        "--agent", metavar="NAME", help="name of callers that give none (default: the client's)"
+    )
+    parser.add_argument(
+        "--config-snippet",
+        nargs="?",
+        const="stdio",
+        choices=("stdio", "http"),
+        help="print what an MCP client's configuration needs, and end (default: stdio)",
+    )
+    parser.add_argument("--verbose", action="store_true", help="log more, to standard error")
 
-    name = "mcp"
-    help = "serve suggest_fix, known_tools and others to an MCP client, over stdio"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Which service, and for whom."""
-        parser.epilog = _EPILOG
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        add_service(parser)
-        parser.add_argument(
-            "--agent", metavar="NAME", help="name of callers that give none (default: the client's)"
-        )
-        parser.add_argument(
-            "--config-snippet",
-            nargs="?",
-            const="stdio",
-            choices=("stdio", "http"),
-            help="print what an MCP client's configuration needs, and end (default: stdio)",
-        )
-        parser.add_argument("--verbose", action="store_true", help="log more, to standard error")
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Serve; 0 after a clean stop.
-
-        Raises:
-            ConfigurationError: the address is no URL, or the extra is not installed.
-        """
-        from aftercall.client.transport import checked_base_url  # noqa: PLC0415  # `aftercall --help` loads this
-
-        url = str(checked_base_url(service_url(args))).rstrip("/")
-        if args.config_snippet is not None:
-            server = _http_entry(url) if args.config_snippet == "http" else _stdio_entry(url, args)
-            text = json.dumps({"mcpServers": {"aftercall": server}}, indent=2)
-            sys.stdout.write(text + "\n")
-            return 0
-        try:
-            from aftercall.mcp_server.server import serve  # noqa: PLC0415  # the extra
-        except ModuleNotFoundError as error:
-            raise ConfigurationError(
-                f"`aftercall mcp` needs {error.name}; install it with `pip install aftercall[mcp]`"
-            ) from error
-        return serve(url, agent=args.agent, verbose=args.verbose)
+def _run(args: argparse.Namespace) -> int:
+    url = str(checked_base_url(service_url(args))).rstrip("/")
+    if args.config_snippet is not None:
+        server = _http_entry(url) if args.config_snippet == "http" else _stdio_entry(url, args)
+        text = json.dumps({"mcpServers": {"aftercall": server}}, indent=2)
+        sys.stdout.write(text + "\n")
+        return 0
+    try:
+        from aftercall.mcp_server.server import serve  # noqa: PLC0415  # the extra
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"`aftercall mcp` needs {error.name}; install it with `pip install aftercall[mcp]`"
+        ) from error
+    return serve(url, agent=args.agent, verbose=args.verbose)
 
 
 def _stdio_entry(url: str, args: argparse.Namespace) -> dict[str, object]:
@@ -73,4 +62,9 @@ def _http_entry(url: str) -> dict[str, object]:
     return {"type": "http", "url": f"{url}/mcp"}
 
 
-command = McpCommand()
+command = Command(
+    "mcp",
+    "serve suggest_fix, known_tools and others to an MCP client, over stdio",
+    _add_arguments,
+    _run,
+)
