@@ -1,5 +1,7 @@
 """The FastAPI app: routes, errors, limits, OpenAPI."""
 
+import asyncio
+
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse
 
@@ -64,6 +66,9 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     )
     app.state.lifecycle = lifecycle
     app.state.limits = settings.limits
+    # Requests of spans that are unpacked at a time: while one is stored, the next one is read. Each
+    # may hold as much as `limits.unpacked_bytes`, many times what came.
+    app.state.trace_turns = asyncio.Semaphore(2)
     requests = RequestMetrics()
     app.state.metrics_page = MetricsPage(requests, lifecycle)
     install_error_handlers(app)

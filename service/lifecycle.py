@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aftercall.errors import AftercallError
+from aftercall.process import ended_by_signals
 from embeddings.protocol import EmbeddingError
 from ingest.seed import SeedCorpusError
 from mongo.errors import StoreError, StoreFullError, StoreUnavailableError
@@ -21,8 +22,6 @@ from retrieval.index.protocol import VectorIndexError, VectorIndexUnavailableErr
 from service.logs import log_event
 
 logger = logging.getLogger(__name__)
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 T = TypeVar("T")
 
@@ -42,23 +41,18 @@ class Stopping(asyncio.Event):
 @contextlib.contextmanager
 def stopped_by_signals() -> Iterator[Stopping]:
     """An event that the first SIGINT or SIGTERM sets; the second ends the process at once."""
-    loop = asyncio.get_running_loop()
     stopping = Stopping()
 
-    def handle(number: int) -> None:
+    def stop() -> None:
+        number = received[-1]
         if stopping.is_set():
             os._exit(128 + number)
-        stopping.by = signal.Signals(number)
-        log_event(logger, "stopping", signal=stopping.by.name)
+        stopping.by = number
+        log_event(logger, "stopping", signal=number.name)
         stopping.set()
 
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, handle, number)
-    try:
+    with ended_by_signals(stop) as received:
         yield stopping
-    finally:
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
 
 
 async def first(stopping: asyncio.Event, task: "asyncio.Task[object]") -> None:

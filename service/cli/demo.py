@@ -2,9 +2,14 @@
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from service.cli.options import say
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _EPILOG = (
     "Without --history, scripted agents call real MCP servers, and you see each correction; this "
@@ -37,19 +42,13 @@ class DemoCommand:
             help="play a history of simulated agents and tools, then serve its dashboard",
         )
         group.add_argument(
-            "--days",
-            type=_between(1, 366),
-            metavar="N",
-            help="UTC days, up to today (30)",
+            "--days", type=_between(1, 366), metavar="N", help="UTC days, up to today (30)"
         )
         group.add_argument(
             "--calls", type=_between(1, 20_000), metavar="N", help="calls per day, about (250)"
         )
         group.add_argument(
-            "--seed",
-            type=_between(0, 2**31),
-            metavar="N",
-            help="same seed, same history (7)",
+            "--seed", type=_between(0, 2**31), metavar="N", help="same seed, same history (7)"
         )
         group.add_argument(
             "--url", help="send it to a running service instead; one that holds nothing yet"
@@ -74,54 +73,40 @@ class DemoCommand:
             AftercallError: why the history cannot be played, and the cure.
         """
         if wrong := _misused(args):
-            print(f"aftercall: {wrong}", file=sys.stderr)
+            say(wrong)
             return 2
         try:
-            return _history(args) if args.history else _scripted(args.keep)
+            from rich.console import Console
+
+            from service.demo.stage import StageError
+
+            try:
+                return _play(args, Console())
+            except StageError as error:
+                say(str(error))
         except ImportError as error:
-            print(
-                f"aftercall: the demo needs {error.name}; "
-                "install the extra: pip install 'aftercall-service[demo,model]'",
-                file=sys.stderr,
+            say(
+                f"the demo needs {error.name}; "
+                "install the extra: pip install 'aftercall-service[demo,model]'"
             )
-            return 1
-
-
-def _scripted(keep: Path | None) -> int:
-    from rich.console import Console
-
-    from service.demo.scenario import run_demo
-    from service.demo.stage import StageError
-
-    try:
-        asyncio.run(run_demo(Console(), keep=keep))
-    except StageError as error:
-        print(f"aftercall: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
-def _history(args: argparse.Namespace) -> int:
-    from rich.console import Console
+def _play(args: argparse.Namespace, console: "Console") -> int:
+    if not args.history:
+        from service.demo.scenario import run_demo
 
+        asyncio.run(run_demo(console, keep=args.keep))
+        return 0
     from service.demo.history import HistoryOptions, run_history
-    from service.demo.stage import StageError
 
-    standard = HistoryOptions()
-    options = HistoryOptions(
-        seed=standard.seed if args.seed is None else args.seed,
-        days=args.days or standard.days,
-        calls_per_day=args.calls or standard.calls_per_day,
-        url=args.url,
-        may_mix=bool(args.yes),
-        keep=args.keep,
-        serves=not args.exit,
-    )
-    try:
-        return asyncio.run(run_history(Console(), options))
-    except StageError as error:
-        print(f"aftercall: {error}", file=sys.stderr)
-        return 1
+    given = {
+        "seed": args.seed, "days": args.days, "calls_per_day": args.calls, "url": args.url,
+        "may_mix": args.yes, "keep": args.keep,
+    }  # fmt: skip
+    chosen = {name: value for name, value in given.items() if value is not None}
+    options = HistoryOptions(**chosen, serves=not args.exit)
+    return asyncio.run(run_history(console, options))
 
 
 def _misused(args: argparse.Namespace) -> str | None:

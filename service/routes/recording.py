@@ -91,10 +91,6 @@ them takes a microsecond each, on the event loop; a kilobyte in gzip can be thou
 _INLINE_BYTES = 16 * 1024
 """Bodies up to this size, some ten spans, are read on the event loop: a millisecond."""
 
-_AT_A_TIME = 2
-"""Requests that are unpacked at a time: while one is stored, the next one is read. Each may hold as
-much as `limits.unpacked_bytes`, many times what came, so it cannot be as many as may come."""
-
 _MAX_JSON_CONTAINERS = 500_000
 _MAX_JSON_MEMBERS = 2_000_000
 """Brackets and commas in a JSON body. An object of two bytes takes 64 to 240 in memory, a number of
@@ -154,7 +150,7 @@ async def export_traces(
     begin = partial(_begin, encoding=encoding, is_packed=is_packed, most=most)
     aside = is_packed or len(packed) > _INLINE_BYTES
     # What waits for its turn is packed yet.
-    async with _turns(request) if aside else nullcontext():
+    async with request.app.state.trace_turns if aside else nullcontext():
         located = await _work(partial(begin, packed), context, aside=aside)
         outcome = await _record(located, context, workspace, aside=aside)
     count(
@@ -165,15 +161,6 @@ async def export_traces(
     )
     encode = success_protobuf if encoding == PROTOBUF else success_json
     return Response(encode(outcome.rejected, outcome.message()), media_type=encoding)
-
-
-def _turns(request: Request) -> asyncio.Semaphore:
-    """The turns of the app's event loop."""
-    state = request.app.state
-    if not hasattr(state, "trace_turns"):
-        state.trace_turns = asyncio.Semaphore(_AT_A_TIME)
-    turns: asyncio.Semaphore = state.trace_turns
-    return turns
 
 
 async def _record(

@@ -191,26 +191,6 @@ def test_secrets_are_masked_before_they_are_stored(tmp_path: Path) -> None:
     assert not any(SECRET.encode() in each for each in files)
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"executionId": None}, "name either the executionId"),
-        ({"toolName": "t"}, "narrow a sessionId down"),
-        ({"correctionId": "one"}, "correctionId: must be a UUID"),
-        ({"text": " \n "}, "text: must say something"),
-        ({"text": "x" * 2_001}, "text: must have at most 2,000 characters"),
-        ({"boundaryAxes": [f"axis {number}" for number in range(1_000)]}, "at most 20 items"),
-        ({"boundaryAxis": []}, "did you mean `boundaryAxes`?"),
-    ],
-)
-def test_what_is_no_correction_is_422(
-    service: RunningService, fields: dict[str, Any], said: str
-) -> None:
-    """With the field and the cure; nothing is kept."""
-    answer = correct(service, **{"executionId": str(uuid4()), **fields})
-    assert said in error_of(answer, 422, "invalid_request")
-
-
 def test_what_does_not_fit_clock_and_names_is_told(service: RunningService) -> None:
     """A time of tomorrow is refused; a server alone is no tool."""
     answer = correct(service, executionId=str(uuid4()), timestamp="2150-01-01T00:00:00Z")

@@ -1,6 +1,5 @@
 """Marked failures over HTTP, and registering tools that evolve."""
 
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -100,29 +99,6 @@ def test_an_unknown_tool_is_404_with_the_nearest_ids(fitness: Fitness) -> None:
         assert answer.json()["error"]["details"]["nearest"][0] == name
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"severity": "grave"}, "severity"),
-        ({"scenario": ""}, "scenario"),
-        ({"scenario": "x" * 100_000}, "scenario: must have at most 10,000 characters"),
-        ({"markId": "m-1"}, "markId: must be a UUID"),
-        ({"executionId": "e-1"}, "executionId: must be a UUID"),
-        ({"negativeTags": ["x"] * 21}, "negativeTags"),
-        ({"errorMesage": "x"}, "unknown field `errorMesage`; did you mean `errorMessage`?"),
-        ({"errorMessage": "a\0b"}, "errorMessage"),
-    ],
-)
-def test_marks_that_are_none_are_422(fitness: Fitness, fields: dict[str, Any], said: str) -> None:
-    """Named by their field, and nothing is counted."""
-    name = fresh("translator")
-    fitness.put(name)
-    body = {"scenario": SCENARIO, "errorMessage": "x", **fields}
-    answer = fitness.client.post(f"/tools/{name}/failures", json=body)
-    assert said in error_of(answer, 422, "invalid_request")
-    assert fitness.client.get(f"/tools/{name}/failures").json()["failures"] == []
-
-
 def test_a_circle_of_evolved_from_is_409_with_its_chain(fitness: Fitness) -> None:
     """Of any length, and the tool stays as it was."""
     a, b, c = fresh("a"), fresh("b"), fresh("c")
@@ -135,15 +111,6 @@ def test_a_circle_of_evolved_from_is_409_with_its_chain(fitness: Fitness) -> Non
     assert fitness.client.get(f"/tools/{a}").json()["evolvedFrom"] is None
     answer = fitness.client.put(f"/tools/{b}", json={"name": b, "evolvedFrom": b})
     assert f"{b} -> {b}" in error_of(answer, 409, "refused")
-
-
-@pytest.mark.parametrize("version", ["latest", "1.2.3.4", "1.2-beta", "", " ", "¹.0"])
-def test_a_version_that_is_none_is_422(fitness: Fitness, version: str) -> None:
-    """Always, since any tool may be promoted later."""
-    name = fresh("tool")
-    answer = fitness.client.put(f"/tools/{name}", json={"name": name, "version": version})
-    assert "version" in error_of(answer, 422, "invalid_request")
-    error_of(fitness.client.get(f"/tools/{name}"), 404, "not_found")
 
 
 def test_a_put_that_changes_nothing_keeps_the_tool_and_the_caches(fitness: Fitness) -> None:

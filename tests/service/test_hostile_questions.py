@@ -78,8 +78,6 @@ def test_parameters_that_are_no_object_are_said_to_be_so(
 
 PARAMETERS: dict[str, Any] = {
     "long": {"town": "x" * MIB},
-    "long number": {"town": "9" * MIB},
-    "long name": {"k" * MIB: 1},
     "many": {f"k{n}": n for n in range(20_000)},
     "like names": {f"citys{n}": "Rome" for n in range(3_000)},
     "list": {"rows": list(range(100_000))},
@@ -106,24 +104,14 @@ MESSAGES = {
     "digits": "7" * MIB,
     "brackets": "[" * MIB,
     "objects in text": '{"a":' * (MIB // 5),
-    "quotes": "'" * MIB,
-    "escapes": "\\" * MIB,
     "spaces": "city " + " " * MIB + "is required",
     "missing": "'city' is a required property; " * (MIB // 31),
-    "other missing": "; ".join(f"'p{n}' is a required property" for n in range(30_000)),
     "ranges": "limit must be <= 10, " * (MIB // 21),
-    "waits": "retry after 5 seconds, " * (MIB // 23),
     "paths": "/a" * (MIB // 2),
-    "dots": "a." * (MIB // 2),
-    "lines": "\n" * MIB,
     "json": '{"errors": [' + '{"loc": ["city"], "msg": "Field required"},' * 20_000 + "{}]}",
     "numbers as lists": "must be one of " + ", ".join(str(n) for n in range(100_000)),
-    "chinese": "参数 city 是必需的。" * (MIB // 30),
-    "arabic": "المعلمة مطلوبة " * (MIB // 30),
     "emoji": "🔥" * (MIB // 4),
     "binary": "".join(chr(1 + n % 255) for n in range(MIB // 2)),
-    "replacement": "\ufffd" * (MIB // 3),
-    "right to left": "\u202e\u200f" * (MIB // 6),
     "blank": " ",
     "empty": "",
 }
@@ -137,21 +125,12 @@ def test_error_messages_of_any_kind_are_answered(service: RunningService, name: 
 
 CONTEXTS = {
     "words": "the city of Rome " * (MIB // 17),
-    "names": " ".join(f"City{n}" for n in range(120_000)),
     "digits": "7" * MIB,
-    "numbers": " ".join(str(n) for n in range(150_000)),
     "quoted": "".join(f"'city {n}' " for n in range(90_000)),
-    "quotes": "'" * MIB,
     "mixed quotes": "\"'`“" * (MIB // 6),
     "addresses": "a@b.co " * (MIB // 7),
     "half addresses": "a@" * (MIB // 2),
-    "links": "https://a.b/c?d=e " * (MIB // 18),
-    "dates": "on 3 March 2026 at 14:30 " * (MIB // 25),
-    "paths": "/a/b" * (MIB // 4),
-    "capitals": "A" * MIB,
-    "hyphens": "a-" * (MIB // 2),
     "no spaces": "ё" * (MIB // 2),
-    "chinese": "去罗马" * (MIB // 9),
     "binary": "".join(chr(1 + n % 255) for n in range(MIB // 2)),
 }
 
@@ -172,11 +151,8 @@ def test_contexts_of_any_kind_are_answered(
 DETAILS: dict[str, Any] = {
     "deep": {"errors": deep(90)},
     "many": {"errors": [{"loc": ["city"], "type": "missing", "msg": "Field required"}] * 20_000},
-    "other places": {"errors": [{"loc": [f"p{n}", n, "x"], "msg": "bad"} for n in range(20_000)]},
     "no places": {"errors": [{"loc": None, "path": 3, "msg": []}, None, 7, "x"]},
     "long": {"retryAfter": "9" * MIB},
-    "large": {"retryAfter": 1e308},
-    "nested": {"retryAfter": {"seconds": 1e308, "nanos": -1e308}},
     "waits": {f"retry-after-{n}": n for n in range(50_000)},
     "allowed": {"allowed": [f"city {n}" for n in range(50_000)], "suggested": "x" * MIB},
     "tools": {"suggestedSplit": deep(60), "alternatives": ["weather"] * 50_000},
@@ -192,7 +168,6 @@ def test_details_of_any_kind_are_answered(service: RunningService, name: str, ki
 
 
 SCHEMAS: dict[str, Any] = {
-    "no types": {"type": 5, "properties": []},
     "wrong types": {"type": "object", "properties": {"city": "string"}, "required": "city"},
     "recursive": {"$ref": "#"},
     "mutually recursive": {
@@ -207,11 +182,8 @@ SCHEMAS: dict[str, Any] = {
     "nowhere": {"properties": {"city": {"$ref": "#/$defs/none"}}, "required": ["city"]},
     "branching": {"anyOf": [{"anyOf": [{"anyOf": [{"$ref": "#"}] * 9}] * 9}] * 9},
     "pattern": {"properties": {"city": {"pattern": "^(a+)+$"}}, "required": ["city"]},
-    "broken pattern": {"properties": {"city": {"pattern": "(["}}, "required": ["city"]},
     "huge": {"properties": {f"p{n}": {"type": "string"} for n in range(30_000)}},
-    "huge enum": {"properties": {"city": {"enum": [f"c{n}" for n in range(50_000)]}}},
     "deep": {"properties": {"city": deep(60)}},
-    "odd bounds": {"properties": {"limit": {"maximum": "10", "minimum": [], "default": {}}}},
     "all of it": {"properties": {"city": {"description": "one of 'a', 'b' " * 40_000}}},
 }  # fmt: skip
 

@@ -7,7 +7,6 @@ from uuid import uuid4
 from xml.etree import ElementTree as ET
 
 import httpx2
-import pytest
 
 from aftercall import Client
 from mongo.records import ToolKey
@@ -201,25 +200,3 @@ def test_links_have_the_public_address(tmp_path: Path) -> None:
         Fitness(service).put("a.b")
         page = told(service, format="markdown")
         assert "[Dashboard](https://tools.example.org/dashboard/tools/a.b)" in page
-
-
-@pytest.mark.parametrize(
-    ("query", "named"),
-    [
-        ({"maxTokens": 49}, "maxTokens"),
-        ({"maxTokens": 100_001}, "maxTokens"),
-        ({"maxTokens": "many"}, "maxTokens"),
-        ({"format": "html"}, "format"),
-        ({"tools": "git_log"}, "tools"),
-        ({"tool": ""}, "tool"),
-        ({"tool": ["x"] * 101}, "tool"),
-        ({"namespace": ""}, "namespace"),
-    ],
-)
-def test_what_is_not_of_the_contract_is_refused(
-    service: RunningService, query: dict[str, Any], named: str
-) -> None:
-    """By name, so that a misspelt parameter is not passed over."""
-    answer = ask(service, **query)
-    assert answer.status_code == 422
-    assert named in answer.json()["error"]["message"]

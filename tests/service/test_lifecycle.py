@@ -8,6 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -21,6 +23,7 @@ from service.context import Lifecycle
 from service.lifecycle import CannotOpenError, one_line
 from tests.service.running_service import (
     ROOT,
+    ServeProcess,
     aftercall,
     eventually,
     execution,
@@ -105,32 +108,33 @@ def listens(host: str, port: int) -> bool:
     return True
 
 
-def test_a_request_that_never_ends_does_not_hold_it_up(tmp_path: Path) -> None:
-    """Running requests get a bounded time."""
-    with serving(tmp_path, environ={"AFTERCALL_SERVER_SHUTDOWN_S": "1"}) as service:
+@contextmanager
+def stalled(tmp_path: Path, shutdown_s: int) -> Iterator[tuple[ServeProcess, str, int]]:
+    """A service with half a request; its host and port."""
+    environ = {"AFTERCALL_SERVER_SHUTDOWN_S": str(shutdown_s)}
+    with serving(tmp_path, environ=environ) as service:
         host, port = service.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=10) as connection:
             connection.sendall(
                 b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
                 b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n["
             )
-            service.get("/status")
-            assert service.stop() == 0
+            service.get("/status")  # answered after the half request was begun
+            yield service, host, int(port)
+
+
+def test_a_request_that_never_ends_does_not_hold_it_up(tmp_path: Path) -> None:
+    """Running requests get a bounded time."""
+    with stalled(tmp_path, shutdown_s=1) as (service, _, _):
+        assert service.stop() == 0
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     """Whoever does not want to wait need not."""
-    with serving(tmp_path, environ={"AFTERCALL_SERVER_SHUTDOWN_S": "60"}) as service:
-        host, port = service.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
-            connection.sendall(
-                b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
-                b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n["
-            )
-            service.get("/status")
-            service.process.send_signal(signal.SIGTERM)
-            eventually(lambda: not listens(host, int(port)))
-            assert service.stop(signal.SIGINT) == 128 + signal.SIGINT
+    with stalled(tmp_path, shutdown_s=60) as (service, host, port):
+        service.process.send_signal(signal.SIGTERM)
+        eventually(lambda: not listens(host, port))
+        assert service.stop(signal.SIGINT) == 128 + signal.SIGINT
 
 
 def test_a_second_process_on_the_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:

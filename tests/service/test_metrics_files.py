@@ -88,32 +88,6 @@ def test_a_query_selects_values_that_occur(page: Samples, query: str) -> None:
             assert set(value.split("|")) <= there, (metric, label)
 
 
-def test_the_dashboard_is_one_that_grafana_takes() -> None:
-    """Of any data source, for any job and instance; panels have ids of their own, in a grid."""
-    assert DASHBOARD["schemaVersion"] >= 39
-    names = [each["name"] for each in DASHBOARD["templating"]["list"]]
-    assert names == ["DS_PROMETHEUS", "job", "instance", "tool"]
-    panels = DASHBOARD["panels"]
-    ids = [panel["id"] for panel in panels]
-    assert len(ids) == len(set(ids))
-    taken: set[tuple[int, int]] = set()
-    for panel in panels:
-        place = panel["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
-        }
-        assert max(x for x, _ in cells) < 24
-        assert not cells & taken, panel["title"]
-        taken |= cells
-        if panel["type"] != "row":
-            assert panel["datasource"]["uid"] == "${DS_PROMETHEUS}"
-            assert panel["description"], panel["title"]
-            for target in panel["targets"]:
-                assert 'job=~"$job", instance=~"$instance"' in target["expr"]
-
-
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
 def test_an_alert_says_what_it_is_and_what_to_do(rule: dict[str, Any]) -> None:
     """It waits before it fires, says how bad it is, and tells the cure."""

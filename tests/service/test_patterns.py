@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from aftercall.models import FailurePatternList
 from mongo.records import Row, ToolKey
 from retrieval.memory import PATTERN
 from retrieval.patterns import ConsolidatedPattern, encoded
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService, put_rows
-from tests.service.test_bad_input import error_of
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"  # noqa: S105  # it only looks like one
 AT = "2026-03-01T12:00:00Z"
@@ -66,8 +63,3 @@ def test_what_tools_said_is_masked(service: RunningService) -> None:
     told = f"no such key {SECRET}"
     pattern = put(service, leader=told, signatures=[told], lesson=f"Use {SECRET}.")
     assert SECRET not in str(asked(service, toolName=pattern.tool_name))
-
-
-@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "category=x", "tool=a", "toolName="])
-def test_other_questions_are_refused(service: RunningService, query: str) -> None:
-    error_of(service.client.get(f"/patterns?{query}"), 422, "invalid_request")
