@@ -15,8 +15,7 @@ import logging
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import httpx2
@@ -62,36 +61,24 @@ _MAX_NAME_BYTES = 192
 _ID = re.compile(r"([0-9a-f]{32})\.([A-Za-z0-9_-]{0,256})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class McpSession:
-    """A session and the name that its client gave itself, if it did."""
+def new_session(client_name: str | None) -> str:
+    """The id of a new session, which holds the client's name, if it gave one."""
+    encoded = (client_name or "").encode()[:_MAX_NAME_BYTES]
+    whole = encoded.decode(errors="ignore").encode()  # a character may have been cut in two
+    return f"{uuid4().hex}.{base64.urlsafe_b64encode(whole).decode().rstrip('=')}"
 
-    session_id: str
-    client_name: str | None
 
-    @classmethod
-    def begin(cls, client_name: str | None) -> Self:
-        """A new session."""
-        return cls(uuid4().hex, client_name)
-
-    @classmethod
-    def read(cls, text: str | None) -> Self | None:
-        """The session of an id; None for none, and for what is no id of ours."""
-        found = _ID.fullmatch(text or "")
-        if found is None:
-            return None
-        session_id, packed = found.groups()
-        try:
-            name = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            return None
-        return cls(session_id, name_or_none(name))
-
-    def __str__(self) -> str:
-        """The id that the client sends with every request."""
-        encoded = (self.client_name or "").encode()[:_MAX_NAME_BYTES]
-        whole = encoded.decode(errors="ignore").encode()  # a character may have been cut in two
-        return f"{self.session_id}.{base64.urlsafe_b64encode(whole).decode().rstrip('=')}"
+def read_session(text: str | None) -> tuple[str, str | None] | None:
+    """The session and the client's name in an id; None for none, and for what is no id of ours."""
+    found = _ID.fullmatch(text or "")
+    if found is None:
+        return None
+    session_id, packed = found.groups()
+    try:
+        name = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return session_id, name_or_none(name)
 
 
 _SESSION = "aftercall_mcp_session"
@@ -145,8 +132,9 @@ async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResul
     if request is None:
         return await call_next(ctx)
     if ctx.method == "initialize":
-        name = _name_in(ctx.params or {})
-        request.scope[_SESSION] = str(McpSession.begin(name))
+        info = (ctx.params or {}).get("clientInfo")  # nobody has validated it yet
+        name = name_or_none(info.get("name")) if isinstance(info, Mapping) else None
+        request.scope[_SESSION] = new_session(name)
     headers = {"x-request-id": request_id_of(request.scope)}
     if "host" in request.headers:  # the name that this service's guard has let pass
         headers["host"] = request.headers["host"]
@@ -159,13 +147,8 @@ async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResul
 
 def _who_calls(context: Context) -> Caller:
     headers = context.request.headers if context.request else {}
-    session = McpSession.read(headers.get(SESSION_HEADER))
+    session = read_session(headers.get(SESSION_HEADER))
     if session is not None:
-        return Caller(session.client_name or "unknown", session.session_id)
+        session_id, name = session
+        return Caller(name or "unknown", session_id)
     return Caller(client_name(context) or "unknown")
-
-
-def _name_in(params: Mapping[str, object]) -> str | None:
-    """The client's name in an `initialize` that nobody has validated yet."""
-    info = params.get("clientInfo")
-    return name_or_none(info.get("name")) if isinstance(info, Mapping) else None

@@ -6,8 +6,6 @@ import logging
 
 import pytest
 
-from aftercall.errors import ConfigurationError
-from aftercall.process import bind, url_of
 from service.logs import configure_logging, log_event
 from service.middleware import hosts_to_answer, is_loopback
 from service.settings import LogSettings
@@ -36,18 +34,6 @@ def test_the_hosts_that_are_answered_follow_the_address_and_the_setting() -> Non
     assert hosts_to_answer("127.0.0.1", ()) == {"localhost", "127.0.0.1", "::1"}
     assert hosts_to_answer("10.0.0.1", ()) == {"*"}
     assert hosts_to_answer("127.0.0.1", ("Box.Example",)) == {"box.example"}
-
-
-def test_urls_of_both_families() -> None:
-    """An IPv6 address stands in brackets."""
-    with bind("localhost", 0) as listener:
-        assert url_of(listener).startswith("http://")
-    try:
-        listener = bind("::1", 0)
-    except ConfigurationError:
-        return  # a machine without IPv6 says so in its own way, which is the other test
-    with listener:
-        assert url_of(listener).startswith("http://[::1]:")
 
 
 def lines(settings: LogSettings) -> list[str]:

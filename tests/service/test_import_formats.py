@@ -56,31 +56,17 @@ def transcript(tool: str, number: int = 0, **more: Any) -> dict[str, Any]:
 def spans(tool: str, number: int = 0) -> dict[str, Any]:
     """The same as spans of the GenAI conventions."""
 
-    def attributes(**values: str) -> list[dict[str, Any]]:
-        return [
-            {"key": key.replace("__", "."), "value": {"stringValue": value}}
-            for key, value in values.items()
-        ]
-
-    def span(second: int, arguments: object, **more: Any) -> dict[str, Any]:
-        return {
-            "traceId": f"0af7651916cd43dd8448eb211c8{len(tool):04}{number}",
-            "spanId": f"b7ad6b716920333{second}",
-            "name": f"execute_tool {tool}",
-            "startTimeUnixNano": f"177159780{second}000000000",
-            "endTimeUnixNano": f"177159780{second}200000000",
-            "attributes": attributes(
-                gen_ai__operation__name="execute_tool",
-                gen_ai__tool__name=tool,
-                gen_ai__tool__call__arguments=json.dumps(arguments),
-                gen_ai__conversation__id=f"s-{number}",
-            ),
-            **more,
+    def each(second: int, arguments: object, **fields: Any) -> dict[str, Any]:
+        more = {
+            "gen_ai.tool.name": tool,
+            "gen_ai.tool.call.arguments": json.dumps(arguments),
+            "gen_ai.conversation.id": f"s-{number}",
         }
+        start = {"startTimeUnixNano": str(START_NS + second * 10**9)}
+        return tool_span(1000 * len(tool) + 10 * number + second, more=more, **start, **fields)
 
     refused = {"status": {"code": 2, "message": REFUSED}}
-    both = [span(1, wrong(number), **refused), span(2, right(number))]
-    return {"resourceSpans": [{"scopeSpans": [{"spans": both}]}]}
+    return request(each(1, wrong(number), **refused), each(2, right(number)))
 
 
 def lines_of(*values: object) -> str:

@@ -8,10 +8,8 @@ import pytest
 
 from aftercall.models import ToolHealth
 from tests.service.fitness_client import Fitness, fresh
-from tests.service.running_service import execution, failure
+from tests.service.running_service import execution
 from tests.service.test_bad_input import error_of
-
-KEY = "AKIAIOSFODNN7EXAMPLE"
 
 
 def health_of(fitness: Fitness, name: str) -> dict[str, Any]:
@@ -31,50 +29,6 @@ def now() -> str:
 
 def a_call(**fields: Any) -> dict[str, Any]:
     return execution(timestamp=now(), **fields)
-
-
-def a_referral(name: str, *axes: str, **fields: Any) -> dict[str, Any]:
-    details = {"boundaryAxes": list(axes), "evidence": f"only JSON is read here, not {KEY}"}
-    error = {"type": "wrong_tool_boundary", "message": "not my job", "details": details}
-    return failure(toolName=name, error=error, timestamp=now(), **fields)
-
-
-def test_a_movie_list_that_is_empty_and_corrected(fitness: Fitness) -> None:
-    """Seed 000: a valid answer of no use is told as weak, and a user's word counts beside it."""
-    name = fresh("films")
-    fitness.put(name)
-    call = a_call(toolName=name, serverName=None, result=[], resultStatus="success_no_parse")
-    fitness.service.record(call)
-    body = {"executionId": call["executionId"], "text": f"this is a menu, not titles {KEY}"}
-    assert fitness.client.post("/corrections", json=body).status_code == 202
-    health = health_of(fitness, name)
-    assert (health["successes"]["count"], health["failures"]["count"]) == (1, 0)
-    utility = health["utility"]
-    assert utility["weakSuccesses"]["count"] == utility["corrections"]["count"] == 1
-    assert utility["score"] < 0.25
-    [weak] = utility["recentWeak"]
-    assert weak["why"] == "the tool calls it 'success_no_parse', and the result is an empty list"
-    [correction] = utility["recentCorrections"]
-    assert correction["text"].startswith("this is a menu, not titles")
-    assert KEY not in str(health)
-    assert health["tool"] == {"toolId": name, "serverName": None, "toolName": name}
-
-
-def test_repeated_boundaries_become_a_warning(fitness: Fitness) -> None:
-    """With the tool's own axes, its evidence, and an open recommendation."""
-    name = fresh("page")
-    for _ in range(8):
-        fitness.service.record(a_referral(name, "transport", "extraction", serverName="web"))
-    health = health_of(fitness, f"web/{name}")
-    assert health["cohesion"]["warning"] is True
-    assert {each["name"] for each in health["cohesion"]["axes"]} == {"transport", "extraction"}
-    assert health["categories"][0]["category"] == "wrong_tool_boundary"
-    assert health["signatures"][0]["count"] == 8
-    [first, *_] = health["recentReferrals"]
-    assert first["boundaryAxes"] == ["transport", "extraction"]
-    assert first["lacksEvidence"] is False
-    assert KEY not in str(health)
-    assert health["recommendationIds"]
 
 
 def test_a_tool_need_not_be_registered(fitness: Fitness) -> None:

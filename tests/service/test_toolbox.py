@@ -296,29 +296,6 @@ async def test_nothing_is_done_twice_after_a_possible_effect(family: Family) -> 
     assert vouched.why == "all 2 tools that were tried failed"
 
 
-async def test_a_rejected_input_is_no_failure_of_the_tool(family: Family) -> None:
-    """Nothing ran, so the next is tried, and nothing is marked."""
-    bad = await family.add("a", "done", annotations=ToolAnnotations())
-    family.python.register(bad, lambda other: other)
-    await family.indexed()
-    result = await family.call()
-    [attempt] = result.attempts
-    assert (attempt.outcome, attempt.severity) == ("rejected", None)
-    assert family.recorded.executions[0].error is not None
-    assert family.recorded.executions[0].error.type == "InvalidInput"
-
-
-async def test_what_nothing_here_runs_is_skipped(family: Family) -> None:
-    """It says nothing about the tool; when nobody fits, that is told."""
-    await family.add("c", "done")
-    family.toolbox.executors = PythonExecutor()
-    await family.indexed()
-    result = await family.call()
-    assert (result.success, result.attempts) == (False, ())
-    assert result.why == "no tool could be tried: no executor here runs it"
-    assert not (await family.call(tags=["no-such-tag"])).skipped
-
-
 @pytest.mark.parametrize(
     ("scenario", "options"),
     [
@@ -335,20 +312,6 @@ async def test_a_question_that_cannot_be_asked_is_refused(
     """Before anything runs."""
     with pytest.raises(ValueError, match=r"max_attempts|say something|10000"):
         await family.toolbox.resilient_tool_call(scenario, None, **options)
-
-
-async def test_a_definition_of_this_program_goes_before_the_registered_one(
-    family: Family,
-) -> None:
-    """What others register under its id changes neither its claims nor what it runs."""
-    mine = await family.add("a", ValueError("no"), annotations=READS)
-    await family.add("b", ValueError("no"))
-    family.toolbox.resolver.add(mine, ToolSpec(name=mine, annotations=ToolAnnotations()))
-    await family.indexed()
-    here = await family.toolbox.get_tool(mine)
-    assert here.annotations == ToolAnnotations()
-    found = await family.toolbox.find_tools_for_scenario(family.scenario, tags=[family.word])
-    assert {each.tool.annotations.read_only_hint for each in found} == {None, True}
 
 
 # A service that is away

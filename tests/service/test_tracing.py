@@ -19,7 +19,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from aftercall import AsyncClient, Client
 from aftercall.reflection import call_with_reflection
 from aftercall.span_export import exporting
-from aftercall.stages import measured_by, stage
+from aftercall.stages import measured_by
 from aftercall.tracing import TracingObserver
 from service.app import create_app
 from service.context import Context, Lifecycle, open_context
@@ -212,16 +212,6 @@ async def test_an_error_of_ours_is_one(app: Traced, monkeypatch: pytest.MonkeyPa
     assert failed.status.status_code is StatusCode.ERROR
     assert (failed.attributes or {})["error.type"] == "500"
     assert "who-is-ill" not in app.spans.text
-
-
-def test_unless_it_is_set_the_app_stays_as_it_is(tmp_path: Path) -> None:
-    """No layer around it, and nobody measures."""
-    settings = hashing_settings(tmp_path)
-    app = create_app(settings, Lifecycle())
-    with traced(settings) as with_spans:
-        assert with_spans(app) is app
-        with stage("a") as one, stage("b") as other:
-            assert one is other
 
 
 @contextmanager

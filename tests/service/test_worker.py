@@ -1,9 +1,7 @@
 """`aftercall worker`: learns on server stores, and says where it has no place."""
 
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,30 +13,15 @@ from aftercall.redaction import Redactor
 from ingest.intake import Intake
 from retrieval.log import counts
 from service.context import open_context
+from service.environment import environment_of
 from service.server import work_once
 from service.settings import Settings
 from service.stores import opened_store
 from tests.mongo.mongo_server import SharedMongo
-from tests.service.running_service import ROOT, execution, hashing_settings
+from tests.service.running_service import aftercall, execution, finished, hashing_settings
 
 WORKSPACE = "default"
 CALLS = 60
-AFTERCALL = (sys.executable, "-m", "aftercall.cli")
-
-
-def environment(**values: str) -> dict[str, str]:
-    """Nothing of ours but these variables."""
-    clean = {name: value for name, value in os.environ.items() if "AFTERCALL_" not in name}
-    return clean | {f"AFTERCALL_{name}": value for name, value in values.items()}
-
-
-def command(*arguments: str, **values: str) -> "subprocess.CompletedProcess[str]":
-    """Run `aftercall worker` to its end."""
-    return subprocess.run(
-        [*AFTERCALL, "worker", *arguments],
-        capture_output=True, text=True, cwd=ROOT, env=environment(**values), timeout=300,
-        check=False,
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -60,23 +43,13 @@ def servers(mongo: SharedMongo, tmp_path: Path) -> Settings:
 
 def variables(settings: Settings) -> dict[str, str]:
     """The same settings for a process."""
-    uri = settings.mongo.uri
-    return {
-        "MONGO_URI": "" if uri is None else uri.get_secret_value(),
-        "MONGO_DATABASE": settings.mongo.database,
-        "QDRANT_URL": str(settings.qdrant.url),
-        "DATA_DIR": str(settings.data.dir),
-        "EMBEDDING_MODEL": "hashing",
-    }
+    return environment_of(settings) | {"AFTERCALL_DATA_DIR": str(settings.data.dir)}
 
 
 @contextmanager
 def running_worker(settings: Settings) -> "Iterator[subprocess.Popen[str]]":
     """A worker; it is killed in the end if it still runs."""
-    with subprocess.Popen(
-        [*AFTERCALL, "worker"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        cwd=ROOT, env=environment(**variables(settings)),
-    ) as process:  # fmt: skip
+    with aftercall("worker", environ=variables(settings)) as process:
         try:
             yield process
         finally:
@@ -100,21 +73,21 @@ async def pending(settings: Settings) -> int:
 @pytest.mark.real
 def test_it_has_no_place_on_the_embedded_store(tmp_path: Path) -> None:
     """It says that the service learns by itself, and touches nothing."""
-    done = command(DATA_DIR=str(tmp_path / "data"))
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "one process" in done.stderr
-    assert "AFTERCALL_MONGO_URI" in done.stderr
+    status, out, err = finished("worker", "--data-dir", str(tmp_path / "data"))
+    assert (status, out) == (2, "")
+    assert "one process" in err
+    assert "AFTERCALL_MONGO_URI" in err
     assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.real
 def test_it_needs_an_index_that_processes_share(tmp_path: Path) -> None:
     """MongoDB alone is not enough; the address is not repeated, for it may hold a password."""
-    done = command(MONGO_URI="mongodb://ada:hunter2@nowhere.invalid", DATA_DIR=str(tmp_path))
-    assert done.returncode == 2
-    assert "AFTERCALL_QDRANT_URL" in done.stderr
-    assert "hunter2" not in done.stderr
+    uri = {"AFTERCALL_MONGO_URI": "mongodb://ada:hunter2@nowhere.invalid"}
+    status, _, err = finished("worker", "--data-dir", str(tmp_path), environ=uri)
+    assert status == 2
+    assert "AFTERCALL_QDRANT_URL" in err
+    assert "hunter2" not in err
 
 
 @pytest.mark.real
