@@ -38,26 +38,25 @@ def in_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
     Unlike the loop's own pool, one that hangs keeps neither the loop nor the process from ending.
     Must be called in a running loop.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    return asyncio.wrap_future(_started(call))
+
+
+def _started(call: Callable[[], T]) -> "Future[T]":
+    # In the caller's context: what is current there (a span) is what the call is part of.
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
-            result = call()
+            future.set_result(call())
         except StopIteration as stop:  # which a future does not take
-            report(partial(done.set_exception, RuntimeError(f"StopIteration: {stop.value!r}")))
+            future.set_exception(RuntimeError(f"StopIteration: {stop.value!r}"))
         except BaseException as error:  # noqa: BLE001  # it is raised again where it is awaited
-            report(partial(done.set_exception, error))
-        else:
-            report(partial(done.set_result, result))
-
-    def report(settle: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop has been closed meanwhile
-            loop.call_soon_threadsafe(lambda: None if done.done() else settle())
+            future.set_exception(error)
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(run,), name="aftercall-work", daemon=True).start()
-    return done
+    return future
 
 
 async def to_the_end(work: "asyncio.Future[T]", stop: Callable[[], None] = lambda: None) -> T:
@@ -194,21 +193,10 @@ def within_sync(
 ) -> T:
     """As `within`, in a thread of its own: a call that is late is left behind.
 
-    It runs in the caller's context: what is current there (a span) is what the call is part of.
-
     Raises:
         TimeoutError: it did not return in time.
     """
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call(*args, **kwargs))
-        except BaseException as error:  # noqa: BLE001  # raised again in the caller's thread
-            future.set_exception(error)
-
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(run,), name="aftercall-within", daemon=True).start()
+    future = _started(partial(call, *args, **kwargs))
     try:
         return future.result(timeout_s)
     except TimeoutError as error:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import reprlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
@@ -37,7 +38,14 @@ MAX_DEPTH = 100
 MAX_INTEGER = 2**63 - 1
 """Largest integer accepted, either side of zero: what SQLite and BSON hold as an integer."""
 
+MAX_NAME_CHARS = 256
+"""Of a name, as the models have it."""
+
+MAX_RESULT_CHARS = 4000
+"""Of a recorded result. A result shows what a success looks like; it is never played back."""
+
 _REPLACEMENT = "�"
+_SCALAR_COST = 4
 
 # Bounded in width and depth, safe on cycles: repr() of a deep or huge value may not be.
 _REPR = reprlib.Repr()
@@ -98,35 +106,70 @@ def make_json_value(value: object) -> JsonValue:
     and lone surrogates U+FFFD; integers beyond 64 bits, what is too deep, holds itself or is of a
     foreign type becomes its (bounded) text.
     """
-    return _made(value, MAX_DEPTH, ())
+    return _made(value, MAX_DEPTH, (), [sys.maxsize])
 
 
-def _made(value: object, depth: int, parents: tuple[int, ...]) -> JsonValue:
+def bounded_json(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> JsonValue:
+    """As `make_json_value`, with at most about `max_chars` characters of text, 20 levels deep.
+
+    Long texts end in an ellipsis; of long arrays and objects the first members are kept. The work
+    is bounded like the outcome, whatever the size of `value`. Never raises.
+    """
+    return _made(value, 20, (), [max_chars])
+
+
+def bounded_text(text: str, max_chars: int) -> str:
+    """Clean text of at most `max_chars` characters, the last being an ellipsis when cut."""
+    return clean_text(str(text) if len(text) <= max_chars else text[: max_chars - 1] + "…")
+
+
+def bounded_name(text: str | None) -> str | None:
+    """A clean name of at most 256 characters; None when nothing is left of it."""
+    return (clean_text(text).strip()[:MAX_NAME_CHARS] or None) if text else None
+
+
+def _made(value: object, depth: int, parents: tuple[int, ...], budget: list[int]) -> JsonValue:
+    """`budget` is the number of characters that are left."""
     try:
-        if value is None or isinstance(value, bool):
-            return value
         if isinstance(value, str):
-            return clean_text(str.__str__(value))
-        if isinstance(value, int):
-            whole = int.__int__(value)
-            return whole if abs(whole) <= MAX_INTEGER else _bounded_text(whole)
-        if isinstance(value, float):
+            return _spend(str.__str__(value), budget)
+        if value is None or isinstance(value, bool | float):
+            budget[0] -= _SCALAR_COST
+            if not isinstance(value, float):
+                return value
             return float.__float__(value) if math.isfinite(value) else None
-        is_container = isinstance(value, dict | list | tuple | set | frozenset)
+        if isinstance(value, int) and abs(value) <= MAX_INTEGER:
+            budget[0] -= _SCALAR_COST
+            return int.__int__(value)
+        is_container = isinstance(value, Mapping | list | tuple | set | frozenset)
         if not is_container or depth <= 0 or id(value) in parents:
-            return _bounded_text(value)
+            return _spend(_bounded_text(value), budget)
         parents = (*parents, id(value))
-        if isinstance(value, dict):
-            return {_key_text(key): _made(item, depth - 1, parents) for key, item in value.items()}
-        return [_made(item, depth - 1, parents) for item in cast("Iterable[object]", value)]
+        made: dict[str, JsonValue] = {}
+        items: list[JsonValue] = []
+        for item in cast("Iterable[object]", value):
+            if budget[0] <= 0:
+                break
+            if isinstance(value, Mapping):
+                name = _spend(_key_text(item), budget)
+                made[name] = _made(value[item], depth - 1, parents, budget)
+            else:
+                items.append(_made(item, depth - 1, parents, budget))
     # A proxy of nothing, or a dict that another thread is filling.
     except Exception:  # noqa: BLE001
-        return f"<{type(value).__name__}>"
+        return _spend(f"<{type(value).__name__}>", budget)
+    return made if isinstance(value, Mapping) else items
+
+
+def _spend(text: str, budget: list[int]) -> str:
+    kept = bounded_text(text, max(budget[0], 1))
+    budget[0] -= len(kept) + _SCALAR_COST
+    return kept
 
 
 def _key_text(key: object) -> str:
     if isinstance(key, str):
-        return clean_text(str.__str__(key))
+        return str.__str__(key)
     return str(key) if key is None or isinstance(key, bool | float) else _bounded_text(key)
 
 
@@ -233,77 +276,3 @@ def _text_problem(text: str) -> str | None:
 def _type_name(value: object) -> str:
     names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number" if isinstance(value, int | float) else "another type")
-
-
-MAX_RESULT_CHARS = 4000
-"""Of a recorded result. A result shows what a success looks like; it is never played back."""
-
-MAX_NAME_CHARS = 256
-"""Of a name, as the models have it."""
-
-_MAX_CUT_DEPTH = 20
-_SCALAR_COST = 4
-
-
-def bounded_json(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> JsonValue:
-    """A JSON value like `value` with at most about `max_chars` characters of text in it.
-
-    Long texts end in an ellipsis; of long arrays and objects the first members are kept. The work
-    is bounded like the outcome, whatever the size of `value`. Never raises.
-    """
-    return _cut(value, [max_chars], _MAX_CUT_DEPTH)
-
-
-def bounded_text(text: str, max_chars: int) -> str:
-    """Clean text of at most `max_chars` characters, the last being an ellipsis when cut."""
-    return clean_text(str(text) if len(text) <= max_chars else text[: max_chars - 1] + "…")
-
-
-def bounded_name(text: str | None) -> str | None:
-    """A clean name of at most 256 characters; None when nothing is left of it."""
-    return (clean_text(text).strip()[:MAX_NAME_CHARS] or None) if text else None
-
-
-def _cut(value: object, budget: list[int], depth: int) -> JsonValue:
-    try:
-        if isinstance(value, str):
-            return _spend(value, budget)
-        if isinstance(value, Mapping | list | tuple | set | frozenset):
-            return _cut_container(value, budget, depth) if depth > 0 else _kind_of(value, budget)
-    # A foreign container, or a proxy of nothing, may raise anything.
-    except Exception:  # noqa: BLE001
-        return _kind_of(value, budget)
-    made = make_json_value(value)
-    if isinstance(made, str):
-        return _spend(made, budget)
-    budget[0] -= _SCALAR_COST
-    return made
-
-
-def _cut_container(
-    value: Mapping[Any, Any] | Iterable[Any], budget: list[int], depth: int
-) -> JsonValue:
-    if isinstance(value, Mapping):
-        members: dict[str, JsonValue] = {}
-        for key, item in value.items():
-            if budget[0] <= 0:
-                break
-            name = _spend(key if isinstance(key, str) else str(make_json_value(key)), budget)
-            members[name] = _cut(item, budget, depth - 1)
-        return members
-    items: list[JsonValue] = []
-    for item in value:
-        if budget[0] <= 0:
-            break
-        items.append(_cut(item, budget, depth - 1))
-    return items
-
-
-def _kind_of(value: object, budget: list[int]) -> JsonValue:
-    return _spend(f"<{type(value).__name__}>", budget)
-
-
-def _spend(text: str, budget: list[int]) -> str:
-    kept = bounded_text(text, max(budget[0], 1))
-    budget[0] -= len(kept) + _SCALAR_COST
-    return kept

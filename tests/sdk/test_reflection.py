@@ -17,6 +17,7 @@ from aftercall.outcomes import Outcome
 from aftercall.reflection import (
     ReflectedResult,
     ReflectionPolicy,
+    ResultReader,
     call_with_reflection,
     call_with_reflection_sync,
 )
@@ -364,14 +365,11 @@ async def test_cancelling_the_call_is_not_a_failure() -> None:
     assert (records.executions, service.asked) == ([], [])
 
 
-class _Reader:
+class _Reader(ResultReader[dict[str, Any]]):
     """Reads dictionaries with an `ok` member."""
 
     def read_failure(self, result: dict[str, Any]) -> ExecutionError | None:
         return None if result["ok"] else ExecutionError(type="NotOk", message=result["why"])
-
-    def read_exception(self, error: Exception) -> ExecutionError:
-        return ExecutionError(message=str(error))
 
     def is_outcome(self, result: dict[str, Any]) -> bool:
         return "question" not in result

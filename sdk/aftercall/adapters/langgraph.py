@@ -52,7 +52,7 @@ from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_t
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome, error_in_result
 from aftercall.reflection import ReflectedResult
-from aftercall.reflection.results import read_exception
+from aftercall.reflection.results import ResultReader, read_exception
 
 __all__ = ["ReflectionMiddleware", "ToolCallRequest", "latest_request"]
 
@@ -201,7 +201,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         )
 
 
-class _Call:
+class _Call(ResultReader[object]):
     """One tool call of a graph, and the reader of what its attempts came to.
 
     A failure is the tool's message with status `error`, wherever it stands (a `Command` may carry

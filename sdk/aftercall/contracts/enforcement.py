@@ -21,7 +21,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from aftercall.contracts.deliverables import Deliverable
 from aftercall.contracts.values import folded, is_envelope, is_of_type
@@ -35,7 +35,7 @@ from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonValue
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome
-from aftercall.reflection.results import ResultReader, StatusReader
+from aftercall.reflection.results import ResultReader
 
 CallP = ParamSpec("CallP")
 ResultT = TypeVar("ResultT")
@@ -148,7 +148,7 @@ def _held(result: Any, wanted: Deliverable) -> Any:
     return result if shaped is outcome.value else outcome.with_value(shaped)
 
 
-class DeliverableReader(Generic[ResultT]):
+class DeliverableReader(ResultReader[ResultT]):
     """A `ResultReader` that holds what another one takes for a success against a deliverable.
 
     With it, `call_with_reflection` records a violation as the call's failure and asks about it.
@@ -186,8 +186,8 @@ class DeliverableReader(Generic[ResultT]):
         return self._inner.read_exception(error)
 
     def read_status(self, result: ResultT) -> str | None:
-        """As the inner reader, where it knows one."""
-        return self._inner.read_status(result) if isinstance(self._inner, StatusReader) else None
+        """As the inner reader."""
+        return self._inner.read_status(result)
 
     def is_outcome(self, result: ResultT) -> bool:
         """As the inner reader."""

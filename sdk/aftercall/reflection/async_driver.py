@@ -25,7 +25,7 @@ from aftercall.json_values import JsonObject
 from aftercall.models import Execution, SuggestResponse, ToolAnnotations
 from aftercall.reflection.observers import CallFacts, CallObserver
 from aftercall.reflection.reflected_call import ExecutionSink, FailureRates, ReflectedCall
-from aftercall.reflection.results import ReflectedResult, ResultReader, ThreadedReader
+from aftercall.reflection.results import ReflectedResult, ResultReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
 
 ResultT = TypeVar("ResultT")
@@ -149,7 +149,7 @@ async def call_with_reflection(
         except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
             job.raised(error)
         else:
-            if isinstance(reader, ThreadedReader) and reader.reads_in_thread:
+            if reader is not None and reader.reads_in_thread:
                 await asyncio.to_thread(job.returned, result)
             else:
                 job.returned(result)

@@ -27,7 +27,6 @@ from aftercall.reflection.results import (
     OutcomeReader,
     ReflectedResult,
     ResultReader,
-    StatusReader,
 )
 from aftercall.reflection.retry_rules import FailedAttempt, ReflectionPolicy, Retry, RetryRules
 
@@ -154,8 +153,7 @@ class ReflectedCall(Generic[ResultT]):
         reader = self._reader
         error = reader.read_failure(result)
         if error is None:
-            status = reader.read_status(result) if isinstance(reader, StatusReader) else None
-            self._ended(None, reader.summarise(result), status)
+            self._ended(None, reader.summarise(result), reader.read_status(result))
             return
         self._ended(error)
         if len(self._attempts) == 1:

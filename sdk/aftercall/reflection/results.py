@@ -9,7 +9,7 @@ import errno
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar, cast, runtime_checkable
+from typing import Generic, Literal, Protocol, TypeVar, cast
 
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text
 from aftercall.models.calls import Change, ExecutionError, Suggestion
@@ -24,38 +24,31 @@ _MAX_MESSAGE_CHARS = 8000
 class ResultReader(Protocol[ReadT_contra]):
     """How the results and exceptions of a kind of tool are read."""
 
+    reads_in_thread: bool = False
+    """Whether it may take long over a large result, so that it reads in a thread of its own."""
+
     def read_failure(self, result: ReadT_contra) -> ExecutionError | None:
         """The failure that a result tells of; None for a success."""
 
     def read_exception(self, error: Exception) -> ExecutionError:
         """The failure that an exception tells of."""
+        return read_exception(error)
+
+    def read_status(self, result: ReadT_contra) -> str | None:
+        """The tool's own word for its success, such as `success_no_parse`, if it has one."""
+        del result
+        return None
 
     def is_outcome(self, result: ReadT_contra) -> bool:
         """False for what is neither success nor failure yet, such as a question to the user."""
+        del result
+        return True
 
     def summarise(self, result: ReadT_contra) -> JsonValue:
         """What to record of a success: small, plain JSON."""
 
 
-@runtime_checkable
-class StatusReader(Protocol[ReadT_contra]):
-    """A reader that also knows what a tool calls its success; it need not be one."""
-
-    def read_status(self, result: ReadT_contra) -> str | None:
-        """The tool's own word for its success, such as `success_no_parse`."""
-
-
-@runtime_checkable
-class ThreadedReader(Protocol):
-    """A reader that may take long over a large result; it need not be one.
-
-    `call_with_reflection` has it read in a thread, so that nothing else waits on the event loop.
-    """
-
-    reads_in_thread: bool
-
-
-class OutcomeReader:
+class OutcomeReader(ResultReader[object]):
     """The reader for plain callables: exceptions and typed errors fail, all else succeeds.
 
     A typed error is an `Outcome`, or a mapping that is unmistakably a serialised one (see
@@ -66,18 +59,9 @@ class OutcomeReader:
         """The typed error that was returned."""
         return Outcome.coerce(result).error
 
-    def read_exception(self, error: Exception) -> ExecutionError:
-        """Type and text of the exception, and its `code` when it has one."""
-        return read_exception(error)
-
     def read_status(self, result: object) -> str | None:
         """The status of an `Outcome`, or of a mapping."""
         return Outcome.coerce(result).status
-
-    def is_outcome(self, result: object) -> bool:
-        """Always."""
-        del result
-        return True
 
     def summarise(self, result: object) -> JsonValue:
         """The result, or the value of an `Outcome`, cut to a few thousand characters."""
