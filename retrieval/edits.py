@@ -6,7 +6,7 @@ carries the value it stood for.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -23,7 +23,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import MAX_INTEGER, JsonObject, JsonValue
 from aftercall.models.base import Json
 from aftercall.redaction import is_redacted
-from retrieval.parameters import EVERY, MAX_ELEMENTS, JsonType, Path, leaves_like, value_at
+from retrieval.parameters import EVERY, MAX_ELEMENTS, JsonType, Path, leaves_like
 from retrieval.reading.faults import Fault
 from retrieval.texts import MAX_TEXT, StatedForm, Style, respelt, rewrite, stated_in
 from retrieval.values import CastError, cast, nearest, type_of
@@ -40,11 +40,6 @@ class ValueSources:
     faults: tuple[Fault, ...] = ()
     context: str | None = None
 
-    def faults_at(self, path: Path) -> Iterator[Fault]:
-        """The faults of this very place first, then those that name no place."""
-        yield from (fault for fault in self.faults if fault.path == path)
-        yield from (fault for fault in self.faults if not fault.path)
-
 
 NO_SOURCES = ValueSources()
 
@@ -56,6 +51,11 @@ class Site:
     path: Path
     parameters: JsonObject
     value_sources: ValueSources
+
+    def faults(self) -> list[Fault]:
+        """The faults of this very place first, then those that name no place."""
+        faults = self.value_sources.faults
+        return [f for f in faults if f.path == self.path] + [f for f in faults if not f.path]
 
 
 class EditModel(BaseModel):
@@ -86,11 +86,6 @@ class EditModel(BaseModel):
         """The same edit for the object that the prefix leads to; it was made for that object."""
         return self.at((*prefix, *self.path)) if prefix else self
 
-    @property
-    def place(self) -> str:
-        """The place as text, such as `flights/*/date`."""
-        return "/".join(str(step) for step in self.path)
-
     @model_serializer(mode="wrap")
     def _short(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Top-level edits stay as short as they are: `inside` is only written when there is one."""
@@ -101,27 +96,19 @@ class EditModel(BaseModel):
 
 
 class ValueEdit(EditModel):
-    """An edit that makes another value of the one that is there."""
+    """An edit that puts another value in the place of the one that is there.
+
+    `supplies`: it says where the value is to be taken from, whether or not there is one.
+    """
+
+    supplies: ClassVar[bool] = False
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
-        """The new value.
+        """The new value, of the one that is there (None where there is none).
 
         Raises:
-            EditDoesNotApplyError: when this value is not what the edit is about.
-        """
-        raise NotImplementedError
-
-
-class SupplyEdit(EditModel):
-    """An edit that says where the value is to be taken from, whether or not there is one."""
-
-    spreads: ClassVar[bool] = False
-
-    def supply(self, site: Site) -> JsonValue:
-        """The value to put there.
-
-        Raises:
-            EditDoesNotApplyError: when nothing states exactly one.
+            EditDoesNotApplyError: when this value is not what the edit is about, or nothing states
+                exactly one.
         """
         raise NotImplementedError
 
@@ -158,7 +145,7 @@ class Replace(ValueEdit):
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
         """The literal value."""
         if not same_json(value, self.before):
-            raise EditDoesNotApplyError(f"{self.place} has another value")
+            raise EditDoesNotApplyError("it has another value")
         return self.value
 
 
@@ -171,7 +158,7 @@ class Cast(ValueEdit):
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
         """The value in that type."""
         if type_of(value) == self.to:
-            raise EditDoesNotApplyError(f"{self.place} is of type {self.to} already")
+            raise EditDoesNotApplyError(f"it is of type {self.to} already")
         try:
             return cast(value, self.to)
         except CastError as error:
@@ -186,7 +173,7 @@ class Unwrap(ValueEdit):
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
         """The only element."""
         if not isinstance(value, list) or len(value) != 1:
-            raise EditDoesNotApplyError(f"{self.place} is no list of one")
+            raise EditDoesNotApplyError("it is no list of one")
         return value[0]
 
 
@@ -198,7 +185,8 @@ class Respell(ValueEdit):
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
         """The text in that style."""
-        return _other(self, value, respelt(_text(self, value), self.style))
+        changed = respelt(_text(value), self.style)
+        return _found([] if changed in (None, value) else [changed], "is written so already")
 
 
 class Reformat(ValueEdit):
@@ -209,13 +197,11 @@ class Reformat(ValueEdit):
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The date or time in that form."""
-        text = _text(self, value)
-        stated = (fault.expected_format for fault in site.value_sources.faults_at(site.path))
-        for form in [self.to] if self.to else stated:
-            written = rewrite(text, form) if form else None
-            if written is not None:
-                return _other(self, value, written)
-        raise EditDoesNotApplyError(f"nothing says in which form {self.place} is wanted")
+        text = _text(value)
+        forms = [self.to] if self.to else [fault.expected_format for fault in site.faults()]
+        written = (rewrite(text, form) for form in forms if form)
+        first = next((each for each in written if each is not None), text)
+        return _found([] if first == text else [first], "is not known in the form that is wanted")
 
 
 class Clamp(ValueEdit):
@@ -228,19 +214,21 @@ class Clamp(ValueEdit):
     def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The bound."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise EditDoesNotApplyError(f"{self.place} is no number")
+            raise EditDoesNotApplyError("it is no number")
         bounds = [(self.minimum, self.maximum)]
         if bounds == [(None, None)]:
             bounds = [
                 (fault.minimum, fault.maximum)
-                for fault in site.value_sources.faults_at(site.path)
+                for fault in site.faults()
                 if fault.kind == "out_of_range" and not fault.of_length and not fault.exclusive
             ]
-        for low, high in bounds:
-            for limit, beyond in ((low, -1), (high, 1)):
-                if limit is not None and (value - limit) * beyond > 0 and abs(limit) <= MAX_INTEGER:
-                    return int(limit) if float(limit).is_integer() else limit
-        raise EditDoesNotApplyError(f"{self.place} is within what is stated")
+        passed = (
+            limit
+            for low, high in bounds
+            for limit, beyond in ((low, -1), (high, 1))
+            if limit is not None and (value - limit) * beyond > 0 and abs(limit) <= MAX_INTEGER
+        )
+        return _found((_whole(limit) for limit in passed), "is within what is stated")
 
 
 class Snap(ValueEdit):
@@ -251,106 +239,124 @@ class Snap(ValueEdit):
     def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The nearest allowed value, when one is clearly meant."""
         if value is None or isinstance(value, dict | list):
-            raise EditDoesNotApplyError(f"{self.place} is no plain value")
-        for fault in site.value_sources.faults_at(site.path):
+            raise EditDoesNotApplyError("it is no plain value")
+        for fault in site.faults():
             allowed = {
                 str(item): item for item in fault.allowed if isinstance(item, str | int | float)
             }
-            found = nearest(str(value), list(allowed))
-            if found and allowed[found[0]] != value:
-                return allowed[found[0]]
-        raise EditDoesNotApplyError(f"no allowed value is near that of {self.place}")
+            near = nearest(str(value), list(allowed))
+            if near and allowed[near[0]] != value:
+                return allowed[near[0]]
+        raise EditDoesNotApplyError("no allowed value is near it")
 
 
-def _text(edit: ValueEdit, value: JsonValue) -> str:
-    if not isinstance(value, str) or not value or len(value) > MAX_TEXT:
-        raise EditDoesNotApplyError(f"{edit.place} is no short text")
-    return value
-
-
-def _other(edit: ValueEdit, value: JsonValue, changed: str | None) -> JsonValue:
-    if changed is None or changed == value:
-        raise EditDoesNotApplyError(f"{edit.place} is written so already")
-    return changed
-
-
-class FromError(SupplyEdit):
+class FromError(ValueEdit):
     """Take the value that the error itself states for this place."""
+
+    spreads: ClassVar[bool] = False
+    supplies: ClassVar[bool] = True
 
     kind: Literal["from_error"] = "from_error"
 
-    def supply(self, site: Site) -> JsonValue:
+    def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The stated value, in the type of the one that is there."""
-        sent = value_at(site.parameters, site.path)
-        if isinstance(sent, dict | list):
-            raise EditDoesNotApplyError(f"{self.place} has members; the error states one value")
-        for fault in site.value_sources.faults_at(site.path):
-            stated = stated_by(fault)
-            if stated is None or fault.kind == "unexpected" or is_redacted(stated):
-                continue
+        if isinstance(value, dict | list):
+            raise EditDoesNotApplyError("it has members; the error states one value")
+        stated = (
+            (fault, _stated_by(fault))
+            for fault in site.faults()
             # What is said of no place is said of the value that it names.
-            if fault.path or fault.value_text in (None, str(sent)):
-                return _typed_like(stated, sent)
-        raise EditDoesNotApplyError(f"the error states no value for {self.place}")
+            if fault.path or fault.value_text in (None, str(value))
+        )
+        return _found(
+            (
+                _typed_like(right, value)
+                for fault, right in stated
+                if right is not None and fault.kind != "unexpected" and not is_redacted(right)
+            ),
+            "is stated by no error",
+        )
 
 
-class FromContext(SupplyEdit):
+class FromContext(ValueEdit):
     """Take the one value of a form that the caller's own account states and the call lacks."""
+
+    spreads: ClassVar[bool] = False
+    supplies: ClassVar[bool] = True
 
     kind: Literal["from_context"] = "from_context"
     form: StatedForm
 
-    def supply(self, site: Site) -> JsonValue:
+    def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The stated value; a number as one unless a text is there."""
-        said = {str(value) for _, value in leaves_like(site.parameters, ())}
+        said = {str(each) for _, each in leaves_like(site.parameters, ())}
         stated = [
             each.text
             for each in stated_in(site.value_sources.context or "")
             if each.form == self.form and each.text not in said
         ]
         if len(stated) != 1 or is_redacted(stated[0]):
-            raise EditDoesNotApplyError(f"the context does not state one value for {self.place}")
-        return _as_stated(stated[0], self.form, value_at(site.parameters, site.path))
+            raise EditDoesNotApplyError("the context does not state one value for it")
+        is_number = self.form == "number" and not isinstance(value, str)
+        return _typed_like(stated[0], 0 if is_number else "")
 
 
-class Balance(SupplyEdit):
+class Balance(ValueEdit):
     """Change one number so that like numbers add up to the total that the error states.
 
     `payment_methods/-1/amount`: the last payment takes the difference between the stated total and
     that of all `payment_methods/*/amount`.
     """
 
+    spreads: ClassVar[bool] = False
+    supplies: ClassVar[bool] = True
+
     kind: Literal["balance"] = "balance"
 
-    def supply(self, site: Site) -> JsonValue:
+    def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The number, moved by what the total lacks."""
-        value = number_of(value_at(site.parameters, site.path))
-        numbers = [number_of(each) for _, each in leaves_like(site.parameters, site.path)]
-        total = sum(number for number in numbers if number is not None)
-        if value is None or len(numbers) < 1:
-            raise EditDoesNotApplyError(f"{self.place} is no number")
-        for fault in site.value_sources.faults:
-            wanted = number_of(stated_by(fault))
-            if wanted is not None and number_of(fault.value_text) == total != wanted:
-                moved = round(value + wanted - total, 6)
-                if moved > 0:
-                    return int(moved) if float(moved).is_integer() else moved
-        raise EditDoesNotApplyError(f"the error states no total of the numbers like {self.place}")
+        mine = number_of(value)
+        like = [number_of(each) for _, each in leaves_like(site.parameters, site.path)]
+        total = sum(number for number in like if number is not None)
+        if mine is None or not like:
+            raise EditDoesNotApplyError("it is no number")
+        wanted = ((fault, number_of(_stated_by(fault))) for fault in site.value_sources.faults)
+        moved = (
+            round(mine + number - total, 6)
+            for fault, number in wanted
+            if number is not None and number_of(fault.value_text) == total != number
+        )
+        return _found((_whole(each) for each in moved if each > 0), "is part of no stated total")
 
 
-def stated_by(fault: Fault) -> JsonValue:
+def _found(values: Iterable[JsonValue], otherwise: str) -> JsonValue:
+    """The first of the values."""
+    for value in values:
+        return value
+    raise EditDoesNotApplyError(f"it {otherwise}")
+
+
+def _text(value: JsonValue) -> str:
+    if not isinstance(value, str) or not value or len(value) > MAX_TEXT:
+        raise EditDoesNotApplyError("it is no short text")
+    return value
+
+
+def _whole(number: float) -> JsonValue:
+    return int(number) if float(number).is_integer() else number
+
+
+def _stated_by(fault: Fault) -> JsonValue:
     """The right value that an error states beside the wrong one; None when it states none."""
     return fault.suggested if fault.stated is None else fault.stated
 
 
 def number_of(value: JsonValue) -> float | None:
     """The number that a value is, or that its whole text says; None when it is none."""
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    if isinstance(value, int | float):
-        return float(value)
     try:
-        return float(value) if isinstance(value, str) and len(value) <= 30 else None
+        return float(value) if not isinstance(value, str) or len(value) <= 30 else None
     except ValueError:
         return None
 
@@ -363,15 +369,6 @@ def _typed_like(stated: JsonValue, sent: JsonValue) -> JsonValue:
         except CastError:
             return stated
     return stated
-
-
-def _as_stated(text: str, form: StatedForm, sent: JsonValue) -> JsonValue:
-    if form != "number" or isinstance(sent, str):
-        return text
-    try:
-        return cast(text, "number")
-    except CastError:
-        return text
 
 
 Edit = Annotated[
@@ -438,111 +435,56 @@ def apply_edits(
 ) -> JsonObject:
     """A changed copy of the parameters; values that stay are shared with the original.
 
-    An edit of every element of an array is made to those that it applies to.
+    An edit of every element of an array is made to those that it applies to. What an edit takes
+    from the call, it takes from the call as it was sent.
 
     Raises:
         EditDoesNotApplyError: when one of the edits has nothing to work on.
     """
     changed = dict(parameters)
     for edit in edits:
-        changed = _applied(changed, edit, parameters, value_sources)
+        done = False
+        # From the end, so that what is taken out of an array moves nothing still to be seen.
+        for path in reversed(list(_concrete(changed, edit.path))):
+            try:
+                _apply(changed, edit, Site(path, parameters, value_sources))
+                done = True
+            except EditDoesNotApplyError:
+                if EVERY not in edit.inside:
+                    raise
+        if not done:
+            raise EditDoesNotApplyError("nothing there is what the edit is about")
     return changed
 
 
-def _applied(
-    parameters: JsonObject, edit: Edit, call: JsonObject, value_sources: ValueSources
-) -> JsonObject:
-    """One edit; what it takes from the call, it takes from the call as it was sent."""
-    if not edit.inside:
-        return _changed_object(parameters, edit, (edit.name,), call, value_sources)
-    changed, done = parameters, False
-    several = EVERY in edit.inside
-    # From the end, so that what is taken out of an array moves nothing that is still to be seen.
-    for path in reversed(list(_concrete(parameters, edit.path))):
-        try:
-            changed = _along(changed, path, path, edit, call, value_sources)
-            done = True
-        except EditDoesNotApplyError:
-            if not several:
-                raise
-    if not done:
-        raise EditDoesNotApplyError(f"nothing at {edit.place} is what the edit is about")
-    return changed
-
-
-def _along(
-    container: JsonObject,
-    rest: Path,
-    path: Path,
-    edit: Edit,
-    call: JsonObject,
-    value_sources: ValueSources,
-) -> JsonObject:
-    """A copy of the object along the path, with the edit made at its end."""
-    if len(rest) == 1:
-        return _changed_object(container, edit, path, call, value_sources)
-    key = str(rest[0])
-    inner = container[key]
-    return container | {key: _inner(inner, rest[1:], path, edit, call, value_sources)}
-
-
-def _inner(
-    inner: JsonValue,
-    rest: Path,
-    path: Path,
-    edit: Edit,
-    call: JsonObject,
-    value_sources: ValueSources,
-) -> JsonValue:
-    if isinstance(inner, dict):
-        return _along(inner, rest, path, edit, call, value_sources)
-    step = rest[0]
-    if not isinstance(inner, list) or not isinstance(step, int):
-        raise EditDoesNotApplyError(f"{edit.place} is not there")
-    items = list(inner)
-    if len(rest) > 1:
-        items[step] = _inner(items[step], rest[1:], path, edit, call, value_sources)
-    elif isinstance(edit, Remove):
-        del items[step]
-    elif isinstance(edit, Rename | Add):
-        raise EditDoesNotApplyError(f"{edit.place} has no name")
-    else:
-        items[step] = _changed_value(edit, items[step], Site(path, call, value_sources))
-    return items
-
-
-def _changed_object(
-    container: JsonObject, edit: Edit, path: Path, call: JsonObject, value_sources: ValueSources
-) -> JsonObject:
-    key = str(path[-1])
-    changed = dict(container)
-    target = edit.to if isinstance(edit, Rename) else key if isinstance(edit, Add) else None
-    if target is not None and target in changed:
-        raise EditDoesNotApplyError(f"{target} is there already")
-    if isinstance(edit, Add):
-        changed[key] = deepcopy(edit.value)
-        return changed
-    if isinstance(edit, SupplyEdit) and key not in changed:
-        changed[key] = deepcopy(edit.supply(Site(path, call, value_sources)))
-        return changed
-    if key not in changed:
-        raise EditDoesNotApplyError(f"{edit.place} is not there")
-    if isinstance(edit, Rename):
-        changed[edit.to] = changed.pop(key)
-    elif isinstance(edit, Remove):
-        del changed[key]
-    else:
-        changed[key] = _changed_value(edit, changed[key], Site(path, call, value_sources))
-    return changed
-
-
-def _changed_value(edit: ValueEdit | SupplyEdit, value: JsonValue, site: Site) -> JsonValue:
-    if isinstance(edit, ValueEdit):
-        return deepcopy(edit.change(value, site))
-    supplied = edit.supply(site)
-    if same_json(supplied, value):
-        raise EditDoesNotApplyError(f"{edit.place} has that value already")
-    return deepcopy(supplied)
+def _apply(parameters: JsonObject, edit: Edit, site: Site) -> None:
+    """Make one edit, in place but for the containers on the way, which are copied."""
+    holder: Any = parameters
+    for way in site.path[:-1]:
+        holder[way] = copy(holder[way])
+        holder = holder[way]
+    step = site.path[-1]
+    is_there = isinstance(holder, list) or step in holder
+    if isinstance(edit, Rename | Add):
+        target = edit.to if isinstance(edit, Rename) else step
+        if isinstance(holder, list) or target in holder:
+            raise EditDoesNotApplyError(f"{target} is there already, or has no name")
+        if isinstance(edit, Add):
+            holder[step] = deepcopy(edit.value)
+            return
+    if not is_there and not (isinstance(edit, ValueEdit) and edit.supplies):
+        raise EditDoesNotApplyError(f"{step} is not there")
+    match edit:
+        case Rename():
+            holder[edit.to] = holder.pop(step)
+        case Remove():
+            del holder[step]
+        case ValueEdit():
+            before = holder[step] if is_there else None
+            after = edit.change(before, site)
+            if edit.supplies and is_there and same_json(after, before):
+                raise EditDoesNotApplyError(f"{step} has that value already")
+            holder[step] = deepcopy(after)
 
 
 def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]:
@@ -558,22 +500,22 @@ def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]
     if isinstance(value, dict):
         key = str(step)
         if rest and key not in value:
-            raise EditDoesNotApplyError(f"{'/'.join(map(str, (*so_far, key)))} is not there")
+            raise EditDoesNotApplyError(f"{key} is not there")
         yield from _concrete(value.get(key), rest, (*so_far, key))
     elif isinstance(value, list):
-        for index in _indexes(value, step, so_far):
+        for index in _indexes(value, step):
             try:
                 yield from _concrete(value[index], rest, (*so_far, index))
             except EditDoesNotApplyError:
                 if step != EVERY:
                     raise
     else:
-        raise EditDoesNotApplyError(f"{'/'.join(map(str, so_far))} has no members")
+        raise EditDoesNotApplyError("what it is inside of has no members")
 
 
-def _indexes(value: Sequence[JsonValue], step: str | int, so_far: Path) -> Sequence[int]:
+def _indexes(value: Sequence[JsonValue], step: str | int) -> Sequence[int]:
     if step == EVERY and len(value) <= MAX_ELEMENTS:
         return range(len(value))
     if isinstance(step, int) and -len(value) <= step < len(value):
         return [step % len(value)]
-    raise EditDoesNotApplyError(f"{'/'.join(map(str, so_far))} has no element {step}")
+    raise EditDoesNotApplyError(f"there is no element {step}")

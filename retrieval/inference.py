@@ -31,7 +31,6 @@ from retrieval.edits import (
     Site,
     Snap,
     Unwrap,
-    ValueEdit,
     ValueSources,
     apply_edits,
     touches,
@@ -268,9 +267,7 @@ class _Search:
         site = Site(path, self.failed, self.value_sources)
         for edit in self._changes(before, after, path):
             try:
-                made = (
-                    edit.change(before, site) if isinstance(edit, ValueEdit) else edit.supply(site)
-                )
+                made = edit.change(before, site)
             except EditDoesNotApplyError:
                 continue
             if same_json(made, after):
@@ -306,7 +303,7 @@ class _Search:
         candidates: list[FromError | FromContext] = [_FROM_ERROR, *self._sources(value)]
         for edit in candidates if plain else ():
             try:
-                if same_json(edit.supply(site), value):
+                if same_json(edit.change(None, site), value):
                     there: Edit = edit.at(path)
                     return there
             except EditDoesNotApplyError:
