@@ -28,7 +28,7 @@ from bench.quality.trial import Trial
 from embeddings.protocol import Embedder
 from retrieval import answer, confidence, inference
 from retrieval.advice import advise, waits
-from retrieval.proposals import case, compose, context, experience, values
+from retrieval.proposals import case, compose, experience, values
 from retrieval.reading import faults, reader
 
 DATASETS = ("bfcl", "github", "servers")
@@ -121,8 +121,8 @@ def _proposers() -> Iterator[Part]:
         ("near known value", values, "_near"),
         ("usual letter case", values, "_in_usual_case"),
         ("context", compose, "context_options"),
-        ("context writes it otherwise", context, "_restated"),
-        ("half of a pair in the context", context, "_other_halves"),
+        ("context writes it otherwise", values, "_restated"),
+        ("half of a pair in the context", values, "_other_halves"),
         ("stated value", compose, "stated_value_options"),
         ("inside of objects", compose, "nested_options"),
         ("rules of any tool", experience, "_of_any_tool"),

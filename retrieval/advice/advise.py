@@ -18,7 +18,6 @@ from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnn
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import is_redacted
 from retrieval.advice.other_tools import (
-    is_unknown_tool,
     near_name_advice,
     split_advice,
     split_of,
@@ -29,7 +28,7 @@ from retrieval.confidence import lower_bound
 from retrieval.edits import edit_key
 from retrieval.knowledge.rules import TRANSIENT
 from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials, quoted
-from retrieval.reading.category import Refusal, refusal_of
+from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
 from retrieval.reading.faults import Fault, read_table
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import catalogue, is_about, words_of

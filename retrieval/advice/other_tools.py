@@ -19,7 +19,7 @@ from aftercall.outcomes import referral_in
 from retrieval.boundaries.axes import normalised_axes
 from retrieval.confidence import MIN_CONFIDENCE, Verifier, lower_bound
 from retrieval.health.record import Referred
-from retrieval.knowledge.parameter import COMMON_SESSIONS
+from retrieval.knowledge.profile import COMMON_SESSIONS
 from retrieval.parameters import view_of_schema
 from retrieval.proposals.case import Advice, CallContext, Candidate, Case, NoAdvice, Trials, quoted
 from retrieval.proposals.compose import Proposal
@@ -71,15 +71,6 @@ _FITS_NOT = 2.0
 _ALL_FAIL = 3.0
 _MISSPELT = Trials(12, 2)
 
-_UNKNOWN_TOOL = re.compile(
-    r"(?:unknown|no such|unrecogni[sz]ed|undefined|unsupported|invalid) "
-    r"(?:tool|function|method|command)(?: name)?(?: is)?[\s:]{0,3}[\"'`]?"
-    r"(?P<before>[\w./:-]{1,256})|"
-    r"(?:tool|function|method|command)[\s:]{1,3}[\"'`]?(?P<after>[\w./:-]{1,256})[\"'`]?,? "
-    r"(?:is |was )?(?:not (?:found|available|listed|registered|known|defined|exist)|"
-    r"does(?:n't| not) exist|unknown)|method not found[\s:]{1,3}[\"'`]?(?P<rpc>[\w./:-]{1,256})",
-    re.IGNORECASE,
-)
 _DETAILS = frozenset({"suggestedsplit", "observedtaskshape", "suggestedtool", "suggestedtools",
                       "usetool", "bettertool", "alternative", "alternatives"})  # fmt: skip
 
@@ -90,17 +81,6 @@ class _Ranked:
     trials: Trials
     is_named: bool
     fits: bool
-
-
-def is_unknown_tool(error: ExecutionError, tool_name: str) -> bool:
-    """Whether the error says that there is no tool of the name that was called."""
-    if (error.code or "").strip() == "-32601":
-        return True
-    for found in _UNKNOWN_TOOL.finditer(error.message[:_READ]):
-        said = (found["before"] or found["after"] or found["rpc"]).rstrip(".:")
-        if said.lower() == tool_name.lower():
-            return True
-    return False
 
 
 def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice:

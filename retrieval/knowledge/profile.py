@@ -1,27 +1,398 @@
-"""The profile of a tool: its calls under one schema, in successes and in failures."""
+"""The profile of a tool: its calls under one schema, in successes and in failures.
 
+What is kept is bounded, whatever the order in which things were seen. A *sample* keeps those keys
+whose hashes are the smallest (bottom-k sampling: Cohen and Kaplan, "Summarizing data using bottom-k
+sketches", 2007): a key that was let go can never come back, so the counts that are kept are exact.
+The *latest* keeps those keys that were seen last, by the clock of the executions.
+"""
+
+import hashlib
+from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from json import loads
+from typing import NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, content_hash
-from aftercall.redaction import is_redacted
-from retrieval.knowledge.parameter import (
-    AGENT_DIGITS,
-    MAX_AGENTS,
-    MAX_VALUES,
-    CommonValue,
-    FairWeights,
-    ParameterProfile,
-    count_in_sample,
-    milliseconds,
-    token,
-    touch,
+from aftercall.redaction import REDACTED, is_redacted
+from retrieval.parameters import (
+    JsonType,
+    ParameterView,
+    Path,
+    ToolView,
+    inner_values,
+    place_of,
+    value_at,
 )
-from retrieval.parameters import ParameterView, Path, ToolView, inner_values, place_of, value_at
 from retrieval.reading.faults import Fault
+from retrieval.texts import LetterCase, TextFormat, case_of, format_of
+from retrieval.values import type_of
+
+AGENT_DIGITS = 6
+"""Of the token of an agent."""
+V = TypeVar("V")
+
+
+def token(text: str, digits: int = 8) -> str:
+    """Hexadecimal digits that stand for a text and say nothing else of it; the key of samples."""
+    return hashlib.blake2b(text.encode(), digest_size=digits // 2).hexdigest()
+
+
+def milliseconds(moment: datetime | None) -> int:
+    """Milliseconds since 1970 in UTC; 0 for a moment that is not known."""
+    return 0 if moment is None else round(moment.timestamp() * 1000)
+
+
+def has_place(sample: dict[str, V], key: str, limit: int) -> bool:
+    """Whether a key, a `token`, is among the smallest; then there is room for it."""
+    if key in sample or len(sample) < limit:
+        return True
+    largest = max(sample)
+    if key > largest:
+        return False
+    del sample[largest]
+    return True
+
+
+def count_in_sample(sample: dict[str, int], key: str, limit: int) -> None:
+    """Count a key, a `token`, when it is among the smallest."""
+    if has_place(sample, key, limit):
+        sample[key] = sample.get(key, 0) + 1
+
+
+def add_to_sample(sample: list[str], key: str, limit: int) -> None:
+    """Remember a key, a `token`, when it is among the smallest; the list stays sorted."""
+    if key not in sample and (len(sample) < limit or key < sample[-1]):
+        insort(sample, key)
+        del sample[limit:]
+
+
+def touch(latest: dict[str, int], key: str, at: int, limit: int) -> None:
+    """Remember when a key was seen, when it is among the latest; ties go to the larger key."""
+    if latest.get(key, -1) >= at:
+        return
+    latest[key] = at
+    if len(latest) > limit:
+        del latest[min(zip(latest.values(), latest, strict=True))[1]]
+
+
+MAX_VOICE = 20
+"""Calls of one agent that count in full where there are several; more share the weight of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class FairWeights:
+    """What a call of each agent weighs, from 0 to 1.
+
+    At most `MAX_VOICE` calls of each agent count in full, and of all agents beyond the sample
+    together. So a flood of one agent moves no share by more than any other agent's word does. Where
+    one agent made all calls, each weighs 1: there is nobody to be outshouted.
+    """
+
+    of_agent: Mapping[str, float]
+    of_others: float
+
+    @classmethod
+    def among(cls, calls: int, agents: Mapping[str, int]) -> Self:
+        """The fair in so many calls, with the sample of who made them."""
+        others = calls - sum(agents.values())
+        if len(agents) + (others > 0) <= 1:
+            return cls({}, 1.0)
+        of_agent = {agent: min(1.0, MAX_VOICE / made) for agent, made in agents.items()}
+        return cls(of_agent, min(1.0, MAX_VOICE / others) if others else 0.0)
+
+    def weight(self, calls: int, agents: Mapping[str, int]) -> float:
+        """The weight of some of these calls, with the sample of who made those; at most `calls`."""
+        weight, others = 0.0, calls
+        for agent, made in agents.items():
+            if (voice := self.of_agent.get(agent)) is not None:
+                weight += made * voice
+                others -= made
+        return weight + others * self.of_others
+
+
+_RARE = 0.05
+"""A type of fewer of the values is taken for a slip that the tool let pass."""
+_TYPES: dict[str, JsonType] = {
+    "null": "null", "boolean": "boolean", "integer": "integer", "number": "number",
+    "array": "array", "object": "object",
+}  # fmt: skip
+K = TypeVar("K", bound=str)
+
+
+class Shape(BaseModel):
+    """What many values looked like. Without the values themselves."""
+
+    types: dict[JsonType, int] = Field(default_factory=dict)
+    formats: dict[TextFormat, int] = Field(default_factory=dict)
+    """Of texts that are not masked."""
+    cases: dict[LetterCase, int] = Field(default_factory=dict)
+    """Of the same texts."""
+    minimum: float | None = None
+    """The smallest number."""
+    maximum: float | None = None
+    longest: int | None = None
+    """Length in characters of the longest text."""
+
+    def observe_shape(self, value: JsonValue) -> None:
+        """Count one value."""
+        if isinstance(value, str):
+            self._observe_text(value)
+            return
+        kind = type_of(value)
+        self.types[kind] = self.types.get(kind, 0) + 1
+        if isinstance(value, bool):
+            return
+        if isinstance(value, int | float):
+            number = float(value)
+            self.minimum = number if self.minimum is None else min(self.minimum, number)
+            self.maximum = number if self.maximum is None else max(self.maximum, number)
+
+    def _observe_text(self, value: str) -> None:
+        if is_redacted(value):
+            kind = _masked_type(value)
+            self.types[kind] = self.types.get(kind, 0) + 1
+            return
+        self.types["string"] = self.types.get("string", 0) + 1
+        form, case = format_of(value), case_of(value)
+        self.formats[form] = self.formats.get(form, 0) + 1
+        self.cases[case] = self.cases.get(case, 0) + 1
+        self.longest = max(self.longest or 0, len(value))
+
+    def usual_types(self) -> Iterator[JsonType]:
+        """The types that are no slips, the most frequent first."""
+        total = sum(self.types.values())
+        by_count = sorted(self.types.items(), key=lambda item: (-item[1], item[0]))
+        return (kind for kind, count in by_count if count >= _RARE * total)
+
+    def usual_format(self) -> tuple[TextFormat, float] | None:
+        """The most frequent form of the texts, and its share of them (0 to 1)."""
+        if not self.formats:
+            return None
+        form = max(self.formats, key=lambda each: (self.formats[each], each))
+        return form, self.formats[form] / sum(self.formats.values())
+
+
+def _masked_type(text: str) -> JsonType:
+    """The type that a mask says it stands for; a text with a mask in it is a text."""
+    mask = REDACTED.fullmatch(text)
+    kind = mask[0].split(":")[1] if mask else "string"
+    return _TYPES.get(kind, "string")
+
+
+MAX_VALUES = 50
+"""Values kept per parameter: the most widely used; 50 of a city or status list say enough. Up to an
+eighth more are kept for a while."""
+MAX_VALUE_BYTES = 100
+"""Of a value's canonical JSON in UTF-8; a longer text is an intent, not a value."""
+MAX_AGENTS = 8
+"""Agents counted one by one; all others have one voice together."""
+MAX_SESSIONS = 3
+"""Sessions remembered per value; two already make it common knowledge."""
+COMMON_SESSIONS = 2
+"""From so many sessions on, a value is common knowledge of the tool (4-rules.md, Suggesting)."""
+MAX_RANGES = 4
+MAX_REFUSED = 16
+MAX_BEYOND = 6
+
+
+class ValueCount(BaseModel):
+    """How often a value was in a success, from whom and when last."""
+
+    count: int = 0
+    sessions: list[str] = Field(default_factory=list)
+    """A sample of `MAX_SESSIONS`, as tokens."""
+    agents: dict[str, int] = Field(default_factory=dict)
+    """A sample of `MAX_AGENTS`, as tokens, with their uses."""
+    last_seen: int = 0
+    """Milliseconds since 1970, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonValue:
+    """A value that may be proposed to others.
+
+    `weight` is that of its `count` uses (see `FairWeights`), and `share` (0 to 1) the part that it
+    is of the weight of all the parameter's successes.
+    """
+
+    value: JsonValue
+    count: int
+    weight: float
+    share: float
+    last_seen: int
+
+
+class Boundary(NamedTuple):
+    """Where a number works, and from where on it was refused as out of range, if that was seen."""
+
+    fails_below: float | None
+    """The largest refused number that is smaller than all that worked."""
+    smallest: float
+    largest: float
+    fails_above: float | None
+    """The smallest refused number that is larger than all that worked."""
+
+
+class ParameterProfile(Shape):
+    """What a parameter was. The shape is that of its values in successes."""
+
+    successes: int = 0
+    failures: int = 0
+    last_seen: int = 0
+    """Of a success or failure; milliseconds since 1970, UTC."""
+    agents: dict[str, int] = Field(default_factory=dict)
+    """A sample of `MAX_AGENTS` that had success with the parameter, as tokens, with their uses."""
+    is_shared: bool = False
+    """Whether several agents had success with the *tool*, be it without this parameter."""
+    values: dict[str, ValueCount] = Field(default_factory=dict)
+    """By canonical JSON. A count is a lower bound where more than `MAX_VALUES` were seen."""
+    ranges: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """The smallest and largest number of each agent of a sample of `MAX_RANGES`."""
+    failed: Shape = Field(default_factory=Shape)
+    """Of the values that failures are blamed on: named by the error, or all when it names none."""
+    refused: dict[str, int] = Field(default_factory=dict)
+    """The values last named by an error, without those that ever worked: tokens with the time."""
+    beyond: dict[str, int] = Field(default_factory=dict)
+    """The numbers last refused as out of range, with the time."""
+
+    def observe_success(
+        self, value: JsonValue, *, session: str, agent: str, at: int, room: int
+    ) -> None:
+        """Count a value that worked, and keep `room` values; `session` and `agent` are tokens."""
+        self.successes += 1
+        self.last_seen = max(self.last_seen, at)
+        count_in_sample(self.agents, agent, MAX_AGENTS)
+        self.observe_shape(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self._observe_number(float(value), agent)
+        key = _key(value)
+        if key is None:
+            return
+        known = self.values.get(key)
+        if known is None:
+            known = self.values[key] = ValueCount()
+        known.count += 1
+        known.last_seen = max(known.last_seen, at)
+        count_in_sample(known.agents, agent, MAX_AGENTS)
+        add_to_sample(known.sessions, session, MAX_SESSIONS)
+        if self.refused:
+            self.refused.pop(token(key, 16), None)
+        self.trim(room)
+
+    def _observe_number(self, number: float, agent: str) -> None:
+        if has_place(self.ranges, agent, MAX_RANGES):
+            low, high = self.ranges.get(agent, (number, number))
+            self.ranges[agent] = min(low, number), max(high, number)
+
+    def observe_refusal(self, value: JsonValue, at: int, *, out_of_range: bool, room: int) -> None:
+        """Remember a value that an error named as wrong, unless it is known to work."""
+        key = _key(value)
+        if key is None:
+            return
+        if key not in self.values:
+            touch(self.refused, token(key, 16), at, min(room, MAX_REFUSED))
+        if out_of_range and isinstance(value, int | float) and not isinstance(value, bool):
+            touch(self.beyond, repr(float(value)), at, MAX_BEYOND)
+
+    def is_refused(self, value: JsonValue) -> bool:
+        """Whether errors named this value, and no success with it is known.
+
+        One that works elsewhere is not refused: it may not exist in one place only, and a failure
+        that somebody made up must not take it from the others.
+        """
+        key = _key(value)
+        return key is not None and token(key, 16) in self.refused
+
+    def is_common(self, known: ValueCount) -> bool:
+        """Whether a value of this parameter may be proposed to others.
+
+        Two sessions must have had success with it. Where several agents had success with the tool,
+        it takes two agents as well, so that no agent alone makes a value common, however many its
+        sessions. Where one agent alone uses a tool, its own sessions are all there is.
+        """
+        enough_agents = not self.is_shared or len(known.agents) > 1
+        return len(known.sessions) >= COMMON_SESSIONS and enough_agents
+
+    def common_values(self) -> list[CommonValue]:
+        """Values that are common knowledge, that of the greatest weight first, then the latest."""
+        fair = self._fair()
+        total = fair.weight(self.successes, self.agents)
+        weighed = [
+            (-fair.weight(known.count, known.agents), -known.last_seen, key)
+            for key, known in self.values.items()
+            if self.is_common(known)
+        ]
+        return [
+            CommonValue(loads(key), self.values[key].count, -weight, -weight / total, -last_seen)
+            for weight, last_seen, key in sorted(weighed)
+        ]
+
+    def weight(self) -> float:
+        """The weight of all successes: see `FairWeights`. Shares are parts of it."""
+        return self._fair().weight(self.successes, self.agents)
+
+    def _fair(self) -> FairWeights:
+        return FairWeights.among(self.successes, self.agents)
+
+    def boundary(self) -> Boundary | None:
+        """The smallest and largest numbers that worked, and the nearest refused beyond them.
+
+        Where several agents had success with the tool, two must have come as far: what one alone
+        says to have sent with success sets no bound for the others.
+        """
+        if self.minimum is None or self.maximum is None:
+            return None
+        smallest, largest = self.minimum, self.maximum
+        if self.is_shared:
+            if len(self.ranges) < 2:
+                return None
+            smallest = sorted(low for low, _ in self.ranges.values())[1]
+            largest = sorted(high for _, high in self.ranges.values())[-2]
+        refused = [float(number) for number in self.beyond]
+        return Boundary(
+            max((number for number in refused if number < smallest), default=None),
+            smallest,
+            largest,
+            min((number for number in refused if number > largest), default=None),
+        )
+
+    def trim(self, room: int) -> None:
+        """Let go of the least used values once there are an eighth more than `room`.
+
+        So the work of finding them is shared by several calls.
+        """
+        if len(self.values) > room + room // 8:
+            standing = sorted(self.values, key=lambda key: _standing(key, self.values[key]))
+            for key in standing[:-room]:
+                del self.values[key]
+        if len(self.refused) > room:
+            latest = sorted(zip(self.refused.values(), self.refused, strict=True))[-room:]
+            self.refused = {key: at for at, key in latest}
+
+
+def _key(value: JsonValue) -> str | None:
+    """The canonical JSON of a value that may be kept: plain, short and not masked."""
+    if isinstance(value, dict | list):
+        return None
+    if isinstance(value, str) and (len(value) > MAX_VALUE_BYTES or is_redacted(value)):
+        return None
+    key = canonical_json(value)
+    return key if len(key.encode()) <= MAX_VALUE_BYTES else None
+
+
+def _standing(key: str, known: ValueCount) -> tuple[int, int, int, int, str]:
+    """How well a value deserves its place.
+
+    Agents and sessions come first, so that a flood from one of them never drives out what several
+    use; then uses, then recency.
+    """
+    return len(known.agents), len(known.sessions), known.count, known.last_seen, key
+
 
 _NOT_THE_VALUE = frozenset({"missing", "unexpected"})
 

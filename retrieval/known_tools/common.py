@@ -15,8 +15,7 @@ from mongo.records import ToolKey
 from retrieval.edits import Add, Clamp, Edit, Rename, Replace
 from retrieval.fitness.statistics import ToolTrials
 from retrieval.health.record import KnownHealth
-from retrieval.knowledge.parameter import COMMON_SESSIONS, ParameterProfile
-from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.profile import COMMON_SESSIONS, ParameterProfile, ToolProfile
 from retrieval.knowledge.rules import RepairRule, ToolKnowledge
 from retrieval.known_tools.text import Clean, estimate_tokens, in_quotes, named, number, plain
 from retrieval.parameters import JsonType, ParameterView, ToolView, first, place_of, view_of_schema

@@ -17,7 +17,7 @@ from retrieval.boundaries.cohesion import cohesion_of
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
-from retrieval.knowledge.parameter import COMMON_SESSIONS
+from retrieval.knowledge.profile import COMMON_SESSIONS
 from retrieval.knowledge.rules import TRANSIENT, RepairRule, SignatureKnowledge
 from retrieval.known_tools.common import (
     Signature,

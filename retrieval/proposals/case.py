@@ -24,8 +24,7 @@ from aftercall.redaction import is_redacted
 from retrieval.edits import Edit, ValueSources, edit_key
 from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
-from retrieval.knowledge.parameter import ParameterProfile
-from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.rules import RecoveryTimes, Repeats, SignatureKnowledge, ToolKnowledge
 from retrieval.parameters import ParameterView, Path, ToolView, object_view
 from retrieval.reading.faults import Fault

@@ -23,9 +23,9 @@ from retrieval.edits import (
 )
 from retrieval.parameters import Path, element_view, object_view, value_at
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
-from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import rule_options, seed_options
 from retrieval.proposals.values import (
+    context_options,
     out_of_range_options,
     refused_value_options,
     stated_value_options,
@@ -431,7 +431,7 @@ def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     elif fault.kind == "out_of_range":
         yield from out_of_range_options(case, index, fault)
         if fault.parameter in case.parameters:
-            yield from usual_values(case, fault.parameter, frozenset({index}))
+            yield from usual_values(case, index, fault.parameter)
     else:
         yield from refused_value_options(case, index, fault)
         if fault.parameter is not None:
@@ -448,7 +448,7 @@ def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     yield from renamed
     if not renamed:
         yield from context_options(case, index, fault)
-        yield from usual_values(case, name, frozenset({index}))
+        yield from usual_values(case, index, name)
 
 
 def _merged(options: list[Option]) -> list[Option]:

@@ -20,7 +20,7 @@ from retrieval.edits import (
     apply_edits,
     touches,
 )
-from retrieval.knowledge.parameter import AGENT_DIGITS, COMMON_SESSIONS, token
+from retrieval.knowledge.profile import AGENT_DIGITS, COMMON_SESSIONS, token
 from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
 from retrieval.parameters import (
     ParameterView,

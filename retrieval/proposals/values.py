@@ -1,6 +1,13 @@
-"""Other values: for wrong types, bounds, refused values and totals; usual and similar ones."""
+"""Other values: for wrong types, bounds, refused values and totals; usual, near and stated ones.
 
-from collections.abc import Callable, Iterator, Sequence
+The caller's own account of its task states values, too. The nearer one fits, the likelier it is the
+one that was meant: it has the form that the tool's successes have there, stands beside a word of
+the parameter's name, is not used elsewhere in the call, and is the only such value. Each of these
+raises the grade, and the grade names the prior.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
@@ -11,6 +18,7 @@ from retrieval.edits import (
     Balance,
     Cast,
     Clamp,
+    Edit,
     EditDoesNotApplyError,
     FromError,
     Remove,
@@ -19,11 +27,11 @@ from retrieval.edits import (
     apply_edits,
     number_of,
 )
-from retrieval.knowledge.parameter import ParameterProfile
+from retrieval.knowledge.profile import ParameterProfile
 from retrieval.parameters import JsonType, Path, general, leaves_like
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
 from retrieval.reading.faults import Fault
-from retrieval.texts import LetterCase, rewrite
+from retrieval.texts import LetterCase, Stated, format_of, rewrite, stated_in, written_in
 from retrieval.values import (
     CastError,
     cast,
@@ -33,8 +41,27 @@ from retrieval.values import (
     is_portion,
     nearest,
     type_of,
+    words_of,
 )
 
+
+def _one(
+    index: int, edit: Edit, reason: str, trials: Trials, source: EvidenceSource, successes: int = 0
+) -> Option:
+    """An option of one edit that mends one fault."""
+    return Option(
+        (edit,), reason, trials, (source,), successes=successes, covers=frozenset({index})
+    )
+
+
+def _put(case: Case, name: str, value: JsonValue) -> Add | Replace:
+    """The edit that gives a parameter this value, whether or not it is there."""
+    if name in case.parameters:
+        return Replace(name=name, before=case.parameters[name], value=value)
+    return Add(name=name, value=value)
+
+
+# ------------------------------------------------------------------ usual values
 # By the share of the successes that had the value, one success more counted for it and one against
 # it, so that few successes make no high share.
 _SHARES = [
@@ -50,21 +77,10 @@ _SHARES_INSTEAD = [
 _SAID_ELSEWHERE = prior("usual.said-elsewhere", 1, 4)
 """The call has the value in another place: from Rome to Rome is no journey."""
 _MOST = 2
+"""Usual values, and values of the context, that are offered for one fault."""
 
 
-def usual_choices(case: Case, name: str, covers: frozenset[int]) -> Iterator[Option]:
-    """The usual value in the place of a refused one, where the schema states it as one of a list.
-
-    Of an open list the refused value may be another thing, and is no sign of the usual one.
-    """
-    view = case.parameter(name)
-    stated = (*view.allowed, *view.stated_values) if view else ()
-    for option in usual_values(case, name, covers):
-        if any(isinstance(edit, Replace) and edit.value in stated for edit in option.edits):
-            yield option
-
-
-def usual_values(case: Case, name: str, covers: frozenset[int]) -> Iterator[Option]:
+def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
     """The values that at least half of the successes had, when they are common knowledge.
 
     For a parameter that is missing, or in the place of a refused value.
@@ -82,19 +98,13 @@ def usual_values(case: Case, name: str, covers: frozenset[int]) -> Iterator[Opti
             trials = _SAID_ELSEWHERE
         if trials is None or unfit or (name in case.parameters and same_json(common.value, sent)):
             continue
-        edit = (
-            Replace(name=name, before=sent, value=common.value)
-            if name in case.parameters
-            else Add(name=name, value=common.value)
-        )
-        yield Option(
-            (edit,),
-            f"{common.count} of {seen.successes} successes have this value",
-            trials if case.profile_is_current else trials.under_old_schema(),
-            ("profile",),
-            successes=common.count,
-            covers=covers,
-        )
+        reason = f"{common.count} of {seen.successes} successes have this value"
+        trials = _of_profile(case, trials)
+        yield _one(index, _put(case, name, common.value), reason, trials, "profile", common.count)
+
+
+def _of_profile(case: Case, trials: Trials) -> Trials:
+    return trials if case.profile_is_current else trials.under_old_schema()
 
 
 def _is_said_elsewhere(case: Case, name: str, value: JsonValue) -> bool:
@@ -102,12 +112,14 @@ def _is_said_elsewhere(case: Case, name: str, value: JsonValue) -> bool:
     return value not in (True, False, None) and any(same_json(value, other) for other in others)
 
 
-_SAME = 0.99
-_LEVELS = [("same", _SAME), ("slip", 0.88), ("near", 0.8), ("part", 0.0)]
+# ------------------------------------------------------------------ refused values
+_LEVELS = [("same", 0.99), ("slip", 0.88), ("near", 0.8), ("part", 0.0)]
 """Nearness (see `values.nearest`): equal up to case, misspelt, twice so, a part of it."""
 _JUDGED = {"same": (30, 1), "slip": (16, 1), "near": (8, 1.5), "part": (4, 3)}
-_CLOSED: frozenset[EvidenceSource] = frozenset({"error", "schema"})
-"""Sources that list all there is; in the others what is meant may be missing."""
+_NEAR_REASONS: dict[EvidenceSource, str] = {
+    "error": "the error lists it", "schema": "the schema states it",
+    "profile": "other sessions used it with success", "seed": "it is a well-known value",
+}  # fmt: skip
 _ONE_SLIP = 0.9
 """`values.nearest` of one letter too many, too few, wrong or swapped."""
 _LONG = 10
@@ -115,34 +127,41 @@ _LONG = 10
 _MAX_KNOWN = 2_000
 _SAID = prior("snap.said", 30, 1)
 _REWRITTEN = prior("format.asked", 20, 1)
+_CASES: dict[tuple[LetterCase, ...], Callable[[str], str]] = {
+    ("lower", "snake", "kebab"): str.lower,
+    ("upper",): str.upper,
+    ("title",): str.title,
+}
+_ENOUGH = 5
+_MOSTLY = 0.6
 
 
 def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Near values of the closed list, or of what is known to exist; the same in another form."""
-    name = _parameter(case, fault)
-    if name is None or len(fault.path) > 1:
+    name = _refused_parameter(case, fault)
+    if name is None or len(fault.path) > 1 or is_redacted(value := case.parameters[name]):
         return
-    value = case.parameters[name]
-    if is_redacted(value):
-        return
-    covers = frozenset({index})
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
         edit = Replace(name=name, before=value, value=fault.suggested)
-        yield Option((edit,), "the error names it", _SAID, ("error",), covers=covers)
+        yield _one(index, edit, "the error names it", _SAID, "error")
     wanted = fault.expected_format
     rewritten = rewrite(value, wanted) if wanted and isinstance(value, str) else None
     if rewritten is not None and rewritten != value:
         edit = Replace(name=name, before=value, value=rewritten)
         reason = f"the same in the form {wanted} that the error asks for"
-        yield Option((edit,), reason, _REWRITTEN, ("error",), covers=covers)
+        yield _one(index, edit, reason, _REWRITTEN, "error")
     for source, known in _known_values(case, name, fault):
-        yield from _near(case, name, known, source, covers)
-    yield from _in_usual_case(case, name, value, covers)
-    if fault.kind != "not_found":
-        yield from usual_choices(case, name, covers)
+        yield from _near(case, index, name, known, source)
+    yield from _in_usual_case(case, index, name)
+    if fault.kind != "not_found" and (view := case.parameter(name)):
+        # Of an open list the refused value may be another thing, and no sign of the usual one.
+        stated = (*view.allowed, *view.stated_values)
+        for option in usual_values(case, index, name):
+            if any(isinstance(edit, Replace) and edit.value in stated for edit in option.edits):
+                yield option
 
 
-def _parameter(case: Case, fault: Fault) -> str | None:
+def _refused_parameter(case: Case, fault: Fault) -> str | None:
     if fault.parameter is not None:
         return fault.parameter if fault.parameter in case.parameters else None
     if fault.kind not in ("not_allowed", "bad_format", "not_found") or len(case.parameters) != 1:
@@ -169,104 +188,59 @@ def _known_values(
 
 
 def _near(
-    case: Case,
-    name: str,
-    known: Sequence[JsonValue],
-    source: EvidenceSource,
-    covers: frozenset[int],
+    case: Case, index: int, name: str, known: Sequence[JsonValue], source: EvidenceSource
 ) -> Iterator[Option]:
     value = case.parameters[name]
     allowed = [item for item in known[:_MAX_KNOWN] if not same_json(item, value)]
     texts = {str(item): item for item in allowed if isinstance(item, str | int | float)}
     if value is None or isinstance(value, dict | list) or not texts:
         return
-    found = nearest(str(value), list(texts))
-    if found is None:
-        return
-    text, nearness = found
-    words = {
-        "error": "the error lists it", "schema": "the schema states it",
-        "profile": "other sessions used it with success", "seed": "it is a well-known value",
-    }  # fmt: skip
-    trials = _near_trials(case, source, nearness, len(str(value)))
-    yield Option(
-        (Replace(name=name, before=value, value=texts[text]),),
-        f"the nearest known value; {words[source]}",
-        trials,
-        (source,),
-        successes=_successes_with(case, name, texts[text]),
-        covers=covers,
-    )
+    if found := nearest(str(value), list(texts)):
+        near = texts[found[0]]
+        seen = case.seen(name)
+        counted = seen.values.get(canonical_json(near)) if seen else None
+        edit = Replace(name=name, before=value, value=near)
+        trials = _near_trials(case, source, found[1], len(str(value)))
+        reason = f"the nearest known value; {_NEAR_REASONS[source]}"
+        yield _one(index, edit, reason, trials, source, counted.count if counted else 0)
 
 
 def _near_trials(case: Case, source: EvidenceSource, nearness: float, length: int) -> Trials:
     level = next(level for level, least in _LEVELS if nearness >= least)
     right, wrong = _JUDGED[level]
-    if source in _CLOSED:
+    if source in ("error", "schema"):  # they list all there is
         return prior(f"snap.{level}", right, wrong)
     # No closed list: what is meant may be another thing of a like name.
     if level == "slip" and nearness == _ONE_SLIP and length >= _LONG:
         level = "long-slip"
     if level == "slip":
         # A judgement: no benchmark here has the names of a thousand people.
-        trials = Trials(3, 3)
-        return trials if case.profile_is_current else trials.under_old_schema()
-    trials = prior(f"snap.open.{level}", 0.8 * right, wrong + (level != "same"))
-    return trials if case.profile_is_current else trials.under_old_schema()
+        return _of_profile(case, Trials(3, 3))
+    return _of_profile(case, prior(f"snap.open.{level}", 0.8 * right, wrong + (level != "same")))
 
 
-def _in_usual_case(
-    case: Case, name: str, value: JsonValue, covers: frozenset[int]
-) -> Iterator[Option]:
+def _in_usual_case(case: Case, index: int, name: str) -> Iterator[Option]:
     """The value in the letter case that the tool's successes have there."""
-    seen = case.seen(name)
+    value, seen = case.parameters[name], case.seen(name)
     if not isinstance(value, str) or seen is None:
         return
     total = sum(count for written, count in seen.cases.items() if written != "none")
     for wanted, change in _CASES.items():
         share = (sum(seen.cases.get(each, 0) for each in wanted) + 1) / (total + 2)
         if total >= _ENOUGH and share >= _MOSTLY and change(value) != value:
-            yield Option(
-                (Replace(name=name, before=value, value=change(value)),),
-                "nearly all successes write it so",
-                prior("case.usual", 3, 2),
-                ("profile",),
-                successes=seen.successes,
-                covers=covers,
-            )
+            edit = Replace(name=name, before=value, value=change(value))
+            trials = prior("case.usual", 3, 2)
+            reason = "nearly all successes write it so"
+            yield _one(index, edit, reason, trials, "profile", seen.successes)
 
 
-_CASES: dict[tuple[LetterCase, ...], Callable[[str], str]] = {
-    ("lower", "snake", "kebab"): str.lower,
-    ("upper",): str.upper,
-    ("title",): str.title,
-}
-_ENOUGH = 5
-_MOSTLY = 0.6
-
-
-def _successes_with(case: Case, name: str, value: JsonValue) -> int:
-    seen = case.seen(name)
-    known = seen.values.get(canonical_json(value)) if seen else None
-    return known.count if known else 0
-
-
+# ------------------------------------------------------------------ wrong types
 _EXACT = prior("cast.exact", 30, 1)  # "5" -> 5, 5 -> "5", a -> [a]
 _UNWRAP = prior("cast.unwrap", 8, 2)
 _WORDS = prior("cast.words", 22, 1)  # "five" -> 5, "1,000" -> 1000
 _UNITS = prior("cast.unit", 12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5
 _SPLIT = prior("cast.split", 8, 2.5)  # "a, b" -> ["a", "b"]
 _DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: leave it out
-_STATED_BOUND = prior("clamp.stated", 24, 2)  # the error names the parameter and its bound
-_MATCHED_BOUND = prior(
-    "clamp.matched", 14, 2
-)  # the error names a bound, and one value lies beyond it
-_SEEN_BOUND = prior("clamp.seen", 4, 3)
-_RAISED = prior(
-    "clamp.raised", 5, 2.5
-)  # 0 -> 1: what is too small was often meant as "none" or "all"
-_INTENT_BOUND = Trials(1, 8)
-"""Of an amount that a write is about: to transfer 100 instead of 500 is another transfer."""
 
 
 def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -277,25 +251,23 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     value = case.parameters[name]
     view = case.parameter(name)
     types = fault.expected_types or (view.types if view else ())
-    item_types = view.item_types if view else ()
-    covers = frozenset({index})
-    source: tuple[EvidenceSource, ...] = ("schema",) if fault.from_schema else ("error",)
+    source: EvidenceSource = "schema" if fault.from_schema else "error"
     if value is None and not (view and view.required):
         reason = f"{name} may be left out, but not be null"
-        yield Option((Remove(name=name),), reason, _DROP_NULL, source, covers=covers)
+        yield _one(index, Remove(name=name), reason, _DROP_NULL, source)
     if not types and isinstance(value, list):
         yield from unwrapped_options(case, index, name)
     for kind in types:
         try:
-            corrected = cast(value, kind, item_types)
+            corrected = cast(value, kind, view.item_types if view else ())
         except CastError:
             continue
         reason = f"{name} must be of type {kind}, not {type_of(value)}"
         # A general cast can be learned from; where items had to be cast too, only this value.
         edit: Cast | Replace = Cast(name=name, to=kind)
-        if not _is_plain(value, kind, corrected):
+        if not _is_plain_cast(value, kind, corrected):
             edit = Replace(name=name, before=value, value=corrected)
-        yield Option((edit,), reason, _cast_trials(value, corrected, kind), source, covers=covers)
+        yield _one(index, edit, reason, _cast_trials(value, corrected, kind), source)
 
 
 def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:
@@ -303,10 +275,10 @@ def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:
     value = case.parameters.get(name)
     if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
         reason = f"{name} is a list of one, and was not taken as one value"
-        yield Option((Unwrap(name=name),), reason, _UNWRAP, ("error",), covers=frozenset({index}))
+        yield _one(index, Unwrap(name=name), reason, _UNWRAP, "error")
 
 
-def _is_plain(value: JsonValue, kind: JsonType, corrected: JsonValue) -> bool:
+def _is_plain_cast(value: JsonValue, kind: JsonType, corrected: JsonValue) -> bool:
     try:
         return same_json(cast(value, kind), corrected)
     except CastError:
@@ -325,6 +297,15 @@ def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Tria
     return _EXACT
 
 
+# ------------------------------------------------------------------ bounds
+_STATED_BOUND = prior("clamp.stated", 24, 2)  # the error names the parameter and its bound
+_MATCHED_BOUND = prior("clamp.matched", 14, 2)  # it names a bound, and one value lies beyond it
+_SEEN_BOUND = prior("clamp.seen", 4, 3)
+_RAISED = prior("clamp.raised", 5, 2.5)  # 0 -> 1: too small was often meant as "none" or "all"
+_INTENT_BOUND = Trials(1, 8)
+"""Of an amount that a write is about: to transfer 100 instead of 500 is another transfer."""
+
+
 def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """The nearest value inside the bounds; the seen ones when the error states none."""
     name = fault.parameter
@@ -334,54 +315,39 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     if len(candidates) != 1 or candidates[0] is None:
         return
     target = candidates[0]
-    view, seen = case.parameter(target), case.seen(target)
+    view, seen, value = case.parameter(target), case.seen(target), case.parameters[target]
     low = fault.minimum if fault.minimum is not None else view.minimum if view else None
     high = fault.maximum if fault.maximum is not None else view.maximum if view else None
-    covers = frozenset({index})
     if low is not None or high is not None:
-        if fault.exclusive and not _is_whole(case, target):
+        is_whole = isinstance(value, int) and not (view and "number" in view.types)
+        if fault.exclusive and not is_whole:
             return  # the nearest number inside an open bound is nobody's wish
         stated = " to ".join(f"{limit:g}" for limit in (low, high) if limit is not None)
         successes = seen.successes if seen and _stays_within(seen, low, high) else 0
         within = f"; {successes} successes stay within it" if successes else ""
-        yield Option(
-            (Clamp(name=target, minimum=low, maximum=high),),
-            f"the {'schema' if fault.from_schema else 'error'} states the limit {stated}{within}",
-            _bound_trials(case, target, low, is_named=name in case.parameters),
-            ("schema",) if fault.from_schema else ("error",),
-            successes=successes,
-            covers=covers,
-        )
+        source: EvidenceSource = "schema" if fault.from_schema else "error"
+        reason = f"the {source} states the limit {stated}{within}"
+        edit = Clamp(name=target, minimum=low, maximum=high)
+        trials = _bound_trials(case, target, low, is_named=name in case.parameters)
+        yield _one(index, edit, reason, trials, source, successes)
     elif seen and seen.successes >= 5 and (known := seen.boundary()):
-        too_large = _number(case, target) > known.largest
-        nearest = known.largest if too_large else known.smallest
-        if all(common.value != nearest for common in seen.common_values()):
+        number = float(value) if isinstance(value, int | float) else 0.0
+        too_large = number > known.largest
+        bound = known.largest if too_large else known.smallest
+        if all(common.value != bound for common in seen.common_values()):
             return  # where somebody else stopped is theirs to know
-        edit = Clamp(name=target, **{"maximum" if too_large else "minimum": nearest})
-        reason = f"{seen.successes} successes stay on this side of {nearest:g}"
-        yield Option(
-            (edit,), reason, _SEEN_BOUND, ("profile",), successes=seen.successes, covers=covers
-        )
-
-
-def _number(case: Case, name: str) -> float:
-    value = case.parameters[name]
-    return float(value) if isinstance(value, int | float) else 0.0
+        edit = Clamp(name=target, **{"maximum" if too_large else "minimum": bound})
+        reason = f"{seen.successes} successes stay on this side of {bound:g}"
+        yield _one(index, edit, reason, _SEEN_BOUND, "profile", seen.successes)
 
 
 def _bound_trials(case: Case, name: str, low: float | None, *, is_named: bool) -> Trials:
     value = case.parameters[name]
     if case.writes and not is_portion(name):
         return _INTENT_BOUND
-    raised = isinstance(value, int | float) and low is not None and value < low
-    if raised:
+    if isinstance(value, int | float) and low is not None and value < low:
         return _RAISED
     return _STATED_BOUND if is_named else _MATCHED_BOUND
-
-
-def _is_whole(case: Case, name: str) -> bool:
-    view = case.parameter(name)
-    return isinstance(case.parameters[name], int) and not (view and "number" in view.types)
 
 
 def _stays_within(seen: ParameterProfile, low: float | None, high: float | None) -> bool:
@@ -405,11 +371,10 @@ def _beyond(case: Case, fault: Fault) -> list[str]:
             or (fault.minimum is not None and value < fault.minimum)
         )
     ]
-    views = {name: case.parameter(name) for name in names}
     bound = [
         name
-        for name, view in views.items()
-        if view
+        for name in names
+        if (view := case.parameter(name))
         and (view.minimum, view.maximum) != (None, None)
         and fault.maximum in (None, view.maximum)
         and fault.minimum in (None, view.minimum)
@@ -417,6 +382,7 @@ def _beyond(case: Case, fault: Fault) -> list[str]:
     return names if len(names) == 1 else bound
 
 
+# ------------------------------------------------------------------ stated values and totals
 _MOST_LEAVES = 3
 """Numbers of a sum that are offered to take the difference, the last first."""
 
@@ -425,37 +391,24 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     """The stated value in the place of the wrong one, or one number of a sum moved to the total."""
     if fault.stated is None or is_redacted(fault.stated):
         return
-    covers, value_sources = frozenset({index}), value_sources_of(case)
     leaves = leaves_like(case.parameters, ())
-    plain = any(at == fault.path for at, _ in leaves)
-    wrong = fault.path if plain else _only_place(fault, [(at, str(value)) for at, value in leaves])
-    if wrong:
-        edit = FromError(name="").at(wrong)
+    places = [at for at, value in leaves if str(value) == fault.value_text]
+    if any(at == fault.path for at, _ in leaves):
+        places = [fault.path]
+    if len(places) == 1:
+        edit = FromError(name="").at(places[0])
         try:
-            apply_edits(case.parameters, [edit], value_sources)
+            apply_edits(case.parameters, [edit], value_sources_of(case))
         except EditDoesNotApplyError:
             return
-        trials = prior("stated.value", 12, 3) if not case.writes else prior("stated.write", 8, 4)
-        yield Option((edit,), "the error states the right value", trials, ("error",), covers=covers)
+        trials = prior("stated.write", 8, 4) if case.writes else prior("stated.value", 12, 3)
+        yield _one(index, edit, "the error states the right value", trials, "error")
         return
     for rank, place in enumerate(_summands(case, fault)):
-        yield Option(
-            (Balance(name="").at(place),),
-            "the error states what the sum must be",
-            _sum_trials(rank),
-            ("error",),
-            covers=covers,
-        )
-
-
-def _sum_trials(rank: int) -> Trials:
-    """Which of several amounts takes the difference is the caller's to say: never a sure guess."""
-    return prior("stated.sum.last", 3, 3) if rank == 0 else prior("stated.sum.other", 1, 4)
-
-
-def _only_place(fault: Fault, leaves: list[tuple[Path, str]]) -> Path:
-    found = [at for at, text in leaves if text == fault.value_text]
-    return found[0] if len(found) == 1 else ()
+        # Which of several amounts takes the difference is the caller's to say: never a sure guess.
+        trials = prior("stated.sum.other", 1, 4) if rank else prior("stated.sum.last", 3, 3)
+        reason = "the error states what the sum must be"
+        yield _one(index, Balance(name="").at(place), reason, trials, "error")
 
 
 def _summands(case: Case, fault: Fault) -> list[Path]:
@@ -474,6 +427,141 @@ def _summands(case: Case, fault: Fault) -> list[Path]:
     if len(summed) != 1:
         return []
     places = [at for at, _ in summed[0]]
-    last = tuple(-1 if step == places[-1][i] and isinstance(step, int) else step
-                 for i, step in enumerate(places[-1]))  # fmt: skip
+    last = tuple(-1 if isinstance(step, int) else step for step in places[-1])
     return [last, *reversed(places[:-1])][:_MOST_LEAVES]
+
+
+# ------------------------------------------------------------------ values of the context
+_MAX_GRADE = 5
+_UNCERTAIN = (1, 4)
+"""Judged counts of a value of the lowest grade; each grade more counts one more for it."""
+_TOO_LONG = 2
+"""So many times as long as the longest of the successes' texts, a text is none of them."""
+_OWN_WORDS = frozenset(("id", "name", "value", "the", "of", "a", "number", "text", "data", "type"))
+"""Words of names that say nothing of which value is meant."""
+_SMALL_WORDS = frozenset(
+    (
+        "a", "an", "and", "are", "as", "at", "by", "for", "from", "in", "into", "is", "it", "my",
+        "of", "on", "or", "our", "that", "the", "their", "this", "to", "with", "your", "named",
+        "called",
+    )
+)  # fmt: skip
+
+
+def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """What the context states that a missing or refused parameter may have meant."""
+    name, is_missing = fault.parameter, fault.kind == "missing"
+    if name is None or len(fault.path) > 1 or not case.context:
+        return
+    sent = case.parameters.get(name)
+    if name in case.parameters:
+        if is_missing or fault.kind in ("unexpected", "wrong_type") or is_redacted(sent):
+            return
+        yield from _restated(case, index, name, sent)
+        if isinstance(sent, str) and written_in(case.context, sent) is not None:
+            return  # the caller said this very value; another one would be another wish
+    elif not is_missing:
+        return
+    else:
+        yield from _other_halves(case, index, name)
+    role = "missing" if is_missing else "instead"
+    right, wrong = _UNCERTAIN
+    for value, grade in _graded(case, name, sent)[:_MOST]:
+        trials = prior(f"context.{role}.{grade}", right + grade, wrong)
+        reason = "the context of the call states it"
+        yield _one(index, _put(case, name, value), reason, trials, "context")
+
+
+def _restated(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Option]:
+    """The sent value as the context writes it: in other letter case, or without its slip."""
+    if not isinstance(sent, str) or not sent or case.context is None:
+        return
+    written = written_in(case.context, sent)
+    trials = prior("context.case", 20, 1)
+    if written is None:
+        known = [stated.text for stated in stated_in(case.context) if stated.form != "number"]
+        near = nearest(sent, [text for text in dict.fromkeys(known) if text != sent])
+        if near and near[1] >= 0.8:
+            written = near[0]
+            trials = prior("context.same" if near[1] > 0.99 else "context.slip", 12, 2)
+    if written not in (None, sent):
+        edit = Replace(name=name, before=sent, value=written)
+        yield _one(index, edit, "the context of the call writes it so", trials, "context")
+
+
+def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
+    """Of pairs such as `owner/repository`, the half that the call does not have yet."""
+    mine = {value for value in case.parameters.values() if isinstance(value, str)}
+    view = case.parameter(name)
+    for stated in stated_in(case.context or ""):
+        halves = re.split(r"[/:@]", stated.text)
+        if stated.form == "pair" and len(halves) == 2 and (not view or fits("", view.types)):
+            known = [half in mine for half in halves]
+            if sum(known) == 1:
+                edit = Add(name=name, value=halves[known.index(False)])
+                reason = "the context of the call states it beside another value of the call"
+                yield _one(index, edit, reason, prior("context.half", 8, 2), "context")
+
+
+def _graded(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int]]:
+    """Stated values that fit the parameter, best first; none of a tie at the top is better."""
+    view, seen = case.parameter(name), case.seen(name)
+    types = view.types if view and view.types else tuple(seen.types) if seen else ()
+    taken = {str(value).lower() for key, value in case.parameters.items() if key != name}
+    longest = seen.longest if seen else None
+    found: dict[str, tuple[JsonValue, int]] = {}
+    for stated in stated_in(case.context or ""):
+        if longest is not None and len(stated.text) > _TOO_LONG * longest:
+            continue
+        value = _as_one_of(stated, types)
+        if value is None or value == sent or (view and view.allowed and value not in view.allowed):
+            continue
+        key = str(value).lower()
+        grade = _grade(case, name, stated, taken=key in taken)
+        if grade >= 0 and (key not in found or found[key][1] < grade):
+            found[key] = value, grade
+    ranked = sorted(found.values(), key=lambda each: -each[1])
+    if ranked and (ranked[1:2] or [(None, -1)])[0][1] < ranked[0][1]:
+        ranked[0] = ranked[0][0], min(_MAX_GRADE, ranked[0][1] + 1)
+    return ranked
+
+
+def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:
+    """The stated value in the first type that it can be read as; None when it fits none."""
+    if stated.form == "number":
+        for kind in types or ("number",):
+            if kind in ("integer", "number"):
+                try:
+                    return cast(stated.text, kind)
+                except CastError:
+                    continue
+        return stated.text if "string" in types else None
+    return stated.text if not types or "string" in types else None
+
+
+def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
+    """0 to 4, higher is likelier; -1 for what cannot be meant."""
+    view, seen = case.parameter(name), case.seen(name)
+    # Forms that at least a tenth of the texts had in the tool's successes; empty when unknown.
+    counts = seen.formats if seen else {}
+    formats = {form for form, count in counts.items() if count >= 0.1 * sum(counts.values())}
+    in_form = format_of(stated.text) in formats
+    own = set(words_of(name)) - _OWN_WORDS or set(words_of(name))
+    around = {word.rstrip("s") for word in (*stated.before, *stated.after)}
+    beside = _next_to(own, around) or bool(
+        view and any(word in around for word in view.described_by)
+    )
+    if taken or (formats and not in_form and not beside):
+        return -1
+    marked = stated.form not in ("word", "name", "number")
+    if stated.form == "word" and (
+        stated.text.lower() in _SMALL_WORDS or not _next_to(own, stated.before[-1:])
+    ):
+        return -1
+    refused = seen is not None and seen.is_refused(stated.text)
+    return max(0, in_form + beside + marked + (stated.form == "quoted") - refused)
+
+
+def _next_to(own: set[str], around: Iterable[str]) -> bool:
+    singular = {word.rstrip("s") for word in around}
+    return any(word.rstrip("s") in singular for word in own)

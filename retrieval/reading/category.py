@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from aftercall.json_values import JsonValue
-from aftercall.models import ErrorCategory
+from aftercall.models import ErrorCategory, ExecutionError
 from retrieval.reading.faults import read_table
 
 _READ = 1_200
@@ -205,6 +205,29 @@ def code_within(details: JsonValue) -> str:
 
 def _is_known(code: str) -> bool:
     return code.upper() in CODES or bool(_SQL_FORM.fullmatch(code) and _of_sql(code))
+
+
+_UNKNOWN_TOOL = re.compile(
+    r"(?:unknown|no such|unrecogni[sz]ed|undefined|unsupported|invalid) "
+    r"(?:tool|function|method|command)(?: name)?(?: is)?[\s:]{0,3}[\"'`]?"
+    r"(?P<before>[\w./:-]{1,256})|"
+    r"(?:tool|function|method|command)[\s:]{1,3}[\"'`]?(?P<after>[\w./:-]{1,256})[\"'`]?,? "
+    r"(?:is |was )?(?:not (?:found|available|listed|registered|known|defined|exist)|"
+    r"does(?:n't| not) exist|unknown)|method not found[\s:]{1,3}[\"'`]?(?P<rpc>[\w./:-]{1,256})",
+    re.IGNORECASE,
+)
+_TOOL_READ = 2_000
+
+
+def is_unknown_tool(error: ExecutionError, tool_name: str) -> bool:
+    """Whether the error says that there is no tool of the name that was called."""
+    if (error.code or "").strip() == "-32601":
+        return True
+    for found in _UNKNOWN_TOOL.finditer(error.message[:_TOOL_READ]):
+        said = (found["before"] or found["after"] or found["rpc"]).rstrip(".:")
+        if said.lower() == tool_name.lower():
+            return True
+    return False
 
 
 # ------------------------------------------------------------------ refusals

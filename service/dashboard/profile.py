@@ -11,8 +11,7 @@ from typing import Final
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
-from retrieval.knowledge.parameter import ParameterProfile, Shape
-from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.profile import ParameterProfile, Shape, ToolProfile
 from retrieval.known_tools.common import ToolRecord, is_common_name
 from retrieval.known_tools.text import number, plain
 from retrieval.parameters import ParameterView, ToolView

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.knowledge.parameter import MAX_VALUES
-from retrieval.knowledge.profile import MAX_FAILED_CALLS, MAX_PARAMETERS, ToolProfile
+from retrieval.knowledge.profile import MAX_FAILED_CALLS, MAX_PARAMETERS, MAX_VALUES, ToolProfile
 from retrieval.knowledge.rules import MAX_SIGNATURES, ToolKnowledge
 
 calls = st.lists(

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.json_values import canonical_json
-from retrieval.knowledge.parameter import COMMON_SESSIONS
 from retrieval.knowledge.profile import (
+    COMMON_SESSIONS,
     MAX_ALL_VALUES,
     MAX_INNER,
     MAX_PARAMETERS,

@@ -1,7 +1,6 @@
 """Common knowledge: counted by agents and sessions, so that no flood makes or moves it."""
 
-from retrieval.knowledge.parameter import MAX_VALUES, MAX_VOICE, CommonValue
-from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.profile import MAX_VALUES, MAX_VOICE, CommonValue, ToolProfile
 from retrieval.reading.faults import Fault
 from tests.retrieval.profiles import at
 
