@@ -1,5 +1,7 @@
 """Texts: which form one has, the same in another form, and the values that an account states.
 
+A `Shape` says what many values, of texts their forms, looked like.
+
 Nothing here understands a text: there are forms and neighbouring words only, and no rewriting is a
 guess.
 """
@@ -9,9 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeGuard, TypeVar, get_args
 
-from retrieval.values import words_of
+from pydantic import BaseModel, Field
+
+from aftercall.json_values import JsonValue
+from aftercall.redaction import REDACTED, is_redacted
+from retrieval.parameters import JsonType
+from retrieval.values import type_of, words_of
 
 _CLOCK = re.compile(
     r"(?P<h>\d{1,2})(?::(?P<m>\d{2}))?(?::(?P<s>\d{2})(?:\.\d+)?)?\s*"
@@ -174,6 +181,70 @@ def case_of(text: str) -> LetterCase:
     if one_word and text.isalnum() and text[0].islower():
         return "camel"
     return "mixed" if any(char.isupper() or char.islower() for char in text) else "none"
+
+
+K = TypeVar("K", bound=str)
+
+
+def _count(counts: dict[K, int], key: K) -> None:
+    counts[key] = counts.get(key, 0) + 1
+
+
+def is_number(value: JsonValue) -> TypeGuard[int | float]:
+    """Whether a JSON value is a number; `true` is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_RARE = 0.05
+"""A type of fewer of the values is taken for a slip that the tool let pass."""
+
+
+class Shape(BaseModel):
+    """What many values looked like. Without the values themselves."""
+
+    types: dict[JsonType, int] = Field(default_factory=dict)
+    formats: dict[TextFormat, int] = Field(default_factory=dict)
+    """Of texts that are not masked."""
+    cases: dict[LetterCase, int] = Field(default_factory=dict)
+    """Of the same texts."""
+    minimum: float | None = None
+    """The smallest number."""
+    maximum: float | None = None
+    longest: int | None = None
+    """Length in characters of the longest text."""
+
+    def observe_shape(self, value: JsonValue) -> None:
+        """Count one value."""
+        is_masked = isinstance(value, str) and is_redacted(value)
+        _count(self.types, _masked_type(str(value)) if is_masked else type_of(value))
+        if isinstance(value, str) and not is_masked:
+            _count(self.formats, format_of(value))
+            _count(self.cases, case_of(value))
+            self.longest = max(self.longest or 0, len(value))
+        elif is_number(value):
+            number = float(value)
+            self.minimum = number if self.minimum is None else min(self.minimum, number)
+            self.maximum = number if self.maximum is None else max(self.maximum, number)
+
+    def usual_types(self) -> Iterator[JsonType]:
+        """The types that are no slips, the most frequent first."""
+        total = sum(self.types.values())
+        by_count = sorted(self.types.items(), key=lambda item: (-item[1], item[0]))
+        return (kind for kind, count in by_count if count >= _RARE * total)
+
+    def usual_format(self) -> tuple[TextFormat, float] | None:
+        """The most frequent form of the texts, and its share of them (0 to 1)."""
+        if not self.formats:
+            return None
+        form = max(self.formats, key=lambda each: (self.formats[each], each))
+        return form, self.formats[form] / sum(self.formats.values())
+
+
+def _masked_type(text: str) -> JsonType:
+    """The type that a mask says it stands for; a text with a mask in it is a text."""
+    mask = REDACTED.fullmatch(text)
+    said = mask[0].split(":")[1] if mask else "string"
+    return next((kind for kind in get_args(JsonType) if kind == said), "string")
 
 
 MAX_ACCOUNT = 4_000

@@ -18,9 +18,8 @@ from typing import NamedTuple, Self, TypeVar
 from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, content_hash
-from aftercall.redaction import REDACTED, is_redacted
+from aftercall.redaction import is_redacted
 from retrieval.parameters import (
-    JsonType,
     ParameterView,
     Path,
     ToolView,
@@ -29,8 +28,7 @@ from retrieval.parameters import (
     value_at,
 )
 from retrieval.reading.faults import Fault
-from retrieval.texts import LetterCase, TextFormat, case_of, format_of
-from retrieval.values import type_of
+from retrieval.texts import Shape, is_number
 
 AGENT_DIGITS = 6
 """Of the token of an agent."""
@@ -42,12 +40,12 @@ def token(text: str, digits: int = 8) -> str:
     return hashlib.blake2b(text.encode(), digest_size=digits // 2).hexdigest()
 
 
-def milliseconds(moment: datetime | None) -> int:
+def _milliseconds(moment: datetime | None) -> int:
     """Milliseconds since 1970 in UTC; 0 for a moment that is not known."""
     return 0 if moment is None else round(moment.timestamp() * 1000)
 
 
-def has_place(sample: dict[str, V], key: str, limit: int) -> bool:
+def _has_place(sample: dict[str, V], key: str, limit: int) -> bool:
     """Whether a key, a `token`, is among the smallest; then there is room for it."""
     if key in sample or len(sample) < limit:
         return True
@@ -58,20 +56,20 @@ def has_place(sample: dict[str, V], key: str, limit: int) -> bool:
     return True
 
 
-def count_in_sample(sample: dict[str, int], key: str, limit: int) -> None:
+def _count_in_sample(sample: dict[str, int], key: str, limit: int) -> None:
     """Count a key, a `token`, when it is among the smallest."""
-    if has_place(sample, key, limit):
+    if _has_place(sample, key, limit):
         sample[key] = sample.get(key, 0) + 1
 
 
-def add_to_sample(sample: list[str], key: str, limit: int) -> None:
+def _add_to_sample(sample: list[str], key: str, limit: int) -> None:
     """Remember a key, a `token`, when it is among the smallest; the list stays sorted."""
     if key not in sample and (len(sample) < limit or key < sample[-1]):
         insort(sample, key)
         del sample[limit:]
 
 
-def touch(latest: dict[str, int], key: str, at: int, limit: int) -> None:
+def _touch(latest: dict[str, int], key: str, at: int, limit: int) -> None:
     """Remember when a key was seen, when it is among the latest; ties go to the larger key."""
     if latest.get(key, -1) >= at:
         return
@@ -113,75 +111,6 @@ class FairWeights:
                 weight += made * voice
                 others -= made
         return weight + others * self.of_others
-
-
-_RARE = 0.05
-"""A type of fewer of the values is taken for a slip that the tool let pass."""
-_TYPES: dict[str, JsonType] = {
-    "null": "null", "boolean": "boolean", "integer": "integer", "number": "number",
-    "array": "array", "object": "object",
-}  # fmt: skip
-K = TypeVar("K", bound=str)
-
-
-class Shape(BaseModel):
-    """What many values looked like. Without the values themselves."""
-
-    types: dict[JsonType, int] = Field(default_factory=dict)
-    formats: dict[TextFormat, int] = Field(default_factory=dict)
-    """Of texts that are not masked."""
-    cases: dict[LetterCase, int] = Field(default_factory=dict)
-    """Of the same texts."""
-    minimum: float | None = None
-    """The smallest number."""
-    maximum: float | None = None
-    longest: int | None = None
-    """Length in characters of the longest text."""
-
-    def observe_shape(self, value: JsonValue) -> None:
-        """Count one value."""
-        if isinstance(value, str):
-            self._observe_text(value)
-            return
-        kind = type_of(value)
-        self.types[kind] = self.types.get(kind, 0) + 1
-        if isinstance(value, bool):
-            return
-        if isinstance(value, int | float):
-            number = float(value)
-            self.minimum = number if self.minimum is None else min(self.minimum, number)
-            self.maximum = number if self.maximum is None else max(self.maximum, number)
-
-    def _observe_text(self, value: str) -> None:
-        if is_redacted(value):
-            kind = _masked_type(value)
-            self.types[kind] = self.types.get(kind, 0) + 1
-            return
-        self.types["string"] = self.types.get("string", 0) + 1
-        form, case = format_of(value), case_of(value)
-        self.formats[form] = self.formats.get(form, 0) + 1
-        self.cases[case] = self.cases.get(case, 0) + 1
-        self.longest = max(self.longest or 0, len(value))
-
-    def usual_types(self) -> Iterator[JsonType]:
-        """The types that are no slips, the most frequent first."""
-        total = sum(self.types.values())
-        by_count = sorted(self.types.items(), key=lambda item: (-item[1], item[0]))
-        return (kind for kind, count in by_count if count >= _RARE * total)
-
-    def usual_format(self) -> tuple[TextFormat, float] | None:
-        """The most frequent form of the texts, and its share of them (0 to 1)."""
-        if not self.formats:
-            return None
-        form = max(self.formats, key=lambda each: (self.formats[each], each))
-        return form, self.formats[form] / sum(self.formats.values())
-
-
-def _masked_type(text: str) -> JsonType:
-    """The type that a mask says it stands for; a text with a mask in it is a text."""
-    mask = REDACTED.fullmatch(text)
-    kind = mask[0].split(":")[1] if mask else "string"
-    return _TYPES.get(kind, "string")
 
 
 MAX_VALUES = 50
@@ -266,28 +195,23 @@ class ParameterProfile(Shape):
         """Count a value that worked, and keep `room` values; `session` and `agent` are tokens."""
         self.successes += 1
         self.last_seen = max(self.last_seen, at)
-        count_in_sample(self.agents, agent, MAX_AGENTS)
+        _count_in_sample(self.agents, agent, MAX_AGENTS)
         self.observe_shape(value)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            self._observe_number(float(value), agent)
+        if is_number(value) and _has_place(self.ranges, agent, MAX_RANGES):
+            number = float(value)
+            low, high = self.ranges.get(agent, (number, number))
+            self.ranges[agent] = min(low, number), max(high, number)
         key = _key(value)
         if key is None:
             return
-        known = self.values.get(key)
-        if known is None:
-            known = self.values[key] = ValueCount()
+        known = self.values.setdefault(key, ValueCount())
         known.count += 1
         known.last_seen = max(known.last_seen, at)
-        count_in_sample(known.agents, agent, MAX_AGENTS)
-        add_to_sample(known.sessions, session, MAX_SESSIONS)
+        _count_in_sample(known.agents, agent, MAX_AGENTS)
+        _add_to_sample(known.sessions, session, MAX_SESSIONS)
         if self.refused:
             self.refused.pop(token(key, 16), None)
         self.trim(room)
-
-    def _observe_number(self, number: float, agent: str) -> None:
-        if has_place(self.ranges, agent, MAX_RANGES):
-            low, high = self.ranges.get(agent, (number, number))
-            self.ranges[agent] = min(low, number), max(high, number)
 
     def observe_refusal(self, value: JsonValue, at: int, *, out_of_range: bool, room: int) -> None:
         """Remember a value that an error named as wrong, unless it is known to work."""
@@ -295,9 +219,9 @@ class ParameterProfile(Shape):
         if key is None:
             return
         if key not in self.values:
-            touch(self.refused, token(key, 16), at, min(room, MAX_REFUSED))
-        if out_of_range and isinstance(value, int | float) and not isinstance(value, bool):
-            touch(self.beyond, repr(float(value)), at, MAX_BEYOND)
+            _touch(self.refused, token(key, 16), at, min(room, MAX_REFUSED))
+        if out_of_range and is_number(value):
+            _touch(self.beyond, repr(float(value)), at, MAX_BEYOND)
 
     def is_refused(self, value: JsonValue) -> bool:
         """Whether errors named this value, and no success with it is known.
@@ -311,17 +235,15 @@ class ParameterProfile(Shape):
     def is_common(self, known: ValueCount) -> bool:
         """Whether a value of this parameter may be proposed to others.
 
-        Two sessions must have had success with it. Where several agents had success with the tool,
-        it takes two agents as well, so that no agent alone makes a value common, however many its
-        sessions. Where one agent alone uses a tool, its own sessions are all there is.
+        Two sessions must have had success with it and, where several agents had success with the
+        tool, two agents: no agent alone makes a value common, however many its sessions.
         """
         enough_agents = not self.is_shared or len(known.agents) > 1
         return len(known.sessions) >= COMMON_SESSIONS and enough_agents
 
     def common_values(self) -> list[CommonValue]:
         """Values that are common knowledge, that of the greatest weight first, then the latest."""
-        fair = self._fair()
-        total = fair.weight(self.successes, self.agents)
+        fair, total = FairWeights.among(self.successes, self.agents), self.weight()
         weighed = [
             (-fair.weight(known.count, known.agents), -known.last_seen, key)
             for key, known in self.values.items()
@@ -334,10 +256,7 @@ class ParameterProfile(Shape):
 
     def weight(self) -> float:
         """The weight of all successes: see `FairWeights`. Shares are parts of it."""
-        return self._fair().weight(self.successes, self.agents)
-
-    def _fair(self) -> FairWeights:
-        return FairWeights.among(self.successes, self.agents)
+        return FairWeights.among(self.successes, self.agents).weight(self.successes, self.agents)
 
     def boundary(self) -> Boundary | None:
         """The smallest and largest numbers that worked, and the nearest refused beyond them.
@@ -367,8 +286,13 @@ class ParameterProfile(Shape):
         So the work of finding them is shared by several calls.
         """
         if len(self.values) > room + room // 8:
-            standing = sorted(self.values, key=lambda key: _standing(key, self.values[key]))
-            for key in standing[:-room]:
+            # Agents and sessions come first, so that a flood from one of them never drives out
+            # what several use; then uses, then recency.
+            def standing(key: str) -> tuple[int, int, int, int, str]:
+                known = self.values[key]
+                return len(known.agents), len(known.sessions), known.count, known.last_seen, key
+
+            for key in sorted(self.values, key=standing)[:-room]:
                 del self.values[key]
         if len(self.refused) > room:
             latest = sorted(zip(self.refused.values(), self.refused, strict=True))[-room:]
@@ -385,19 +309,10 @@ def _key(value: JsonValue) -> str | None:
     return key if len(key.encode()) <= MAX_VALUE_BYTES else None
 
 
-def _standing(key: str, known: ValueCount) -> tuple[int, int, int, int, str]:
-    """How well a value deserves its place.
-
-    Agents and sessions come first, so that a flood from one of them never drives out what several
-    use; then uses, then recency.
-    """
-    return len(known.agents), len(known.sessions), known.count, known.last_seen, key
-
-
 _NOT_THE_VALUE = frozenset({"missing", "unexpected"})
 
 
-def blamed_values(
+def _blamed_values(
     parameters: JsonObject, faults: Sequence[Fault]
 ) -> dict[str, tuple[Fault, JsonValue]]:
     """The places whose values an error is about, with the fault and the value there.
@@ -471,14 +386,14 @@ class ToolProfile(BaseModel):
             agent: any text that tells agents apart; the default is one unnamed agent.
             at: when it was called; the default is longer ago than any other call.
         """
-        now, session, agent = milliseconds(at), token(session), token(agent, AGENT_DIGITS)
+        now, session, agent = _milliseconds(at), token(session), token(agent, AGENT_DIGITS)
         self.successes += 1
         self.last_success = max(self.last_success, now)
         self._count_agent(agent)
         call = _call_hash(parameters)
         if self.failed_calls.get(call, now + 1) <= now:
             del self.failed_calls[call]
-        touch(self.succeeded_calls, call, now, MAX_SUCCEEDED_CALLS)
+        _touch(self.succeeded_calls, call, now, MAX_SUCCEEDED_CALLS)
         for _, value, profile in self._profiled(parameters, succeeded=True):
             profile.observe_success(value, session=session, agent=agent, at=now, room=self._room())
 
@@ -502,10 +417,10 @@ class ToolProfile(BaseModel):
             lasting: whether sending the very same again is known to fail; not so for a file that
                 was not there at the time.
         """
-        now = milliseconds(at)
+        now = _milliseconds(at)
         self.failures += 1
         self.last_failure = max(self.last_failure, now)
-        named = blamed_values(parameters, faults) if blame_parameters else {}
+        named = _blamed_values(parameters, faults) if blame_parameters else {}
         unknown = blame_parameters and not any(fault.path for fault in faults)
         for place, value, profile in self._profiled(parameters, succeeded=False):
             profile.failures += 1
@@ -521,7 +436,7 @@ class ToolProfile(BaseModel):
         ):  # one mask stands for many values
             call = _call_hash(parameters)
             if self.succeeded_calls.get(call, -1) < now:
-                touch(self.failed_calls, call, now, MAX_FAILED_CALLS)
+                _touch(self.failed_calls, call, now, MAX_FAILED_CALLS)
 
     def seen_by(self, agent: str) -> "ToolProfile":
         """The profile for an agent that asks: its own calls make no other one's value private.
@@ -601,7 +516,7 @@ class ToolProfile(BaseModel):
 
     def _count_agent(self, agent: str) -> None:
         known = len(self.agents)
-        count_in_sample(self.agents, agent, MAX_AGENTS)
+        _count_in_sample(self.agents, agent, MAX_AGENTS)
         if known < 2 <= len(self.agents):
             self.settle()
 
@@ -638,7 +553,12 @@ class ToolProfile(BaseModel):
     def _replace_weakest(
         self, places: dict[str, ParameterProfile], place: str, *, succeeded: bool
     ) -> ParameterProfile | None:
-        weakest = min(places, key=lambda each: standing(each, places[each]))
+        def standing(name: str) -> tuple[int, int, int, int, str]:
+            known = places[name]
+            agents = min(len(known.agents), 2)  # agents first, as for values
+            return agents, known.successes, known.failures, known.last_seen, name
+
+        weakest = min(places, key=standing)
         if places[weakest].successes and not succeeded:
             return None
         del places[weakest]
@@ -654,12 +574,6 @@ class ToolProfile(BaseModel):
         for profile in (*self.parameters.values(), *self.inner.values()):
             profile.trim(room)
             profile.is_shared = is_shared
-
-
-def standing(place: str, profile: ParameterProfile) -> tuple[int, int, int, int, str]:
-    """How well a place deserves to be kept: agents first, as for values."""
-    agents = min(len(profile.agents), 2)
-    return agents, profile.successes, profile.failures, profile.last_seen, place
 
 
 def _is_a_name(place: str) -> bool:

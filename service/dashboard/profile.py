@@ -11,10 +11,11 @@ from typing import Final
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
-from retrieval.knowledge.profile import ParameterProfile, Shape, ToolProfile
+from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.known_tools.common import ToolRecord, is_common_name
 from retrieval.known_tools.text import number, plain
 from retrieval.parameters import ParameterView, ToolView
+from retrieval.texts import Shape
 from service.context import Context
 from service.dashboard.html import Html, note, p, section
 from service.dashboard.look import Look
