@@ -1,7 +1,10 @@
-"""Facts: all that is told of one tool, in words of its own, before it is escaped. Pure."""
+"""Facts: all that is told of one tool, as statements in words of its own, before escaping. Pure.
+
+How useful a statement is, is how much trouble it saves in a week, with a failed call as the unit:
+the failures a week that it is about, times how likely its reader avoids them.
+"""
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +12,7 @@ from json import dumps
 from math import log
 
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import Cohesion, ErrorCategory, ReferralKind
+from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of
 from retrieval.boundaries.clusters import AxisClusters
@@ -17,8 +20,8 @@ from retrieval.boundaries.cohesion import cohesion_of
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
-from retrieval.knowledge.profile import COMMON_SESSIONS
-from retrieval.knowledge.rules import TRANSIENT, RepairRule, SignatureKnowledge
+from retrieval.knowledge.profile import COMMON_SESSIONS, Boundary
+from retrieval.knowledge.rules import TRANSIENT, SignatureKnowledge
 from retrieval.known_tools.common import (
     Signature,
     ToolRecord,
@@ -26,26 +29,31 @@ from retrieval.known_tools.common import (
     may_be_told,
     signature_of_tool,
 )
-from retrieval.known_tools.text import Clean, number, plain, without_masks
+from retrieval.known_tools.text import (
+    Clean,
+    duration,
+    in_quotes,
+    named,
+    number,
+    percent,
+    plain,
+    times,
+    without_masks,
+)
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.reader import signature_of
 
 _WEEK = timedelta(days=7)
-
 _PER_WEEK = log(2) * (_WEEK / HALF_LIFE)
 """At a steady rate r the weight of a tally is r x half-life / ln 2 (the sum of the decays)."""
-
 MAX_PITFALLS = 6
 """Kinds of failure told of one tool; more than that is a tool to be mended, not to be learned."""
-
+_ELSEWHERE: frozenset[ErrorCategory] = frozenset({"wrong_tool_boundary", "low_utility"})
+"""Told as referrals."""
+_MAX_NAME = 256
 _MAX_SIGNATURE = 100
 _MAX_LESSON = 160
 _MAX_EXAMPLE = 80
-
-_ELSEWHERE: frozenset[ErrorCategory] = frozenset({"wrong_tool_boundary", "low_utility"})
-"""Told as referrals."""
-
-_MAX_NAME = 256
 _MAX_ABOUT = 120
 _MAX_EVIDENCE = 120
 _MAX_MESSAGE = 200
@@ -55,139 +63,68 @@ _MAX_METHODS = 8
 _MAX_VIOLATIONS = 3
 _MAX_PARTS = 5
 _MAX_PART = 60
-
 _QUANTILE = 0.75
 """Within the wait that is told, three of four sessions saw such a failure pass (as in advice)."""
 
+# Shares of failures that reading avoids, by judgement; only their order decides what is told first.
+_LESSON = 0.9
+_BARE_ERROR = 0.3
+"""An error without a lesson warns, and says itself what was wrong."""
+_BOUNDARY = 0.8
+"""Who knows that it is not the tool's job does not ask."""
+_UTILITY = 0.4
+_SWITCH = 0.6
+_WAIT = 0.5
+_CONTRACT = 0.3
+_COHESION = 0.3
+_LIMIT = 0.7
+_METHODS = 0.1
+_HEALTH = 0.05
+_SIGNATURE = 0.1
+"""Of all failures: many are of wrong parameters, but an agent that may call a tool mostly has its
+schema, and failed all the same."""
+_PER_CALL = 0.01
+"""Of a call that need not fail: what types and words are worth where nothing has failed yet."""
+_UNUSED = 0.001
+"""Of a tool that nobody called; above nothing, so that room that is left is used."""
+
+PITFALLS, FAILS, BOUNDARIES = "Common pitfalls", "If it fails", "Boundaries and use"
+"""Headings of the page."""
+
 
 @dataclass(frozen=True, slots=True)
-class PitfallExample:
-    """The part of a call that failed, and what worked in its place; JSON of common knowledge."""
+class Statement:
+    """One thing to say of a tool: as a line of the prompt, and of the page below a heading.
 
-    failed: str
-    worked: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pitfall:
-    """One kind of failure. All texts are plain and unescaped.
-
-    `per_week` is how often it happens now; `confidence` (0 to 1) the lower bound of how surely the
-    lesson mends it, 0 without one.
+    Both are plain, bounded, without secrets, and unescaped; where it is not said, None.
     """
 
-    error: str
-    category: ErrorCategory
-    count: int
-    per_week: float
-    lesson: str | None = None
-    confidence: float = 0.0
-    example: PitfallExample | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A number beyond which a parameter was refused, as far as the schema does not say so."""
-
-    parameter: str
-    worked: str
-    beyond: str
-    refused: int
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """How one method of a tool fares; `share` is that of its successes, 0 to 1."""
-
-    name: str
-    calls: int
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Referrals:
-    """Failures of one kind by which a tool refers elsewhere.
-
-    `axes` are clusters of boundary axes with their counts, most first; `evidence` is the latest.
-    """
-
-    count: int = 0
-    per_week: float = 0.0
-    axes: tuple[tuple[str, int], ...] = ()
-    evidence: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Contract:
-    """One way in which a tool's results broke a contract."""
-
-    path: str
-    mismatch: str
-    expected: str
-    count: int
-    per_week: float
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """How long a failure of the moment takes to pass, in seconds."""
-
-    category: ErrorCategory
-    seconds: float
-    per_week: float
-
-
-@dataclass(frozen=True, slots=True)
-class KnownSplit:
-    """What to call in the tool's place, in order. `is_tools`: all parts are registered tools."""
-
-    parts: tuple[str, ...]
-    is_tools: bool
-    count: int
-    per_week: float
+    priority: float
+    prompt: str | None = None
+    page: str | None = None
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """What is told of one tool. Texts are plain, bounded, without secrets, and unescaped."""
+    """What is told of one tool; `priority` is that of the long signature instead of the short."""
 
     key: ToolKey
     tool_id: str | None
     name: str
     server: str | None
     signature: Signature
-    about: str
-    successes: int = 0
-    failures: int = 0
-    lately: float | None = None
-    """The recency-weighted share of successes, 0 to 1; None where nothing was called."""
-    calls_per_week: float = 0.0
-    failures_per_week: float = 0.0
-    method_parameter: str | None = None
-    methods: tuple[Method, ...] = ()
-    boundary: Referrals = Referrals()
-    utility: Referrals = Referrals()
-    weak: int = 0
-    corrections: int = 0
-    cohesion: str | None = None
-    pitfalls: tuple[Pitfall, ...] = ()
-    limits: tuple[Limit, ...] = ()
-    contracts: tuple[Contract, ...] = ()
-    waits: tuple[Wait, ...] = ()
-    split: KnownSplit | None = None
-
-    @property
-    def calls(self) -> int:
-        """All recorded calls."""
-        return self.successes + self.failures
+    priority: float
+    priority_of_link: float
+    statements: tuple[Statement, ...]
 
 
 def use_of(health: KnownHealth | None, now: datetime) -> float:
     """How useful it is to know of a tool: its failures a week, and a tenth of its calls a week."""
     if health is None:
         return 0.0
-    failures = weekly(health.failures, now)
-    return failures + (weekly(health.successes, now) + failures) / 10
+    failures = _weekly(health.failures, now)
+    return failures + (_weekly(health.successes, now) + failures) / 10
 
 
 def facts_of(
@@ -208,102 +145,310 @@ def facts_of(
         tool_names: names of registered tools.
     """
     health = record.health or KnownHealth()
-    cohesion = cohesion_of(health, clusters, now=now)
-    successes, failures = _counts(record)
-    calls, failed = weekly(health.successes, now), weekly(health.failures, now)
-    tool, parameter = record.tool, health.method_parameter
+    facts = _Facts(record, health, now, clean, clusters, tool_names)
+    server = record.key.server_name
     return ToolFacts(
         key=record.key,
-        tool_id=tool.tool_id if tool else None,
+        tool_id=record.tool.tool_id if record.tool else None,
         name=plain(record.key.tool_name, _MAX_NAME, clean),
-        server=plain(record.key.server_name, _MAX_NAME, clean) if record.key.server_name else None,
+        server=plain(server, _MAX_NAME, clean) if server else None,
         signature=signature_of_tool(record, clean),
-        about=_first_sentence(plain(tool.description, 2 * _MAX_ABOUT, clean)) if tool else "",
-        successes=successes,
-        failures=failures,
-        lately=calls / (calls + failed) if calls + failed else None,
-        calls_per_week=calls + failed,
-        failures_per_week=failed,
-        method_parameter=plain(parameter, _MAX_AXIS, clean) if parameter else None,
-        methods=_methods(record, health, now, clean),
-        boundary=_referrals(health, "wrong_tool_boundary", cohesion, now, clean),
-        utility=_referrals(health, "low_utility", None, now, clean),
-        weak=health.weak.count,
-        corrections=health.corrections.count,
-        cohesion=plain(cohesion.message, _MAX_MESSAGE, clean) if cohesion.warning else None,
-        pitfalls=tuple(pitfalls_of(record, now, clean)),
-        limits=tuple(limits_of(record, clean)),
-        contracts=_contracts(health, now, clean),
-        waits=_waits(record, health, now),
-        split=_split(health, now, clean, tool_names),
+        priority=facts.of_all(_SIGNATURE, 1),
+        priority_of_link=facts.of_all(0, 0.2),
+        statements=tuple(facts.statements()),
     )
 
 
-def weekly(tally: Tally, now: datetime) -> float:
+def _weekly(tally: Tally | None, now: datetime) -> float:
     """Events a week, by a tally."""
-    return tally.weight_at(now) * _PER_WEEK
+    return tally.weight_at(now) * _PER_WEEK if tally is not None else 0.0
 
 
-def weekly_of_count(
-    count: int, first_seen: datetime | None, last_seen: datetime | None, now: datetime
-) -> float:
-    """Events a week, by a plain count: over the time that it took, as far as that is not past."""
-    if last_seen is None:
-        return 0.0
-    weeks = max(1.0, (last_seen - (first_seen or last_seen)) / _WEEK)
-    return count / weeks * decay(now, last_seen)
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    record: ToolRecord
+    health: KnownHealth
+    now: datetime
+    clean: Clean
+    clusters: AxisClusters
+    tool_names: Collection[str]
 
+    def weekly(self, tally: Tally | None) -> float:
+        return _weekly(tally, self.now)
 
-def pitfalls_of(record: ToolRecord, now: datetime, clean: Clean) -> list[Pitfall]:
-    """The most frequent kinds of failure of a tool, most frequent first."""
-    if record.knowledge is None:
-        return []
-    known = [
-        (weekly_of_count(each.count, each.first_seen, each.last_seen, now), each)
-        for each in record.knowledge.signatures.values()
-        if each.category not in _ELSEWHERE and each.count
-    ]
-    known.sort(key=lambda pair: (-pair[0], -pair[1].count, pair[1].signature))
-    return [_pitfall(record, each, rate, clean) for rate, each in known[:MAX_PITFALLS]]
+    def plain(self, text: str, limit: int) -> str:
+        return plain(text, limit, self.clean)
 
+    def of_all(self, share: float, base: float = 0.1) -> float:
+        """Priority of what is about all failures, and of a little use in every call."""
+        failures = self.weekly(self.health.failures)
+        calls = self.weekly(self.health.successes) + failures
+        return share * failures + base * (_PER_CALL * calls + _UNUSED)
 
-def _pitfall(
-    record: ToolRecord, known: SignatureKnowledge, per_week: float, clean: Clean
-) -> Pitfall:
-    error = plain(without_masks(known.signature), _MAX_SIGNATURE, clean)
-    ranked = sorted(_told(record, known), key=lambda pair: (-pair[0], lesson_of(pair[1].edits)))
-    if not ranked:
-        return Pitfall(error, known.category, known.count, per_week)
-    confidence, rule = ranked[0]
-    edits = [concrete(record, edit) if isinstance(edit, Clamp) else edit for edit in rule.edits]
-    return Pitfall(
-        error,
-        known.category,
-        known.count,
-        per_week,
-        plain(lesson_of(edits), _MAX_LESSON, clean),
-        confidence,
-        _example(record, edits, clean),
-    )
+    def of_category(self, category: ErrorCategory) -> Tally | None:
+        return self.health.categories.get(category)
 
+    def statements(self) -> Iterator[Statement]:
+        """All statements in the order of the prompt; those of one heading in that of the page."""
+        if self.record.tool and (about := self._about(self.record.tool.description)):
+            priority = self.of_all(0, 0.2)
+            yield Statement(priority, f"about {in_quotes(about)}", f"About: {about}")
+        yield from self._calls()
+        yield from self._methods()
+        yield from self._boundary()
+        yield from self._utility()
+        yield from self._cohesion()
+        pitfalls = list(self._pitfalls())
+        yield from (statement for statement, _ in pitfalls)
+        yield from self._limits()
+        yield from self._contracts()
+        worst = max(pitfalls, key=lambda one: one[0].priority, default=None)
+        yield from self._advice(*worst) if worst else self._advice(None, None)
 
-def _told(record: ToolRecord, known: SignatureKnowledge) -> Iterator[tuple[float, RepairRule]]:
-    for rule in known.rules.values():
-        if rule.edits and may_be_told(rule, record):
-            confidence = lower_bound(rule_trials(rule))
-            if confidence >= MIN_CONFIDENCE:
-                yield confidence, rule
+    def _about(self, description: str) -> str:
+        text = self.plain(description, 2 * _MAX_ABOUT)
+        sentence = re.split(r"(?<=[.!?]) ", text, maxsplit=1)[0]
+        if len(sentence) <= _MAX_ABOUT:
+            return sentence
+        return sentence[: _MAX_ABOUT - 1].rstrip() + "…"
+
+    def _counts(self) -> tuple[int, int]:
+        """Successes and failures; of the tool's statistics where its health is not known yet."""
+        if self.record.health is not None:
+            return self.health.successes.count, self.health.failures.count
+        known = self.record.statistics
+        versions = known.versions.values() if known is not None else ()
+        return sum(each.successes for each in versions), sum(each.failures for each in versions)
+
+    def _calls(self) -> Iterator[Statement]:
+        succeeded, failed = self._counts()
+        calls = succeeded + failed
+        if not calls:
+            return
+        good, bad = self.weekly(self.health.successes), self.weekly(self.health.failures)
+        lately = f", lately {percent(good / (good + bad))}" if good + bad else ""
+        said = f"{calls} {'call' if calls == 1 else 'calls'}, {percent(succeeded / calls)}"
+        page = f"Health: {said} succeeded{lately}."
+        yield Statement(self.of_all(_HEALTH), f"{said} ok{lately}", page)
+
+    def _methods(self) -> Iterator[Statement]:
+        """Methods whose names are common knowledge, the most used first."""
+        parameter, view = self.health.method_parameter, self.record.schema_view()
+        stated = view.parameters.get(parameter or "") if view is not None else None
+        allowed = stated.allowed if stated is not None else ()
+        known = [
+            (-each.successes.weight_at(self.now) - each.failures.weight_at(self.now), name, each)
+            for name, each in self.health.methods.items()
+            if len(each.sessions) >= COMMON_SESSIONS or name in allowed
+        ]
+        listed = ", ".join(
+            f"{named(self.plain(name, _MAX_AXIS))} {percent(each.successes.count / each.calls)} "
+            f"of {each.calls}"
+            for _, name, each in sorted(known, key=lambda one: one[:2])[:_MAX_METHODS]
+            if each.calls
+        )
+        if listed:
+            by = f" by {named(self.plain(parameter, _MAX_AXIS))}" if parameter else ""
+            said = f"{by}: {listed}"
+            yield Statement(self.of_all(_METHODS), f"methods{said}", f"Methods{said}.")
+
+    def _boundary(self) -> Iterator[Statement]:
+        """What the tool is not for; axes by cluster with their counts, most first."""
+        tally = self.of_category("wrong_tool_boundary")
+        if tally is None or not tally.count:
+            return
+        found = cohesion_of(self.health, self.clusters, now=self.now)
+        axes = ", ".join(
+            f"{in_quotes(self.plain(each.name, _MAX_AXIS))} {each.count}"
+            for each in found.axes[:_MAX_AXES]
+        )
+        said = f"ot its job {times(tally.count)}{f': {axes}' if axes else ''}"
+        latest = self._latest("wrong_tool_boundary")
+        yield Statement(
+            _BOUNDARY * self.weekly(tally),
+            f"n{said}{_behind('; latest ', latest)}",
+            f"N{said}{_behind('; latest: ', latest)}.",
+            BOUNDARIES,
+        )
+
+    def _utility(self) -> Iterator[Statement]:
+        """How often its answers were of little use."""
+        tally = self.of_category("low_utility")
+        said, corrected, weak = (
+            each.count if each else 0 for each in (tally, self.health.corrections, self.health.weak)
+        )
+        counts = (("by its own word", said), ("by its users", corrected), ("weak", weak))
+        useless = ", ".join(f"{word} {times(count)}" for word, count in counts if count)
+        if not useless:
+            return
+        latest = self._latest("low_utility")
+        priority = _UTILITY * self.weekly(tally) + self.of_all(0)
+        yield Statement(priority, f"of little use: {useless}{_behind('; latest ', latest)}")
+        pages = (
+            (said, f"Of little use {times(said)}{_behind('; latest: ', latest)}."),
+            (corrected, f"Corrected by users {times(corrected)}."),
+            (weak, f"Weak successes: {weak}."),
+        )
+        yield from (Statement(priority, None, page, BOUNDARIES) for count, page in pages if count)
+
+    def _cohesion(self) -> Iterator[Statement]:
+        found = cohesion_of(self.health, self.clusters, now=self.now)
+        if found.warning:
+            said = f"ohesion: {in_quotes(self.plain(found.message, _MAX_MESSAGE))}"
+            priority = _COHESION * self.weekly(self.of_category("wrong_tool_boundary"))
+            yield Statement(priority, f"c{said}", f"C{said}.", BOUNDARIES)
+
+    def _latest(self, kind: str) -> str | None:
+        """The latest evidence of a kind, else the latest message: without its caller's values.
+
+        Numbers, addresses and what stands in quotation marks are masked as in a signature.
+        """
+        referrals = [each for each in reversed(self.health.referrals) if each.kind == kind]
+        said = next((each.evidence for each in referrals if each.evidence), None)
+        said = said or next((each.message for each in referrals if each.message), None)
+        return self.plain(without_masks(signature_of(said)), _MAX_EVIDENCE) if said else None
+
+    def _pitfalls(self) -> Iterator[tuple[Statement, str | None]]:
+        """The most frequent kinds of failure, with what mends each."""
+        knowledge = self.record.knowledge
+        known = [
+            (-self._rate(each), -each.count, each.signature, each)
+            for each in (knowledge.signatures.values() if knowledge else ())
+            if each.category not in _ELSEWHERE and each.count
+        ]
+        for rate, _, _, each in sorted(known, key=lambda one: one[:3])[:MAX_PITFALLS]:
+            yield self._pitfall(each, -rate)
+
+    def _rate(self, known: SignatureKnowledge) -> float:
+        """Failures a week: over the time that they took, as far as that is not past."""
+        if known.last_seen is None:
+            return 0.0
+        weeks = (known.last_seen - (known.first_seen or known.last_seen)) / _WEEK
+        return known.count / max(1.0, weeks) * decay(self.now, known.last_seen)
+
+    def _pitfall(self, known: SignatureKnowledge, rate: float) -> tuple[Statement, str | None]:
+        error = in_quotes(self.plain(without_masks(known.signature), _MAX_SIGNATURE))
+        prompt = f"pitfall, {times(known.count)}: {error}"
+        page = f"Mistake ({times(known.count)}): {error}."
+        rules = [
+            (-confidence, lesson_of(rule.edits), rule)
+            for rule in known.rules.values()
+            if rule.edits and may_be_told(rule, self.record)
+            if (confidence := lower_bound(rule_trials(rule))) >= MIN_CONFIDENCE
+        ]
+        if not rules:
+            return Statement(_BARE_ERROR * rate, prompt, page, PITFALLS), None
+        unsure, _, rule = min(rules, key=lambda one: one[:2])
+        edits = [concrete(self.record, e) if isinstance(e, Clamp) else e for e in rule.edits]
+        lesson = in_quotes(self.plain(lesson_of(edits), _MAX_LESSON))
+        sure = f"(sure {-unsure:.2f})"
+        page += f" Correction: {lesson} {sure}.{self._example(edits)}"
+        priority = (_BARE_ERROR - (_LESSON - _BARE_ERROR) * unsure) * rate
+        return Statement(priority, f"{prompt}; {lesson} {sure}", page, PITFALLS), lesson
+
+    def _example(self, edits: list[Edit]) -> str:
+        """What the edits of whole parameters did, shown on values that everybody may see."""
+        failed: JsonObject = {}
+        worked: JsonObject = {}
+        for edit in edits:
+            pair = None if edit.inside else _shown(self.record, edit)
+            if pair is None:
+                return ""
+            failed |= pair[0]
+            worked |= pair[1]
+        texts = [dumps(each, ensure_ascii=False) for each in (failed, worked)]
+        before, after = (self.plain(text, _MAX_EXAMPLE) for text in texts)
+        if before == after or max(map(len, texts)) > _MAX_EXAMPLE:
+            return ""
+        return f" Example: failed {before}, worked {after}."
+
+    def _limits(self) -> Iterator[Statement]:
+        """Numbers that were refused as out of range, as far as the schema does not say so.
+
+        The bounds are what worked; the refused numbers themselves are their callers' own.
+        """
+        profile, view = self.record.profile, self.record.schema_view()
+        for name, known in sorted(profile.parameters.items()) if profile else ():
+            stated = view.parameters.get(name) if view is not None else None
+            bound = known.boundary()
+            if bound is None or (view is not None and stated is None):
+                continue
+            above = bound.fails_above is not None and (stated is None or stated.maximum is None)
+            below = bound.fails_below is not None and (stated is None or stated.minimum is None)
+            is_told = known.is_shared or _is_common(self.record, name, bound)
+            if is_told and (above or below):
+                worked = " to ".join(dict.fromkeys((number(bound.smallest), number(bound.largest))))
+                beyond = "more and less" if above and below else "more" if above else "less"
+                shown = named(self.plain(name, _MAX_SIGNATURE))
+                said = f"{shown} worked at {worked}; {beyond} was refused"
+                # A pitfall often says the same.
+                share = min(1.0, len(known.beyond) / max(1, self._counts()[1]))
+                priority = _LIMIT * share * self.weekly(self.health.failures)
+                yield Statement(priority, said, f"Limit: {said}.", PITFALLS)
+
+    def _contracts(self) -> Iterator[Statement]:
+        """Ways in which the tool's results broke a contract."""
+        found = [
+            (-self.weekly(each.tally), self.plain(each.path, _MAX_PART), each.mismatch, each)
+            for each in self.health.violations
+        ]
+        for rate, path, mismatch, each in sorted(found, key=lambda one: one[:3])[:_MAX_VIOLATIONS]:
+            said = f"reaks its contract {times(each.tally.count)}: "
+            what = (
+                f"{in_quotes(path)} {named(self.plain(mismatch, _MAX_AXIS))}, "
+                f"expected {in_quotes(self.plain(each.expected, _MAX_PART))}"
+            )
+            yield Statement(-_CONTRACT * rate, f"b{said}{what}", f"B{said}at {what}.", PITFALLS)
+
+    def _advice(self, worst: Statement | None, lesson: str | None) -> Iterator[Statement]:
+        """What to call instead and how long to wait; where neither is known, the repair."""
+        parts = [*self._split(), *self._waits()]
+        for said, priority in parts:
+            yield Statement(priority, None, f"{said[:1].upper()}{said[1:]}.", FAILS)
+        if worst is not None and lesson is not None:
+            half = worst.priority / 2  # its pitfall says so too, with the error that it is for
+            yield Statement(half, None, f"Most often mended so: {lesson}.", FAILS)
+            parts = parts or [(lesson, half)]
+        if parts:
+            said = "; ".join(said for said, _ in parts)
+            yield Statement(sum(each for _, each in parts), f"if this fails, try: {said}")
+
+    def _split(self) -> Iterator[tuple[str, float]]:
+        """What the tool suggested most, of late above all, to be called in its place."""
+        weights: dict[tuple[str, ...], float] = {}
+        for each in self.health.referrals:
+            if parts := tuple(each.split[:_MAX_PARTS]):
+                weights[parts] = weights.get(parts, 0.0) + decay(self.now, each.at)
+        if not weights:
+            return
+        best = min(weights, key=lambda parts: (-weights[parts], parts))
+        is_tools = all(each in self.tool_names for each in best)
+        words = best if is_tools else [without_masks(signature_of(each)) for each in best]
+        quoted = named if is_tools else in_quotes
+        listed = ", then ".join(quoted(self.plain(each, _MAX_PART)) for each in words)
+        tally = self.of_category("wrong_tool_boundary")
+        rate = self.weekly(tally) if tally is not None else weights[best]
+        yield f"{'use' if is_tools else 'split it into'} {listed}", _SWITCH * rate
+
+    def _waits(self) -> Iterator[tuple[str, float]]:
+        """How long failures of the moment take to pass."""
+        recoveries = self.record.knowledge.recoveries if self.record.knowledge is not None else {}
+        for category in sorted(TRANSIENT & recoveries.keys()):
+            seconds = recoveries[category].quantile_s(_QUANTILE)
+            if seconds is not None:
+                said = f"where {category}, wait {duration(seconds)} and call again"
+                yield said, _WAIT * self.weekly(self.of_category(category))
 
 
 def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
     """A bound that each error states anew, as what the schema or the calls say that it is."""
     if edit.inside or (edit.minimum, edit.maximum) != (None, None):
         return edit
-    view = record.schema_view()
+    view, profile = record.schema_view(), record.profile
     stated = view.parameters.get(edit.name) if view is not None else None
     if stated is not None and (stated.minimum, stated.maximum) != (None, None):
         return edit.model_copy(update={"minimum": stated.minimum, "maximum": stated.maximum})
-    known = record.profile.parameters.get(edit.name) if record.profile is not None else None
+    known = profile.parameters.get(edit.name) if profile is not None else None
     bound = known.boundary() if known is not None else None
     if known is None or bound is None:
         return edit
@@ -314,21 +459,14 @@ def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
     return edit.model_copy(update={"minimum": low, "maximum": high})
 
 
-def _example(record: ToolRecord, edits: list[Edit], clean: Clean) -> PitfallExample | None:
-    """What the edits of whole parameters did, shown on values that everybody may see."""
-    failed: JsonObject = {}
-    worked: JsonObject = {}
-    for edit in edits:
-        pair = None if edit.inside else _shown(record, edit)
-        if pair is None:
-            return None
-        failed |= pair[0]
-        worked |= pair[1]
-    before, after = (dumps(each, ensure_ascii=False) for each in (failed, worked))
-    if before == after or max(len(before), len(after)) > _MAX_EXAMPLE:
-        return None
-    shown = PitfallExample(plain(before, _MAX_EXAMPLE, clean), plain(after, _MAX_EXAMPLE, clean))
-    return shown if shown.failed != shown.worked else None
+def _is_common(record: ToolRecord, name: str, bound: Boundary) -> bool:
+    """Whether the ends of what worked are common knowledge, where one agent alone says so."""
+    values = record.profile.common_values(name) if record.profile is not None else []
+    return {bound.smallest, bound.largest} <= {each.value for each in values}
+
+
+def _behind(lead: str, text: str | None) -> str:
+    return f"{lead}{in_quotes(text)}" if text else ""
 
 
 def _shown(record: ToolRecord, edit: Edit) -> tuple[JsonObject, JsonObject] | None:
@@ -364,148 +502,4 @@ def _clamped(edit: Clamp) -> tuple[JsonObject, JsonObject] | None:
     limit, step = (edit.maximum, 1) if edit.maximum is not None else (edit.minimum, -1)
     if limit is None or not float(limit).is_integer():
         return None
-    beyond, bound = int(limit) + step, int(limit)
-    return {edit.name: beyond}, {edit.name: bound}
-
-
-def limits_of(record: ToolRecord, clean: Clean) -> list[Limit]:
-    """Numbers that were refused as out of range, by parameter; the bounds are what worked.
-
-    The refused numbers themselves are their callers' own and are not told.
-    """
-    profile, view = record.profile, record.schema_view()
-    if profile is None:
-        return []
-    found = []
-    for name, known in sorted(profile.parameters.items()):
-        stated = view.parameters.get(name) if view is not None else None
-        if view is not None and stated is None:
-            continue
-        bound = known.boundary()
-        if bound is None or not (known.is_shared or _is_common(record, name, bound)):
-            continue
-        above = bound.fails_above is not None and (stated is None or stated.maximum is None)
-        below = bound.fails_below is not None and (stated is None or stated.minimum is None)
-        if above or below:
-            worked = " to ".join(dict.fromkeys((number(bound.smallest), number(bound.largest))))
-            beyond = "more and less" if above and below else "more" if above else "less"
-            shown = plain(name, _MAX_SIGNATURE, clean)
-            found.append(Limit(shown, worked, beyond, len(known.beyond)))
-    return found
-
-
-def _is_common(record: ToolRecord, name: str, bound: tuple[float | None, ...]) -> bool:
-    """Whether the ends of what worked are common knowledge, where one agent alone says so."""
-    profile = record.profile
-    values = {each.value for each in profile.common_values(name)} if profile is not None else set()
-    return {bound[1], bound[2]} <= values
-
-
-def _counts(record: ToolRecord) -> tuple[int, int]:
-    """Successes and failures; of the tool's statistics where its health is not known yet."""
-    if record.health is not None:
-        return record.health.successes.count, record.health.failures.count
-    versions = record.statistics.versions.values() if record.statistics is not None else ()
-    return sum(each.successes for each in versions), sum(each.failures for each in versions)
-
-
-def _first_sentence(text: str) -> str:
-    sentence = re.split(r"(?<=[.!?]) ", text, maxsplit=1)[0]
-    return sentence if len(sentence) <= _MAX_ABOUT else sentence[: _MAX_ABOUT - 1].rstrip() + "…"
-
-
-def _methods(
-    record: ToolRecord, health: KnownHealth, now: datetime, clean: Clean
-) -> tuple[Method, ...]:
-    """Methods whose names are common knowledge, the most used first."""
-    view = record.schema_view()
-    stated = view.parameters.get(health.method_parameter or "") if view is not None else None
-    allowed = stated.allowed if stated is not None else ()
-    told = [
-        (each.successes.weight_at(now) + each.failures.weight_at(now), name, each)
-        for name, each in health.methods.items()
-        if len(each.sessions) >= COMMON_SESSIONS or name in allowed
-    ]
-    told.sort(key=lambda one: (-one[0], one[1]))
-    return tuple(
-        Method(plain(name, _MAX_AXIS, clean), calls, each.successes.count / calls)
-        for _, name, each in told[:_MAX_METHODS]
-        if (calls := each.calls)
-    )
-
-
-def _referrals(
-    health: KnownHealth, kind: ReferralKind, cohesion: Cohesion | None, now: datetime, clean: Clean
-) -> Referrals:
-    tally = health.categories.get(kind)
-    if tally is None:
-        return Referrals()
-    axes = cohesion.axes[:_MAX_AXES] if cohesion else ()
-    return Referrals(
-        tally.count,
-        weekly(tally, now),
-        tuple((plain(each.name, _MAX_AXIS, clean), each.count) for each in axes),
-        _latest(health, kind, clean),
-    )
-
-
-def _latest(health: KnownHealth, kind: str, clean: Clean) -> str | None:
-    """The latest evidence of a kind, else the latest message: a tool's words, without its values.
-
-    Numbers, addresses and what stands in quotation marks are masked as in an error's signature:
-    they are some caller's own.
-    """
-    referrals = [each for each in reversed(health.referrals) if each.kind == kind]
-    said = next((each.evidence for each in referrals if each.evidence), None)
-    said = said or next((each.message for each in referrals if each.message), None)
-    if said is None:
-        return None
-    return plain(without_masks(signature_of(said)), _MAX_EVIDENCE, clean) or None
-
-
-def _contracts(health: KnownHealth, now: datetime, clean: Clean) -> tuple[Contract, ...]:
-    found = [
-        Contract(
-            plain(each.path, _MAX_PART, clean),
-            plain(each.mismatch, _MAX_AXIS, clean),
-            plain(each.expected, _MAX_PART, clean),
-            each.tally.count,
-            weekly(each.tally, now),
-        )
-        for each in health.violations
-    ]
-    found.sort(key=lambda each: (-each.per_week, each.path, each.mismatch))
-    return tuple(found[:_MAX_VIOLATIONS])
-
-
-def _waits(record: ToolRecord, health: KnownHealth, now: datetime) -> tuple[Wait, ...]:
-    recoveries = record.knowledge.recoveries if record.knowledge is not None else {}
-    found = []
-    for category in sorted(TRANSIENT & recoveries.keys()):
-        seconds = recoveries[category].quantile_s(_QUANTILE)
-        tally = health.categories.get(category)
-        if seconds is not None:
-            found.append(Wait(category, seconds, weekly(tally, now) if tally is not None else 0.0))
-    return tuple(found)
-
-
-def _split(
-    health: KnownHealth, now: datetime, clean: Clean, tool_names: Collection[str]
-) -> KnownSplit | None:
-    """What the tool suggested most, of late above all, to be called in its place."""
-    weights: dict[tuple[str, ...], float] = {}
-    counts: Counter[tuple[str, ...]] = Counter()
-    for each in health.referrals:
-        parts = tuple(each.split[:_MAX_PARTS])
-        if parts:
-            weights[parts] = weights.get(parts, 0.0) + decay(now, each.at)
-            counts[parts] += 1
-    if not weights:
-        return None
-    best = min(weights, key=lambda parts: (-weights[parts], parts))
-    is_tools = all(each in tool_names for each in best)
-    said = best if is_tools else [without_masks(signature_of(each)) for each in best]
-    shown = tuple(plain(each, _MAX_PART, clean) for each in said)
-    tally = health.categories.get("wrong_tool_boundary")
-    rate = weekly(tally, now) if tally is not None else weights[best]
-    return KnownSplit(shown, is_tools, counts[best], rate)
+    return {edit.name: int(limit) + step}, {edit.name: int(limit)}

@@ -19,54 +19,20 @@ marks: no text can close an element, begin one, or begin a line. On the page onl
 headings, lists, code and links; what others said is escaped text.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from retrieval.known_tools.facts import Limit, Pitfall, ToolFacts
-from retrieval.known_tools.text import (
-    duration,
-    estimate_tokens,
-    in_quotes,
-    markdown_text,
-    named,
-    percent,
-    times,
-)
+from retrieval.known_tools.facts import BOUNDARIES, FAILS, PITFALLS, Statement, ToolFacts
+from retrieval.known_tools.text import estimate_tokens, markdown_text
 
 _MAX_COSTS = 8_192
 """Parts whose estimate is kept, those of some hundred tools: agents ask for the same ones often."""
 
 _cost = lru_cache(_MAX_COSTS)(estimate_tokens)
-
-# Shares of failures that reading avoids, by judgement; only their order decides what is told first.
-_LESSON = 0.9
-_BARE_ERROR = 0.3
-"""An error without a lesson warns, and says itself what was wrong."""
-_BOUNDARY = 0.8
-"""Who knows that it is not the tool's job does not ask."""
-_UTILITY = 0.4
-_SWITCH = 0.6
-_WAIT = 0.5
-_CONTRACT = 0.3
-_COHESION = 0.3
-_LIMIT = 0.7
-_METHODS = 0.1
-_HEALTH = 0.05
-_SIGNATURE = 0.1
-"""Of all failures: many are of wrong parameters, but an agent that may call a tool mostly has its
-schema, and failed all the same."""
-_PER_CALL = 0.01
-"""Of a call that need not fail: what types and words are worth where nothing has failed yet."""
-_UNUSED = 0.001
-"""Of a tool that nobody called; above nothing, so that room that is left is used."""
-
-_PITFALLS = "\n### Common pitfalls\n\n"
-_FAILS = "\n### If it fails\n\n"
-_BOUNDARIES = "\n### Boundaries and use\n\n"
 
 
 class _Line(NamedTuple):
@@ -213,66 +179,6 @@ def _fill_up(chosen: Sequence[_Chosen], room: int) -> None:
             each.headings.add(heading)
 
 
-@dataclass(frozen=True, slots=True)
-class _Priorities:
-    """How much trouble each kind of line about a tool saves in a week."""
-
-    facts: ToolFacts
-
-    @property
-    def base(self) -> float:
-        return _PER_CALL * self.facts.calls_per_week + _UNUSED
-
-    def of_all(self, share: float, base: float = 0.1) -> float:
-        """Of what is about all failures, and of a little use in every call."""
-        return share * self.facts.failures_per_week + base * self.base
-
-    def utility(self) -> float:
-        return _UTILITY * self.facts.utility.per_week + 0.1 * self.base
-
-    def limit(self, limit: Limit) -> float:
-        """Of a bound that the schema does not state; a pitfall often says the same."""
-        share = min(1.0, limit.refused / max(1, self.facts.failures))
-        return _LIMIT * share * self.facts.failures_per_week
-
-
-def _of_pitfall(pitfall: Pitfall) -> float:
-    if pitfall.lesson is None:
-        return _BARE_ERROR * pitfall.per_week
-    return (_BARE_ERROR + (_LESSON - _BARE_ERROR) * pitfall.confidence) * pitfall.per_week
-
-
-def _calls(facts: ToolFacts, succeeded: str) -> str:
-    lately = "" if facts.lately is None else f", lately {percent(facts.lately)}"
-    share = percent(facts.successes / facts.calls)
-    return f"{facts.calls} {'call' if facts.calls == 1 else 'calls'}, {share} {succeeded}{lately}"
-
-
-def _methods(facts: ToolFacts) -> str:
-    listed = ", ".join(
-        f"{named(each.name)} {percent(each.share)} of {each.calls}" for each in facts.methods
-    )
-    by = f" by {named(facts.method_parameter)}" if facts.method_parameter else ""
-    return f"{by}: {listed}"
-
-
-def _split(facts: ToolFacts) -> tuple[bool, str]:
-    """Whether registered tools do it, and the parts in order."""
-    split = facts.split
-    if split is None:
-        return False, ""
-    return split.is_tools, ", then ".join(map(named if split.is_tools else in_quotes, split.parts))
-
-
-def _best(facts: ToolFacts) -> Pitfall | None:
-    best = max(facts.pitfalls, key=_of_pitfall, default=None)
-    return best if best is not None and best.lesson is not None else None
-
-
-def _quoted(text: str | None, before: str, clean: Callable[[str], str] = str) -> str:
-    return "" if text is None else before + clean(in_quotes(text))
-
-
 def _prompt_block(facts: ToolFacts) -> _Block:
     server = "" if facts.server is None else f" server={quoteattr(facts.server)}"
     opening = f"<tool name={quoteattr(facts.name)}{server}>"
@@ -280,155 +186,39 @@ def _prompt_block(facts: ToolFacts) -> _Block:
         short=opening + escape(facts.signature.short),
         full=opening + escape(facts.signature.full),
         closing="</tool>\n",
-        priority=_Priorities(facts).of_all(_SIGNATURE, 1),
-        lines=tuple(_Line("\n" + escape(text), priority) for text, priority in _prompt(facts)),
+        priority=facts.priority,
+        lines=tuple(
+            _Line("\n" + escape(each.prompt), each.priority)
+            for each in facts.statements
+            if each.prompt is not None
+        ),
     )
-
-
-def _prompt(facts: ToolFacts) -> Iterator[tuple[str, float]]:
-    of = _Priorities(facts)
-    if facts.about:
-        yield f"about {in_quotes(facts.about)}", of.of_all(0, 0.2)
-    if facts.calls:
-        yield _calls(facts, "ok"), of.of_all(_HEALTH)
-    if facts.methods:
-        yield f"methods{_methods(facts)}", of.of_all(_METHODS)
-    yield from _uses(facts)
-    if facts.cohesion is not None:
-        yield f"cohesion: {in_quotes(facts.cohesion)}", _COHESION * facts.boundary.per_week
-    for each in facts.pitfalls:
-        sure = f" (sure {each.confidence:.2f})" if each.lesson else ""
-        said = f"pitfall, {times(each.count)}: {in_quotes(each.error)}"
-        yield f"{said}{_quoted(each.lesson, '; ')}{sure}", _of_pitfall(each)
-    for limit in facts.limits:
-        said = f"{named(limit.parameter)} worked at {limit.worked}; {limit.beyond} was refused"
-        yield said, of.limit(limit)
-    for broken in facts.contracts:
-        yield (
-            f"breaks its contract {times(broken.count)}: {in_quotes(broken.path)} "
-            f"{named(broken.mismatch)}, expected {in_quotes(broken.expected)}",
-            _CONTRACT * broken.per_week,
-        )
-    # One line: what to call instead and how long to wait; where neither is known, the repair.
-    parts, priority = [], 0.0
-    if facts.split is not None:
-        is_tools, listed = _split(facts)
-        parts.append(f"use {listed}" if is_tools else f"split it into {listed}")
-        priority += _SWITCH * facts.split.per_week
-    for wait in facts.waits:
-        parts.append(f"where {wait.category}, wait {duration(wait.seconds)} and call again")
-        priority += _WAIT * wait.per_week
-    if not parts and (best := _best(facts)) is not None:
-        parts.append(in_quotes(best.lesson or ""))
-        priority = _of_pitfall(best) / 2  # its pitfall says so too, with the error that it is for
-    if parts:
-        yield f"if this fails, try: {'; '.join(parts)}", priority
-
-
-def _uses(facts: ToolFacts) -> Iterator[tuple[str, float]]:
-    """What the tool is not for, and how often its answers were of little use."""
-    if facts.boundary.count:
-        axes = ", ".join(f"{in_quotes(name)} {count}" for name, count in facts.boundary.axes)
-        said = f"not its job {times(facts.boundary.count)}{f': {axes}' if axes else ''}"
-        latest = _quoted(facts.boundary.evidence, "; latest ")
-        yield said + latest, _BOUNDARY * facts.boundary.per_week
-    useless = [
-        f"{word} {times(count)}"
-        for word, count in (
-            ("by its own word", facts.utility.count),
-            ("by its users", facts.corrections),
-            ("weak", facts.weak),
-        )
-        if count
-    ]
-    if useless:
-        latest = _quoted(facts.utility.evidence, "; latest ")
-        yield f"of little use: {', '.join(useless)}{latest}", _Priorities(facts).utility()
 
 
 def _markdown_block(facts: ToolFacts, dashboard_url: str | None) -> _Block:
     title = markdown_text(facts.name)
     server = "" if facts.server is None else f" ({markdown_text(facts.server)})"
     heading = f"\n## {title}{server}\n\n"
-    return _Block(
-        short=f"{heading}Call: {title}{markdown_text(facts.signature.short)}\n",
-        full=f"{heading}Call: {title}{markdown_text(facts.signature.full)}\n",
-        closing="",
-        priority=_Priorities(facts).of_all(_SIGNATURE, 1),
-        lines=(
-            *(_Line(f"\n{text}\n", value) for text, value in _paragraphs(facts, dashboard_url)),
-            *(_Line(f"- {text}\n", value, _PITFALLS) for text, value in _pitfalls(facts)),
-            *(_Line(f"- {text}\n", value, _FAILS) for text, value in _advice(facts)),
-            *(_Line(f"- {text}\n", value, _BOUNDARIES) for text, value in _boundaries(facts)),
-        ),
-    )
-
-
-def _paragraphs(facts: ToolFacts, dashboard_url: str | None) -> Iterator[tuple[str, float]]:
-    of = _Priorities(facts)
-    if facts.about:
-        yield f"About: {markdown_text(facts.about)}", of.of_all(0, 0.2)
-    if facts.calls:
-        yield f"Health: {_calls(facts, 'succeeded')}.", of.of_all(_HEALTH)
-    if facts.methods:
-        yield f"Methods{markdown_text(_methods(facts))}.", of.of_all(_METHODS)
+    below: dict[str, list[_Line]] = {"": [], PITFALLS: [], FAILS: [], BOUNDARIES: []}
+    for each in facts.statements:
+        if each.page is not None:
+            below[each.heading].append(_markdown_line(each, markdown_text(each.page)))
     if dashboard_url is not None and facts.tool_id is not None:
         # One segment of a path; dots alone would be resolved when the link is followed.
         dots = not facts.tool_id.strip(".")
         page = facts.tool_id.replace(".", "%2E") if dots else quote(facts.tool_id, safe="")
-        yield f"[Dashboard]({dashboard_url}/dashboard/tools/{page})", of.of_all(0, 0.2)
+        link = f"\n[Dashboard]({dashboard_url}/dashboard/tools/{page})\n"
+        below[""].append(_Line(link, facts.priority_of_link))
+    return _Block(
+        short=f"{heading}Call: {title}{markdown_text(facts.signature.short)}\n",
+        full=f"{heading}Call: {title}{markdown_text(facts.signature.full)}\n",
+        closing="",
+        priority=facts.priority,
+        lines=tuple(line for lines in below.values() for line in lines),
+    )
 
 
-def _pitfalls(facts: ToolFacts) -> Iterator[tuple[str, float]]:
-    for each in facts.pitfalls:
-        said = f"Mistake ({times(each.count)}): {markdown_text(in_quotes(each.error))}."
-        if each.lesson is not None:
-            lesson = markdown_text(in_quotes(each.lesson))
-            said += f" Correction: {lesson} (sure {each.confidence:.2f})."
-            if each.example is not None:
-                failed, worked = map(markdown_text, (each.example.failed, each.example.worked))
-                said += f" Example: failed {failed}, worked {worked}."
-        yield said, _of_pitfall(each)
-    for limit in facts.limits:
-        text = f"{named(limit.parameter)} worked at {limit.worked}; {limit.beyond} was refused."
-        yield f"Limit: {markdown_text(text)}", _Priorities(facts).limit(limit)
-    for broken in facts.contracts:
-        text = (
-            f"at {in_quotes(broken.path)} {named(broken.mismatch)}, "
-            f"expected {in_quotes(broken.expected)}."
-        )
-        said = f"Breaks its contract {times(broken.count)}: {markdown_text(text)}"
-        yield said, _CONTRACT * broken.per_week
-
-
-def _advice(facts: ToolFacts) -> Iterator[tuple[str, float]]:
-    if facts.split is not None:
-        is_tools, listed = _split(facts)
-        lead = "Use" if is_tools else "Split it into"
-        yield f"{lead} {markdown_text(listed)}.", _SWITCH * facts.split.per_week
-    for wait in facts.waits:
-        text = f"Where {wait.category}, wait {duration(wait.seconds)} and call again."
-        yield markdown_text(text), _WAIT * wait.per_week
-    if (best := _best(facts)) is not None:
-        lesson = _quoted(best.lesson, "", markdown_text)
-        yield f"Most often mended so: {lesson}.", _of_pitfall(best) / 2
-
-
-def _boundaries(facts: ToolFacts) -> Iterator[tuple[str, float]]:
-    of = _Priorities(facts)
-    if facts.boundary.count:
-        axes = ", ".join(f"{in_quotes(name)} {count}" for name, count in facts.boundary.axes)
-        about = f": {markdown_text(axes)}" if axes else ""
-        latest = _quoted(facts.boundary.evidence, "; latest: ", markdown_text)
-        said = f"Not its job {times(facts.boundary.count)}{about}{latest}."
-        yield said, _BOUNDARY * facts.boundary.per_week
-    if facts.utility.count:
-        latest = _quoted(facts.utility.evidence, "; latest: ", markdown_text)
-        yield f"Of little use {times(facts.utility.count)}{latest}.", of.utility()
-    if facts.corrections:
-        yield f"Corrected by users {times(facts.corrections)}.", of.utility()
-    if facts.weak:
-        yield f"Weak successes: {facts.weak}.", of.utility()
-    if facts.cohesion is not None:
-        cohesion = _quoted(facts.cohesion, "", markdown_text)
-        yield f"Cohesion: {cohesion}.", _COHESION * facts.boundary.per_week
+def _markdown_line(statement: Statement, text: str) -> _Line:
+    if not statement.heading:
+        return _Line(f"\n{text}\n", statement.priority)
+    return _Line(f"- {text}\n", statement.priority, f"\n### {statement.heading}\n\n")

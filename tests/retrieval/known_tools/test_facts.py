@@ -1,5 +1,6 @@
 """What is told of a tool: from where it comes, and what is never told."""
 
+import re
 from typing import Any
 
 from hypothesis import given
@@ -64,22 +65,16 @@ def test_a_pitfall_has_its_lesson_and_example() -> None:
     mended(known, "max_count must be <= <n>, got <n>", [Clamp(name="max_count", maximum=100)])
     mended(known, "<v> is not of type 'integer'", [Cast(name="max_count", to="integer")], count=2)
     mended(known, "unexpected 'limit'", [Rename(name="limit", to="max_count")], count=1)
-    first, second, third = told(record(registered, knowledge=known)).pitfalls
-    assert first.error == "max_count must be <= …, got …"
-    assert first.lesson == "max_count must be at most 100."
-    assert 0.15 < first.confidence < 1
-    assert first.example is not None
-    assert (first.example.failed, first.example.worked) == (
-        '{"max_count": 101}', '{"max_count": 100}',
-    )  # fmt: skip
-    assert second.example is not None
-    assert (second.example.failed, second.example.worked) == (
-        '{"max_count": "10"}', '{"max_count": 10}',
-    )  # fmt: skip
-    assert third.lesson == "The parameter is called max_count, not limit."
     page = markdown_page([told(record(registered, knowledge=known))], 2_000)
-    assert "### Common pitfalls" in page
-    assert 'failed {"max\\_count": 101}, worked {"max\\_count": 100}' in page
+    _, pitfalls = page.split("### Common pitfalls\n\n")
+    first, second, third = pitfalls.split("\n### ")[0].strip().splitlines()
+    assert first.startswith(
+        '- Mistake (4 times): "max\\_count must be &lt;= …, got …". '
+        'Correction: "max\\_count must be at most 100." (sure 0.'
+    )
+    assert first.endswith('Example: failed {"max\\_count": 101}, worked {"max\\_count": 100}.')
+    assert second.endswith('failed {"max\\_count": "10"}, worked {"max\\_count": 10}.')
+    assert '"The parameter is called max\\_count, not limit."' in third
 
 
 def test_what_one_session_sent_is_not_told() -> None:
@@ -92,11 +87,10 @@ def test_what_one_session_sent_is_not_told() -> None:
     for sessions, agents in ((["s1"], ["ada"]), (["s1", "s2"], ["ada"])):
         known = mended(knowledge(profile), "bad <v>", edits, sessions=sessions, agents=agents)
         facts = told(record(knowledge=known, health=health(3, 3)))
-        assert facts.pitfalls[0].lesson is None
         texts += [prompt_block([facts], 2_000), markdown_page([facts], 2_000)]
     known = mended(knowledge(profile), "bad <v>", edits)
-    shared = told(record(knowledge=known)).pitfalls[0]
-    assert shared.lesson == 'For city, use "Haus 4711" instead of "Sankt-Anna-Klinik".'
+    shared = prompt_block([told(record(knowledge=known))], 2_000)
+    assert "For city, use 'Haus 4711' instead of 'Sankt-Anna-Klinik'." in shared
     assert all("4711" not in text and "Anna" not in text for text in texts)
 
 
@@ -105,8 +99,9 @@ def test_a_rule_that_the_schema_contradicts_is_not_told() -> None:
     known = mended(knowledge(), "no order", [Add(name="order", value="random")])
     mended(known, "no limit", [Rename(name="limit", to="top")])
     mended(known, "too many", [Clamp(name="max_count", maximum=1_000)])
-    facts = told(record(tool(schema=SCHEMA), knowledge=known))
-    assert [each.lesson for each in facts.pitfalls] == [None, None, None]
+    text = prompt_block([told(record(tool(schema=SCHEMA), knowledge=known))], 2_000)
+    assert text.count("pitfall") == 3
+    assert "sure" not in text
 
 
 def test_a_learned_limit_is_told_where_the_schema_has_none() -> None:
@@ -120,8 +115,6 @@ def test_a_learned_limit_is_told_where_the_schema_has_none() -> None:
     beyond = Fault(path=("n",), kind="out_of_range")
     profile.observe_failure({"n": 73_311}, [beyond], NOW, blame_parameters=True)
     facts = told(record(knowledge=knowledge(profile), health=health(4, 1)))
-    [limit] = facts.limits
-    assert (limit.worked, limit.beyond) == ("1 to 50", "more")
     text = prompt_block([facts], 2_000)
     assert "n worked at 1 to 50; more was refused" in text
     assert "73311" not in text
@@ -148,14 +141,12 @@ def test_referrals_are_told_by_cluster_with_the_latest_evidence() -> None:
     )
     evidence = "the page 'Order 4711' of http://shop.example/4711 has no list"
     facts = told(record(health=referring(evidence=evidence)), clusters)
-    assert facts.boundary.count == 6
-    assert dict(facts.boundary.axes) == {"transport": 6, "html parsing": 6}
-    assert facts.boundary.evidence == "the page … of … has no list"
-    assert facts.utility.evidence == "a menu of … items"
-    assert facts.cohesion is not None
-    assert "transport" in facts.cohesion
     text = prompt_block([facts], 2_000)
     assert 'not its job 6 times: "' in text
+    assert {'"html parsing" 6', '"transport" 6'} <= set(re.findall(r'"[a-z ]+" 6', text))
+    assert '; latest "the page … of … has no list"' in text
+    assert 'cohesion: "' in text
+    assert '; latest "a menu of … items"' in text
     assert "of little use: by its own word 2 times, by its users once, weak 3 times" in text
     assert 'breaks its contract 2 times: "/titles" min_items, expected "1"' in text
     assert 'try: split it into "fetch", then "parse"' in text
@@ -195,7 +186,6 @@ def test_methods_that_several_called_are_told() -> None:
         },
     )  # fmt: skip
     facts = told(record(tool(schema=SCHEMA), health=fared))
-    assert [(each.name, each.calls) for each in facts.methods] == [("list", 4), ("asc", 2)]
     assert "methods by order: list 75% of 4, asc 100% of 2" in prompt_block([facts], 2_000)
 
 
