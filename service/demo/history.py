@@ -33,19 +33,13 @@ from service.demo.simulated_agents import (
     PlayedSession,
     Remark,
     SessionPlan,
-    executions_alone,
     moment_of,
     plan_sessions,
     play_session,
-    sessions_alone,
 )
 from service.demo.simulated_tools import PHASES, FaultKind, all_tools
-from service.demo.stage import StageError, empty_folder, hosted
+from service.demo.stage import StageError, empty_folder, hosted, learned
 from service.lifecycle import Stopping, done_or_stopped, stopped_by_signals
-
-__all__ = [
-    "HistoryReport", "executions_alone", "play_history", "run_history", "sessions_alone",
-]  # fmt: skip
 
 _STAGES = 7
 """The memory learns as often."""
@@ -54,7 +48,6 @@ _AT_ONCE = 6
 _BATCH = 500
 _LEARNED_S = 120.0
 """Longest wait for the service to learn a stage; it goes on without."""
-_LOOK_S = 0.05
 _PATIENCE_S = 30.0
 """For an answer of a service that learns at the same time."""
 
@@ -180,7 +173,7 @@ async def play_history(
         if any(session.calls for session in stage):
             on_progress(sum(len(each.calls) for each in played.values()), "recording and learning")
             await _record(client, seed, stage)
-            stages.append(replace(_report(stage, []), is_learned=await _learned(client)))
+            stages.append(replace(_report(stage, []), is_learned=await learned(client, _LEARNED_S)))
     return _report([played[plan.number] for plan in plans], stages)
 
 
@@ -247,20 +240,6 @@ async def _tell(client: AsyncClient, remark: Remark) -> None:
         )  # fmt: skip
 
 
-async def _learned(client: AsyncClient) -> bool:
-    """Wait until the service has learned everything; whether it has."""
-    deadline = time.monotonic() + _LEARNED_S
-    while (await client.status()).pending_indexing:
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(_LOOK_S)
-    return True
-
-
-class HoldsDataError(AftercallError):
-    """The service holds executions, with which made-up ones would mix."""
-
-
 @dataclass(frozen=True, slots=True)
 class HistoryOptions:
     """What was asked for on the command line: a running service by its `url`, or one of its own.
@@ -283,8 +262,8 @@ async def run_history(console: Console, options: HistoryOptions) -> int:
 
     Raises:
         StageError: the folder cannot be used, or its service does not come up.
-        HoldsDataError: the service holds executions already.
-        AftercallError: the service cannot be reached, or does not take the history.
+        AftercallError: the service holds executions already, cannot be reached, or does not take
+            the history.
     """
     with stopped_by_signals() as stopping:
         if options.url is None:
@@ -299,7 +278,7 @@ async def _to_running(console: Console, options: HistoryOptions, url: str) -> bo
     async with AsyncClient(url, timeout_s=_PATIENCE_S) as client:
         held = (await client.status()).executions
         if held and not options.may_mix:
-            raise HoldsDataError(
+            raise AftercallError(
                 f"the service at {url} holds {held:,} executions, and made-up calls would mix with "
                 "them for good; leave --url away to play on a service of its own, or add --yes"
             )

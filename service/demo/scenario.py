@@ -4,7 +4,6 @@ Only their calls are written down, in `data/scenario.toml`. Errors come from the
 from `/suggest`, results from the retried calls.
 """
 
-import asyncio
 import json
 import re
 import shutil
@@ -32,7 +31,7 @@ from service.demo.scenes import (
     show_scene,
 )
 from service.demo.simulated_tools import DemoTable, read_table
-from service.demo.stage import empty_folder, open_stage
+from service.demo.stage import empty_folder, learned, open_stage
 
 _LEARNED_S = 30.0
 
@@ -128,7 +127,9 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
                     for session in _sessions(str(stage.repository)):
                         status.update(f"{session.agent}: {session.purpose} ...")
                         calls += await _play(console, session, stage.gateway_url)
-                        await _until_learned(client, calls)
+                        # The next session builds on all attempts so far.
+                        tried = sum(1 if c.ending in ("fine", "failed") else 2 for c in calls)
+                        await learned(client, _LEARNED_S, tried)
                 status.update("dee: what changed lately? ...")
                 scene = await play_scene(console, stage)
                 status.update("fay: which films are on tonight? ...")
@@ -194,17 +195,6 @@ def _operations(found: dict[str, Any]) -> list[Operation]:
         Operation(op=each["op"], path=each["path"], value=each.get("value"))
         for each in found.get("changes", [])
     ]
-
-
-async def _until_learned(client: AsyncClient, played: Sequence[PlayedCall]) -> None:
-    """Wait until all attempts so far are recorded and usable; the next session builds on them."""
-    attempts = sum(1 if each.ending in ("fine", "failed") else 2 for each in played)
-    deadline = time.monotonic() + _LEARNED_S
-    while time.monotonic() < deadline:
-        status = await client.status()
-        if status.executions >= attempts and status.pending_indexing == 0:
-            return
-        await asyncio.sleep(0.1)
 
 
 def show_calls(console: Console, played: Sequence[PlayedCall]) -> None:

@@ -12,7 +12,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ from aftercall.executors.mcp import McpExecutor
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Factors, Recommendation
 from aftercall.toolbox import AsyncToolbox
-from service.demo.stage import DemoStage, StageError
+from service.demo.stage import DemoStage, StageError, learned
 
 NAMESPACE = "latest_changes"
 SCENARIO = "list the latest changes of the project"
@@ -120,12 +119,9 @@ class _Scene:
 
     async def learned(self) -> None:
         """Wait until the service has learned from all that was recorded."""
-        deadline = time.monotonic() + _LEARNED_S
         await asyncio.to_thread(self.recorder.flush)
-        while (await self.client.status()).pending_indexing:
-            if time.monotonic() > deadline:
-                raise StageError("the service did not learn from the last call in time")
-            await asyncio.sleep(0.05)
+        if not await learned(self.client, _LEARNED_S):
+            raise StageError("the service did not learn from the last call in time")
 
 
 @asynccontextmanager

@@ -241,25 +241,11 @@ def _filled(table: JsonObject, words: JsonObject) -> JsonObject:
     return {k: v.format_map(words) if isinstance(v, str) else v for k, v in table.items()}
 
 
-class Drift(DemoTable):
-    """How a tool's server is from its first to its last day.
-
-    Shares of calls that time out, are turned away or find nobody in an hour of mean load, and what
-    durations are multiplied with.
-    """
-
-    days: tuple[int, int] = (0, PHASES)
-    timeouts: float = 0.012
-    limits: float = 0.014
-    outages: float = 0.006
-    slowness: float = 1.0
-    words: str = "503 Service Unavailable: upstream connect error"
-
-
 class SimTool(DemoTable):
     """One version of one tool, as its table says it.
 
     Args:
+        drift: how its server is from a first to a last day, as `calm` in `data/dialects.toml`.
         result: what it answers: numbers are bounds of a count, texts hold its parameters.
         old_habit: how agents still call it who knew the version before; wears off.
         since: the first day of the story on which this version answers.
@@ -279,7 +265,7 @@ class SimTool(DemoTable):
     wishes: list[Wish]
     slips: list[Slip] = []
     rules: list[HiddenRule] = []
-    drift: list[Drift] = []
+    drift: list[dict[str, Any]] = []
     result: JsonObject
     old_habit: Slip | None = None
     since: int = 0
@@ -317,19 +303,18 @@ class SimTool(DemoTable):
 
     def _serve(self, moment: Moment) -> None:
         """Break down, if this is such a call; more in busy hours."""
-        drift, drawn = self._weather(moment.day), moment.dice.random() / (0.5 + moment.load)
+        now, drawn = self._weather(moment.day), moment.dice.random() / (0.5 + moment.load)
         wait = 1 + moment.dice.randrange(5)
-        words: JsonObject = {"tool": self.spec.name, "wait": wait, "words": drift.words}
         for table in read_table("dialects")["breakdowns"]:
-            drawn -= getattr(drift, table["share"])
+            drawn -= now[table["share"]]
             if drawn < 0:
-                details = {"retryAfter": wait} if table["kind"] == "rate_limited" else {}
                 rule = {key: value for key, value in table.items() if key != "share"}
-                raise HiddenRule(**rule, details=details).fault(words)
+                raise HiddenRule(**rule).fault({**now, "tool": self.spec.name, "wait": wait})
 
-    def _weather(self, day: int) -> Drift:
+    def _weather(self, day: int) -> dict[str, Any]:
         """How its server is on a day."""
-        return next((each for each in self.drift if each.days[0] <= day <= each.days[1]), Drift())
+        spells = (each for each in self.drift if each["days"][0] <= day <= each["days"][1])
+        return {**read_table("dialects")["calm"], **next(spells, {})}
 
     def check(self, parameters: JsonObject) -> None:
         """Refuse what the schema refuses; the first fault is told, in the server's dialect.
@@ -380,7 +365,8 @@ class SimTool(DemoTable):
         """How long the call took: lognormal around the day's median, longer in busy hours."""
         if fault == "timeout":
             return round(5_000 + moment.dice.random() * 200, 1)
-        median = self.latency_ms * self._weather(moment.day).slowness * (0.8 + 0.6 * moment.load)
+        slowness = float(self._weather(moment.day)["slowness"])
+        median = self.latency_ms * slowness * (0.8 + 0.6 * moment.load)
         if fault not in (None, "little_use"):
             median *= 0.25  # refused before anything was done
         return round(median * moment.dice.lognormvariate(0.0, 0.45), 1)

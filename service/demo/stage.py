@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,10 +105,14 @@ async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[
     say("starting the service (the first time, the model is exported once: about 15 s)")
     async with hosted(folder) as service:
         say("starting the gateway with mcp-server-time and mcp-server-git behind it")
-        time = {"args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
-        git = {"args": ["-m", "mcp_server_git", "--repository", str(repository)]}
-        servers = {"time": time, "git": git}
-        config = {name: {"command": sys.executable, **each} for name, each in servers.items()}
+        servers = {
+            "time": ["mcp_server_time", "--local-timezone", "UTC"],
+            "git": ["mcp_server_git", "--repository", str(repository)],
+        }
+        config = {
+            name: {"command": sys.executable, "args": ["-m", *arguments]}
+            for name, arguments in servers.items()
+        }
         (folder / "mcp.json").write_text(json.dumps({"mcpServers": config}), encoding="utf-8")
         port, log = _free_port(), folder / "gateway.log"
         arguments = (
@@ -117,6 +122,17 @@ async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[
         async with _started(log, service.environ, *arguments) as gateway:
             await _until_up(lambda: _listens(port), gateway, log)
             yield DemoStage(service.url, f"http://127.0.0.1:{port}/mcp", repository, folder)
+
+
+async def learned(client: AsyncClient, most_s: float, executions: int = 0) -> bool:
+    """Wait until a service has so many executions and has learned from all; whether it has."""
+    deadline = time.monotonic() + most_s
+    while time.monotonic() < deadline:
+        status = await client.status()
+        if status.executions >= executions and not status.pending_indexing:
+            return True
+        await asyncio.sleep(0.05)
+    return False
 
 
 def make_repository(folder: Path) -> Path:
@@ -176,13 +192,11 @@ async def _started(
 async def _until_up(
     is_up: Callable[[], Awaitable[bool]], process: asyncio.subprocess.Process, log: Path
 ) -> None:
-    deadline = asyncio.get_running_loop().time() + _READY_S
-    while process.returncode is None and asyncio.get_running_loop().time() < deadline:
-        try:
+    deadline = time.monotonic() + _READY_S
+    while process.returncode is None and time.monotonic() < deadline:
+        with suppress(AftercallError):  # not up yet
             if await is_up():
                 return
-        except AftercallError:
-            pass  # not up yet
         await asyncio.sleep(0.1)
     raise StageError(f"the {log.stem} did not come up. Its log ends with:\n{_end_of(log)}")
 

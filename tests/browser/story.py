@@ -83,17 +83,9 @@ class Teller:
         suggestions = answer.json()["suggestions"]
         followed = {"suggestionId": suggestions[0]["suggestionId"]} if suggestions else {}
         after = datetime.fromisoformat(failed["timestamp"]) + timedelta(seconds=20)
-        self.call(
-            failed["toolName"],
-            **{
-                **{key: failed[key] for key in ("agent", "serverName", "sessionId")},
-                "timestamp": after.isoformat(),
-                "parameters": right,
-                "attempt": 2,
-                "repairOf": failed["executionId"],
-                **followed,
-            },
-        )
+        same = {key: failed[key] for key in ("agent", "serverName", "sessionId")}
+        again = {"timestamp": after.isoformat(), "attempt": 2, "repairOf": failed["executionId"]}
+        self.call(failed["toolName"], parameters=right, **same, **again, **followed)
 
 
 def too_many() -> dict[str, str]:
@@ -102,18 +94,10 @@ def too_many() -> dict[str, str]:
 
 def tell_story(service: ServeProcess, data_dir: str) -> None:
     """Several tools and agents, failures, repairs, hostile words; and a nightly run."""
+    tool = {"serverName": "library", "name": "search", "description": "Searches the library.",
+            "inputSchema": SEARCH_SCHEMA}  # fmt: skip
     with httpx2.Client(base_url=service.url, timeout=30) as client:
-        _checked(
-            client.put(
-                "/tools/library/search",
-                json={
-                    "serverName": "library",
-                    "name": "search",
-                    "description": "Searches the library.",
-                    "inputSchema": SEARCH_SCHEMA,
-                },
-            )
-        )
+        _checked(client.put("/tools/library/search", json=tool))
         teller = Teller(client)
         _everyday(teller)
         _hostile(teller)
@@ -126,37 +110,23 @@ def tell_story(service: ServeProcess, data_dir: str) -> None:
 
 
 def _everyday(teller: Teller) -> None:
+    late = {"type": "TimeoutError", "message": "no answer within 30 s"}
     for number in range(90):
-        hours = 0.2 + number * 1.9
-        agent = ("planner", "librarian", "mailer")[number % 3]
+        hours, agent = 0.2 + number * 1.9, ("planner", "librarian", "mailer")[number % 3]
+        web = {"agent": agent, "serverName": "web"}
         teller.call("search", hours_ago=hours, agent=agent, durationMs=80.0 + number)
         if number % 2:
-            teller.call(
-                "fetch_page",
-                hours_ago=hours,
-                agent=agent,
-                serverName="web",
-                parameters={"url": f"https://example.org/{number}"},
-                durationMs=300.0 + 9 * number,
-            )
+            url = {"url": f"https://example.org/{number}"}
+            teller.call("fetch_page", hours_ago=hours, parameters=url,
+                        durationMs=300.0 + 9 * number, **web)  # fmt: skip
         if number % 7 == 0:
-            teller.call(
-                "fetch_page",
-                hours_ago=hours + 0.1,
-                agent=agent,
-                serverName="web",
-                parameters={"url": "example"},
-                error={"type": "TimeoutError", "message": "no answer within 30 s"},
-                durationMs=30_000.0,
-            )
+            teller.call("fetch_page", hours_ago=hours + 0.1, parameters={"url": "example"},
+                        error=late, durationMs=30_000.0, **web)  # fmt: skip
     for number in range(8):
-        teller.call(
-            "archive_note",
-            hours_ago=2 + number,
-            agent="librarian",
-            parameters={"note": f"n-{number}"},
-            error={"type": "PermissionError", "message": f"Access denied for note n-{number}"},
-        )
+        error = {"type": "PermissionError", "message": f"Access denied for note n-{number}"}
+        note = {"note": f"n-{number}"}
+        teller.call("archive_note", hours_ago=2 + number, agent="librarian", parameters=note,
+                    error=error)  # fmt: skip
 
 
 def _hostile(teller: Teller) -> None:
@@ -170,16 +140,10 @@ def _hostile(teller: Teller) -> None:
 
 def _repairs(teller: Teller) -> None:
     failed = [
-        teller.call(
-            "search",
-            hours_ago=3 + number,
-            agent="planner",
-            sessionId=f"s-{number}",
-            parameters={"query": f"subject {number}", "topK": 50},
-            error=too_many(),
-        )
+        teller.call("search", hours_ago=3 + number, sessionId=f"s-{number}", error=too_many(),
+                    parameters={"query": f"subject {number}", "topK": 50})
         for number in range(12)
-    ]
+    ]  # fmt: skip
     teller.send()
     for number, each in enumerate(failed[:9]):
         teller.repaired(each, {"query": f"subject {number}", "topK": 10})
@@ -207,23 +171,15 @@ def tell_referrals(url: str) -> None:
     with httpx2.Client(base_url=url, timeout=30) as client:
         teller = Teller(client)
         for tool, axes, times in AXES:
+            details = {
+                "boundaryAxes": axes, "observedTaskShape": " + ".join(axes),
+                "suggestedSplit": axes, "evidence": f"asked for {axes[0]} and {axes[1]} at once",
+            }  # fmt: skip
+            error = {"type": "wrong_tool_boundary", "message": f"that is more than {tool} does"}
             for number in range(times):
-                teller.call(
-                    tool,
-                    hours_ago=1 + 5 * number,
-                    serverName="web",
-                    parameters={"url": f"https://example.org/{number}"},
-                    error={
-                        "type": "wrong_tool_boundary",
-                        "message": f"that is more than {tool} does",
-                        "details": {
-                            "boundaryAxes": axes,
-                            "observedTaskShape": " + ".join(axes),
-                            "suggestedSplit": axes,
-                            "evidence": f"asked for {axes[0]} and {axes[1]} at once",
-                        },
-                    },
-                )
+                page = {"url": f"https://example.org/{number}"}
+                teller.call(tool, hours_ago=1 + 5 * number, serverName="web", parameters=page,
+                            error={**error, "details": details})  # fmt: skip
         teller.send()
 
 
@@ -241,25 +197,12 @@ def tell_mending(url: str) -> None:
         ).raise_for_status()
         teller = Teller(client)
         for number in range(4):
-            session = f"mended-{number}"
-            asked = {"query": f"topic {number}"}
-            teller.call(
-                "search",
-                hours_ago=2.0 + number,
-                agent=("librarian", "mailer")[number % 2],
-                sessionId=session,
-                context="find what there is on reflection",
-                parameters={**asked, "topK": 90},
-                error=too_many(),
-            )
-            teller.call(
-                "search",
-                hours_ago=1.99 + number,
-                agent=("librarian", "mailer")[number % 2],
-                sessionId=session,
-                parameters={**asked, "topK": 10},
-                attempt=2,
-            )
+            asked, context = {"query": f"topic {number}"}, "find what there is on reflection"
+            who = {"agent": ("librarian", "mailer")[number % 2], "sessionId": f"mended-{number}"}
+            teller.call("search", hours_ago=2.0 + number, context=context, error=too_many(),
+                        parameters={**asked, "topK": 90}, **who)  # fmt: skip
+            teller.call("search", hours_ago=1.99 + number, attempt=2,
+                        parameters={**asked, "topK": 10}, **who)  # fmt: skip
         for server in ("east", "west"):
             teller.call(TWIN, serverName=server)
         teller.send()

@@ -8,8 +8,9 @@ import pytest
 
 from aftercall.models import Execution
 from mongo.contents import execution_of
-from service.demo.history import HistoryReport, executions_alone, play_history
+from service.demo.history import HistoryReport, play_history
 from service.demo.in_process import InProcessClient, in_process
+from service.demo.simulated_agents import executions_alone
 
 pytestmark = pytest.mark.real
 

@@ -12,8 +12,13 @@ from typing import TypeVar
 
 import pytest
 
-from service.demo.history import executions_alone, sessions_alone
-from service.demo.simulated_agents import PlayedSession, SimCall, SimTask
+from service.demo.simulated_agents import (
+    PlayedSession,
+    SimCall,
+    SimTask,
+    executions_alone,
+    sessions_alone,
+)
 from service.demo.simulated_tools import PASSING, FaultKind
 
 T = TypeVar("T")

@@ -1,7 +1,5 @@
 """What the notebooks share: measures, tables, worlds, trials, referrals."""
 
-from datetime import UTC, datetime
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,9 +7,8 @@ from hypothesis import strategies as st
 
 from workbench import percent, table
 from workbench.calibration import brier, calibration_error, reliability, risk_coverage, wilson
-from workbench.referrals import referral_calls
 from workbench.trials import make_trials, trial_tools, verdict
-from workbench.world import EVOLVED, World, run_of
+from workbench.world import World, run_of
 
 PAIRS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60)
 
@@ -80,20 +77,6 @@ def test_regret_is_nothing_for_who_knows_and_never_falls() -> None:
     assert always.regret[-1] > 0
 
 
-def test_a_world_is_what_its_seed_says_and_changes_as_its_text_does() -> None:
-    """The evolved version comes late, and one tool breaks and is mended."""
-    world, again = World(seed=4), World(seed=4)
-    assert world.calls == again.calls
-    begins, ends = world.trouble
-    early, late = world.calls[0], world.calls[-1]
-    assert EVOLVED not in world.tools(early)
-    assert world.rates(early)[EVOLVED] == -1
-    assert EVOLVED in world.tools(late)
-    during = [call for call in world.calls if begins <= call.day < ends]
-    for call in during:
-        assert world.rates(call)[world.broken] < 0.11
-
-
 def test_a_trial_fails_as_it_was_sent_and_is_right_as_it_was_meant() -> None:
     """So a verdict about a suggestion is about the suggestion."""
     trials = make_trials(200)
@@ -111,18 +94,3 @@ def test_a_success_that_was_not_meant_is_something_else() -> None:
     one = trials[0]
     other = next(each for each in trials if not one.tool.same(each.meant, one.meant))
     assert verdict(one, other.meant) == "something else"
-
-
-def test_referrals_are_of_the_last_four_weeks() -> None:
-    """Made up, the same for the same time, and none of them of the future."""
-    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    calls = referral_calls(now)
-    assert calls == referral_calls(now)
-    assert len({each.execution_id for each in calls}) == len(calls)
-    assert all(0 <= (now - each.timestamp).total_seconds() <= 28 * 86_400 for each in calls)
-    axes: dict[str, set[int]] = {each.tool_name: set() for each in calls}
-    for each in calls:
-        if each.error is not None:
-            axes[each.tool_name] |= {len(each.error.details["boundaryAxes"])}
-    assert axes["page_fetcher"] == {2}
-    assert axes["room_booker"] == {1}
