@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aftercall.cli import Command
 from service.cli.options import say
 
 if TYPE_CHECKING:
@@ -23,73 +24,62 @@ _FOR_HISTORY = ("days", "calls", "seed", "url", "yes", "exit")
 """Options that say nothing without --history."""
 
 
-class DemoCommand:
-    """Plays scripted agents against real MCP servers, or a history of simulated ones."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="leave the demo's data and logs in DIR"
+    )
+    group = parser.add_argument_group("a made-up history")
+    group.add_argument(
+        "--history",
+        action="store_true",
+        help="play a history of simulated agents and tools, then serve its dashboard",
+    )
+    group.add_argument(
+        "--days", type=_between(1, 366), metavar="N", help="UTC days, up to today (30)"
+    )
+    group.add_argument(
+        "--calls", type=_between(1, 20_000), metavar="N", help="calls per day, about (250)"
+    )
+    group.add_argument(
+        "--seed", type=_between(0, 2**31), metavar="N", help="same seed, same history (7)"
+    )
+    group.add_argument(
+        "--url", help="send it to a running service instead; one that holds nothing yet"
+    )
+    group.add_argument(
+        "--yes",
+        action="store_true",
+        default=None,
+        help="with --url: also to a service that holds executions; they will be mixed for good",
+    )
+    group.add_argument(
+        "--exit",
+        action="store_true",
+        default=None,
+        help="end when the history is played, instead of serving its dashboard",
+    )
 
-    name = "demo"
-    help = "watch failed calls of real tools get their corrections; or fill a dashboard"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's options."""
-        parser.epilog = _EPILOG
-        parser.add_argument(
-            "--keep", type=Path, metavar="DIR", help="leave the demo's data and logs in DIR"
-        )
-        group = parser.add_argument_group("a made-up history")
-        group.add_argument(
-            "--history",
-            action="store_true",
-            help="play a history of simulated agents and tools, then serve its dashboard",
-        )
-        group.add_argument(
-            "--days", type=_between(1, 366), metavar="N", help="UTC days, up to today (30)"
-        )
-        group.add_argument(
-            "--calls", type=_between(1, 20_000), metavar="N", help="calls per day, about (250)"
-        )
-        group.add_argument(
-            "--seed", type=_between(0, 2**31), metavar="N", help="same seed, same history (7)"
-        )
-        group.add_argument(
-            "--url", help="send it to a running service instead; one that holds nothing yet"
-        )
-        group.add_argument(
-            "--yes",
-            action="store_true",
-            default=None,
-            help="with --url: also to a service that holds executions; they will be mixed for good",
-        )
-        group.add_argument(
-            "--exit",
-            action="store_true",
-            default=None,
-            help="end when the history is played, instead of serving its dashboard",
-        )
+def _run(args: argparse.Namespace) -> int:
+    if wrong := _misused(args):
+        say(wrong)
+        return 2
+    try:
+        from rich.console import Console
 
-    def run(self, args: argparse.Namespace) -> int:
-        """Play it; 1 when a process did not come up, 2 for options that do not go together.
+        from service.demo.stage import StageError
 
-        Raises:
-            AftercallError: why the history cannot be played, and the cure.
-        """
-        if wrong := _misused(args):
-            say(wrong)
-            return 2
         try:
-            from rich.console import Console
-
-            from service.demo.stage import StageError
-
-            try:
-                return _play(args, Console())
-            except StageError as error:
-                say(str(error))
-        except ImportError as error:
-            say(
-                f"the demo needs {error.name}; "
-                "install the extra: pip install 'aftercall-service[demo,model]'"
-            )
-        return 1
+            return _play(args, Console())
+        except StageError as error:
+            say(str(error))
+    except ImportError as error:
+        say(
+            f"the demo needs {error.name}; "
+            "install the extra: pip install 'aftercall-service[demo,model]'"
+        )
+    return 1
 
 
 def _play(args: argparse.Namespace, console: "Console") -> int:
@@ -135,4 +125,9 @@ def _between(least: int, most: int) -> Callable[[str], int]:
     return read
 
 
-command = DemoCommand()
+command = Command(
+    "demo",
+    "watch failed calls of real tools get their corrections; or fill a dashboard",
+    _add_arguments,
+    _run,
+)

@@ -3,7 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from service.cli.options import add_data_dir, add_logging, say, seldom, settings_from
+from aftercall.cli import Command
+from service.cli.options import add_data_dir, add_logging, say, seldom, start
 
 if TYPE_CHECKING:
     from service.archive import Header
@@ -15,41 +16,28 @@ sent (secrets were masked before they were stored) and is readable by its owner 
 no part of it: they are made anew from what is."""
 
 
-class ExportCommand:
-    """Writes an archive of the store that the settings name."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = _LONG_HELP
+    parser.add_argument(
+        "file", metavar="FILE",
+        help="packed by zstd where it ends in .zst, else by gzip; - writes to stdout",
+    )  # fmt: skip
+    add_data_dir(parser)
+    add_logging(parser)
 
-    name = "export"
-    help = "write all that the log store holds into one file, for `aftercall import`"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The file and the store."""
-        parser.description = _LONG_HELP
-        parser.add_argument(
-            "file", metavar="FILE",
-            help="packed by zstd where it ends in .zst, else by gzip; - writes to stdout",
-        )  # fmt: skip
-        add_data_dir(parser)
-        add_logging(parser)
+def _run(args: argparse.Namespace) -> int:
+    import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
-    def run(self, args: argparse.Namespace) -> int:
-        """Write the file; 0 when it is whole.
+    from service.lifecycle import one_line
 
-        Raises:
-            AftercallError: the store cannot be read or the file not written; there is no file then.
-        """
-        import asyncio  # heavy imports wait: `aftercall --help` loads this module
-
-        from service.lifecycle import one_line
-        from service.logs import configure_logging
-
-        settings = settings_from(args)
-        configure_logging(settings.log)
-        with one_line(settings.data.dir):
-            header, counts = asyncio.run(_export(settings, args.file))
-        for kind, count in counts.items():
-            say(f"{kind:<10} {count:>12,}")
-        say(f"wrote {args.file} (archive {header.id}); it holds what agents sent")
-        return 0
+    settings = start(args)
+    with one_line(settings.data.dir):
+        header, counts = asyncio.run(_export(settings, args.file))
+    for kind, count in counts.items():
+        say(f"{kind:<10} {count:>12,}")
+    say(f"wrote {args.file} (archive {header.id}); it holds what agents sent")
+    return 0
 
 
 async def _export(settings: "Settings", name: str) -> "tuple[Header, dict[str, int]]":
@@ -69,4 +57,9 @@ async def _export(settings: "Settings", name: str) -> "tuple[Header, dict[str, i
             )
 
 
-command = ExportCommand()
+command = Command(
+    "export",
+    "write all that the log store holds into one file, for `aftercall import`",
+    _add_arguments,
+    _run,
+)

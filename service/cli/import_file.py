@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
-from service.cli.options import add_data_dir, add_logging, say, seldom, settings_from
+from service.cli.options import add_data_dir, add_logging, say, seldom, start
 
 if TYPE_CHECKING:
     from service.archive import Header
@@ -28,66 +29,55 @@ when it is run again. All may be packed by gzip or zstd. Importing a file twice 
 twice."""
 
 
-class ImportCommand:
-    """Sends calls from a file to the service, or restores an archive."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = _LONG_HELP
+    parser.add_argument("file", metavar="FILE", help="what to import; - reads stdin")
+    parser.add_argument(
+        "--format",
+        choices=("auto", "executions", "otlp", "openai", "mcp"),
+        default="auto",
+        help="what FILE is; auto (the default) looks at how it begins",
+    )
+    add_service(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only check the file; nothing is sent or stored"
+    )
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="REPORT",
+        help="write all that could not be read there, as JSON lines with where and reason",
+    )
+    said = parser.add_argument_group("for transcripts and MCP logs")
+    said.add_argument("--agent", metavar="NAME", help="who made the calls, whatever FILE says")
+    said.add_argument(
+        "--at",
+        type=_moment,
+        metavar="TIME",
+        help="when calls were made that have no time in FILE, such as 2026-02-20T14:30:00Z; "
+        "if left out, when FILE was last changed",
+    )
+    said.add_argument(
+        "--error-prefix",
+        action="append",
+        default=[],
+        type=_prefix,
+        metavar="TEXT",
+        help="results in transcripts that begin so are failures, such as 'Error:'; may be "
+        "given several times. Without it only structured errors are",
+    )
+    add_data_dir(parser)
+    add_logging(parser)
 
-    name = "import"
-    help = "record calls from a file in a running service, or restore an `aftercall export`"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The file, the service and the store."""
-        parser.description = _LONG_HELP
-        parser.add_argument("file", metavar="FILE", help="what to import; - reads stdin")
-        parser.add_argument(
-            "--format",
-            choices=("auto", "executions", "otlp", "openai", "mcp"),
-            default="auto",
-            help="what FILE is; auto (the default) looks at how it begins",
-        )
-        add_service(parser)
-        parser.add_argument(
-            "--dry-run", action="store_true", help="only check the file; nothing is sent or stored"
-        )
-        parser.add_argument(
-            "--report",
-            type=Path,
-            metavar="REPORT",
-            help="write all that could not be read there, as JSON lines with where and reason",
-        )
-        said = parser.add_argument_group("for transcripts and MCP logs")
-        said.add_argument("--agent", metavar="NAME", help="who made the calls, whatever FILE says")
-        said.add_argument(
-            "--at",
-            type=_moment,
-            metavar="TIME",
-            help="when calls were made that have no time in FILE, such as 2026-02-20T14:30:00Z; "
-            "if left out, when FILE was last changed",
-        )
-        said.add_argument(
-            "--error-prefix",
-            action="append",
-            default=[],
-            type=_prefix,
-            metavar="TEXT",
-            help="results in transcripts that begin so are failures, such as 'Error:'; may be "
-            "given several times. Without it only structured errors are",
-        )
-        add_data_dir(parser)
-        add_logging(parser)
+def _run(args: argparse.Namespace) -> int:
+    from service.archive import is_archive  # `aftercall --help` loads this module
+    from service.packing import unpacked
 
-    def run(self, args: argparse.Namespace) -> int:
-        """Import the file; 0 when all was taken, 1 when something was rejected.
-
-        Raises:
-            AftercallError: the file cannot be read, or the service or store does not take it.
-        """
-        from service.archive import is_archive  # `aftercall --help` loads this module
-        from service.packing import unpacked
-
-        with unpacked(args.file) as stream:
-            if args.format == "auto" and is_archive(stream.peek(_FIRST_LOOK)):
-                return _import_archive(args, stream)
-            return _import_calls(args, stream)
+    with unpacked(args.file) as stream:
+        if args.format == "auto" and is_archive(stream.peek(_FIRST_LOOK)):
+            return _import_archive(args, stream)
+        return _import_calls(args, stream)
 
 
 def _moment(text: str) -> datetime:
@@ -193,11 +183,9 @@ def _import_archive(args: argparse.Namespace, stream: io.BufferedReader) -> int:
 
     from service.archive import AlreadyImportedError, ArchiveReader
     from service.lifecycle import one_line
-    from service.logs import configure_logging
     from service.packing import STDIO, unpacked
 
-    settings = settings_from(args)
-    configure_logging(settings.log)
+    settings = start(args)
     if args.dry_run or args.file != STDIO:
         say("checking the archive before anything is stored")
         with unpacked(args.file) as whole:
@@ -245,4 +233,9 @@ async def _restore(
     return reader.header, counts
 
 
-command = ImportCommand()
+command = Command(
+    "import",
+    "record calls from a file in a running service, or restore an `aftercall export`",
+    _add_arguments,
+    _run,
+)

@@ -8,7 +8,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING
 
-from service.cli.options import add_data_dir, add_logging, say, seldom, settings_from
+from aftercall.cli import Command
+from service.cli.options import add_data_dir, add_logging, say, seldom, start
 
 if TYPE_CHECKING:
     from ingest.nightly.job import NightlyReport
@@ -33,55 +34,42 @@ _EPILOG = (
 )
 
 
-class NightlyCommand:
-    """Runs the nightly ingest."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "--every",
+        type=interval_s,
+        metavar="24h",
+        help="run again and again, so long after each other: 90m, 24h, 7d; at once to begin "
+        "with, and whatever becomes of a run",
+    )
+    parser.add_argument(
+        "--only",
+        type=steps,
+        default=(),
+        metavar="STEP[,STEP]",
+        help=f"only these steps, in their own order: {', '.join(STEPS)}; such a run is not the "
+        "night's, which is done when it is due all the same",
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    # For `serve`: gives way to others, and leaves telling how far it is.
+    parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
+    add_data_dir(parser)
+    add_logging(parser)
 
-    name = "nightly"
-    help = "consolidate patterns, recalibrate, cluster axes, expire; safe to run at any time"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """How often, and on what."""
-        parser.epilog = _EPILOG
-        parser.add_argument(
-            "--every",
-            type=interval_s,
-            metavar="24h",
-            help="run again and again, so long after each other: 90m, 24h, 7d; at once to begin "
-            "with, and whatever becomes of a run",
-        )
-        parser.add_argument(
-            "--only",
-            type=steps,
-            default=(),
-            metavar="STEP[,STEP]",
-            help=f"only these steps, in their own order: {', '.join(STEPS)}; such a run is not the "
-            "night's, which is done when it is due all the same",
-        )
-        parser.add_argument("--json", action="store_true", help="print the report as JSON")
-        # For `serve`: gives way to others, and leaves telling how far it is.
-        parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
-        add_data_dir(parser)
-        add_logging(parser)
+def _run(args: argparse.Namespace) -> int:
 
-    def run(self, args: argparse.Namespace) -> int:
-        """Run it; the exit code.
+    settings = start(args)
+    if args.background and hasattr(os, "nice"):  # not on Windows
+        os.nice(_NICENESS)
+    import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
-        Raises:
-            AftercallError: why it cannot be run, and the cure.
-        """
-        from service.logs import configure_logging
-
-        settings = settings_from(args)
-        configure_logging(settings.log)
-        if args.background and hasattr(os, "nice"):  # not on Windows
-            os.nice(_NICENESS)
-        import asyncio  # heavy imports wait: `aftercall --help` loads this module
-
-        if args.every is None:
-            night = _night(settings, args.only, as_json=args.json, is_quiet=args.background)
-            return asyncio.run(_once(night))
-        asyncio.run(_nights(args.every, lambda: _again(settings, args.only, as_json=args.json)))
-        return DONE
+    if args.every is None:
+        night = _night(settings, args.only, as_json=args.json, is_quiet=args.background)
+        return asyncio.run(_once(night))
+    asyncio.run(_nights(args.every, lambda: _again(settings, args.only, as_json=args.json)))
+    return DONE
 
 
 def interval_s(text: str) -> float:
@@ -196,4 +184,9 @@ def told(report: "NightlyReport") -> str:
     return "\n".join(lines)
 
 
-command = NightlyCommand()
+command = Command(
+    "nightly",
+    "consolidate patterns, recalibrate, cluster axes, expire; safe to run at any time",
+    _add_arguments,
+    _run,
+)

@@ -27,6 +27,19 @@ def add_logging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
 
 
+def start(args: argparse.Namespace) -> "Settings":
+    """`settings_from`, for a command that logs: from now on its events are written.
+
+    Raises:
+        ConfigurationError: naming what is wrong.
+    """
+    from service.logs import configure_logging
+
+    settings = settings_from(args)
+    configure_logging(settings.log)
+    return settings
+
+
 def settings_from(args: argparse.Namespace) -> "Settings":
     """The environment's settings with the command line's on top; warns of variables nobody reads.
 

@@ -2,7 +2,8 @@
 
 import argparse
 
-from service.cli.options import add_data_dir, add_logging, say, settings_from
+from aftercall.cli import Command
+from service.cli.options import add_data_dir, add_logging, say, start
 
 _DESCRIPTION = """\
 Makes vectors, profiles, rules and statistics anew from the log, beside those that are in use, and
@@ -18,43 +19,35 @@ Killed at any point, what was known holds: run it again.
 """
 
 
-class RebuildCommand:
-    """Makes vectors, profiles and rules anew; the log is the truth and stays as it is."""
-
-    name = "rebuild"
-    help = "learn everything again from the log, such as after changing the embedding model"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Whose log."""
-        parser.description = _DESCRIPTION
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        add_data_dir(parser)
-        add_logging(parser)
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Rebuild with progress.
-
-        Raises:
-            AftercallError: why it cannot, and the cure.
-        """
-        import asyncio  # heavy imports wait: `aftercall --help` loads this module
-
-        from service.lifecycle import one_line
-        from service.logs import configure_logging
-        from service.rebuild import rebuild
-        from service.stores import where_store_is
-
-        settings = settings_from(args)
-        configure_logging(settings.log)
-        with one_line(settings.data.dir):
-            done = asyncio.run(rebuild(settings, say))
-        print(
-            f"aftercall: rebuilt {where_store_is(settings)} from {done.records:,} records: "
-            f"{done.documents:,} documents, {done.vectors:,} vectors, generation "
-            f"{done.generation}, {done.seconds:,.1f} s",
-            flush=True,
-        )
-        return 0
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = _DESCRIPTION
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_data_dir(parser)
+    add_logging(parser)
 
 
-command = RebuildCommand()
+def _run(args: argparse.Namespace) -> int:
+    import asyncio  # heavy imports wait: `aftercall --help` loads this module
+
+    from service.lifecycle import one_line
+    from service.rebuild import rebuild
+    from service.stores import where_store_is
+
+    settings = start(args)
+    with one_line(settings.data.dir):
+        done = asyncio.run(rebuild(settings, say))
+    print(
+        f"aftercall: rebuilt {where_store_is(settings)} from {done.records:,} records: "
+        f"{done.documents:,} documents, {done.vectors:,} vectors, generation "
+        f"{done.generation}, {done.seconds:,.1f} s",
+        flush=True,
+    )
+    return 0
+
+
+command = Command(
+    "rebuild",
+    "learn everything again from the log, such as after changing the embedding model",
+    _add_arguments,
+    _run,
+)

@@ -4,77 +4,70 @@ import argparse
 import sys
 import time
 
-from service.cli.options import add_data_dir, add_logging, say, settings_from
+from aftercall.cli import Command
+from service.cli.options import add_data_dir, add_logging, say, start
 
 
-class ServeCommand:
-    """Runs the service."""
-
-    name = "serve"
-    help = "run the service"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Where to listen and where to keep the data."""
-        parser.add_argument("--host", help="address to listen on (127.0.0.1)")
-        parser.add_argument("--port", type=int, help="port to listen on; 0 picks one (8799)")
-        add_data_dir(parser)
-        add_logging(parser)
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Serve until a signal; 0 after a graceful stop.
-
-        Raises:
-            AftercallError: why it cannot serve, and the cure.
-        """
-        started = time.perf_counter()
-        import asyncio  # heavy imports wait: `aftercall --help` loads this module
-
-        from aftercall.process import bind, url_of
-        from service.context import Context
-        from service.environment import check_serving, harmful
-        from service.lifecycle import few_arenas, one_line
-        from service.logs import configure_logging
-        from service.middleware import is_loopback
-        from service.server import loop_factory, serve
-        from service.stores import where_index_is, where_store_is
-        from service.version import VERSION
-
-        few_arenas()
-        # The event loop must not starve the threads that write, embed and learn: with Python's
-        # 5 ms, appends beside a busy loop were ten times slower (bench/log_store.py).
-        sys.setswitchinterval(0.0005)
-        settings = settings_from(args)
-        check_serving(settings)
-        for warning in harmful(settings):
-            say(f"warning: {warning}")
-        configure_logging(settings.log)
-        listener = bind(settings.server.host, settings.server.port)
-        if not is_loopback(settings.server.host):
-            say(
-                f"warning: {settings.server.host} can be reached from other machines and there is "
-                "no authentication; put a proxy that has some in front of it"
-            )
-
-        def ready(context: Context) -> None:
-            store, index = context.store.name, context.index.name
-            if settings.mongo.uri is not None:
-                store += f" at {where_store_is(settings)}"
-            if settings.qdrant.url is not None:
-                index += f" at {where_index_is(settings)}"
-            print(
-                f"aftercall {VERSION} ready at {url_of(listener)} · data {settings.data.dir} · "
-                f"log store {store} · vector index {index} · embedder {context.embedder.name} · "
-                f"{time.perf_counter() - started:.1f} s",
-                flush=True,
-            )
-
-        with (
-            listener,
-            one_line(settings.data.dir),
-            asyncio.Runner(loop_factory=loop_factory()) as runner,
-        ):
-            runner.run(serve(settings, listener, ready))
-        return 0
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on; 0 picks one (8799)")
+    add_data_dir(parser)
+    add_logging(parser)
 
 
-command = ServeCommand()
+def _run(args: argparse.Namespace) -> int:
+    started = time.perf_counter()
+    import asyncio  # heavy imports wait: `aftercall --help` loads this module
+
+    from aftercall.process import bind, url_of
+    from service.context import Context
+    from service.environment import check_serving, harmful
+    from service.lifecycle import few_arenas, one_line
+    from service.middleware import is_loopback
+    from service.server import loop_factory, serve
+    from service.stores import where_index_is, where_store_is
+    from service.version import VERSION
+
+    few_arenas()
+    # The event loop must not starve the threads that write, embed and learn: with Python's
+    # 5 ms, appends beside a busy loop were ten times slower (bench/log_store.py).
+    sys.setswitchinterval(0.0005)
+    settings = start(args)
+    check_serving(settings)
+    for warning in harmful(settings):
+        say(f"warning: {warning}")
+    listener = bind(settings.server.host, settings.server.port)
+    if not is_loopback(settings.server.host):
+        say(
+            f"warning: {settings.server.host} can be reached from other machines and there is "
+            "no authentication; put a proxy that has some in front of it"
+        )
+
+    def ready(context: Context) -> None:
+        store, index = context.store.name, context.index.name
+        if settings.mongo.uri is not None:
+            store += f" at {where_store_is(settings)}"
+        if settings.qdrant.url is not None:
+            index += f" at {where_index_is(settings)}"
+        print(
+            f"aftercall {VERSION} ready at {url_of(listener)} · data {settings.data.dir} · "
+            f"log store {store} · vector index {index} · embedder {context.embedder.name} · "
+            f"{time.perf_counter() - started:.1f} s",
+            flush=True,
+        )
+
+    with (
+        listener,
+        one_line(settings.data.dir),
+        asyncio.Runner(loop_factory=loop_factory()) as runner,
+    ):
+        runner.run(serve(settings, listener, ready))
+    return 0
+
+
+command = Command(
+    "serve",
+    "run the service",
+    _add_arguments,
+    _run,
+)

@@ -5,7 +5,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from service.cli.options import add_data_dir, add_logging, say, settings_from
+from aftercall.cli import Command
+from service.cli.options import add_data_dir, add_logging, say, start
 
 if TYPE_CHECKING:
     from service.stores import Stores
@@ -29,63 +30,55 @@ _EMBEDDED_INDEX = (
 )
 
 
-class WorkerCommand:
-    """Runs a worker."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = _LONG_HELP
+    parser.add_argument("--once", action="store_true", help="work off what is queued, and end")
+    add_data_dir(parser)
+    add_logging(parser)
 
-    name = "worker"
-    help = "learn from what services record, on server stores; any number of them"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """How long it is to run."""
-        parser.description = _LONG_HELP
-        parser.add_argument("--once", action="store_true", help="work off what is queued, and end")
-        add_data_dir(parser)
-        add_logging(parser)
+def _run(args: argparse.Namespace) -> int:
+    started = time.perf_counter()
+    import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
-    def run(self, args: argparse.Namespace) -> int:
-        """Learn until a signal, or until nothing is queued; 2 where a worker has no place.
+    from service.lifecycle import one_line
+    from service.server import loop_factory, work, work_once
+    from service.version import VERSION
 
-        Raises:
-            AftercallError: why it cannot, and the cure.
-        """
-        started = time.perf_counter()
-        import asyncio  # heavy imports wait: `aftercall --help` loads this module
+    settings = start(args)
+    if settings.mongo.uri is None or settings.qdrant.url is None:
+        say(_EMBEDDED if settings.mongo.uri is None else _EMBEDDED_INDEX)
+        return _USAGE
+    # As the service: the event loop must not starve the threads that learn and embed.
+    sys.setswitchinterval(0.0005)
 
-        from service.lifecycle import one_line
-        from service.logs import configure_logging
-        from service.server import loop_factory, work, work_once
-        from service.version import VERSION
+    def ready(rooms: "Stores") -> None:
+        print(
+            f"aftercall {VERSION} worker ready · log store {rooms.store.name} · "
+            f"vector index {rooms.index.name} · embedder {rooms.embedder.name} · "
+            f"{time.perf_counter() - started:.1f} s",
+            flush=True,
+        )
 
-        settings = settings_from(args)
-        if settings.mongo.uri is None or settings.qdrant.url is None:
-            say(_EMBEDDED if settings.mongo.uri is None else _EMBEDDED_INDEX)
-            return _USAGE
-        # As the service: the event loop must not starve the threads that learn and embed.
-        sys.setswitchinterval(0.0005)
-        configure_logging(settings.log)
-
-        def ready(rooms: "Stores") -> None:
+    with (
+        one_line(settings.data.dir),
+        asyncio.Runner(loop_factory=loop_factory()) as runner,
+    ):
+        if args.once:
+            worked = runner.run(work_once(settings))
             print(
-                f"aftercall {VERSION} worker ready · log store {rooms.store.name} · "
-                f"vector index {rooms.index.name} · embedder {rooms.embedder.name} · "
-                f"{time.perf_counter() - started:.1f} s",
+                f"aftercall: learned from {worked.records:,} records · "
+                f"{worked.pending:,} left to others",
                 flush=True,
             )
-
-        with (
-            one_line(settings.data.dir),
-            asyncio.Runner(loop_factory=loop_factory()) as runner,
-        ):
-            if args.once:
-                worked = runner.run(work_once(settings))
-                print(
-                    f"aftercall: learned from {worked.records:,} records · "
-                    f"{worked.pending:,} left to others",
-                    flush=True,
-                )
-            else:
-                runner.run(work(settings, ready))
-        return 0
+        else:
+            runner.run(work(settings, ready))
+    return 0
 
 
-command = WorkerCommand()
+command = Command(
+    "worker",
+    "learn from what services record, on server stores; any number of them",
+    _add_arguments,
+    _run,
+)
