@@ -19,6 +19,7 @@ from uuid import uuid4
 import httpx2
 import uvicorn
 
+from aftercall.models import Execution
 from aftercall.process import bind, url_of
 from mongo.records import Commit, Row, ToolKey, encoded
 from retrieval.health.record import KnownHealth
@@ -34,6 +35,19 @@ DAY = str((datetime.now(UTC) - timedelta(days=1)).date())
 """When calls were made whose time does not matter: what is older than the retention is refused."""
 
 T = TypeVar("T")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+class Recorded:
+    """A recorder that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.executions: list[Execution] = []
+
+    def record(self, execution: Execution) -> None:
+        """Keep it."""
+        self.executions.append(execution)
 
 
 def hashing_settings(folder: Path, **sections: Any) -> Settings:

@@ -1,29 +1,10 @@
 """`aftercall known-tools` against a true service."""
 
-from collections.abc import Callable
-
-import pytest
-
-from aftercall import Client, ToolSpec, cli
+from aftercall import Client, ToolSpec
 from tests.service.fitness_client import fresh
-from tests.service.running_service import RunningService
+from tests.service.running_service import Run, RunningService
 
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(service: RunningService, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs `aftercall known-tools ...`: exit code, what was printed, what was complained of."""
-
-    def command(*words: str, url: str = service.url) -> tuple[int, str, str]:
-        try:
-            code = cli.main(["known-tools", "--service", url, *words])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return command
+COMMAND = "known-tools"
 
 
 def test_it_prints_what_the_service_says(service: RunningService, run: Run) -> None:

@@ -146,17 +146,6 @@ async def test_tools_are_asked_for_by_as_many_names_as_the_service_takes(
         assert "at most 60,000 fit" in text_of(result)
 
 
-async def test_fifty_calls_at_once(service: RunningService, era: str) -> None:
-    """Each gets its own answer."""
-    async with opened(service, era) as client:
-        calls = [{**RECORD, "executionId": str(uuid4())} for _ in range(50)]
-        answers = await asyncio.gather(
-            *(client.call_tool("record_execution", call) for call in calls)
-        )
-    got = [answer.structured_content["executionId"] for answer in answers]
-    assert got == [call["executionId"] for call in calls]
-
-
 async def test_what_a_tool_asks_is_logged_under_the_id_of_its_request(
     service: RunningService, caplog: pytest.LogCaptureFixture
 ) -> None:

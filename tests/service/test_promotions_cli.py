@@ -1,32 +1,16 @@
 """`aftercall promotions` against a true service."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from aftercall import Client, ToolSpec, cli
+from aftercall import Client, ToolSpec
 from aftercall.promotions_file import parse_promotions, render_promotions
-from tests.service.running_service import RunningService
+from tests.service.running_service import Run, RunningService
 
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(service: RunningService, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs `aftercall promotions ...`: exit code, what was printed, what was complained of."""
-
-    def command(*words: str, url: str = service.url) -> tuple[int, str, str]:
-        try:
-            code = cli.main(["promotions", words[0], "--service", url, *words[1:]])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return command
+COMMAND = "promotions"
 
 
 @pytest.fixture

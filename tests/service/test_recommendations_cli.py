@@ -1,32 +1,15 @@
 """`aftercall recommendations` against a true service."""
 
 import json
-from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
 
-from aftercall import cli
 from tests.service.fitness_client import fresh
-from tests.service.running_service import RunningService
+from tests.service.running_service import Run, RunningService
 from tests.service.test_recommendations import failing, learn
 
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(service: RunningService, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs `aftercall recommendations ...`: exit code, what was printed, what was complained of."""
-
-    def command(*words: str, url: str = service.url) -> tuple[int, str, str]:
-        try:
-            code = cli.main(["recommendations", "--service", url, *words])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return command
+COMMAND = "recommendations"
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The toolbox against a true service and true executables; first seed 002's "Testing the Flow"."""
 
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,7 +12,6 @@ from aftercall import (
     AsyncToolbox,
     Client,
     CommandExecutor,
-    Execution,
     Executors,
     NotFoundError,
     PythonExecutor,
@@ -28,7 +26,7 @@ from aftercall.evolution import EvolutionTask, EvolvedCode
 from aftercall.models import Promotion, ToolAnnotations
 from aftercall.process import bind
 from aftercall.promotions_file import PromotionsFileError
-from tests.service.running_service import RunningService, eventually
+from tests.service.running_service import Recorded, RunningService, eventually
 
 PROMOTIONS = """{
   "test_tool": {
@@ -43,16 +41,6 @@ PROMOTIONS = """{
 """  # seed 002, "Test 1"
 
 READS = ToolAnnotations(read_only_hint=True)
-
-
-class Recorded:
-    """A recorder that keeps what it gets, and sends it when told to."""
-
-    def __init__(self) -> None:
-        self.executions: list[Execution] = []
-
-    def record(self, execution: Execution) -> None:
-        self.executions.append(execution)
 
 
 @pytest.fixture
@@ -71,12 +59,6 @@ def commands(root: Path) -> CommandExecutor:
     return CommandExecutor(
         root, tool_dir=root / "tools" / "executable", commands={"python": sys.executable}
     )
-
-
-@pytest.fixture
-async def client(service: RunningService) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(service.url) as made:
-        yield made
 
 
 def spec(script: str, **fields: Any) -> ToolSpec:

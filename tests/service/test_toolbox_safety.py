@@ -5,7 +5,6 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,7 +16,6 @@ from aftercall import (
     AsyncToolbox,
     Client,
     CommandExecutor,
-    Execution,
     PythonExecutor,
     Toolbox,
     ToolFailedError,
@@ -26,25 +24,9 @@ from aftercall import (
 from aftercall.errors import ConfigurationError
 from aftercall.evolution import EvolutionTask, EvolvedCode
 from aftercall.models import ToolAnnotations
-from tests.service.running_service import RunningService, eventually
+from tests.service.running_service import Recorded, eventually
 
 READS = ToolAnnotations(read_only_hint=True)
-
-
-class Recorded:
-    """A recorder that keeps what it gets."""
-
-    def __init__(self) -> None:
-        self.executions: list[Execution] = []
-
-    def record(self, execution: Execution) -> None:
-        self.executions.append(execution)
-
-
-@pytest.fixture
-async def client(service: RunningService) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(service.url) as made:
-        yield made
 
 
 def indexed(client: AsyncClient) -> None:

@@ -171,14 +171,6 @@ def test_partial_success_counts_and_explains(service: RunningService) -> None:
     assert len(message) < 2_000
 
 
-def test_missing_content_is_a_warning(service: RunningService) -> None:
-    """Nothing is rejected, and the message says how to send arguments."""
-    value = request(tool_span(103, more={"gen_ai.tool.call.arguments": ...}))
-    partial = service.client.post("/v1/traces", json=value).json()["partialSuccess"]
-    assert "rejectedSpans" not in partial
-    assert "CAPTURE_MESSAGE_CONTENT" in partial["errorMessage"]
-
-
 def test_a_span_in_another_batch_is_the_same_span(service: RunningService) -> None:
     """A collector may send it with other spans around it, which name another agent and session."""
     above = span(106, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "ada"})
