@@ -10,14 +10,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aftercall.json_values import bounded_text
+from aftercall.json_values import MAX_NAME_CHARS, bounded_text
 
 AGENT_KEY = "aftercall/agent"
 SESSION_KEY = "aftercall/session"
 CONTEXT_KEY = "aftercall/context"
-
-_MAX_NAME = 256
-"""Characters of a name (contract)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +39,4 @@ def name_or_none(value: object) -> str | None:
     """A name that the contract takes, of whatever a client sent; None for nothing of the kind."""
     if not isinstance(value, str) or not value.strip():
         return None
-    return bounded_text(value, _MAX_NAME)
+    return bounded_text(value, MAX_NAME_CHARS)

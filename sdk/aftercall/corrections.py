@@ -14,6 +14,7 @@ word. The forms were written by hand: only what speaks of an answer counts (`tha
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from aftercall.models.health import ReferralKind
 
@@ -218,14 +219,17 @@ def propose_correction(text: str) -> CorrectionProposal | None:
     """
     found: list[CorrectionProposal] = []
     denied = False
-    for phrase, is_question in _clauses(text[:MAX_READ_CHARS]):
+    clauses = (part for part in _clauses(text[:MAX_READ_CHARS]) if part[0])
+    for part, is_question in islice(clauses, _MOST_CLAUSES):
+        phrase = part[:MAX_PHRASE_CHARS]
         clause, denies = _without_openings(phrase.translate(_QUOTES).lower())
         denied = denied or denies
         if not clause or is_question:
             continue
-        proposal = _proposal(clause, phrase, denied=denied)
-        if proposal is not None:
-            found.append(proposal)
+        rules = RULES + AFTER_NO if denied else RULES
+        rule = next((rule for rule in rules if rule.pattern.match(clause)), None)
+        if rule is not None:
+            found.append(CorrectionProposal(rule.kind, phrase, rule.confidence))
         denied = False
     return max(found, key=lambda proposal: proposal.confidence, default=None)
 
@@ -244,19 +248,12 @@ _OPENING = re.compile(
 
 
 def _clauses(text: str) -> Iterator[tuple[str, bool]]:
-    """The first parts of a message, and whether each is a question."""
+    """The parts of a message, and whether each is a question."""
     start = 0
-    count = 0
     for end in _END.finditer(text):
-        phrase = text[start : end.start()].strip()
-        if phrase:
-            yield phrase[:MAX_PHRASE_CHARS], "?" in end[0]
-            count += 1
+        yield text[start : end.start()].strip(), "?" in end[0]
         start = end.end()
-        if count >= _MOST_CLAUSES:
-            return
-    if rest := text[start:].strip():
-        yield rest[:MAX_PHRASE_CHARS], False
+    yield text[start:].strip(), False
 
 
 def _without_openings(clause: str) -> tuple[str, bool]:
@@ -269,10 +266,3 @@ def _without_openings(clause: str) -> tuple[str, bool]:
         denies = denies or opening["no"] is not None
         clause = clause[opening.end() :]
     return clause.strip(), denies
-
-
-def _proposal(clause: str, phrase: str, *, denied: bool) -> CorrectionProposal | None:
-    for rule in RULES if not denied else RULES + AFTER_NO:
-        if rule.pattern.match(clause):
-            return CorrectionProposal(rule.kind, phrase, rule.confidence)
-    return None

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 
 from aftercall.json_values import JsonValue, bounded_json, bounded_text
 from aftercall.models.calls import ExecutionError
-from aftercall.outcomes import error_in_result, status_in_result, unwrapped
+from aftercall.outcomes import MAX_MESSAGE_CHARS, error_in_result, status_in_result, unwrapped
 from aftercall.reflection.results import OutcomeReader
-
-_MAX_MESSAGE_CHARS = 8_000
 
 
 class McpResultReader(OutcomeReader):
@@ -16,35 +14,29 @@ class McpResultReader(OutcomeReader):
 
     def read_failure(self, result: object) -> ExecutionError | None:
         """The error in a result: the typed error, or else its text as it is."""
-        seen = _McpResult.of(result)
-        if seen is None:
+        if (seen := _McpResult.of(result)) is None:
             return super().read_failure(result)
         typed = error_in_result(seen.structured, seen.texts, is_error=seen.is_error)
         if typed is not None or not seen.is_error:
             return typed
-        message = bounded_text("\n".join(seen.texts), _MAX_MESSAGE_CHARS)
+        message = bounded_text("\n".join(seen.texts), MAX_MESSAGE_CHARS)
         return ExecutionError(type="ToolError", message=message)
 
     def read_status(self, result: object) -> str | None:
         """The tool's own word for its success."""
         seen = _McpResult.of(result)
-        if seen is None:
-            return super().read_status(result)
-        return status_in_result(seen.structured, seen.meta)
+        return status_in_result(seen.structured, seen.meta) if seen else super().read_status(result)
 
     def summarise(self, result: object) -> JsonValue:
         """The structured content, or else the text; other blocks by their kind only."""
-        seen = _McpResult.of(result)
-        if seen is None:
+        if (seen := _McpResult.of(result)) is None:
             return super().summarise(result)
-        if seen.structured is not None:
-            return bounded_json(seen.structured)
-        return bounded_json(seen.shown[0] if len(seen.shown) == 1 else seen.shown)
+        shown = seen.shown[0] if len(seen.shown) == 1 else seen.shown
+        return bounded_json(shown if seen.structured is None else seen.structured)
 
     def value_of(self, result: object) -> object:
         """What the tool returned: the structured content as it was, or else the whole text."""
-        seen = _McpResult.of(result)
-        if seen is None:
+        if (seen := _McpResult.of(result)) is None:
             return result
         return "\n".join(seen.shown) if seen.structured is None else unwrapped(seen.structured)
 
@@ -66,18 +58,14 @@ class _McpResult:
         kinds = [_member(block, "type") for block in blocks]
         if not all(isinstance(kind, str) for kind in kinds):
             return None
-        texts = [
-            str(_member(block, "text")) if kind == "text" else None
-            for block, kind in zip(blocks, kinds, strict=True)
+        parts = [
+            (kind, str(_member(block, "text"))) for kind, block in zip(kinds, blocks, strict=True)
         ]
         meta = _member(result, "_meta", "meta")
         return cls(
             is_error=_member(result, "isError", "is_error") is True,
-            texts=[text for text in texts if text is not None],
-            shown=[
-                f"<{kind}>" if text is None else text
-                for text, kind in zip(texts, kinds, strict=True)
-            ],
+            texts=[text for kind, text in parts if kind == "text"],
+            shown=[text if kind == "text" else f"<{kind}>" for kind, text in parts],
             structured=_member(result, "structuredContent", "structured_content"),
             meta=meta if isinstance(meta, Mapping) else None,
         )

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import uvicorn
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_CHUNK_BYTES = 1 << 16
 
 
 @contextmanager
@@ -70,7 +69,7 @@ def gated_stdin() -> Iterator[Callable[[], None]]:
 
     def pass_on() -> None:
         try:
-            while chunk := os.read(source, _CHUNK_BYTES):
+            while chunk := os.read(source, 1 << 16):
                 left = memoryview(chunk)
                 while left:
                     left = left[os.write(writing_end, left) :]
@@ -116,17 +115,15 @@ def bind(host: str, port: int) -> socket.socket:
         listener.listen(1)
     except OSError as error:
         listener.close()
-        raise ConfigurationError(_why_not(host, port, error)) from None
+        if isinstance(error, PermissionError):
+            why = f"port {port} needs privileges; choose one above 1023 with --port"
+        else:
+            why = (
+                f"cannot listen on {host}:{port}: {error.strerror or error}; "
+                "is another aftercall running? choose another port with --port"
+            )
+        raise ConfigurationError(why) from None
     return listener
-
-
-def _why_not(host: str, port: int, error: OSError) -> str:
-    if isinstance(error, PermissionError):
-        return f"port {port} needs privileges; choose one above 1023 with --port"
-    return (
-        f"cannot listen on {host}:{port}: {error.strerror or error}; "
-        "is another aftercall running? choose another port with --port"
-    )
 
 
 def url_of(listener: socket.socket) -> str:

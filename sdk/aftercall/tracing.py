@@ -27,12 +27,9 @@ except ModuleNotFoundError as error:
         "aftercall.tracing needs OpenTelemetry; install it with `pip install 'aftercall[otel]'`"
     ) from error
 
-from aftercall.json_values import clean_text
+from aftercall.json_values import MAX_NAME_CHARS, clean_text
 from aftercall.models.calls import ExecutionError
 from aftercall.reflection.observers import ObservedAttempt, PlannedAttempt
-
-_MAX_CHARS = 256
-"""Of a name or an id, as the wire models have it."""
 
 _MAX_FIRST = 1_000
 """Failed first attempts that are remembered, so that a repair joins their trace."""
@@ -172,4 +169,4 @@ def _attributes(attempt: PlannedAttempt) -> dict[str, AttributeValue]:
 
 
 def _name(text: str) -> str:
-    return clean_text(text)[:_MAX_CHARS] or "unknown"
+    return clean_text(text)[:MAX_NAME_CHARS] or "unknown"

@@ -1,19 +1,22 @@
-"""Corrections are proposed for what says so, and for nothing that only sounds like it."""
+"""Corrections are proposed for what says so, and for nothing that only sounds like it.
+
+The labelled messages were written before the rules were. The rules were tuned on the first two
+lists; the held-out ones were only measured, and are not to be tuned on.
+"""
+
+import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.corrections import MAX_PHRASE_CHARS, propose_correction
-from tests.sdk.correction_phrases import (
-    CORRECTIONS,
-    HELD_OUT_CORRECTIONS,
-    HELD_OUT_NOT_CORRECTIONS,
-    NOT_CORRECTIONS,
-)
+
+PHRASES = json.loads((Path(__file__).parent / "data" / "correction_phrases.json").read_text())
 
 
-@pytest.mark.parametrize(("text", "kind"), CORRECTIONS.items())
+@pytest.mark.parametrize(("text", "kind"), PHRASES["corrections"].items())
 def test_a_correction_is_proposed_with_its_kind(text: str, kind: str) -> None:
     proposal = propose_correction(text)
     assert proposal is not None
@@ -22,18 +25,19 @@ def test_a_correction_is_proposed_with_its_kind(text: str, kind: str) -> None:
     assert 0 < proposal.confidence < 1
 
 
-@pytest.mark.parametrize("text", NOT_CORRECTIONS)
+@pytest.mark.parametrize("text", PHRASES["not_corrections"])
 def test_what_only_sounds_like_a_correction_is_left_alone(text: str) -> None:
     assert propose_correction(text) is None
 
 
 def test_on_messages_that_the_rules_were_not_written_for() -> None:
     """The measured figures, so that no change makes them worse: 22 of 30 found, none wrongly."""
-    found = [propose_correction(text) for text in HELD_OUT_CORRECTIONS]
+    held_out = PHRASES["held_out_corrections"]
+    found = [propose_correction(text) for text in held_out]
     kinds = [proposal.kind if proposal else None for proposal in found]
-    right = [a == b for a, b in zip(kinds, HELD_OUT_CORRECTIONS.values(), strict=True)]
+    right = [a == b for a, b in zip(kinds, held_out.values(), strict=True)]
     assert sum(right) >= 22
-    assert [text for text in HELD_OUT_NOT_CORRECTIONS if propose_correction(text)] == []
+    assert not any(map(propose_correction, PHRASES["held_out_not_corrections"]))
 
 
 def test_what_is_wrong_counts_more_than_that_it_should_be_done_again() -> None:

@@ -34,6 +34,10 @@ class AsyncClient(AsyncBaseClient):
     every endpoint may be called twice without harm: executions count by their id, outcomes by
     suggestion and execution.
 
+    Arguments that many methods have: `tool_name` and `server_name` name a tool as its calls do
+    (without a server that of the tool without one), `window` is the last 24 hours, 7 days or 30
+    days up to now, and `limit` the most to return; the service's own number when None.
+
     Args:
         base_url: where the service is.
         timeout_s: seconds to wait for an answer once connected; longest silence, not longest
@@ -271,12 +275,9 @@ class AsyncClient(AsyncBaseClient):
         server_name: str | None = None,
         limit: int | None = None,
     ) -> list[models.KnownCorrection]:
-        """What users said, newest first.
+        """What users said, newest first; only what counts for a tool, where one is named.
 
-        Args:
-            tool_name: only what counts for this tool, by the name of its calls.
-            server_name: its server; None for a tool without one.
-            limit: most corrections to return, 1 to 100; the service's own number when None.
+        `limit` is 1 to 100.
         """
         found = await self._get(
             "/corrections",
@@ -315,7 +316,7 @@ class AsyncClient(AsyncBaseClient):
             state: only those in this state; the open and the taken ones when None.
             tool_id: only those about a tool (its id, or the name of its calls) or a namespace.
             kind: only those of this kind.
-            limit: most recommendations to return, 1 to 1,000; the service's own number when None.
+            limit: 1 to 1,000.
 
         Raises:
             NotFoundError: nothing is known of such a tool or namespace.
@@ -386,12 +387,7 @@ class AsyncClient(AsyncBaseClient):
     async def usage(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.Usage:
-        """How often tools were called, by whom, and how that went; up to now.
-
-        Args:
-            window: the last 24 hours, 7 days or 30 days up to now.
-            limit: most tools and agents to return, 1 to 500; the service's own number when None.
-        """
+        """How often tools were called, by whom, and how that went; `limit` 1 to 500 of each."""
         return await self._get("/stats/usage", models.Usage, window=window, limit=limit)
 
     async def trend(
@@ -401,12 +397,7 @@ class AsyncClient(AsyncBaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
     ) -> models.Trend:
-        """How calls went over time.
-
-        Args:
-            window: the last 24 hours by the hour; 7 or 30 days, today among them, by the day (UTC).
-            tool_name: only calls of this tool, by the name of its calls.
-            server_name: its server; None for the tool without one.
+        """How calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC).
 
         Raises:
             ValueError: a server is named and no tool.
@@ -430,12 +421,7 @@ class AsyncClient(AsyncBaseClient):
     async def tool_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.ToolStatisticsList:
-        """Tools that were called in a window, and how good they are now.
-
-        Args:
-            window: the last 24 hours, 7 days or 30 days up to now.
-            limit: most tools to return, 1 to 500; the service's own number when None.
-        """
+        """Tools that were called in a window, and how good they are now; `limit` 1 to 500."""
         return await self._get(
             "/stats/tools", models.ToolStatisticsList, window=window, limit=limit
         )
@@ -459,12 +445,7 @@ class AsyncClient(AsyncBaseClient):
     async def pattern_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
     ) -> models.PatternStatistics:
-        """Failure patterns by how often they were met in a window.
-
-        Args:
-            window: the last 24 hours, 7 days or 30 days up to now.
-            limit: most patterns to return, 1 to 500; the service's own number when None.
-        """
+        """Failure patterns by how often they were met in a window; `limit` 1 to 500."""
         return await self._get(
             "/stats/patterns", models.PatternStatistics, window=window, limit=limit
         )
@@ -495,11 +476,7 @@ class AsyncClient(AsyncBaseClient):
     ) -> list[models.FailurePattern]:
         """Ways in which tools fail, most failures first; as of the latest nightly run.
 
-        Args:
-            tool_name: only those of this tool, by the name of its calls.
-            server_name: only those of tools of this server.
-            category: only those of this kind.
-            limit: most patterns to return, 1 to 1,000; the service's own number when None.
+        A server alone names all its tools; `limit` is 1 to 1,000.
         """
         found = await self._get(
             "/patterns",

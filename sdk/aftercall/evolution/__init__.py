@@ -1,13 +1,46 @@
 """Evolution: a tool that fails gets its next version, written by an evolver (seed 002).
 
 `evolve` is the whole transaction. An `Evolver` is anything that writes code for an `EvolutionTask`;
-`ChatEvolver` asks a chat model.
+`ChatEvolver` asks a chat model. All that is known of the tool becomes one task without secrets. The
+answers are judged as text and by the tool's own checks in a temporary folder, and only what is
+accepted there comes near the tools. Nothing of it is run but by the checks (see
+`aftercall.evolution.checks`).
 """
 
-from aftercall.evolution.chat import ChatEvolver
-from aftercall.evolution.checks import Checks, checks_beside
-from aftercall.evolution.evolution import EvolutionService, EvolvingTool, evolve
-from aftercall.evolution.files import CHANGELOG_FILE, ChangelogEntry, read_changelog
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from pydantic import TypeAdapter
+
+from aftercall.background import to_the_end
+from aftercall.errors import AftercallError, NotFoundError
+from aftercall.evolution.chat import MAX_FAILURES, MAX_PAST_EVOLUTIONS, ChatEvolver
+from aftercall.evolution.checks import (
+    PYTHON,
+    CheckReport,
+    Checks,
+    HiddenValues,
+    RejectedCodeError,
+    accept,
+    checks_beside,
+    language_of,
+    run_checks,
+)
+from aftercall.evolution.files import (
+    CHANGELOG_FILE,
+    AcceptedCode,
+    ChangelogEntry,
+    ScriptError,
+    commit,
+    read_changelog,
+    read_source,
+    resolve_script,
+    version_in,
+    versioned_name,
+)
 from aftercall.evolution.tasks import (
     Attempt,
     EvolutionResult,
@@ -21,6 +54,25 @@ from aftercall.evolution.tasks import (
     RejectedCode,
     UnusableAnswerError,
 )
+from aftercall.json_values import JsonObject, clean_text
+from aftercall.models import (
+    MAX_SCENARIO,
+    Evolution,
+    Promotion,
+    PromotionHistory,
+    PromotionStatus,
+    SimilarFailure,
+    ToolSpec,
+)
+from aftercall.models.base import Name
+from aftercall.models.tools import parse_version
+from aftercall.promotions_file import (
+    MissingFileError,
+    UnsafePathError,
+    read_promotions,
+    resolve_file,
+)
+from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 __all__ = [
     "CHANGELOG_FILE", "Attempt", "ChangelogEntry", "ChatEvolver", "Checks", "EvolutionResult",
@@ -28,3 +80,345 @@ __all__ = [
     "EvolverError", "EvolvingTool", "PastEvolution", "PastFailure", "RejectedCode",
     "UnusableAnswerError", "checks_beside", "evolve", "read_changelog",
 ]  # fmt: skip
+
+T = TypeVar("T")
+
+_MAX_REASON = 2_000
+"""Characters of a reason and a mutation that are kept: they are read in lists, and embedded."""
+
+_MAX_NOTE = 1_000
+
+_NAME: TypeAdapter[str] = TypeAdapter(Name)
+
+
+class EvolutionService(Protocol):
+    """What is asked of the service; `aftercall.AsyncClient` has it."""
+
+    async def tool_failures(
+        self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
+    ) -> list[SimilarFailure]:
+        """Past failures, those in scenarios like this one first."""
+
+    async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
+        """Past evolutions, nearest to the scenario first."""
+
+    async def promotion_history(self, namespace: str) -> PromotionHistory:
+        """All that was ever promoted in a namespace."""
+
+    async def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
+        """Tell of a promotion; the service keeps its reason and mutation as a pattern."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvolvingTool:
+    """A tool that is a script on this machine.
+
+    Args:
+        tool_id: its id; only data, never a part of a path.
+        namespace: the capability that the new version is promoted in.
+        script: its original script, below the folder of the promotions file.
+        version: the original's version.
+        description: what it does.
+        input_schema: of its parameters.
+        checks: what a new version must pass. Scripts that are no Python must have some, for nothing
+            else would show that they are whole.
+    """
+
+    tool_id: str
+    namespace: str
+    script: Path
+    version: str = "1.0.0"
+    description: str = ""
+    input_schema: JsonObject | None = None
+    checks: Checks | None = None
+
+
+async def evolve(
+    tool: EvolvingTool,
+    evolver: Evolver,
+    *,
+    promotions_file: Path,
+    reason: str,
+    mutation_hint: str = "",
+    scenario: str | None = None,
+    failures: Sequence[PastFailure] = (),
+    lessons: Sequence[str] = (),
+    service: EvolutionService | None = None,
+    redactor: Redactor | None = DEFAULT_REDACTOR,
+    max_rounds: int = 2,
+) -> EvolutionResult:
+    """Make the next minor version of a tool, and put it in force.
+
+    The version in force is the one that is changed: the promoted one where its file is beside the
+    script, else the original. Whatever goes wrong is said in the result, and has changed nothing.
+
+    Args:
+        tool: what to evolve.
+        evolver: who writes the new version.
+        promotions_file: `.tool_promotions.json`; made when missing. The changelog is beside it.
+        reason: why, in words; kept with the promotion.
+        mutation_hint: the wanted change, in words. Kept with the promotion; without one the
+            evolver's own summary is.
+        scenario: what the tool was to do when it failed.
+        failures: most telling first; those that the service knows come after them.
+        lessons: what else is known, one sentence or two each.
+        service: asked for failures and like evolutions, and informed of the promotion. While it is
+            away the tool is evolved all the same.
+        redactor: masks secrets in all that the evolver sees and that is kept. Those in the source
+            are put back into the new version. None masks nothing.
+        max_rounds: how often the evolver is asked; from the second time on it gets what was wrong.
+
+    Raises:
+        ValueError: `max_rounds` is less than 1, the version is none, or tool id or namespace is no
+            name of the contract.
+    """
+    if max_rounds < 1:
+        raise ValueError(f"max_rounds must be 1 or more, not {max_rounds}")
+    _NAME.validate_python(tool.tool_id)
+    _NAME.validate_python(tool.namespace)
+    parse_version(tool.version)
+    occasion = EvolutionTask(
+        tool_id=tool.tool_id,
+        namespace=tool.namespace,
+        version=tool.version,
+        language="",
+        source="",
+        reason=reason,
+        mutation_hint=mutation_hint,
+        scenario=scenario,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        failures=failures,
+        lessons=lessons,
+    )
+    try:
+        work = await asyncio.to_thread(_Work, tool, promotions_file, service, redactor)
+        task = await work.task(occasion)
+        changes = await work.ask(evolver, task, max_rounds)
+        if work.accepted is not None:
+            changes = await work.keep(task, work.accepted)
+        # Paths and messages in the notes may hold what no JSON can.
+        changes["attempts"], changes["notes"] = work.attempts, list(map(clean_text, work.notes))
+    except (AftercallError, OSError) as error:
+        why = str(error) if redactor is None else redactor.text(str(error))
+        changes = {"status": "failed", "why": clean_text(why)[:_MAX_NOTE]}
+    return EvolutionResult(tool_id=tool.tool_id, namespace=tool.namespace, **changes)
+
+
+class _Work:
+    """One evolution: what is evolved, what was answered, and `notes` on what went otherwise.
+
+    `source` is of `version`, the one in force; `original` is the first.
+
+    Raises:
+        ConfigurationError: script, folder or promotions cannot be used.
+    """
+
+    def __init__(
+        self,
+        tool: EvolvingTool,
+        promotions_file: Path,
+        service: EvolutionService | None,
+        redactor: Redactor | None,
+    ) -> None:
+        self._tool = tool
+        self._promotions_file = promotions_file
+        self._service = service
+        self._redactor = redactor
+        self._known_versions = [parse_version(tool.version)]
+        self.attempts: list[Attempt] = []
+        self.accepted: EvolvedCode | None = None
+        self.notes: list[str] = []
+        root = promotions_file.parent
+        self._script = resolve_script(tool.script, root)
+        # Better now than after the work.
+        versioned_name(self._script.name, parse_version(tool.version))
+        self._language = language_of(self._script.suffix)
+        if self._language != PYTHON and tool.checks is None:
+            raise ScriptError(
+                f"{self._script.name} is no Python, so nothing would show that a new version is "
+                "whole; configure checks for this tool"
+            )
+        self._original = self._source = read_source(self._script)
+        self._version = tool.version
+        promotion = read_promotions(promotions_file, missing_ok=True).get(tool.namespace)
+        if promotion is not None:
+            try:
+                self._source = read_source(_promoted_file(promotion, self._script, root))
+                self._version = promotion.evolved_version
+            except (ScriptError, MissingFileError, UnsafePathError) as error:
+                self.notes.append(
+                    f"the promoted version {promotion.evolved_version} is not evolved further, but "
+                    f"the original: {error}"
+                )
+        self._hidden = HiddenValues(self._source, language=self._language, redactor=redactor)
+
+    async def task(self, occasion: EvolutionTask) -> EvolutionTask:
+        """All that is known, without secrets; the caller's failures come first.
+
+        What the service does not answer is left out: a tool can be evolved without it.
+        """
+        hide = self._hidden.hide
+        seen: list[PastFailure | SimilarFailure] = [*occasion.failures]
+        evolutions: Sequence[Evolution] = ()
+        if (service := self._service) is not None:
+            question = hide(occasion.scenario or occasion.reason).strip()[:MAX_SCENARIO]
+            failed = service.tool_failures(
+                self._tool.tool_id, scenario=question or None, limit=MAX_FAILURES
+            )
+            seen += await self._answer("past failures", failed) or ()
+            if question:
+                like = service.find_evolutions(question, limit=MAX_PAST_EVOLUTIONS)
+                evolutions = await self._answer("past evolutions", like) or ()
+            history = await self._answer(
+                "versions", service.promotion_history(self._tool.namespace)
+            )
+            self._known_versions += [
+                parse_version(change.promotion.evolved_version)
+                for change in (history.changes if history else [])
+                if change.promotion is not None
+            ]
+        failures: dict[tuple[str, str | None], PastFailure] = {}
+        for each in seen:
+            failure = PastFailure(
+                scenario=hide(each.scenario),
+                error_message=each.error_message and hide(each.error_message),
+                severity=each.severity,
+                at=each.at,
+            )
+            # What the caller saw may be what the service has heard of already.
+            failures.setdefault((failure.scenario, failure.error_message), failure)
+        schema = occasion.input_schema
+        if schema is not None and self._redactor is not None:
+            schema = self._redactor.tool(ToolSpec(name="schema", input_schema=schema)).input_schema
+        return replace(
+            occasion,
+            tool_id=hide(occasion.tool_id),
+            namespace=hide(occasion.namespace),
+            version=self._version,
+            language=self._language,
+            source=self._hidden.source,
+            reason=hide(occasion.reason),
+            mutation_hint=hide(occasion.mutation_hint),
+            scenario=occasion.scenario and hide(occasion.scenario),
+            description=hide(occasion.description),
+            input_schema=schema,
+            failures=list(failures.values()),
+            lessons=[hide(lesson) for lesson in occasion.lessons],
+            past_evolutions=[
+                PastEvolution(
+                    namespace=hide(past.namespace),
+                    reason=hide(past.promotion.reason),
+                    mutation=hide(past.promotion.mutation),
+                )
+                for past in evolutions
+            ],
+        )
+
+    async def _answer(self, what: str, answer: Awaitable[T]) -> T | None:
+        try:
+            return await answer
+        except NotFoundError:
+            return None  # a tool or a namespace that the service has not heard of
+        except (AftercallError, ValueError) as error:
+            self.notes.append(f"the service was not asked for {what}: {error}"[:500])
+            return None
+
+    async def ask(self, evolver: Evolver, task: EvolutionTask, most: int) -> dict[str, Any]:
+        """Ask until an answer is `accepted`, each time with what was wrong before.
+
+        Returns the fields of the result when none is.
+        """
+        hide, why = self._hidden.hide, ""
+        for number in range(1, most + 1):
+            shown: str | None = None
+            try:
+                answer = await evolver.evolve(task)
+                shown = hide(answer.code)
+                code, report = await self._judge(answer.code)
+            except (UnusableAnswerError, RejectedCodeError) as error:
+                report = CheckReport(passed=False, why=str(error), output="")
+            except EvolverError as error:
+                return {"status": "failed", "why": hide(str(error))[:_MAX_NOTE]}
+            except AftercallError:
+                raise
+            except Exception as error:  # noqa: BLE001  # evolvers are plugins
+                failed = f"the evolver failed ({type(error).__name__}: {error})"
+                return {"status": "failed", "why": hide(failed)[:_MAX_NOTE]}
+            why, output = hide(report.why)[:500], hide(report.output)
+            self.attempts.append(
+                Attempt(number=number, accepted=report.passed, why=why, output=output)
+            )
+            if report.passed:
+                self.accepted = EvolvedCode(code, hide(answer.summary))
+                return {}
+            reason = f"{why}\nThe checks printed:\n{output}" if output else why
+            rejected = RejectedCode(code=shown, why=reason)
+            task = replace(task, rejected=(*task.rejected, rejected))
+        times = "once" if most == 1 else f"{most} times"
+        why = f"the evolver was asked {times}, and no answer was accepted; of the last: {why}"
+        return {"status": "rejected", "why": why}
+
+    async def _judge(self, code: str) -> tuple[str, CheckReport]:
+        """The code as it is to be written, and what became of its checks.
+
+        Raises:
+            RejectedCodeError: it is not whole, or the same as before.
+            ConfigurationError: the checks cannot be run.
+        """
+        restored = self._hidden.restore(code)
+        known = (self._source, self._original)
+        # In a thread: parsing a quarter of a megabyte takes longer than an event loop should wait.
+        whole = await asyncio.to_thread(accept, restored, known=known, language=self._language)
+        if self._tool.checks is None:
+            why = "it is whole and another than before; the tool has no checks"
+            return whole, CheckReport(passed=True, why=why, output="")
+        name = self._script.name
+        return whole, await run_checks(self._tool.checks, file_name=name, code=whole)
+
+    async def keep(self, task: EvolutionTask, accepted: EvolvedCode) -> dict[str, Any]:
+        """Put the code in force and tell the service; the fields of the result."""
+        candidate = AcceptedCode(
+            tool_id=self._tool.tool_id,
+            namespace=self._tool.namespace,
+            code=accepted.code,
+            original_version=self._tool.version,
+            made_from=self._version,
+            reason=task.reason.strip()[:_MAX_REASON],
+            mutation=(task.mutation_hint.strip() or accepted.summary)[:_MAX_REASON],
+        )
+        known = [*self._known_versions, parse_version(self._version)]
+        keeping = asyncio.to_thread(commit, candidate, self._script, self._promotions_file, known)
+        # It is done to the end, also when the caller is cancelled meanwhile.
+        file, promotion, notes = await to_the_end(asyncio.ensure_future(keeping))
+        self.notes += notes
+        knows = self._service is not None
+        if self._service is not None:
+            try:
+                await self._service.promote(candidate.namespace, promotion)
+            except (AftercallError, ValueError) as error:
+                knows = False
+                problem = f"the service does not know of the promotion: {error}"[:_MAX_NOTE]
+                self.notes.append(f"{problem}; import the promotions file there when it is back")
+        return {
+            "status": "evolved",
+            "why": f"version {promotion.evolved_version} is in force",
+            "version": promotion.evolved_version,
+            "file": file,
+            "promotion": promotion,
+            "told_service": knows,
+        }
+
+
+def _promoted_file(promotion: Promotion, script: Path, root: Path) -> Path:
+    """The promoted file, when it is a version of this very script.
+
+    The promotions file may come from elsewhere, and what it names goes to the evolver: it must not
+    become a way to read other files.
+    """
+    if promotion.evolved_file is None:
+        raise MissingFileError("it has no file here")
+    file = resolve_file(root, promotion.evolved_file)
+    if file.parent != script.parent or version_in(file.name, script.name) is None:
+        raise UnsafePathError(f"{promotion.evolved_file!r} is no version of {script.name}")
+    return file

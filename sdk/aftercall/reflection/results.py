@@ -11,14 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar, cast
 
-from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text
+from aftercall.json_values import MAX_NAME_CHARS, JsonObject, JsonValue, bounded_json, bounded_text
 from aftercall.models.calls import Change, ExecutionError, Suggestion
-from aftercall.outcomes import Outcome
+from aftercall.outcomes import MAX_MESSAGE_CHARS, Outcome
 
 ReadT_contra = TypeVar("ReadT_contra", contravariant=True)
-
-_MAX_NAME_CHARS = 256  # as the wire models have it
-_MAX_MESSAGE_CHARS = 8000
 
 
 class ResultReader(Protocol[ReadT_contra]):
@@ -78,13 +75,13 @@ def read_exception(error: Exception, *, message: str | None = None) -> Execution
     if isinstance(carried, ExecutionError):
         if message is None or message == _text_of(error):
             return carried
-        shown = bounded_text(message, _MAX_MESSAGE_CHARS)
+        shown = bounded_text(message, MAX_MESSAGE_CHARS)
         return carried.model_copy(update={"message": shown, "details": {}, "stack": None})
     code = _code_of(error)
     return ExecutionError(
-        type=type(error).__name__[:_MAX_NAME_CHARS],
-        message=bounded_text(_text_of(error) if message is None else message, _MAX_MESSAGE_CHARS),
-        code=None if code is None else bounded_text(str(code), _MAX_NAME_CHARS),
+        type=type(error).__name__[:MAX_NAME_CHARS],
+        message=bounded_text(_text_of(error) if message is None else message, MAX_MESSAGE_CHARS),
+        code=None if code is None else bounded_text(str(code), MAX_NAME_CHARS),
     )
 
 
