@@ -3,7 +3,7 @@
 from typing import Final
 
 from aftercall.models import AgentUsage, FailurePattern
-from service.dashboard.html import bars, link, markup, note, nothing, section, stat, stats
+from service.dashboard.html import bars, empty, link, markup, note, section, stat, stats
 from service.dashboard.look import Look, NothingHereError, Shown
 from service.dashboard.table import Column, Link
 from service.dashboard.words import (
@@ -59,7 +59,7 @@ async def agents(look: Look) -> Shown:
             note(others if left else None),
         ),
     ]
-    missing = nothing(
+    missing = empty(
         "No agent called a tool in this window.",
         "Choose a longer window, or record a call: every execution names the agent that made it.",
         "aftercall demo --history",
@@ -140,7 +140,7 @@ async def agent(look: Look) -> Shown:
         ),
     ]
     title = one_line(name)
-    return Shown(title, markup(content), statistics.until, is_complete=statistics.is_complete)
+    return Shown(title, content, statistics.until, is_complete=statistics.is_complete)
 
 
 async def _patterns(look: Look, agent: str) -> list[FailurePattern]:

@@ -80,7 +80,7 @@ async def boundaries(look: Look) -> Shown:
         await _warnings(look, report),
         _tables(look, report),
     ]
-    return Shown("Boundaries", markup(content))
+    return Shown("Boundaries", content)
 
 
 def _map(report: Boundaries) -> Html:

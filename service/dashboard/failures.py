@@ -21,7 +21,6 @@ from service.dashboard.html import (
     form,
     link,
     markup,
-    nothing,
     p,
     search_field,
     section,
@@ -88,12 +87,12 @@ async def failures(look: Look) -> Shown:
         else None,
         _all_patterns(look, met) if met else None,
     ]  # fmt: skip
-    return Shown("Failures", markup(content), found.until, is_complete=found.is_complete)
+    return Shown("Failures", content, found.until, is_complete=found.is_complete)
 
 
 async def _nothing_met(look: Look, failed: int, is_complete: bool) -> Html:  # noqa: FBT001
     if not (is_complete and failed):
-        return nothing(
+        return empty(
             "No failure in this window.",
             "Choose a longer window, or record calls with the SDK, the gateway or POST "
             "/executions. A month of made-up ones:",

@@ -27,7 +27,7 @@ class Html(str):
 
 
 Content: TypeAlias = "str | Html | Iterable[Content] | None"
-"""Text, markup, nothing, or several of these."""
+"""Text, markup, empty, or several of these."""
 
 Value: TypeAlias = "str | Html"
 """Text or a link."""
@@ -153,19 +153,12 @@ def details(summary: str, *content: Content, class_: str | None = None) -> Html:
     return tag("details", tag("summary", summary), *content, class_=class_)
 
 
-def empty(what: str, cure: str, command: str | None = None) -> Html:
-    """An empty state: what is missing, and what to do about it."""
+def empty(what: str, cure: str, command: str | None = None, *, is_complete: bool = True) -> Html:
+    """An empty state: what is missing, and what to do; unless it is not known yet to be one."""
+    if not is_complete:
+        what, command = "Still counting what was recorded.", None
+        cure = "Nothing has to be done: this page fills by itself in a moment."
     return box("empty", p(what, class_="what"), p(cure), None if command is None else code(command))
-
-
-def nothing(what: str, cure: str, command: str | None = None, *, is_complete: bool) -> Html:
-    """An empty state, unless it is not known yet whether it is one."""
-    if is_complete:
-        return empty(what, cure, command)
-    return empty(
-        "Still counting what was recorded.",
-        "Nothing has to be done: this page fills by itself in a moment.",
-    )
 
 
 def bars(title: str, items: Iterable[tuple[Value, str, float]]) -> Html:

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from aftercall.errors import AftercallError
 from aftercall.models import ToolName, UsageWindow
 from service.context import Context
-from service.dashboard.html import Html
+from service.dashboard.html import Content, Html
 from service.dashboard.table import Column, DataTable
 from service.routes.parameters import DEFAULT_WORKSPACE
 
@@ -43,7 +43,7 @@ class Shown:
 
     title: str
     """Its heading, and the first part of what the browser calls it."""
-    content: Html
+    content: Content
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     """From when its figures are."""
     is_complete: bool = True

@@ -22,12 +22,12 @@ from service.dashboard.html import (
     Html,
     Tone,
     box,
+    empty,
     facts,
     grid,
     lines,
     link,
     markup,
-    nothing,
     p,
     section,
     stat,
@@ -98,7 +98,7 @@ async def overview(look: Look) -> Shown:
         _reflection(look, reflection),
         grid(_patterns(look, patterns), _tools(look, tools)),
     ]
-    return Shown("Overview", markup(content), day.until, is_complete=day.is_complete)
+    return Shown("Overview", content, day.until, is_complete=day.is_complete)
 
 
 def _totals(totals: Totals) -> Html:
@@ -238,7 +238,7 @@ def _tools(look: Look, tools: Sequence[ToolUsage]) -> Html:
 
 
 def _how_to_begin(*, is_complete: bool) -> Html:
-    missing = nothing(
+    missing = empty(
         "No call was recorded yet.",
         "Fill the dashboard with a month of a made-up history, to see what it is like:",
         "aftercall demo --history",

@@ -29,7 +29,6 @@ from service.dashboard.html import (
     empty,
     facts,
     link,
-    markup,
     note,
     p,
     section,
@@ -100,7 +99,7 @@ async def pattern(look: Look) -> Shown:
         _examples(look, evidence),
     ]  # fmt: skip
     title = one_line(found.signature, MAX_SIGNATURE)
-    return Shown(title, markup(content), history.until, is_complete=history.is_complete)
+    return Shown(title, content, history.until, is_complete=history.is_complete)
 
 
 async def _evidence(

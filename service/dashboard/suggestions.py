@@ -66,7 +66,7 @@ async def suggestions(look: Look) -> Shown:
         _in_force(known.scaling),
     ]
     title = "Suggestions"
-    return Shown(title, markup(content), reflection.until, is_complete=reflection.is_complete)
+    return Shown(title, content, reflection.until, is_complete=reflection.is_complete)
 
 
 def _effect(found: ReflectionStatistics) -> Html:

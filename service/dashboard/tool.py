@@ -36,7 +36,6 @@ from service.dashboard.html import (
     grid,
     lines,
     link,
-    markup,
     note,
     p,
     section,
@@ -144,7 +143,7 @@ async def tool(look: Look) -> Shown:
         _marks(look, evidence.marks),
     ]
     title = tool_name(health.tool)
-    return Shown(title, markup(content), trend.until, is_complete=trend.is_complete)
+    return Shown(title, content, trend.until, is_complete=trend.is_complete)
 
 
 async def evidence_of(look: Look, health: ToolHealth) -> ToolEvidence:

@@ -6,7 +6,7 @@ from typing import Final
 
 from aftercall.models import ToolName, ToolStatistics, ToolStatisticsList
 from mongo.contents import StoredTool
-from service.dashboard.html import Html, markup, note, nothing, section, stat, stats
+from service.dashboard.html import Html, empty, note, section, stat, stats
 from service.dashboard.look import Look, Shown
 from service.dashboard.table import Column, Link
 from service.dashboard.words import calls, count, counted, percent, success_rate
@@ -32,7 +32,7 @@ async def tools(look: Look) -> Shown:
     content = [
         None
         if all_tools
-        else nothing(
+        else empty(
             "No tool was called or registered yet.",
             "Record calls with the SDK or the gateway, register tools with PUT /tools/{toolId}, or "
             "look at made-up ones:",
@@ -48,7 +48,7 @@ async def tools(look: Look) -> Shown:
         if all_tools
         else None,
     ]
-    return Shown("Tools", markup(content), found.until, is_complete=found.is_complete)
+    return Shown("Tools", content, found.until, is_complete=found.is_complete)
 
 
 def place_of(tool: ToolName) -> ToolId:

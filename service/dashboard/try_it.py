@@ -149,7 +149,7 @@ async def try_it(look: Look, typed: Texts | None = None) -> Shown:
         ),
         tag("div", answer, id="answer", class_="page"),
     ]
-    return Shown("Try it", markup(content), is_live=False)
+    return Shown("Try it", content, is_live=False)
 
 
 async def _answer(look: Look, request: SuggestRequest) -> Html:

@@ -64,5 +64,5 @@ def test_only_paths_of_the_service_are_links(href: str, local: bool) -> None:
 
 def test_an_empty_state_waits_until_it_is_known_to_be_one() -> None:
     """While what came in lately is still being counted, nobody says that there is nothing."""
-    assert "Still counting" in html.nothing("No call.", "Make one.", is_complete=False)
-    assert "No call." in html.nothing("No call.", "Make one.", is_complete=True)
+    assert "Still counting" in html.empty("No call.", "Make one.", is_complete=False)
+    assert "No call." in html.empty("No call.", "Make one.", is_complete=True)
