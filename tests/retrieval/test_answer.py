@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
 from ingest.seed import load_seed
 from retrieval.answer import Question, answer
-from retrieval.confidence import MOST_WITHOUT_CONSENT, Scaling, lower_bound, shipped
+from retrieval.confidence import MOST_WITHOUT_CONSENT, Scaling, shipped
 from retrieval.edits import Rename, Replace, edits_of_key
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.parameters import view_of_schema
-from retrieval.proposals.case import Trials
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, answer_to, make_case, object_schema
 
@@ -85,21 +84,6 @@ def test_a_misspelt_choice_snaps_to_the_stated_one() -> None:
     assert found.corrected_parameters == {"branch_type": "local"}
 
 
-def test_transient_errors_change_no_parameter() -> None:
-    """They get a wait, the stated one where there is one."""
-    message = "Rate limit exceeded. Retry after 30 seconds"
-    found = best(make_case({"q": 1}, message), message=message)
-    assert (found.action, found.retry_after_ms, found.changes) == ("retry_unchanged", 30_000, [])
-
-
-def test_refusals_are_escalated_and_never_safe_to_retry() -> None:
-    """Permission errors and a user's refusal get no retry, not even of a reading tool."""
-    for message in ("403 Forbidden", "User rejected the tool call"):
-        response = answer_to(make_case({"q": 1}, message)).response
-        assert response.suggestions[0].action == "escalate"
-        assert not response.retry.safe
-
-
 def test_an_unstated_value_is_never_put_into_a_writing_call_without_asking() -> None:
     """However common a value is, a gateway does not put it into a call that writes by itself."""
     profile = ToolProfile()
@@ -125,15 +109,6 @@ def test_a_reading_call_gets_the_usual_value_with_less_confidence() -> None:
     assert found.evidence.successes == 10
 
 
-def test_a_value_of_one_session_stays_there() -> None:
-    """Private values never travel: one session's value is not common knowledge."""
-    profile = ToolProfile()
-    for _ in range(10):
-        profile.observe_success({"account": "acct-77"}, "the-same-session")
-    case = make_case({"account": "acct-7"}, "No account found with id acct-7", profile=profile)
-    assert answer_to(case).response.abstained
-
-
 def test_a_learned_repair_is_proposed_and_grows_surer() -> None:
     """The same mistake again: its own repair comes back, surer with each further session."""
     message = "Ref 'master' did not resolve to an object"
@@ -157,35 +132,11 @@ def test_a_learned_repair_is_proposed_and_grows_surer() -> None:
     assert last > 0.8
 
 
-def test_a_rule_that_starts_to_fail_loses_its_confidence() -> None:
-    """A few reported failures take a rule below the threshold of an automatic retry."""
-    known = SignatureKnowledge(signature="'timezone' is a required property", category="unknown")
-    rule = known.rule_to_update([Rename(name="zone_id", to="timezone")])
-    for session in "abc":
-        rule.repaired("ada", session)
-    for _ in range(3):
-        rule.reported("ada", "failure")
-    case = make_case({"zone_id": "UTC"}, "'timezone' is a required property", signature=known)
-    found = answer_to(case).response.suggestions
-    assert all(suggestion.confidence < 0.8 for suggestion in found)
-
-
 def test_what_is_known_to_fail_is_not_proposed_again() -> None:
     """The correction failed before with the same parameters: it is not offered."""
     profile = ToolProfile()
     profile.observe_failure({"timezone": "Berlin"}, blame_parameters=True)
     case = make_case({"tz": "Berlin"}, missing("timezone"), schema=TIME, profile=profile)
-    assert answer_to(case).response.abstained
-
-
-def test_a_redacted_value_is_never_proposed() -> None:
-    """A rule whose value was masked is worth nothing to anyone else."""
-    known = SignatureKnowledge(signature="bad x", category="unknown")
-    masked = "[redacted:string:9-16]"
-    rule = known.rule_to_update([Replace(name="x", before="a", value=masked)])
-    for number in range(9):
-        rule.repaired("ada", f"s{number % 3}")
-    case = make_case({"x": "a"}, "bad x", signature=known)
     assert answer_to(case).response.abstained
 
 
@@ -207,15 +158,6 @@ def test_reading_only_and_rejected_calls_may_be_repeated() -> None:
     ).response.retry.safe
     rejected = make_case({"b": "x"}, missing("c").replace("={}", "={'b': 'x'}"))
     assert answer_to(rejected, annotations=ToolAnnotations()).response.retry.safe
-
-
-@given(st.integers(1, 500), st.integers(1, 50))
-def test_confidence_is_a_probability_and_grows_with_evidence(right: int, wrong: int) -> None:
-    """One more right never lowers it, one more wrong never raises it."""
-    here = lower_bound(Trials(right, wrong))
-    assert 0 <= here <= 1
-    assert lower_bound(Trials(right + 1, wrong)) >= here
-    assert lower_bound(Trials(right, wrong + 1)) <= here
 
 
 texts = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=8)

@@ -68,13 +68,6 @@ def estimate_of(
 
 
 @settings(deadline=None)
-@given(st.floats(0.001, 0.999))
-def test_the_probability_of_its_log_odds_is_the_same(probability: float) -> None:
-    """The two are each other's inverse where a confidence can be."""
-    assert logistic(log_odds(probability)) == pytest.approx(probability)
-
-
-@settings(deadline=None)
 @given(st.floats(-6.9, 6.9))
 def test_the_log_odds_of_their_probability_are_the_same(score: float) -> None:
     """Down to 0.001 and up to 0.999."""
@@ -92,30 +85,19 @@ def test_any_score_has_a_probability_and_a_higher_one_no_lower(one: float, other
 # Evidence
 
 
+@pytest.mark.parametrize("is_right", [True, False])
 @settings(deadline=None)
 @given(st.lists(trials, min_size=1, max_size=3), counts, rivals, scalings)
-def test_more_trials_right_never_lower_the_confidence(
-    evidence: list[Trials], more: float, others: list[float], scaling: Scaling
+def test_more_trials_move_the_confidence_their_own_way(
+    is_right: bool, evidence: list[Trials], more: float, others: list[float], scaling: Scaling
 ) -> None:
-    """Whatever rivals there are, and however a workspace is scaled."""
+    """Right ones never lower it, wrong ones never raise it, whatever rivals and scaling."""
     calibration = shipped().model_copy(update={"scaling": scaling})
     before = estimate_of(calibration, a_proposal(*evidence), others)
-    evidence[0] = evidence[0].plus(Trials(more, 0))
+    evidence[0] = evidence[0].plus(Trials(more, 0) if is_right else Trials(0, more))
     after = estimate_of(calibration, a_proposal(*evidence), others)
-    assert after.probability >= before.probability - 1e-12
-
-
-@settings(deadline=None)
-@given(st.lists(trials, min_size=1, max_size=3), counts, rivals, scalings)
-def test_more_trials_wrong_never_raise_the_confidence(
-    evidence: list[Trials], more: float, others: list[float], scaling: Scaling
-) -> None:
-    """The same the other way round."""
-    calibration = shipped().model_copy(update={"scaling": scaling})
-    before = estimate_of(calibration, a_proposal(*evidence), others)
-    evidence[0] = evidence[0].plus(Trials(0, more))
-    after = estimate_of(calibration, a_proposal(*evidence), others)
-    assert after.probability <= before.probability + 1e-12
+    rise = after.probability - before.probability
+    assert rise >= -1e-12 if is_right else rise <= 1e-12
 
 
 @settings(deadline=None)
@@ -138,14 +120,6 @@ def test_the_interval_narrows_with_evidence(evidence: list[Trials], times: float
     assert many.probability == pytest.approx(few.probability)
     assert few.low <= many.low + 1e-12
     assert many.high <= few.high + 1e-12
-
-
-@settings(deadline=None)
-@given(trials, trials)
-def test_two_things_to_be_right_about_are_less_likely_than_one(one: Trials, two: Trials) -> None:
-    """The likelihood of a composed proposal is at most that of each part."""
-    both = likelihood(a_proposal(one, two))
-    assert both <= min(likelihood(a_proposal(one)), likelihood(a_proposal(two))) + 1e-12
 
 
 @settings(deadline=None)
@@ -216,26 +190,18 @@ numbers = st.integers(0, len(CASES) - 1)
 reports = st.integers(0, 12)
 
 
+@pytest.mark.parametrize("outcome", ["successes", "failures"])
 @settings(max_examples=200, deadline=None)
 @given(numbers, reports, reports, reports)
-def test_one_more_success_of_a_rule_never_lowers_its_suggestion(
-    number: int, repairs: int, successes: int, failures: int
+def test_one_more_outcome_of_a_rule_moves_its_suggestion_its_own_way(
+    outcome: str, number: int, repairs: int, successes: int, failures: int
 ) -> None:
     """From the stored reports through merging and ranking to the probability."""
-    before = confidence_of(number, repairs=repairs, successes=successes, failures=failures)
-    after = confidence_of(number, repairs=repairs, successes=successes + 1, failures=failures)
-    assert after >= before - 1e-9
-
-
-@settings(max_examples=200, deadline=None)
-@given(numbers, reports, reports, reports)
-def test_one_more_failure_of_a_rule_never_raises_its_suggestion(
-    number: int, repairs: int, successes: int, failures: int
-) -> None:
-    """The same the other way round."""
-    before = confidence_of(number, repairs=repairs, successes=successes, failures=failures)
-    after = confidence_of(number, repairs=repairs, successes=successes, failures=failures + 1)
-    assert after <= before + 1e-9
+    known = {"repairs": repairs, "successes": successes, "failures": failures}
+    rise = confidence_of(number, **known | {outcome: known[outcome] + 1}) - confidence_of(
+        number, **known
+    )
+    assert rise >= -1e-9 if outcome == "successes" else rise <= 1e-9
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -273,16 +239,6 @@ def test_a_kind_that_was_hardly_seen_keeps_its_judgement() -> None:
     """Seven trials say too little; other kinds do not speak for it."""
     seen = [("rare", True)] * 7 + [("common", False)] * 50
     assert set(fit_priors(seen)) == {"common"}
-
-
-def test_what_was_seen_often_outweighs_the_judgement() -> None:
-    """More of the same share comes nearer to it."""
-    means = []
-    for size in (8, 40, 400):
-        for_it, against = fit_priors([("kind", False)] * size)["kind"]
-        means.append(for_it / (for_it + against))
-    assert means == sorted(means, reverse=True)
-    assert means[-1] < 0.02
 
 
 # Fitted weights

@@ -8,8 +8,8 @@ from aftercall.models import Suggestion, ToolAnnotations
 from retrieval.edits import Add, Clamp, Remove, Replace
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
-from retrieval.proposals.case import Case, SimilarCall
+from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.proposals.case import Case
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 AUTOMATIC = 0.8
@@ -244,38 +244,3 @@ def test_a_refusal_of_this_very_call_may_be_repeated(
     """The framework's own frame, or a validator's words that fit the call, prove it."""
     case = make_case(parameters, message, writes=True)
     assert answer_to(case, message, ToolAnnotations()).response.retry.safe
-
-
-@pytest.mark.parametrize(
-    ("message", "wait_ms"),
-    [
-        ("Rate limit exceeded. Retry after 30 seconds", 30_000),
-        ("429: try again in 2 minutes", 120_000),
-        ("Too many requests; please try again in 2 hours.", 7_200_000),
-        ("rate limit hit, retry-after: 7", 7_000),
-        ("Rate limited, wait 500ms", 500),
-        ("rate limit: retry 1 of 3 failed", 2_000),
-        ("rate limit; gave up, will not retry after 5 attempts", 2_000),
-        ("rate limit resets at 2026-02-20T14:00:00Z", 2_000),
-    ],
-)
-def test_a_stated_wait_is_read_with_its_unit(message: str, wait_ms: float) -> None:
-    """A count of attempts or a date is no wait; then the usual one counts."""
-    found = answer_to(make_case({}, message), message=message).response.suggestions[0]
-    assert found.retry_after_ms == wait_ms
-
-
-def test_a_value_of_a_like_call_is_only_used_when_it_is_common() -> None:
-    """The nearest success is another session's: what only it had stays with it."""
-    profile = ToolProfile()
-    profile.observe_success({"q": "x", "account": "acct-private"}, "theirs")
-    view = object_schema(q="string", account="string")
-    base = make_case({"q": "x"}, missing("account"), schema=view, profile=profile)
-    near = (SimilarCall("0" * 32, {"q": "x", "account": "acct-private"}, 0.99),)
-    case = Case(**{name: getattr(base, name) for name in _GIVEN} | {"similar": near})
-    assert suggestions(case) == []
-
-
-def test_a_rule_keeps_no_example_of_anybodys_call() -> None:
-    """What is learned of a repair is its edits and counts, nothing of the rest of the call."""
-    assert not {name for name in RepairRule.model_fields if "example" in name}

@@ -2,10 +2,6 @@
 
 import json
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from aftercall.models import ExecutionError
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import read_error
@@ -52,55 +48,6 @@ def test_a_zod_issue_list_inside_the_text_is_read() -> None:
     assert found[3].allowed == ("a", "b")
 
 
-@pytest.mark.parametrize(
-    ("message", "parameters", "kind", "path"),
-    [
-        ("Invalid parameter: topK must be <= 10", {"topK": 50}, "out_of_range", ("topK",)),
-        ("limit must be between 1 and 100", {"limit": 500}, "out_of_range", ("limit",)),
-        ("50 is greater than the maximum of 10", {"n": 50}, "out_of_range", ("n",)),
-        ("'query' is a required property", {}, "missing", ("query",)),
-        ("f() missing 1 required positional argument: 'a'", {}, "missing", ("a",)),
-        ("f() got an unexpected keyword argument 'x'", {"x": 1}, "unexpected", ("x",)),
-        ("Additional properties are not allowed ('foo' was unexpected)", {"foo": 1}, "unexpected",
-         ("foo",)),
-        ("'5' is not of type 'integer'", {"n": "5"}, "wrong_type", ("n",)),
-        ("count must be an integer", {"count": "5"}, "wrong_type", ("count",)),
-        ("state must be one of: open, closed", {"state": "x"}, "not_allowed", ("state",)),
-        ("'x' is not one of ['a', 'b']", {"mode": "x"}, "not_allowed", ("mode",)),
-        ("Ref 'mian' did not resolve to an object", {"revision": "mian"}, "not_found",
-         ("revision",)),
-        ("Invalid branch type: locals", {"branch_type": "locals"}, "invalid", ("branch_type",)),
-        ("Invalid time format. Expected HH:MM [24-hour format]", {"time": "9am"}, "bad_format",
-         ("time",)),
-    ],
-)  # fmt: skip
-def test_common_messages_name_the_parameter(
-    message: str, parameters: dict[str, object], kind: str, path: tuple[str, ...]
-) -> None:
-    """Each message leads to the parameter that it is about, by name or by its value."""
-    assert (kind, path) in [(fault.kind, fault.path) for fault in faults(message, parameters)]
-
-
-@pytest.mark.parametrize(
-    ("message", "code", "category"),
-    [
-        ("Rate limit exceeded. Retry after 30 seconds", None, "rate_limited"),
-        ("The read operation timed out", None, "timeout"),
-        ("[Errno 13] Permission denied: '/etc/passwd'", None, "permission_denied"),
-        ("User rejected the tool call", None, "user_rejected"),
-        ("Connection refused", None, "unavailable"),
-        ("anything", "-32602", "invalid_parameters"),
-        ("anything", "429", "rate_limited"),
-        ("anything", "ENOENT", "not_found"),
-        ("refs/heads/x already exists", None, "conflict"),
-        ("zyx", None, "unknown"),
-    ],
-)
-def test_categories(message: str, code: str | None, category: str) -> None:
-    """Codes decide before words; what nothing speaks for is unknown."""
-    assert read_error(ExecutionError(message=message, code=code), {}).category == category
-
-
 def test_what_a_tool_says_of_itself_is_never_overruled() -> None:
     """A typed referral stays one, whatever its message looks like."""
     error = ExecutionError(
@@ -125,14 +72,6 @@ def test_server_frames_do_not_split_signatures() -> None:
         ExecutionError(message="Error executing tool git_x: No item found with id master"), {}
     )
     assert plain.signature == framed.signature
-
-
-@given(st.text(max_size=400), st.dictionaries(st.text(max_size=8), st.text(max_size=20)))
-def test_reading_never_raises_and_is_bounded(message: str, parameters: dict[str, str]) -> None:
-    """Any text gives a reading with a confidence in [0, 1] and a signature of bounded length."""
-    reading = read_error(ExecutionError(message=message.replace("\x00", "")), dict(parameters))
-    assert 0 <= reading.confidence <= 1
-    assert len(reading.signature) <= 400
 
 
 def test_a_message_of_a_mebibyte_is_cut_not_chewed() -> None:

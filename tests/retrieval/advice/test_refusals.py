@@ -1,5 +1,8 @@
 """Refusals: the matter, not a parameter, is what the answer no is about."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,80 +13,25 @@ from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.reading.category import refusal_of
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
+_TEXT = (Path(__file__).parents[1] / "refusals.jsonl").read_text(encoding="utf-8")
+MESSAGES = [json.loads(line) for line in _TEXT.split("\n") if line]
 
-@pytest.mark.parametrize(
-    ("message", "kind"),
-    [
-        ("Error: gift card balance is not enough", "funds"),
-        ("Error: not enough balance in payment method gift_card_5094406", "funds"),
-        ("Insufficient funds in account 12", "funds"),
-        ("Error: flight HAT030 not available on date 2024-05-13", "unavailable"),
-        ("The room is not available for these dates", "unavailable"),
-        ("Error: not enough seats on flight HAT229", "capacity"),
-        ("Item is out of stock", "capacity"),
-        ("This concert is sold out", "capacity"),
-        ("No rooms available", "capacity"),
-        ("This seat is already taken", "capacity"),
-        ("Error: certificate cannot be used to update reservation", "rule"),
-        ("Order cannot be cancelled after shipping", "rule"),
-        ("This ticket is non-refundable", "rule"),
-        ("Error: payment method not found", "payment"),
-        ("Card declined", "payment"),
-        ("You exceeded your current quota, please check your plan and billing details.", "quota"),
-        ("Your subscription has expired", "quota"),
-        ("Ticket with ID 5 is already closed.", "state"),
-        ("Your account is suspended", "state"),
-        ("The order has already been cancelled", "state"),
-        ("User must be logged in to create a ticket.", "precondition"),
-        ("User not authenticated. Please authenticate before posting.", "precondition"),
-        ("No user is currently logged in.", "precondition"),
-        ("Engine must be started first", "precondition"),
-        ("Start the engine before activating the cruise control.", "precondition"),
-        ("Brake pedal needs to be pressed when starting the engine.", "precondition"),
-        ("All doors must be locked before starting the engine.", "precondition"),
-        ("No file is open", "precondition"),
-        ("Cannot start the engine: the doors are not locked", "precondition"),
-        ("You do not have enough credit.", "funds"),
-        ("The order has shipped and can no longer be cancelled", "rule"),
-        ("Engine is already running", "state"),
-    ],
-)
-def test_a_refusal_of_the_matter_is_handed_over(message: str, kind: str) -> None:
-    """No parameter is changed, nothing is sent again, and the lesson quotes what was said."""
+
+@pytest.mark.parametrize("row", MESSAGES, ids=range(len(MESSAGES)))
+def test_a_refusal_of_the_matter_is_handed_over(row: dict[str, str | None]) -> None:
+    """No parameter is changed, nothing is sent again, and the lesson quotes what was said.
+
+    None are values that can be mended, errors of the moment, and permissions.
+    """
+    message = str(row["message"])
     refusal = refusal_of(message)
-    assert refusal is not None
-    assert refusal.kind == kind
-    response = answer_to(make_case({"a": "x"}, message), message).response
-    assert [each.action for each in response.suggestions] == ["escalate"]
-    assert refusal.words in response.suggestions[0].lesson
-    assert response.suggestions[0].corrected_parameters is None
-    assert not response.retry.safe
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Error: payment amount does not add up, total price is 375, but paid 299",
-        "Ref 'master' did not resolve to an object", "'timezone' is a required property",
-        "topK must be <= 10", "Rate limit exceeded. Retry after 30 seconds", "database is locked",
-        "service temporarily unavailable", "File exists", "Fan speed must be between 0 and 100.",
-        "Cannot fill gas above the tank capacity.", "Token has expired", "Unknown tool: x",
-        "date must be before the end date", "f() got an unexpected keyword argument 'tz'",
-        "Parameter 'a' cannot be used together with 'b'", "name: field cannot be used with id",
-        "Specify the branch before the path", "Please set a timezone first",
-        "you must specify the repo first", "state must be one of: open, closed",
-        "Username is already taken", "not enough arguments: expected 2, got 1",
-        "insufficient scope",
-        "connection is already closed", "Target page, context or browser has been closed",
-        "Transport is not connected; the stdio process has exited",
-        "The reservation system is closed for its nightly run; come back after 04:00",
-        "Set the 'unit' parameter before 'value'",
-        "value 'foo' is not available for parameter bar; choose from: a, b", "", "\x00",
-    ],
-)  # fmt: skip
-def test_faults_of_form_and_of_the_machine_are_no_refusals(message: str) -> None:
-    """A value that can be mended, an error of the moment, a permission."""
-    assert refusal_of(message) is None
+    assert (refusal.kind if refusal else None) == row["refusal"]
+    if refusal is not None:
+        response = answer_to(make_case({"a": "x"}, message), message).response
+        assert [each.action for each in response.suggestions] == ["escalate"]
+        assert refusal.words in response.suggestions[0].lesson
+        assert response.suggestions[0].corrected_parameters is None
+        assert not response.retry.safe
 
 
 def said(message: str, parameters: dict[str, object], **known: object) -> list[Suggestion]:
