@@ -8,7 +8,7 @@ import pytest
 
 from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
-from aftercall.gateway.config import GatewayConfig, HttpServer, StdioServer
+from aftercall.gateway.config import GatewayConfig, Server
 
 
 def _wanting(deliverable: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def test_both_kinds_of_server_are_read_in_their_order(tmp_path: Path) -> None:
         )
     )
     assert GatewayConfig.from_file(file).servers == [
-        StdioServer(
+        Server(
             name="git",
             command="mcp-server-git",
             args=["--repository", "."],
@@ -47,7 +47,7 @@ def test_both_kinds_of_server_are_read_in_their_order(tmp_path: Path) -> None:
             cwd="/srv",
             timeout=1500,
         ),
-        HttpServer(name="wiki", url="https://w.example/mcp", headers={"k": "v"}),
+        Server(name="wiki", url="https://w.example/mcp", headers={"k": "v"}),
     ]
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import json
-import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -243,22 +242,6 @@ async def test_what_fails_is_an_error_of_its_type(
     assert message in told["message"]
     assert "k" * 40 not in failed.text
     assert [result.error_type for result in stream.results()] == [error_type, None]
-
-
-async def test_an_async_tool_that_takes_too_long_is_given_up(stream: Stream) -> None:
-    """With an error of type `Timeout`."""
-    cancelled = threading.Event()
-
-    async def wait() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-
-    dispatcher = Dispatcher({"wait": wait}, timeout_s=0.01)
-    (answer,) = results_in(await stream(real("functions.wait", {}), dispatcher))
-    assert json.loads(answer.text)["error"]["type"] == "Timeout"
-    assert cancelled.is_set()
 
 
 @pytest.mark.parametrize("function", [add_async, add_later])

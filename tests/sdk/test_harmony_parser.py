@@ -38,18 +38,6 @@ def real(payload: str, name: str = "functions.search", end: str = "<|call|>") ->
     return f"{ASSISTANT}<|channel|>commentary to={name} <|constrain|>json<|message|>{payload}{end}"
 
 
-def test_the_pseudo_marker_form_is_a_call() -> None:
-    """The form of seed 001, word by word."""
-    assert read(pseudo('{"tool":"NAME","arguments":{"a":1}}')) == [
-        HarmonyCall(
-            tool="NAME",
-            channel="tool",
-            arguments={"a": 1},
-            payload='{"tool":"NAME","arguments":{"a":1}}',
-        )
-    ]
-
-
 @pytest.mark.parametrize(
     "header",
     [
@@ -100,31 +88,6 @@ def test_other_recipients_than_functions_are_called_by_their_whole_name(
 def test_what_is_addressed_to_no_tool_is_text(recipient: str) -> None:
     """A model may name its reader."""
     assert texts(real("hello", recipient)) == [("commentary", "hello")]
-
-
-def test_channels_are_told_apart_and_interleave_with_calls() -> None:
-    """In the order of the stream, pieces of one message under one number."""
-    stream = (
-        "<|channel|>analysis<|message|>Think. 1 < 2<|end|>"
-        f"{ASSISTANT}<|channel|>commentary<|message|>I shall search.<|end|>\n"
-        f"{real('{}')}{real('{}', 'functions.open')}{FINAL}Done.<|return|>"
-    )
-    assert read(stream) == [
-        HarmonyText("analysis", "Think. 1 < 2", message=0),
-        HarmonyText("commentary", "I shall search.", message=1),
-        HarmonyCall(
-            tool="search",
-            recipient="functions.search",
-            channel="commentary",
-            arguments={},
-            payload="{}",
-        ),
-        HarmonyCall(
-            tool="open", recipient="functions.open", channel="commentary", arguments={},
-            payload="{}",
-        ),
-        HarmonyText("final", "Done.", message=4),
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("missing", ["<|start|>assistant<|channel|>", "<|channel|>"])
@@ -338,19 +301,6 @@ def test_arguments_that_were_encoded_twice_are_taken() -> None:
     assert read_calls(pseudo(f'{{"tool":"a","arguments":{twice}}}'))[0].arguments == {"a": 1}
     assert read_calls(real(json.dumps(twice)))[0].error_type == PARSE_ERROR
     assert read_calls(pseudo('{"tool":"a"}'))[0].arguments == {}
-
-
-@pytest.mark.parametrize("chunk", [0, 1, 5])
-def test_a_marker_in_a_json_string_is_data(chunk: int) -> None:
-    """All seven, after escaped quotes and backslashes, in both forms."""
-    text = r"\"<|end|><|start|>assistant<|channel|>final<|message|>x<|call|>\\<|return|>\\\""
-    text += "<|constrain|><|end"
-    payload = f'{{"text": "{text}"}}'
-    for stream in (real(payload), pseudo(f'{{"tool":"a","arguments":{payload}}}')):
-        items = read(stream + FINAL + "Done.", chunk)
-        assert isinstance(items[0], HarmonyCall)
-        assert items[0].arguments == json.loads(payload)
-        assert all(isinstance(item, HarmonyText) for item in items[1:])
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 5])

@@ -161,19 +161,6 @@ async def test_what_is_copied_from_a_text_is_the_same_value(
     assert json.loads(line) == told
 
 
-async def test_the_client_names_the_agent_unless_the_request_does(
-    call_tool: CallTool, service: Service
-) -> None:
-    """Argument before `_meta` before the MCP client's name."""
-    meta: Any = {"aftercall/agent": "ada", "aftercall/session": "s-7"}
-    await call_tool("suggest_fix", FAILED_CALL)
-    await call_tool("suggest_fix", FAILED_CALL, meta=meta)
-    await call_tool("suggest_fix", {**FAILED_CALL, "agent": "ben"}, meta=meta)
-    calls = [service.body(number)["execution"] for number in range(3)]
-    assert [call["agent"] for call in calls] == ["inspector", "ada", "ben"]
-    assert [call["sessionId"] for call in calls] == [None, "s-7", "s-7"]
-
-
 @pytest.mark.parametrize("value", [7, "", "  ", None, ["ada"]])
 def test_meta_that_names_nobody_is_passed_over(value: object) -> None:
     """Whatever a client puts there."""

@@ -31,38 +31,27 @@ _HTTP_TYPES = ("http", "streamable-http", "streamableHttp")
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
 
-class _ServerModel(BaseModel):
+class Server(BaseModel):
+    """A server that is started, by a `command`, or reached at a `url` (streamable HTTP).
+
+    `env` is added to the few variables (PATH, HOME, ...) that MCP passes on.
+    """
+
     model_config = ConfigDict(
         strict=True, frozen=True, extra="ignore", arbitrary_types_allowed=True
     )
 
     name: _Text
+    command: _Text | None = None
+    args: list[str] = Field(default_factory=list)
+    env: dict[str, str] = Field(default_factory=dict)
+    cwd: _Text | None = None
+    url: Annotated[str, StringConstraints(pattern="^https?://")] = ""
+    headers: dict[str, str] = Field(default_factory=dict)
     timeout: Annotated[float, Field(gt=0)] | None = None
     """Of a request, in milliseconds as in FastMCP's reading of the format."""
     deliverables: dict[str, Deliverable] = Field(default_factory=dict)
     """By the tool's own name."""
-
-
-class StdioServer(_ServerModel):
-    """A server that the gateway starts and talks to over its standard streams.
-
-    `env` is added to the few variables (PATH, HOME, ...) that MCP passes on.
-    """
-
-    command: _Text
-    args: list[str] = Field(default_factory=list)
-    env: dict[str, str] = Field(default_factory=dict)
-    cwd: _Text | None = None
-
-
-class HttpServer(_ServerModel):
-    """A server that is reached at an address (streamable HTTP)."""
-
-    url: Annotated[str, StringConstraints(pattern="^https?://")]
-    headers: dict[str, str] = Field(default_factory=dict)
-
-
-Server = StdioServer | HttpServer
 
 
 class _Own(BaseModel):
@@ -140,8 +129,7 @@ def _server(place: str, name: str, entry: object) -> Server:
             tool: Deliverable.from_dict(wanted, place=f"{place}: deliverable of tool {tool!r}")
             for tool, wanted in own.deliverables.items()
         }
-        model = StdioServer if "command" in given else HttpServer
-        return model.model_validate({**given, "name": name, "deliverables": deliverables})
+        return Server.model_validate({**given, "name": name, "deliverables": deliverables})
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         field = ".".join(map(str, fault["loc"])) or "aftercall"

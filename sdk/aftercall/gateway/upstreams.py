@@ -42,7 +42,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.message import SessionMessage
 from pydantic import PrivateAttr
 
-from aftercall.gateway.config import Server, StdioServer
+from aftercall.gateway.config import Server
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
@@ -320,7 +320,7 @@ class Upstream:
     def _new_client(self) -> Client[ClientTransport]:
         server = self._server
         transport: ClientTransport
-        if isinstance(server, StdioServer):
+        if server.command is not None:
             transport = WatchedStdioTransport(
                 StdioServerParameters(
                     command=server.command, args=server.args, env=server.env, cwd=server.cwd
