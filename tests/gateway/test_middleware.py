@@ -98,16 +98,6 @@ async def test_a_repair_keeps_the_results_own_meta_and_structure() -> None:
     assert [e.outcome for e in library.records.executions] == ["failure", "success"]
 
 
-async def test_an_exception_is_read_with_the_type_behind_it() -> None:
-    """FastMCP wraps what a tool raises; the record has the tool's own exception."""
-    library = Library()
-    await library.call("search", {"query": "q", "topK": 50})
-
-    error = library.records.executions[0].error
-    assert error is not None
-    assert (error.type, error.message) == ("ValueError", "topK must be <= 10")
-
-
 async def test_what_a_server_masks_stays_masked() -> None:
     """Details that the caller may not see are not sent around him either."""
     library = Library(answer(suggestion(change("/topK", 10), confidence=0.3)), masked=True)

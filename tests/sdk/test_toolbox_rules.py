@@ -16,10 +16,10 @@ from aftercall.executors.protocol import (
     tool_error,
 )
 from aftercall.models import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
-from aftercall.toolbox.resolver import as_tool, entry_for, in_place_of, original_id, rank_by_words
+from aftercall.toolbox.resolver import as_tool, entry_for, in_place_of, rank_by_words
 from aftercall.toolbox.rules import (
+    LocalCandidate,
     ResilientRules,
-    ToolCandidate,
     may_have_had_effect,
     outcome_of,
     severity_of,
@@ -39,7 +39,7 @@ def failed(kind: str = "ValueError", *, ran: bool = True) -> ToolFailedError:
 
 def rules(*tools: Tool, **options: Any) -> ResilientRules:
     settings = {"max_attempts": 5, "may_repeat": False, "trust_annotations": True} | options
-    candidates = [ToolCandidate(each, 0.5, runs_here=True) for each in tools]
+    candidates = [LocalCandidate(each, 0.5, runs_here=True) for each in tools]
     return ResilientRules(candidates, **settings)
 
 
@@ -112,8 +112,8 @@ def test_only_what_ran_counts_as_an_attempt() -> None:
 def test_nobody_is_tried_twice_and_nobody_whom_nothing_runs() -> None:
     """One version written in two ways is one."""
     twice = [tool("a", version="1.2"), tool("a", version="1.2.0"), tool("a", version="1.3.0")]
-    candidates = [ToolCandidate(each, 0.9, runs_here=True) for each in twice]
-    candidates.append(ToolCandidate(tool("b"), 0.1, runs_here=False))
+    candidates = [LocalCandidate(each, 0.9, runs_here=True) for each in twice]
+    candidates.append(LocalCandidate(tool("b"), 0.1, runs_here=False))
     plan = ResilientRules(candidates, max_attempts=5, may_repeat=False, trust_annotations=True)
     assert play(plan, failed(), failed(), failed()) == ["a", "a"]
     assert {each.why for each in plan.skipped} == {
@@ -123,7 +123,7 @@ def test_nobody_is_tried_twice_and_nobody_whom_nothing_runs() -> None:
 
 def test_what_hardly_fits_the_scenario_is_never_run() -> None:
     """The nearest tool of a registry may be far away, and what it does may be anything."""
-    far = ToolCandidate(tool("delete_all"), 0.06, runs_here=True, suits=False)
+    far = LocalCandidate(tool("delete_all"), 0.06, runs_here=True, suits=False)
     plan = ResilientRules([far], max_attempts=5, may_repeat=True, trust_annotations=True)
     assert play(plan, None) == []
     assert plan.why() == "no tool could be tried: it hardly fits the scenario"
@@ -198,17 +198,6 @@ PROMOTION = Promotion(
 )
 
 
-@pytest.mark.parametrize("implementation", [None, "text", {"command": "python"}, [1]])
-def test_the_promoted_version_is_the_original_with_another_file(implementation: Any) -> None:
-    """Same id; what is no object gives way to one."""
-    original = tool("t", implementation=implementation, version="1.0.0")
-    promoted = in_place_of(original, PROMOTION)
-    assert (promoted.tool_id, promoted.version, promoted.is_evolved) == ("t", "1.1.0", True)
-    kept = implementation if isinstance(implementation, dict) else {}
-    assert promoted.implementation == kept | {"evolved_file": "tools/t_v1_1.py"}
-    assert not original.is_evolved
-
-
 def test_a_promotion_without_a_file_means_a_registered_tool() -> None:
     """One that evolved from the original, of that version; without it nothing else is run."""
     bare = PROMOTION.model_copy(update={"evolved_file": None})
@@ -216,16 +205,6 @@ def test_a_promotion_without_a_file_means_a_registered_tool() -> None:
     assert in_place_of(tool("t"), bare, [tool("x"), newer]).tool_id == "t2"
     with pytest.raises(ConfigurationError, match="without a file"):
         in_place_of(tool("t"), bare, [tool("x"), tool("t2", version="1.2", evolved_from="t")])
-
-
-def test_the_original_of_a_promoted_version_is_known() -> None:
-    """Its own id where a file was promoted, also when the original evolved from another tool."""
-    original = tool("t2", evolved_from="t1")
-    assert original_id(original) == "t2"
-    assert original_id(in_place_of(original, PROMOTION)) == "t2"
-    bare = PROMOTION.model_copy(update={"evolved_file": None})
-    registered = tool("t3", version="1.1.0", evolved_from="t2")
-    assert original_id(in_place_of(original, bare, [registered])) == "t2"
 
 
 def test_an_entry_is_found_by_id_or_namespace() -> None:

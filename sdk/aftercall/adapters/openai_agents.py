@@ -382,26 +382,24 @@ class _FailurePolicy:
 
     async def text_for(self, error: Exception) -> str | None:
         """What the tool itself has the model read; None where it leaves that to others."""
-        tool = self._tool
+        tool, told = self._tool, self._function
         if isinstance(error, ToolTimeoutError):
-            if tool.timeout_error_function is not None:
-                return await _text(tool.timeout_error_function(self._context, error))
-            return default_tool_timeout_error_message(
-                tool_name=tool.name, timeout_seconds=tool.timeout_seconds or 0.0
+            told = tool.timeout_error_function or (
+                lambda *_: default_tool_timeout_error_message(
+                    tool_name=tool.name, timeout_seconds=tool.timeout_seconds or 0.0
+                )
             )
-        if self._function is None or self._is_default or self._is_ours:
+        elif self._is_default or self._is_ours:
             return None
-        return await _text(self._function(self._context, error))
+        said: Any = None if told is None else told(self._context, error)
+        said = await said if inspect.isawaitable(said) else said
+        return None if said is None else str(said)
 
     def raises(self, error: Exception) -> bool:
         """Whether the run ends with the error."""
         if isinstance(error, ToolTimeoutError):
             return self._tool.timeout_behavior == "raise_exception"
         return self._function is None
-
-
-async def _text(stated: Any) -> str:
-    return str(await stated if inspect.isawaitable(stated) else stated)
 
 
 def _json_arguments(text: str) -> JsonObject | None:

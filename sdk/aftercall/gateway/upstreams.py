@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TextIO, TypeVar, Unpack, cast
+from typing import Any, TextIO, TypeVar, Unpack
 
 import anyio
 import mcp_types
@@ -38,7 +38,6 @@ from fastmcp.tools.base import InputRequiredToolResult, Tool, ToolResult
 from fastmcp.utilities.versions import VersionSpec
 from mcp import ClientSession, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.message import SessionMessage
 from pydantic import PrivateAttr
 
@@ -198,17 +197,8 @@ class Upstream:
         # Shielded: the next caller needs the connection even if this one has gone.
         return await asyncio.shield(self._connecting)
 
-    async def call_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        *,
-        meta: Mapping[str, Any] | None = None,
-        progress: ProgressFnT | None = None,
-        input_responses: mcp_types.InputResponses | None = None,
-        request_state: str | None = None,
-    ) -> CallResult:
-        """Call a tool of the server.
+    async def call_tool(self, name: str, arguments: dict[str, Any], **options: Any) -> CallResult:
+        """Call a tool of the server; `options` are those of `ClientSession.call_tool`.
 
         A connection that is known to have ended is renewed before the call is sent. One that ends
         during the call is not: whether the tool ran is unknown, so the one who knows if it may run
@@ -221,15 +211,11 @@ class Upstream:
         """
 
         async def call(client: Client[ClientTransport]) -> CallResult:
-            return await client.session.call_tool(
-                name,
-                arguments,
-                progress_callback=progress,
-                input_responses=input_responses,
-                request_state=request_state,
-                meta=cast("mcp_types.RequestParamsMeta | None", dict(meta) if meta else None),
-                allow_input_required=True,
+            session = client.session
+            result: CallResult = await session.call_tool(
+                name, arguments, allow_input_required=True, **options
             )
+            return result
 
         try:
             return await self._request(call)
@@ -393,12 +379,13 @@ class UpstreamTool(ProxyTool):
         context = context or get_context()
         request = context.request_context
         meta = dict(request.meta or {}) if request is not None else {}
+        sent = {key: value for key, value in meta.items() if not key.startswith("aftercall/")}
         try:
             result = await self._upstream.call_tool(
                 self._backend_name or self.name,
                 arguments,
-                meta=_crossing({k: v for k, v in meta.items() if not k.startswith("aftercall/")}),
-                progress=context.report_progress if "progressToken" in meta else None,
+                meta=_crossing(sent) or None,
+                progress_callback=context.report_progress if "progressToken" in meta else None,
                 input_responses=context.input_responses,
                 request_state=context.request_state,
             )

@@ -69,9 +69,9 @@ from aftercall.toolbox.resolver import (
 from aftercall.toolbox.rules import (
     Attempted,
     CallResult,
+    LocalCandidate,
     ResilientResult,
     ResilientRules,
-    ToolCandidate,
     outcome_of,
     severity_of,
 )
@@ -355,7 +355,7 @@ class AsyncToolbox:
         )
         attempts: list[Attempted] = []
 
-        async def attempt(candidate: ToolCandidate) -> CallResult | None:
+        async def attempt(candidate: LocalCandidate) -> CallResult | None:
             """Run it, mark it when it failed, and note it all; the result of a success."""
             tool, started = candidate.tool, time.perf_counter()
             result, failure = None, None
@@ -395,7 +395,7 @@ class AsyncToolbox:
             evolution, problem = await self._evolve(worst.tool, scenario, input_data, attempts)
             if evolution is not None and evolution.status == "evolved":
                 evolved = await self.resolver.in_force(original_id(worst.tool))
-                succeeded = await attempt(ToolCandidate(evolved, None, runs_here=True))
+                succeeded = await attempt(LocalCandidate(evolved, None, runs_here=True))
                 problem = "; so did its evolved version"
             why = "the evolved version succeeded" if succeeded else why + problem
         return ResilientResult(
@@ -457,7 +457,7 @@ class AsyncToolbox:
 
     async def _candidates(
         self, scenario: str, tags: Sequence[str] | None, limit: int
-    ) -> tuple[list[ToolCandidate], bool]:
+    ) -> tuple[list[LocalCandidate], bool]:
         """The tools that may be tried, best first, and whether the service ranked them."""
         fits = self.executors.fits
         try:
@@ -466,12 +466,12 @@ class AsyncToolbox:
             _LOGGER.warning("tools are chosen by words, as the service is away: %s", error)
             ranked = rank_by_words(scenario, self.resolver.known(), tags)
             here = [(await self.resolver.in_force(tool.tool_id), score) for tool, score in ranked]
-            return [ToolCandidate(tool, score, fits(tool)) for tool, score in here], False
+            return [LocalCandidate(tool, score, fits(tool)) for tool, score in here], False
         candidates = []
         for each in found.candidates:
             # Of a tool that suits and has failed a successor can be made.
             suits = each.factors.base >= found.threshold
-            candidates.append(ToolCandidate(each.tool, each.score, fits(each.tool), suits))
+            candidates.append(LocalCandidate(each.tool, each.score, fits(each.tool), suits))
         return candidates, True
 
     async def _mark(

@@ -125,7 +125,7 @@ _BROKEN = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCandidate:
+class LocalCandidate:
     """A tool that may be tried.
 
     `score` is its rank's, 0 to 1, None without one; `runs_here` whether an executor fits it;
@@ -150,7 +150,7 @@ class ResilientRules:
 
     def __init__(
         self,
-        candidates: Sequence[ToolCandidate],
+        candidates: Sequence[LocalCandidate],
         *,
         max_attempts: int,
         may_repeat: bool,
@@ -160,13 +160,13 @@ class ResilientRules:
         self._max_attempts = max_attempts
         self._may_repeat = may_repeat
         self._trust_annotations = trust_annotations
-        self.tried: list[tuple[ToolCandidate, ToolFailedError | None]] = []
+        self.tried: list[tuple[LocalCandidate, ToolFailedError | None]] = []
         """How each ended, with its failure or None."""
         self.skipped: list[Skipped] = []
         self.stop_reason: str | None = None
         """Why no further tool may be tried, though there may be some."""
 
-    def next(self) -> ToolCandidate | None:
+    def next(self) -> LocalCandidate | None:
         """Whom to try next; None ends it, and all that are left are skipped."""
         while self._left:
             candidate = self._left.pop(0)
@@ -176,7 +176,7 @@ class ResilientRules:
             self.skipped.append(Skipped(candidate.tool.tool_id, candidate.tool.version, why))
         return None
 
-    def _why_not(self, candidate: ToolCandidate) -> str | None:
+    def _why_not(self, candidate: LocalCandidate) -> str | None:
         for before, _ in self.tried:
             versions = (before.tool.version or "", candidate.tool.version or "")
             if before.tool.tool_id == candidate.tool.tool_id and same_version(*versions):
@@ -189,7 +189,7 @@ class ResilientRules:
             return f"the limit of {self._max_attempts} attempts was reached"
         return None
 
-    def ended(self, candidate: ToolCandidate, failure: ToolFailedError | None) -> None:
+    def ended(self, candidate: LocalCandidate, failure: ToolFailedError | None) -> None:
         """How the attempt with a candidate ended."""
         self.tried.append((candidate, failure))
         if failure is None:
@@ -202,7 +202,7 @@ class ResilientRules:
                 "another tool could repeat; pass may_repeat=True when that does no harm"
             )
 
-    def to_evolve(self) -> ToolCandidate | None:
+    def to_evolve(self) -> LocalCandidate | None:
         """The best candidate that ran and failed, when nothing speaks against trying its successor.
 
         None when a tool succeeded, when none ran or all that did are typed referrals, and when a
