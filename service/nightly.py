@@ -11,7 +11,7 @@ import os
 import random
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -79,12 +79,8 @@ async def nightly(
         yield
 
 
-async def run_process(settings: Settings, *, only: Sequence[str] = ()) -> int:
+async def run_process(settings: Settings) -> int:
     """The nightly ingest in a process of its own, to its end; its exit code.
-
-    Args:
-        settings: on what, and how.
-        only: names of steps (`ingest.nightly.steps.STEP_NAMES`), when not all are to be run.
 
     Raises:
         OSError: no process can be had.
@@ -92,7 +88,6 @@ async def run_process(settings: Settings, *, only: Sequence[str] = ()) -> int:
     others = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "aftercall.cli", "nightly", "--background",
-        *(("--only", ",".join(only)) if only else ()),
         stdin=DEVNULL, stdout=DEVNULL,
         env={
             **others,

@@ -21,7 +21,7 @@ from service import feedback
 from service import recommendations as queue
 from service.bodies import JsonRoute
 from service.health import boundaries, tool_health
-from service.routes.parameters import CurrentContext, CurrentWorkspace, NoQuery, ToolFilter, ToolId
+from service.routes.parameters import CurrentSpace, NoQuery, ToolFilter, ToolId
 
 router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 
@@ -48,9 +48,7 @@ RecommendationId = Annotated[
     "/boundaries", summary="Boundary axes of all tools, and tools that are asked for several jobs"
 )
 async def read_boundaries(
-    query: Annotated[_BoundariesQuery, Query()],
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
+    query: Annotated[_BoundariesQuery, Query()], space: CurrentSpace
 ) -> Boundaries:
     """Axes are the tools' own words; those that mean one capability are one cluster.
 
@@ -58,57 +56,51 @@ async def read_boundaries(
     seconds after they were first named; until then each stands for itself. Of each workspace the
     2,000 weightiest axes are remembered.
     """
-    return await boundaries(context, workspace, query.limit)
+    return await boundaries(*space, query.limit)
 
 
 @router.get("/tools/{toolId:name}/health", summary="The health of a tool")
-async def read_health(
-    tool_id: ToolId, _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
-) -> ToolHealth:
+async def read_health(tool_id: ToolId, _query: NoQuery, space: CurrentSpace) -> ToolHealth:
     """Counts are of all calls that are known, whatever their version; weights halve every 7 days.
 
     Registering is optional: besides an id, `toolName` or `serverName/toolName` will do. A success
     that is empty, or that the tool itself calls weak, is told as such and stays a success. The name
     of a method is told when the tool's schema has it or several sessions used it.
     """
-    return await tool_health(context, workspace, tool_id)
+    return await tool_health(*space, tool_id)
 
 
 @router.post("/corrections", summary="Tell what a user said of an answer", status_code=202)
 async def correct(
-    correction: Correction, _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
+    correction: Correction, _query: NoQuery, space: CurrentSpace
 ) -> RecordedCorrection:
     """It is durable now, and weighs more than the tool's own word.
 
     It is about one execution, which may be recorded later (`tied` is false until then), or about
     the latest recorded call of a session. The same `correctionId` twice counts once.
     """
-    return await feedback.correct(context, workspace, correction)
+    return await feedback.correct(*space, correction)
 
 
 @router.get("/corrections", summary="What users said of answers")
 async def list_corrections(
-    query: Annotated[_CorrectionsQuery, Query()],
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
+    query: Annotated[_CorrectionsQuery, Query()], space: CurrentSpace
 ) -> CorrectionList:
     """Newest first. One counts for its tool soon after both are recorded, and is listed so then."""
-    tool = query.tool(workspace)
-    return await feedback.corrections(context, workspace, limit=query.limit, tool=tool)
+    tool = query.tool(space.workspace)
+    return await feedback.corrections(*space, limit=query.limit, tool=tool)
 
 
 @router.get("/recommendations", summary="What the evidence suggests to tool builders")
 async def list_recommendations(
-    query: Annotated[queue.RecommendationQuery, Query()],
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
+    query: Annotated[queue.RecommendationQuery, Query()], space: CurrentSpace
 ) -> RecommendationList:
     """Greatest priority first. The service reports and changes nothing by itself.
 
     They are made from the evidence when they are asked for: open ones come and go with it. What
     tools and users said is quoted as data.
     """
-    return await queue.recommendations(context, workspace, query)
+    return await queue.recommendations(*space, query)
 
 
 @router.put(
@@ -118,8 +110,7 @@ async def change_recommendation(
     recommendation_id: RecommendationId,
     change: RecommendationChange,
     _query: NoQuery,
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
+    space: CurrentSpace,
 ) -> Recommendation:
     """Any state may follow any other; of two changes the later one counts.
 
@@ -127,4 +118,4 @@ async def change_recommendation(
     (`reopened`) when evidence later than that speaks for it; one that is opened by hand lives and
     ends with its evidence, as if nobody had touched it.
     """
-    return await queue.change_recommendation(context, workspace, recommendation_id, change)
+    return await queue.change_recommendation(*space, recommendation_id, change)

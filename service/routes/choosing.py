@@ -22,7 +22,7 @@ from aftercall.models.tools import Scenario
 from service import tools
 from service.bodies import JsonRoute
 from service.middleware import count
-from service.routes.parameters import CurrentContext, CurrentWorkspace, Namespace, ToolId
+from service.routes.parameters import CurrentSpace, Namespace, ToolId
 
 router = APIRouter(tags=["choosing a tool"], route_class=JsonRoute)
 
@@ -48,44 +48,37 @@ class _FailuresQuery(WireModel):
 
 
 @router.post("/tools/find", summary="Tools for a scenario, best first")
-async def find_tools(
-    question: FindRequest, request: Request, context: CurrentContext, workspace: CurrentWorkspace
-) -> FoundTools:
+async def find_tools(question: FindRequest, request: Request, space: CurrentSpace) -> FoundTools:
     """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
-    found = await context.chooser.find(workspace, question)
+    found = await space.context.chooser.find(space.workspace, question)
     count(request, candidates=len(found.candidates))
     return found
 
 
 @router.post("/evolutions/find", summary="How tools were evolved for scenarios like one")
-async def find_evolutions(
-    question: EvolutionRequest, context: CurrentContext, workspace: CurrentWorkspace
-) -> EvolutionList:
+async def find_evolutions(question: EvolutionRequest, space: CurrentSpace) -> EvolutionList:
     """Promotions of the past and present, nearest first, by namespace, reason and mutation."""
-    return await context.history.evolutions(workspace, question)
+    return await space.context.history.evolutions(space.workspace, question)
 
 
 @router.get("/namespaces", summary="All namespaces, by name")
-async def list_namespaces(context: CurrentContext, workspace: CurrentWorkspace) -> NamespaceList:
+async def list_namespaces(space: CurrentSpace) -> NamespaceList:
     """A tool without a namespace serves the one that is called like its id."""
-    return await context.chooser.namespaces(workspace)
+    return await space.context.chooser.namespaces(space.workspace)
 
 
 @router.get(
     "/namespaces/{namespace:name}/best", summary="The fittest tool of a namespace for a scenario"
 )
 async def best_tool(
-    namespace: Namespace,
-    query: Annotated[_BestQuery, Query()],
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
+    namespace: Namespace, query: Annotated[_BestQuery, Query()], space: CurrentSpace
 ) -> BestTool:
     """With every factor of its score, all candidates, and what was left out and why.
 
     The score is base x quality x failure demotion; `belowThreshold` marks one that is hardly fit.
     """
-    return await context.chooser.best(
-        workspace,
+    return await space.context.chooser.best(
+        space.workspace,
         namespace,
         query.scenario,
         use_rag=query.use_rag,
@@ -95,29 +88,24 @@ async def best_tool(
 
 
 @router.post(_FAILURES, summary="Mark a failure of a tool", status_code=202)
-async def mark_failure(
-    tool_id: ToolId, mark: FailureMark, context: CurrentContext, workspace: CurrentWorkspace
-) -> MarkedFailure:
+async def mark_failure(tool_id: ToolId, mark: FailureMark, space: CurrentSpace) -> MarkedFailure:
     """It is durable now, and counts against the tool, the more in scenarios like this one.
 
     The same `markId` twice counts once. Recorded executions count without being marked; with
     `executionId` the mark says how bad that one was, and of what version it was when `version` is
     left out; without either it is of the version in force.
     """
-    return await tools.mark_failure(context, workspace, tool_id, mark)
+    return await tools.mark_failure(*space, tool_id, mark)
 
 
 @router.get(_FAILURES, summary="Failures of a tool")
 async def tool_failures(
-    tool_id: ToolId,
-    query: Annotated[_FailuresQuery, Query()],
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
+    tool_id: ToolId, query: Annotated[_FailuresQuery, Query()], space: CurrentSpace
 ) -> ToolFailures:
     """Marked or recorded, of all versions: nearest to the scenario first, without one the latest.
 
     Without a scenario every `similarity` is 0, and `weight` says how far time has worn it off.
     """
-    return await context.history.failures(
-        workspace, tool_id, scenario=query.scenario, limit=query.limit
+    return await space.context.history.failures(
+        space.workspace, tool_id, scenario=query.scenario, limit=query.limit
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from service.known_tools import KnownToolsQuery, known_tools
-from service.routes.parameters import CurrentContext, CurrentWorkspace
+from service.routes.parameters import CurrentSpace
 
 router = APIRouter(tags=["known tools"])
 
@@ -18,13 +18,13 @@ _MEDIA_TYPES = {"prompt": "text/plain", "markdown": "text/markdown"}
     response_class=Response,
 )
 async def read_known_tools(
-    query: Annotated[KnownToolsQuery, Query()], context: CurrentContext, workspace: CurrentWorkspace
+    query: Annotated[KnownToolsQuery, Query()], space: CurrentSpace
 ) -> Response:
     """Signatures, how tools fare, what they refuse, common pitfalls and what to try then.
 
     Within `maxTokens` the most useful comes first: every tool's signature while there is room, then
     what saves the most failed calls. All that tools and users said is escaped data.
     """
-    text = await known_tools(context, workspace, query)
+    text = await known_tools(*space, query)
     media_type = f"{_MEDIA_TYPES[query.format]}; charset=utf-8"
     return Response(text, headers={"content-type": media_type})

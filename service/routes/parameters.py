@@ -4,7 +4,7 @@ Dependencies are coroutines although they await nothing: FastAPI sends plain fun
 pool.
 """
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Path, Query, Request
 from pydantic import Field
@@ -19,9 +19,11 @@ from service.errors import NotFoundProblemError, UnavailableError
 DEFAULT_WORKSPACE = "default"
 
 
-async def current_workspace() -> str:
-    """The workspace of the caller: one for all until there are keys; no route names it itself."""
-    return DEFAULT_WORKSPACE
+class Space(NamedTuple):
+    """Where a request is answered: the open context, and the workspace of its caller."""
+
+    context: Context
+    workspace: str
 
 
 async def current_lifecycle(request: Request) -> Lifecycle:
@@ -30,21 +32,20 @@ async def current_lifecycle(request: Request) -> Lifecycle:
     return lifecycle
 
 
-async def current_context(request: Request) -> Context:
-    """The open context.
+async def current_space(request: Request) -> Space:
+    """The workspace is one for all until there are keys; no route names it itself.
 
     Raises:
-        UnavailableError: while it is being opened or closed.
+        UnavailableError: while the context is being opened or closed.
     """
     lifecycle = await current_lifecycle(request)
     if lifecycle.context is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
-    return lifecycle.context
+    return Space(lifecycle.context, DEFAULT_WORKSPACE)
 
 
-CurrentWorkspace = Annotated[str, Depends(current_workspace)]
 CurrentLifecycle = Annotated[Lifecycle, Depends(current_lifecycle)]
-CurrentContext = Annotated[Context, Depends(current_context)]
+CurrentSpace = Annotated[Space, Depends(current_space)]
 
 
 class _NameInPath(Convertor[str]):

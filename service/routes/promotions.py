@@ -17,7 +17,7 @@ from aftercall.promotions_file import PromotionsFileError, parse_promotions
 from service import promotions
 from service.bodies import JsonRoute, parsed, read_body
 from service.errors import MalformedJsonError, ProblemError
-from service.routes.parameters import CurrentContext, CurrentWorkspace, Namespace
+from service.routes.parameters import CurrentSpace, Namespace
 
 router = APIRouter(tags=["promotions"], route_class=JsonRoute)
 
@@ -30,32 +30,24 @@ class _HistoryQuery(WireModel):
 
 @router.get(f"{_PATH}/history", summary="What was promoted in a namespace, and when")
 async def promotion_history(
-    namespace: Namespace,
-    query: Annotated[_HistoryQuery, Query()],
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
+    namespace: Namespace, query: Annotated[_HistoryQuery, Query()], space: CurrentSpace
 ) -> PromotionHistory:
     """Latest first; a change's `promotion` is null where the original served again."""
-    return await promotions.promotion_history(context, workspace, namespace, query.limit)
+    return await promotions.promotion_history(*space, namespace, query.limit)
 
 
 @router.post(f"{_PATH}/rollback", summary="Back to what held before")
-async def roll_back(
-    namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
-) -> PromotionHistory:
+async def roll_back(namespace: Namespace, space: CurrentSpace) -> PromotionHistory:
     """Undoes the latest change that is not undone yet; the answer is the history, latest first.
 
     Before the first promotion the original served. Each call goes back one step further.
     """
-    return await promotions.roll_back(context, workspace, namespace)
+    return await promotions.roll_back(*space, namespace)
 
 
 @router.put(_PATH, summary="Promote an evolved version")
 async def promote(
-    namespace: Namespace,
-    promotion: Promotion,
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
+    namespace: Namespace, promotion: Promotion, space: CurrentSpace
 ) -> PromotionStatus:
     """From now on it stands in for the original, and starts with the original's quality.
 
@@ -63,44 +55,38 @@ async def promote(
     callers': the service cannot see whether one is there. The same again changes nothing. Where
     that tool is deleted later and there is no file, the original serves until the tool is back.
     """
-    return await promotions.promote(context, workspace, namespace, promotion)
+    return await promotions.promote(*space, namespace, promotion)
 
 
 @router.get(_PATH, summary="What is promoted in a namespace, and how it fares")
-async def read_promotion(
-    namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
-) -> PromotionStatus:
+async def read_promotion(namespace: Namespace, space: CurrentSpace) -> PromotionStatus:
     """`failsMore` says that the evolved version does worse than the original; nothing is undone."""
-    return await promotions.read_promotion(context, workspace, namespace)
+    return await promotions.read_promotion(*space, namespace)
 
 
 @router.delete(
     _PATH, summary="Let the original serve again", status_code=204, response_class=Response
 )
-async def remove_promotion(
-    namespace: Namespace, context: CurrentContext, workspace: CurrentWorkspace
-) -> None:
+async def remove_promotion(namespace: Namespace, space: CurrentSpace) -> None:
     """Its history stays."""
-    await promotions.remove_promotion(context, workspace, namespace)
+    await promotions.remove_promotion(*space, namespace)
 
 
 @router.get("/promotions", summary="All promotions, as the file .tool_promotions.json")
-async def export_promotions(context: CurrentContext, workspace: CurrentWorkspace) -> Response:
+async def export_promotions(space: CurrentSpace) -> Response:
     """Exactly as the file has them: by namespace, with keys in snake_case."""
-    text = await promotions.export_promotions(context, workspace)
+    text = await promotions.export_promotions(*space)
     return Response(text, media_type="application/json")
 
 
 @router.put("/promotions", summary="Replace all promotions by a file .tool_promotions.json")
-async def import_promotions(
-    request: Request, context: CurrentContext, workspace: CurrentWorkspace
-) -> PromotionsReceipt:
+async def import_promotions(request: Request, space: CurrentSpace) -> PromotionsReceipt:
     """All of it or nothing; what is wrong is named with its line and entry.
 
     What the file does not name is promoted no more; all of it is in the histories.
     """
     file = await parsed(await read_body(request), _parse_file)
-    return await promotions.import_promotions(context, workspace, file)
+    return await promotions.import_promotions(*space, file)
 
 
 def _parse_file(body: bytes) -> dict[str, Promotion]:

@@ -36,7 +36,7 @@ from service.errors import (
     safe_message,
 )
 from service.middleware import count
-from service.routes.parameters import CurrentContext, CurrentWorkspace, ExecutionId
+from service.routes.parameters import CurrentSpace, ExecutionId
 
 router = APIRouter(tags=["recording"])
 
@@ -44,18 +44,16 @@ router = APIRouter(tags=["recording"])
 @router.post(
     "/executions", summary="Record one execution, or a list of at most 1,000", status_code=202
 )
-async def record(
-    records: RecordsBody, request: Request, context: CurrentContext, workspace: CurrentWorkspace
-) -> RecordReceipt:
+async def record(records: RecordsBody, request: Request, space: CurrentSpace) -> RecordReceipt:
     """Answers when the executions are durable. `executionId` makes sending them again harmless.
 
     In a list, one bad record never rejects its neighbours: it is named in `rejected`. A single
     execution that is malformed is a 422, one whose id is taken by other content a 409.
     """
     if isinstance(records, Execution):
-        receipt = await context.intake.accept_one(workspace, records)
+        receipt = await space.context.intake.accept_one(space.workspace, records)
     else:
-        receipt = await context.intake.accept(workspace, records)
+        receipt = await space.context.intake.accept(space.workspace, records)
     count(
         request,
         accepted=receipt.accepted,
@@ -66,14 +64,12 @@ async def record(
 
 
 @router.get("/executions/{executionId}", summary="One execution, as it is stored")
-async def read_execution(
-    execution_id: ExecutionId, context: CurrentContext, workspace: CurrentWorkspace
-) -> Execution:
+async def read_execution(execution_id: ExecutionId, space: CurrentSpace) -> Execution:
     """Secrets were masked before it was written, and are masked again before it is returned."""
-    found = await execution(context.store.events, workspace, execution_id)
+    found = await execution(space.context.store.events, space.workspace, execution_id)
     if found is None:
         raise NotFoundProblemError("there is no execution of that id")
-    return context.redactor.call(found)
+    return space.context.redactor.call(found)
 
 
 ResultT = TypeVar("ResultT")
@@ -128,9 +124,7 @@ class _Outcome:
     summary="OpenTelemetry spans: every tool call among them is recorded",
     response_class=Response,
 )
-async def export_traces(
-    request: Request, context: CurrentContext, workspace: CurrentWorkspace
-) -> Response:
+async def export_traces(request: Request, space: CurrentSpace) -> Response:
     """OTLP over HTTP (`application/x-protobuf` or `application/json`, plain or in gzip).
 
     Spans of the GenAI, MCP and OpenInference conventions that are calls of a tool become
@@ -151,8 +145,8 @@ async def export_traces(
     aside = is_packed or len(packed) > _INLINE_BYTES
     # What waits for its turn is packed yet.
     async with request.app.state.trace_turns if aside else nullcontext():
-        located = await _work(partial(begin, packed), context, aside=aside)
-        outcome = await _record(located, context, workspace, aside=aside)
+        located = await _work(partial(begin, packed), space.context, aside=aside)
+        outcome = await _record(located, *space, aside=aside)
     count(
         request,
         accepted=outcome.accepted,

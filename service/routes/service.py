@@ -9,7 +9,7 @@ from retrieval.confidence import Scaling
 from retrieval.log import counts, lag_s
 from service.errors import UnavailableError
 from service.metrics_page import MetricsPage
-from service.routes.parameters import CurrentContext, CurrentLifecycle, CurrentWorkspace
+from service.routes.parameters import CurrentLifecycle, CurrentSpace
 from service.stores import where_store_is
 from service.version import VERSION
 
@@ -20,8 +20,9 @@ router = APIRouter(tags=["service"])
     "/status",
     summary="How much there is, and what is still to be learned from",
 )
-async def status(context: CurrentContext, workspace: CurrentWorkspace) -> Status:
+async def status(space: CurrentSpace) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
+    context, workspace = space
     known = await counts(context.store, workspace)
     agreement = await context.vectors.look()
     calibration = await context.memory.calibration(workspace)

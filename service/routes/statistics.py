@@ -20,8 +20,7 @@ from aftercall.models import (
 from aftercall.models.base import Name
 from service.patterns import PatternsQuery
 from service.routes.parameters import (
-    CurrentContext,
-    CurrentWorkspace,
+    CurrentSpace,
     ListQuery,
     NoQuery,
     ToolFilter,
@@ -44,115 +43,105 @@ PatternId = Annotated[Name, Path(alias="patternId", description="From `GET /patt
 
 
 @router.get("/stats/totals", summary="How many calls there were, and how they went")
-async def totals(_query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace) -> Totals:
+async def totals(_query: NoQuery, space: CurrentSpace) -> Totals:
     """Of 24 hours, 7 days and 30 days up to now, each with the same span before it where known.
 
     24h begins with an hour, the others with a day (UTC), so that points of `/stats/trend` add up.
     """
-    return await context.statistics.totals(workspace)
+    return await space.context.statistics.totals(space.workspace)
 
 
 @router.get("/stats/usage", summary="How often tools were called, by whom, and how that went")
-async def usage(query: ListQuery, context: CurrentContext, workspace: CurrentWorkspace) -> Usage:
+async def usage(query: ListQuery, space: CurrentSpace) -> Usage:
     """Up to now: what the nightly run counted, and what arrived since.
 
     It stays when executions expire. Times are those that callers gave their calls. Tools and agents
     beyond the limit are counted together.
     """
-    return await context.statistics.usage(workspace, query.window, query.limit)
+    return await space.context.statistics.usage(space.workspace, query.window, query.limit)
 
 
 @router.get("/stats/trend", summary="How calls went over time")
-async def trend(
-    query: OverTimeQuery, context: CurrentContext, workspace: CurrentWorkspace
-) -> Trend:
+async def trend(query: OverTimeQuery, space: CurrentSpace) -> Trend:
     """By the hour for 24h, else by the day (UTC); those without calls too.
 
     A tool that nobody called has points of none.
     """
-    return await context.statistics.trend(workspace, query.window, query.tool(workspace))
+    return await space.context.statistics.trend(
+        space.workspace, query.window, query.tool(space.workspace)
+    )
 
 
 @router.get("/stats/latency", summary="How long calls took over time")
-async def latency(
-    query: OverTimeQuery, context: CurrentContext, workspace: CurrentWorkspace
-) -> Latency:
+async def latency(query: OverTimeQuery, space: CurrentSpace) -> Latency:
     """p50, p95 and p99 in milliseconds, within 5 % of themselves, by the hour or by the day (UTC).
 
     Of calls that say how long they took; null where there is none.
     """
-    return await context.statistics.latency(workspace, query.window, query.tool(workspace))
+    return await space.context.statistics.latency(
+        space.workspace, query.window, query.tool(space.workspace)
+    )
 
 
 @router.get("/stats/tools", summary="Tools that were called, and how good they are")
-async def tools(
-    query: ListQuery, context: CurrentContext, workspace: CurrentWorkspace
-) -> ToolStatisticsList:
+async def tools(query: ListQuery, space: CurrentSpace) -> ToolStatisticsList:
     """Calls are of the window; quality and cohesion are of now.
 
     Quality is that of the tool's fitness (`GET /namespaces/{namespace}/best`), cohesion that of
     `GET /boundaries`.
     """
-    return await context.statistics.tools(workspace, query.window, query.limit)
+    return await space.context.statistics.tools(space.workspace, query.window, query.limit)
 
 
 @router.get("/stats/agents/{agent:name}", summary="What one agent called, and how that went")
-async def agent(
-    agent: AgentName, query: WindowQuery, context: CurrentContext, workspace: CurrentWorkspace
-) -> AgentStatistics:
+async def agent(agent: AgentName, query: WindowQuery, space: CurrentSpace) -> AgentStatistics:
     """Some of its tools, those with most failures first. The name may hold slashes."""
-    return await context.statistics.agent(workspace, agent, query.window)
+    return await space.context.statistics.agent(space.workspace, agent, query.window)
 
 
 @router.get("/stats/reflection", summary="What asking about failures did")
-async def reflection(
-    query: WindowQuery, context: CurrentContext, workspace: CurrentWorkspace
-) -> ReflectionStatistics:
+async def reflection(query: WindowQuery, space: CurrentSpace) -> ReflectionStatistics:
     """How calls went before it and after it, what was answered, and how long repairs took.
 
     Repairs are of the latest 2,000, and of as many outcomes of suggestions (a success that followed
     one counts when it names in `repairOf` what it mends). Times are those that callers gave.
     """
-    return await context.statistics.reflection(workspace, query.window)
+    return await space.context.statistics.reflection(space.workspace, query.window)
 
 
 @router.get("/patterns", summary="Ways in which tools fail, with what helps")
 async def patterns(
-    query: Annotated[PatternsQuery, Query()], context: CurrentContext, workspace: CurrentWorkspace
+    query: Annotated[PatternsQuery, Query()], space: CurrentSpace
 ) -> FailurePatternList:
     """Most failures first; made by the nightly run, so that those of today come tomorrow.
 
     Failures of one tool that say one thing are one pattern, whatever their wording. A pattern keeps
     its id as long as any of it is there. What tools said is quoted as data.
     """
-    return await context.patterns.listed(workspace, query)
+    return await space.context.patterns.listed(space.workspace, query)
 
 
 @router.get("/stats/patterns", summary="Failure patterns by what was met lately")
-async def pattern_statistics(
-    query: ListQuery, context: CurrentContext, workspace: CurrentWorkspace
-) -> PatternStatistics:
+async def pattern_statistics(query: ListQuery, space: CurrentSpace) -> PatternStatistics:
     """Most failures in the window first. Empty before the first nightly run, which makes patterns.
 
     Failures that are of no pattern yet are counted together. What tools said is quoted as data.
     """
-    return await context.statistics.patterns(workspace, query.window, query.limit)
+    return await space.context.statistics.patterns(space.workspace, query.window, query.limit)
 
 
 @router.get("/stats/patterns/{patternId}", summary="How often a failure pattern was met over time")
 async def pattern_history(
-    pattern_id: PatternId, query: WindowQuery, context: CurrentContext, workspace: CurrentWorkspace
+    pattern_id: PatternId, query: WindowQuery, space: CurrentSpace
 ) -> PatternHistory:
     """Up to now, those without failures too. Ids are those of `GET /patterns`; they last."""
-    return await context.statistics.pattern(workspace, pattern_id, query.window)
+    return await space.context.statistics.pattern(space.workspace, pattern_id, query.window)
 
 
 @router.get("/stats/confidence", summary="What suggestions promised, and what came of it")
-async def confidence(
-    _query: NoQuery, context: CurrentContext, workspace: CurrentWorkspace
-) -> ConfidenceStatistics:
+async def confidence(_query: NoQuery, space: CurrentSpace) -> ConfidenceStatistics:
     """The latest 2,000 outcomes in tenths of the confidence that was told, with two errors.
 
     A success is a call that succeeded: whether it did what was meant is not known from outcomes.
     """
-    return await context.statistics.confidence(workspace)
+    return await space.context.statistics.confidence(space.workspace)

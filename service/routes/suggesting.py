@@ -13,21 +13,21 @@ from retrieval.similar import find_similar
 from service.bodies import JsonRoute
 from service.feedback import record_outcome
 from service.middleware import count
-from service.routes.parameters import CurrentContext, CurrentWorkspace, SuggestionId
+from service.routes.parameters import CurrentSpace, SuggestionId
 
 router = APIRouter(tags=["suggesting"], route_class=JsonRoute)
 
 
 @router.post("/suggest", summary="What to do about a failed call")
 async def suggest(
-    question: SuggestRequest, request: Request, context: CurrentContext, workspace: CurrentWorkspace
+    question: SuggestRequest, request: Request, space: CurrentSpace
 ) -> SuggestResponse:
     """Suggestions come best first; `confidence` is the probability of doing what the caller meant.
 
     An empty list is an honest "I don't know", with its reason.
     """
-    response = await context.suggester.suggest(workspace, question)
-    context.metrics.answered(response)
+    response = await space.context.suggester.suggest(space.workspace, question)
+    space.context.metrics.answered(response)
     count(request, suggestions=len(response.suggestions))
     return response
 
@@ -39,29 +39,26 @@ async def suggest(
     response_class=Response,
 )
 async def report_outcome(
-    suggestion_id: SuggestionId,
-    report: OutcomeReport,
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
+    suggestion_id: SuggestionId, report: OutcomeReport, space: CurrentSpace
 ) -> None:
     """An execution recorded with `suggestionId` says the same; saying it twice changes nothing."""
-    if await record_outcome(context, workspace, suggestion_id, report):
-        context.metrics.reported(suggestion_id, report)
+    if await record_outcome(*space, suggestion_id, report):
+        space.context.metrics.reported(suggestion_id, report)
 
 
 @router.post("/similar", summary="Executions of a tool that are like this call")
 async def similar(
-    question: SimilarRequest, request: Request, context: CurrentContext, workspace: CurrentWorkspace
+    question: SimilarRequest, request: Request, space: CurrentSpace
 ) -> SimilarResponse:
     """Nearest first; `similarity` is a cosine. Secrets are masked."""
     found = await find_similar(
-        workspace,
+        space.workspace,
         question,
-        log=context.store.events,
-        memory=context.memory,
-        index=context.index,
-        embedder=context.embedder,
-        redactor=context.redactor,
+        log=space.context.store.events,
+        memory=space.context.memory,
+        index=space.context.index,
+        embedder=space.context.embedder,
+        redactor=space.context.redactor,
     )
     count(request, found=len(found.executions))
     return found

@@ -8,7 +8,7 @@ from pydantic import Field
 from aftercall.models import Tool, ToolList, ToolSpec, WireModel
 from service import tools
 from service.bodies import JsonRoute
-from service.routes.parameters import CurrentContext, CurrentWorkspace, ToolId
+from service.routes.parameters import CurrentSpace, ToolId
 
 router = APIRouter(tags=["tools"], route_class=JsonRoute)
 
@@ -22,42 +22,35 @@ class _ToolQuery(WireModel):
 
 
 @router.get("/tools", summary="All registered tools, by id")
-async def list_tools(context: CurrentContext, workspace: CurrentWorkspace) -> ToolList:
+async def list_tools(space: CurrentSpace) -> ToolList:
     """Registering is optional; a tool is learned from its calls all the same."""
-    stored = await context.memory.tools(workspace)
-    return ToolList(tools=[context.redactor.tool(entry.tool) for entry in stored])
+    stored = await space.context.memory.tools(space.workspace)
+    return ToolList(tools=[space.context.redactor.tool(entry.tool) for entry in stored])
 
 
 @router.put(_PATH, summary="Register a tool, or replace it")
-async def put_tool(
-    tool_id: ToolId, spec: ToolSpec, context: CurrentContext, workspace: CurrentWorkspace
-) -> Tool:
+async def put_tool(tool_id: ToolId, spec: ToolSpec, space: CurrentSpace) -> Tool:
     """With its input schema, a suggestion for the tool is checked against it before it is made.
 
     `version` is up to three numbers, as in `1.2.0`. `evolvedFrom` must not lead back to the tool.
     """
-    return await tools.put_tool(context, workspace, tool_id, spec)
+    return await tools.put_tool(*space, tool_id, spec)
 
 
 @router.get(_PATH, summary="A registered tool")
 async def read_tool(
-    tool_id: ToolId,
-    query: Annotated[_ToolQuery, Query()],
-    context: CurrentContext,
-    workspace: CurrentWorkspace,
+    tool_id: ToolId, query: Annotated[_ToolQuery, Query()], space: CurrentSpace
 ) -> Tool:
     """As it was last put; with `useEvolved` the version that was promoted in its place.
 
     For that, the name of a namespace will do as well as an id.
     """
-    return await tools.get_tool(context, workspace, tool_id, use_evolved=query.use_evolved)
+    return await tools.get_tool(*space, tool_id, use_evolved=query.use_evolved)
 
 
 @router.delete(
     _PATH, summary="Forget that a tool is registered", status_code=204, response_class=Response
 )
-async def delete_tool(
-    tool_id: ToolId, context: CurrentContext, workspace: CurrentWorkspace
-) -> None:
+async def delete_tool(tool_id: ToolId, space: CurrentSpace) -> None:
     """What was learned from its calls stays."""
-    await tools.delete_tool(context, workspace, tool_id)
+    await tools.delete_tool(*space, tool_id)

@@ -241,14 +241,6 @@ async def test_everything_goes_by_way_of_mongodb(
     await asyncio.to_thread(mongo.close)
 
 
-async def test_an_empty_store_moves_too(tmp_path: Path) -> None:
-    """Its archive is whole, and the target stays empty."""
-    async with opened(tmp_path / "origin") as store, opened(tmp_path / "target") as target:
-        await exported(store, tmp_path / "empty.gz")
-        assert await imported(target, tmp_path / "empty.gz") == {}
-        assert await target.events.heads() == {}
-
-
 async def test_what_arrives_during_an_export_belongs_to_the_next(tmp_path: Path) -> None:
     """Though there is always more, an export ends, and its file can be imported."""
     async with opened(tmp_path / "origin") as store, opened(tmp_path / "target") as target:

@@ -119,12 +119,6 @@ def test_every_error_has_the_one_form(openapi: dict[str, Any]) -> None:
     assert "HTTPValidationError" not in openapi["components"]["schemas"]
 
 
-def test_503_documents_retry_after(openapi: dict[str, Any]) -> None:
-    """A client can rely on it."""
-    response = openapi["paths"]["/suggest"]["post"]["responses"]["503"]
-    assert "Retry-After" in response["headers"]
-
-
 PLACES = {
     "executionId": "3f0b5a3e-8f4e-4a57-9c1e-0a1f0f9f7a11",
     "toolId": "translator",

@@ -130,16 +130,6 @@ async def test_a_process_fits_several_workspaces() -> None:
         assert await fitting.refit(first, JUDGED) == first
 
 
-async def test_a_process_that_cannot_be_started_is_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of our own, for the next run to try again."""
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    async with FittingProcess() as fitting:
-        with pytest.raises(FittingError, match="no process"):
-            await fitting.refit(Scaling(), JUDGED)
-
-
 async def test_a_process_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also for whoever asks again."""
 

@@ -84,17 +84,6 @@ def test_a_conflict_is_named_in_the_receipt(service: RunningService) -> None:
         assert [entry.index for entry in receipt.rejected] == [0]
 
 
-def test_the_recorder_delivers_what_it_was_handed(service: RunningService, tmp_path: Path) -> None:
-    """All of it, once."""
-    executions = [an_execution() for _ in range(250)]
-    with Recorder(base_url=service.url, spool_dir=tmp_path) as recorder:
-        for each in executions:
-            recorder.record(each)
-    with Client(service.url) as client:
-        for each in executions[::10]:
-            assert client.get_execution(each.execution_id) == each
-
-
 def test_the_recorder_spools_while_the_service_is_away(tmp_path: Path) -> None:
     """And delivers when one is there again."""
     executions = [an_execution() for _ in range(20)]

@@ -12,7 +12,6 @@ from service.environment import (
     read_settings,
     unknown_variables,
 )
-from service.settings import Settings
 from tests.service.running_service import ROOT, finished, hashing_settings
 
 
@@ -141,17 +140,6 @@ def test_folders_follow_the_platform(tmp_path: Path) -> None:
     )
     assert default_data_dir({}, "darwin") == home / "Library/Application Support/aftercall"
     assert default_data_dir({"LOCALAPPDATA": str(tmp_path)}, "win32") == tmp_path / "aftercall"
-
-
-def test_settings_are_plain_data_once_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Constructing settings in a test or a factory reads no environment."""
-    monkeypatch.setenv("AFTERCALL_SERVER_PORT", "9000")
-    settings = Settings(
-        data={"dir": tmp_path},
-        embedding={"cache_dir": tmp_path},  # type: ignore[arg-type]  # coerced
-    )
-    assert settings.server.port == 8799
-    assert settings.with_values(server={"port": 1, "host": None}).server.port == 1
 
 
 def test_more_copies_of_a_write_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
