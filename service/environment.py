@@ -124,7 +124,7 @@ def list_settings(settings: Settings) -> Iterator[SettingLine]:
             variable=variable,
             value=_shown(getattr(getattr(settings, section), field)),
             default=places.get(name, _shown(default)),
-            description=info.description or "",
+            description=" ".join((info.description or "").split()),
         )
 
 

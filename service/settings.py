@@ -74,90 +74,71 @@ class Section(BaseModel):
     `service.environment.unknown_variables` warns of them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
 class ServerSettings(Section):
     """Where the service listens, whom it answers and how it stops."""
 
-    host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
-    port: int = Field(default=8799, ge=0, le=65535, description="Port to listen on; 0 picks one.")
-    allowed_hosts: Names = Field(
-        default=(),
-        description="Host names that requests may carry, comma-separated, `*` for any. Left empty: "
-        "loopback names on a loopback address, any name on another.",
-    )
-    public_url: BaseUrl | None = Field(
-        default=None,
-        description="Where people reach the service, for links to its dashboard; none unless set.",
-    )
-    dashboard: bool = Field(default=True, description="Whether `/dashboard` is there.")
-    shutdown_s: float = Field(
-        default=5.0, gt=0, le=600, description="Seconds that running requests get at shutdown."
-    )
+    host: str = Field("127.0.0.1", min_length=1)
+    """Address to listen on."""
+    port: int = Field(8799, ge=0, le=65535)
+    """Port to listen on; 0 picks one."""
+    allowed_hosts: Names = ()
+    """Host names that requests may carry, comma-separated, `*` for any. Left empty: loopback names
+    on a loopback address, any name on another."""
+    public_url: BaseUrl | None = None
+    """Where people reach the service, for links to its dashboard; none unless set."""
+    dashboard: bool = True
+    """Whether `/dashboard` is there."""
+    shutdown_s: float = Field(5.0, gt=0, le=600)
+    """Seconds that running requests get at shutdown."""
 
 
 class DataSettings(Section):
     """Where everything durable lives."""
 
-    dir: Path = Field(
-        description="Folder of the log store and the vectors, for one service process at a time; "
-        "unless set, where the platform keeps a user's data."
-    )
+    dir: Path
+    """Folder of the log store and the vectors, for one service process at a time; unless set, where
+    the platform keeps a user's data."""
 
 
 class MongoSettings(Section):
     """MongoDB as the log store, in the place of the embedded one."""
 
-    uri: SecretStr | None = Field(
-        default=None,
-        description="Address of MongoDB, `mongodb://...` or `mongodb+srv://...`, with user and "
-        "TLS options as the driver takes them. Unless set, the embedded store is used.",
-    )
-    database: str = Field(
-        default="aftercall", min_length=1, max_length=63, description="Database of the log store."
-    )
-    pool_size: int = Field(
-        default=32, ge=1, le=10_000, description="Most connections of one process to one server."
-    )
-    connect_timeout_s: float = Field(
-        default=5.0, gt=0, le=600, description="Seconds until a server counts as away (503)."
-    )
-    timeout_s: float = Field(
-        default=20.0,
-        gt=0,
-        le=3600,
-        description="Seconds that a server which was reached may take for one operation.",
-    )
+    uri: SecretStr | None = None
+    """Address of MongoDB, `mongodb://...` or `mongodb+srv://...`, with user and TLS options as the
+    driver takes them. Unless set, the embedded store is used."""
+    database: str = Field("aftercall", min_length=1, max_length=63)
+    """Database of the log store."""
+    pool_size: int = Field(32, ge=1, le=10_000)
+    """Most connections of one process to one server."""
+    connect_timeout_s: float = Field(5.0, gt=0, le=600)
+    """Seconds until a server counts as away (503)."""
+    timeout_s: float = Field(20.0, gt=0, le=3600)
+    """Seconds that a server which was reached may take for one operation."""
 
 
 class QdrantSettings(Section):
     """A Qdrant server as the vector index, in the place of the embedded one."""
 
-    url: str | None = Field(
-        default=None,
-        description="Address of Qdrant, such as `http://qdrant:6333`; `https` for TLS. Unless set, "
-        "the embedded index is used. `local:DIR` is the client's own slow store, for trials.",
-    )
-    api_key: SecretStr | None = Field(default=None, description="Key of the Qdrant server.")
-    grpc_port: int = Field(default=6334, ge=1, le=65535, description="Port of the server for gRPC.")
-    prefix: str = Field(
-        default="aftercall",
-        pattern=r"^[A-Za-z0-9_-]{1,64}$",
-        description="What the names of the collections begin with.",
-    )
-    shards: int = Field(default=1, ge=1, le=1024, description="Shards of a new collection.")
-    replicas: int = Field(default=1, ge=1, le=64, description="Copies of each of its shards.")
-    write_consistency: int = Field(
-        default=1,
-        ge=1,
-        le=64,
-        description="Copies that must have taken a write before it counts; at most as many as "
-        "there are.",
-    )
-    timeout_s: float = Field(
-        default=20.0, gt=0, le=3600, description="Seconds that one operation may take."
-    )
+    url: str | None = None
+    """Address of Qdrant, such as `http://qdrant:6333`; `https` for TLS. Unless set, the embedded
+    index is used. `local:DIR` is the client's own slow store, for trials."""
+    api_key: SecretStr | None = None
+    """Key of the Qdrant server."""
+    grpc_port: int = Field(6334, ge=1, le=65535)
+    """Port of the server for gRPC."""
+    prefix: str = Field("aftercall", pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    """What the names of the collections begin with."""
+    shards: int = Field(1, ge=1, le=1024)
+    """Shards of a new collection."""
+    replicas: int = Field(1, ge=1, le=64)
+    """Copies of each of its shards."""
+    write_consistency: int = Field(1, ge=1, le=64)
+    """Copies that must have taken a write before it counts; at most as many as there are."""
+    timeout_s: float = Field(20.0, gt=0, le=3600)
+    """Seconds that one operation may take."""
 
     @field_validator("write_consistency")
     @classmethod
@@ -174,29 +155,18 @@ class QdrantSettings(Section):
 class IndexingSettings(Section):
     """Who learns from what was recorded."""
 
-    here: bool = Field(
-        default=True,
-        description="Whether `aftercall serve` learns too; false leaves it to `aftercall worker`.",
-    )
-    lease_s: float = Field(
-        default=15.0,
-        ge=1,
-        le=600,
-        description="Seconds without a sign of life after which another process goes on with a "
-        "workspace.",
-    )
+    here: bool = True
+    """Whether `aftercall serve` learns too; false leaves it to `aftercall worker`."""
+    lease_s: float = Field(15.0, ge=1, le=600)
+    """Seconds without a sign of life after which another process goes on with a workspace."""
 
 
 class RetentionSettings(Section):
     """How long what was recorded is kept."""
 
-    days: float = Field(
-        default=90.0,
-        ge=0,
-        le=36500,
-        description="Days until an execution that was learned from is deleted, at least 1; 0 for "
-        "never. What was learned stays.",
-    )
+    days: float = Field(90.0, ge=0, le=36500)
+    """Days until an execution that was learned from is deleted, at least 1; 0 for never. What was
+    learned stays."""
 
     @field_validator("days")
     @classmethod
@@ -212,121 +182,81 @@ class RetentionSettings(Section):
 class SamplingSettings(Section):
     """Which successes are left out where there are very many; failures never are."""
 
-    successes_per_minute: float = Field(
-        default=0.0,
-        ge=0,
-        le=1e9,
-        description="Successes of one tool in a minute that are all kept; 0 keeps every one.",
-    )
-    kept_share: float = Field(
-        default=0.1,
-        gt=0,
-        le=1,
-        description="Share that is kept of the successes beyond that; each stands for the others.",
-    )
+    successes_per_minute: float = Field(0.0, ge=0, le=1e9)
+    """Successes of one tool in a minute that are all kept; 0 keeps every one."""
+    kept_share: float = Field(0.1, gt=0, le=1)
+    """Share that is kept of the successes beyond that; each stands for the others."""
 
 
 class NightlySettings(Section):
     """When `aftercall serve` has the nightly run done by itself."""
 
-    every_h: float = Field(
-        default=24.0,
-        ge=0,
-        le=8760,
-        description="Hours from one nightly run to the next, done beside the service; 0 for none, "
-        "where a scheduler runs `aftercall nightly`.",
-    )
+    every_h: float = Field(24.0, ge=0, le=8760)
+    """Hours from one nightly run to the next, done beside the service; 0 for none, where a
+    scheduler runs `aftercall nightly`."""
 
 
 class EmbeddingSettings(Section):
     """How texts become vectors."""
 
-    model: str = Field(
-        default="all-MiniLM-L6-v2",
-        min_length=1,
-        description="Model name or path; `hashing` needs no model. To change it on existing data, "
-        "run `aftercall rebuild`.",
-    )
-    cache_dir: Path = Field(description="Folder of the exported models.")
-    cache_size: int = Field(
-        default=10_000, ge=0, le=10_000_000, description="Texts whose vectors are kept in memory."
-    )
-    threads: int = Field(default=2, ge=1, le=256, description="Threads of one inference.")
+    model: str = Field("all-MiniLM-L6-v2", min_length=1)
+    """Model name or path; `hashing` needs no model. To change it on existing data, run `aftercall
+    rebuild`."""
+    cache_dir: Path
+    """Folder of the exported models."""
+    cache_size: int = Field(10_000, ge=0, le=10_000_000)
+    """Texts whose vectors are kept in memory."""
+    threads: int = Field(2, ge=1, le=256)
+    """Threads of one inference."""
 
 
 class PrivacySettings(Section):
     """What is masked before anything is written, and again before it is returned."""
 
-    secret_names: Names = Field(
-        default=(),
-        description="Further parameter names whose values are masked, comma-separated.",
-    )
-    allowlists: Allowlists = Field(
-        default_factory=dict,
-        description="JSON object of tool name to the parameters that are kept; of that tool's "
-        "other parameters only type and hash are stored.",
-    )
+    secret_names: Names = ()
+    """Further parameter names whose values are masked, comma-separated."""
+    allowlists: Allowlists = Field(default_factory=dict)
+    """JSON object of tool name to the parameters that are kept; of that tool's other parameters
+    only type and hash are stored."""
 
 
 class LimitSettings(Section):
     """How much one caller, and all callers together, may ask of the service."""
 
-    body_bytes: int = Field(
-        default=8 * _MIB, ge=1024, le=1024 * _MIB, description="Largest request body, in bytes."
-    )
-    buffered_bytes: int = Field(
-        default=64 * _MIB,
-        ge=1024,
-        description="Bytes of request bodies held at a time; beyond it callers are told to wait.",
-    )
-    unpacked_bytes: int = Field(
-        default=32 * _MIB,
-        ge=1024,
-        le=1024 * _MIB,
-        description="Largest body after unpacking, where packed ones are taken (`/v1/traces`).",
-    )
-    body_timeout_s: float = Field(
-        default=30.0, gt=0, le=3600, description="Seconds in which a request body has to arrive."
-    )
+    body_bytes: int = Field(8 * _MIB, ge=1024, le=1024 * _MIB)
+    """Largest request body, in bytes."""
+    buffered_bytes: int = Field(64 * _MIB, ge=1024)
+    """Bytes of request bodies held at a time; beyond it callers are told to wait."""
+    unpacked_bytes: int = Field(32 * _MIB, ge=1024, le=1024 * _MIB)
+    """Largest body after unpacking, where packed ones are taken (`/v1/traces`)."""
+    body_timeout_s: float = Field(30.0, gt=0, le=3600)
+    """Seconds in which a request body has to arrive."""
 
 
 class MetricsSettings(Section):
     """The page of `/metrics`."""
 
-    tools: int = Field(
-        default=200,
-        ge=0,
-        le=100_000,
-        description="Tools with a label of their own in the metrics; all further ones are `other`.",
-    )
+    tools: int = Field(200, ge=0, le=100_000)
+    """Tools with a label of their own in the metrics; all further ones are `other`."""
 
 
 class TracingSettings(Section):
     """The service's own spans, out (extra `otel`)."""
 
-    url: BaseUrl | None = Field(
-        default=None,
-        description="Where the service sends spans of its own work, by OTLP over HTTP, such as "
-        "`http://collector:4318/v1/traces`; none unless set.",
-    )
-    sampled_share: float = Field(
-        default=1.0,
-        ge=0.0,
-        le=1.0,
-        description="Share of the traces begun here that are sent; a caller's choice is followed.",
-    )
+    url: BaseUrl | None = None
+    """Where the service sends spans of its own work, by OTLP over HTTP, such as
+    `http://collector:4318/v1/traces`; none unless set."""
+    sampled_share: float = Field(1.0, ge=0.0, le=1.0)
+    """Share of the traces begun here that are sent; a caller's choice is followed."""
 
 
 class LogSettings(Section):
     """What the service says of its work, on stderr."""
 
-    format: Literal["auto", "text", "json"] = Field(
-        default="auto",
-        description="`text`, `json` lines, or `auto`: text on a terminal, else json.",
-    )
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least severe level that is written."
-    )
+    format: Literal["auto", "text", "json"] = "auto"
+    """`text`, `json` lines, or `auto`: text on a terminal, else json."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe level that is written."""
 
 
 class Settings(BaseModel):
