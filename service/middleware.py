@@ -1,6 +1,7 @@
 """Layers around the routes: host names, origins, sizes of bodies, the log, errors in protobuf.
 
-All are pure ASGI, because Starlette's `BaseHTTPMiddleware` costs a task and a queue per request.
+All are pure ASGI, because Starlette's `BaseHTTPMiddleware` costs a task and a queue per request,
+and see requests of HTTP only: there are no WebSockets, and no lifespan of the app.
 """
 
 import asyncio
@@ -68,7 +69,7 @@ class HostGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] == "http" and ANY_HOST not in self._hosts:
+        if ANY_HOST not in self._hosts:
             name = _without_port(Headers(scope=scope).get("host", ""))
             if name not in self._hosts:
                 problem = ProblemError(
@@ -130,9 +131,6 @@ class BodyLimits:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         declared = Headers(scope=scope).get("content-length", "0")
         # A length that is no number never gets here: the HTTP parser refuses it.
         if declared.isdigit() and int(declared) > self._limits.body_bytes:
@@ -237,9 +235,6 @@ class RequestLog:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _GIVEN_ID.fullmatch(given) else uuid4().hex
         scope[_REQUEST_ID] = request_id

@@ -38,7 +38,7 @@ class RequestSpans:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] != "http" or scope["path"].rstrip("/") in _UNTRACED:
+        if scope["path"].rstrip("/") in _UNTRACED:
             with measured_by(None):
                 await self._app(scope, receive, send)
             return
