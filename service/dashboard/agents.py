@@ -3,9 +3,19 @@
 from typing import Final
 
 from aftercall.models import AgentUsage, FailurePattern
-from service.dashboard.html import bars, empty, link, markup, note, section, stat, stats
+from service.dashboard.html import (
+    Column,
+    Link,
+    bars,
+    empty,
+    link,
+    markup,
+    note,
+    section,
+    stat,
+    stats,
+)
 from service.dashboard.look import Look, NothingHereError, Shown
-from service.dashboard.table import Column, Link
 from service.dashboard.words import (
     calls,
     count,

@@ -13,7 +13,9 @@ from aftercall.models import (
     ToolBoundary,
 )
 from service.dashboard.html import (
+    Column,
     Html,
+    Link,
     badge,
     code,
     empty,
@@ -26,7 +28,6 @@ from service.dashboard.html import (
     tag,
 )
 from service.dashboard.look import Look, Shown
-from service.dashboard.table import Column, Link
 from service.dashboard.tools import ToolId, place_of
 from service.dashboard.words import (
     MAX_SENTENCE,

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from service.dashboard.html import Content, Html, details, markup, tag
-from service.dashboard.table import Column, plain_table
+from service.dashboard.html import Column, Content, Html, details, markup, plain_table, tag
 from service.dashboard.words import score
 
 Point = tuple[float, float]

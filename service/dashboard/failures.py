@@ -3,17 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, get_args
 
-from aftercall.models import ErrorCategory, FailurePattern, PatternFailures
-from service.dashboard.calls import (
-    PatternEvidence,
-    agents_html,
-    call_html,
-    evidence_of,
-    repair_html,
-)
+from aftercall.models import ErrorCategory, PatternFailures
 from service.dashboard.html import (
+    Column,
     Html,
-    badge,
+    Link,
     bars,
     choice,
     details,
@@ -29,16 +23,23 @@ from service.dashboard.html import (
     tag,
 )
 from service.dashboard.look import PREFIX, Look, Shown
-from service.dashboard.table import Column, Link
+from service.dashboard.pattern import (
+    PatternEvidence,
+    about,
+    agents_html,
+    call_html,
+    evidence_of,
+    help_of,
+    mended_share,
+    repair_html,
+)
 from service.dashboard.words import (
-    MAX_SENTENCE,
     MAX_SIGNATURE,
     count,
     counted,
     one_line,
     percent,
     tool_name,
-    visible,
 )
 
 MAX_PATTERNS: Final = 500
@@ -137,7 +138,7 @@ def _card(look: Look, met: PatternFailures, example: PatternEvidence) -> Html:
                        look.pattern(pattern.pattern_id))),
         about(look, pattern),
         p(f"{', '.join(filter(None, often))}. {so_far}", class_="counted"),
-        p(lesson_of(pattern), class_="lesson"),
+        p(help_of(pattern), class_="lesson"),
         agents_html(look, pattern.agents),
         _example(look, example),
         class_="pattern",
@@ -202,24 +203,6 @@ def pattern_columns(look: Look) -> list[Column]:
     ]  # fmt: skip
     # Nobody keeps what was before 30 days.
     return [each for each in columns if each.key != "before" or look.window != "30d"]
-
-
-def about(look: Look, pattern: FailurePattern, *more: Html) -> Html:
-    """The tool and the category of a pattern."""
-    tool = link(tool_name(pattern.tool), look.tool(pattern.tool), "tool")
-    return p(tool, badge(pattern.category), *more, class_="about")
-
-
-def lesson_of(pattern: FailurePattern) -> str:
-    """What helps against it, or that nothing is known."""
-    if not pattern.lesson:
-        return "Nothing is known yet that helps against it."
-    return visible(pattern.lesson, MAX_SENTENCE)
-
-
-def mended_share(pattern: FailurePattern) -> float | None:
-    """The share of a pattern's failures, of all times, that agents mended; None without any."""
-    return min(1.0, pattern.mended / pattern.count) if pattern.count else None
 
 
 def compared(failures: int, before: int | None) -> str:

@@ -13,8 +13,7 @@ from urllib.parse import quote, urlencode
 from aftercall.errors import AftercallError
 from aftercall.models import ToolName, UsageWindow
 from service.context import Context
-from service.dashboard.html import Content, Html
-from service.dashboard.table import Column, DataTable
+from service.dashboard.html import Column, Content, DataTable, Html
 from service.routes.parameters import DEFAULT_WORKSPACE
 
 PREFIX: Final = "/dashboard"

@@ -19,7 +19,9 @@ from aftercall.models import (
 from service.dashboard.charts import bar_chart, line_chart
 from service.dashboard.failures import pattern_columns
 from service.dashboard.html import (
+    Column,
     Html,
+    Link,
     Tone,
     box,
     empty,
@@ -29,6 +31,7 @@ from service.dashboard.html import (
     link,
     markup,
     p,
+    plain_table,
     section,
     stat,
     stats,
@@ -36,7 +39,6 @@ from service.dashboard.html import (
 )
 from service.dashboard.look import Look, Shown
 from service.dashboard.suggestions import repair_words
-from service.dashboard.table import Column, Link, plain_table
 from service.dashboard.tools import place_of
 from service.dashboard.words import (
     MAX_SIGNATURE,

@@ -17,9 +17,8 @@ from retrieval.known_tools.text import number, plain
 from retrieval.parameters import ParameterView, ToolView
 from retrieval.texts import Shape
 from service.context import Context
-from service.dashboard.html import Html, note, p, section
+from service.dashboard.html import Column, Html, Row, note, p, section
 from service.dashboard.look import Look
-from service.dashboard.table import Column, Row
 from service.dashboard.words import count, counted, percent
 
 MAX_PARAMETERS: Final = 40

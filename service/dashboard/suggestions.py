@@ -14,6 +14,7 @@ from aftercall.models import (
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling, log_odds, logistic
 from service.dashboard.charts import Point, scatter_chart
 from service.dashboard.html import (
+    Column,
     Html,
     box,
     empty,
@@ -21,13 +22,13 @@ from service.dashboard.html import (
     grid,
     markup,
     p,
+    plain_table,
     section,
     stat,
     stats,
     tag,
 )
 from service.dashboard.look import Look, Shown
-from service.dashboard.table import Column, plain_table
 from service.dashboard.words import (
     calls,
     count,

@@ -25,7 +25,10 @@ from service.dashboard.boundaries import cohesion_words
 from service.dashboard.charts import line_chart
 from service.dashboard.failures import pattern_columns
 from service.dashboard.html import (
+    Column,
     Html,
+    Link,
+    Row,
     Value,
     badge,
     box,
@@ -38,6 +41,7 @@ from service.dashboard.html import (
     link,
     note,
     p,
+    plain_table,
     section,
     stat,
     stats,
@@ -50,7 +54,6 @@ from service.dashboard.profile import (
     parameters_of,
     record_of,
 )
-from service.dashboard.table import Column, Link, Row, plain_table
 from service.dashboard.tools import place_of
 from service.dashboard.words import (
     MAX_SENTENCE,

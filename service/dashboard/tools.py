@@ -6,9 +6,8 @@ from typing import Final
 
 from aftercall.models import ToolName, ToolStatistics, ToolStatisticsList
 from mongo.contents import StoredTool
-from service.dashboard.html import Html, empty, note, section, stat, stats
+from service.dashboard.html import Column, Html, Link, empty, note, section, stat, stats
 from service.dashboard.look import Look, Shown
-from service.dashboard.table import Column, Link
 from service.dashboard.words import calls, count, counted, percent, success_rate
 from service.recommendations import RecommendationQuery, recommendations
 

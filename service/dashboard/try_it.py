@@ -25,6 +25,7 @@ from retrieval.index.protocol import VectorIndexError
 from retrieval.log import executions, recorded_tools
 from service.bodies import TooDeep, parse_json
 from service.dashboard.html import (
+    Column,
     Html,
     Value,
     badge,
@@ -35,11 +36,11 @@ from service.dashboard.html import (
     link,
     markup,
     p,
+    plain_table,
     section,
     tag,
 )
 from service.dashboard.look import PREFIX, Look, Shown
-from service.dashboard.table import Column, plain_table
 from service.dashboard.words import (
     as_json,
     count,

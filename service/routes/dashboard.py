@@ -22,7 +22,7 @@ from service.context import Lifecycle
 from service.dashboard.agents import agent, agents
 from service.dashboard.boundaries import boundaries
 from service.dashboard.failures import failures
-from service.dashboard.html import Html, box, choice, form, link, p, tag
+from service.dashboard.html import DataTable, Html, box, choice, form, link, p, tag
 from service.dashboard.look import (
     DEFAULT_WINDOW,
     MOVED,
@@ -35,7 +35,6 @@ from service.dashboard.look import (
 from service.dashboard.overview import overview
 from service.dashboard.pattern import pattern
 from service.dashboard.suggestions import suggestions
-from service.dashboard.table import DataTable
 from service.dashboard.tool import tool
 from service.dashboard.tools import tools
 from service.dashboard.try_it import try_it

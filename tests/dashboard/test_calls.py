@@ -9,7 +9,7 @@ from retrieval.edits import Clamp, Edit, edit_key
 from retrieval.knowledge.documents import document_id
 from retrieval.memory import MendedFailure
 from retrieval.patterns import ConsolidatedPattern, mark_of
-from service.dashboard.calls import (
+from service.dashboard.pattern import (
     PatternEvidence,
     ShownRepair,
     belonging_to,

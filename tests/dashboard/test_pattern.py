@@ -12,9 +12,14 @@ from retrieval.edits import Clamp, Edit, Rename, Replace
 from retrieval.knowledge.documents import document_id
 from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.patterns import ConsolidatedPattern, mark_of
-from service.dashboard.calls import PatternEvidence, belonging_to, evidence_of
-from service.dashboard.failures import compared, mended_share
-from service.dashboard.pattern import rules_of
+from service.dashboard.failures import compared
+from service.dashboard.pattern import (
+    PatternEvidence,
+    belonging_to,
+    evidence_of,
+    mended_share,
+    rules_of,
+)
 from service.patterns import Patterns
 from tests.dashboard.made import pattern
 from tests.dashboard.test_calls import pattern_of

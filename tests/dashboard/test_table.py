@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.dashboard.table import Column, DataTable, Link, Row
+from service.dashboard.html import Column, DataTable, Link, Row
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
