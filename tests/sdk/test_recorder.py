@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from aftercall.client import Client
 from aftercall.client.transport import MAX_BODY_BYTES
 from aftercall.errors import ConfigurationError
 from aftercall.models import Execution
-from aftercall.recording.delivery import Delivery
+from aftercall.recording.delivery import Courier, LossReport
 from aftercall.recording.recorder import Recorder, RecorderStats, state_folder
 from aftercall.redaction import Redactor
 from tests.sdk import loopback
@@ -248,19 +249,21 @@ def test_a_hanging_service_holds_up_neither_the_caller_nor_the_flush(
     assert len(service.executions) == 20
 
 
-def test_the_wait_a_service_asks_for_is_kept(service: Loopback) -> None:
+def test_the_wait_a_service_asks_for_is_kept(service: Loopback, new_execution: New) -> None:
     """`Retry-After` is the least that is waited, and a success ends it."""
     with Client(service.url, retries=0) as client:
-        delivery = Delivery(lambda: client, max_batch=10)
+        courier = Courier(
+            deque([new_execution()]), lambda: client, redactor=None, spool=None,
+            losses=LossReport(), max_batch=10,
+        )  # fmt: skip
         service.fail(loopback.error(503, retry_after="30"), times=1)
-        line = b'{"executionId": "x"}'
-        assert delivery.send([line]).unsent == [line]
-        assert 29 < delivery.pause_s <= 30
-        assert delivery.send([line]).unsent == [line]
+        courier.round(try_now=False)
+        assert 29 < courier.pause_s <= 30
+        courier.round(try_now=False)
         assert len(service.requests) == 1
-        delivery.try_now()
-        assert delivery.send([line]).counts["sent"] == 1
-        assert delivery.pause_s == 0
+        courier.round(try_now=True)
+        assert courier.counts["sent"] == 1
+        assert courier.pause_s == 0
 
 
 def test_memory_is_bounded_and_the_newest_are_dropped(

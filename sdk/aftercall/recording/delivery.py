@@ -5,7 +5,6 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from aftercall.client import Client
 from aftercall.client.transport import MAX_BODY_BYTES, encode, full_jitter_s, record_encoded
@@ -28,19 +27,6 @@ _REFUSALS = (InvalidRequestError, TooLargeError, ConflictError)
 _MAX_RETRY_AFTER_S = 300.0
 
 
-@dataclass(slots=True)
-class Delivered:
-    """What became of some executions. `unsent` may be sent again; the rest needs no more.
-
-    `counts` are as in `RecorderStats`; `refusal` says why something was rejected, without a word of
-    what was sent.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    refusal: str = ""
-    unsent: list[bytes] = field(default_factory=list)
-
-
 def body_sized(
     lines: Sequence[bytes], *, max_lines: int, max_bytes: int = MAX_BODY_BYTES
 ) -> Iterator[list[bytes]]:
@@ -58,88 +44,6 @@ def body_sized(
         size += len(line) + 1
     if group:
         yield group
-
-
-class Delivery:
-    """Sends executions to the service; remembers whether it is away. For one thread at a time.
-
-    `connect` is called when something is first sent: a client costs some 20 ms (TLS) that a process
-    which only forks need not pay.
-    """
-
-    def __init__(self, connect: Callable[[], Client], *, max_batch: int) -> None:
-        self._connect = connect
-        self._client: Client | None = None
-        self._max_batch = max_batch
-        self._failures = 0
-        self._retry_at = 0.0  # time.monotonic()
-
-    @property
-    def pause_s(self) -> float:
-        """Seconds until the service should be tried again; 0 while it answers."""
-        return max(0.0, self._retry_at - time.monotonic())
-
-    def try_now(self) -> None:
-        """Let the next `send` go out whatever the last one met."""
-        self._retry_at = 0.0
-
-    def send(self, lines: Sequence[bytes]) -> Delivered:
-        """Send executions; nothing goes out any more once the service turned out to be away."""
-        done = Delivered()
-        for group in body_sized(lines, max_lines=self._max_batch):
-            self._send_group(group, done)
-        return done
-
-    def close(self) -> None:
-        """Close the client, if there ever was one."""
-        if self._client is not None:
-            self._client.close()
-
-    def _send_group(self, group: list[bytes], done: Delivered) -> None:
-        if self.pause_s:
-            done.unsent += group
-            return
-        if len(group) == 1 and len(group[0]) + 2 > MAX_BODY_BYTES:
-            done.counts["rejected"] += 1
-            done.refusal = (
-                f"an execution of {len(group[0]):,} bytes is larger than a request may be"
-            )
-            return
-        try:
-            self._client = self._client or self._connect()
-            receipt = self._client.send(record_encoded(group))
-        except _REFUSALS as error:
-            if len(group) > 1:  # one bad record must not take its neighbours with it
-                middle = len(group) // 2
-                self._send_group(group[:middle], done)
-                self._send_group(group[middle:], done)
-                return
-            done.counts["rejected"] += 1
-            done.refusal = f"the service answered {error.status} {error.code}"
-        except AftercallError as error:
-            self._back_off(error)
-            done.unsent += group
-        else:
-            if self._failures:
-                _LOGGER.info("the service takes executions again")
-            self._failures = 0
-            rejected = len(receipt.rejected)
-            done.counts.update(
-                sent=receipt.accepted, duplicates=receipt.duplicates, rejected=rejected
-            )
-            done.refusal = "the service named them in its receipt" if rejected else done.refusal
-
-    def _back_off(self, error: AftercallError) -> None:
-        self._failures += 1
-        wait_s = full_jitter_s(self._failures, base_s=0.5, cap_s=30.0)
-        reason = f"{type(error).__name__}: {error}"
-        if isinstance(error, ApiError):
-            # Without a word of what was sent: a service's message may quote its input.
-            reason = f"it answered {error.status} {error.code}"
-            wait_s = max(wait_s, min(error.retry_after_s or 0.0, _MAX_RETRY_AFTER_S))
-        self._retry_at = time.monotonic() + max(wait_s, 0.01)
-        if self._failures == 1:
-            _LOGGER.warning("the service takes no executions at the moment: %s", reason)
 
 
 class LossReport:
@@ -178,34 +82,45 @@ class Courier:
 
     One thread makes the rounds. `rescue` may be called from another one when that thread hangs in a
     request: what it holds is in `_hand` until it is acknowledged, and so can be put aside.
+
+    `connect` is called when something is first sent: a client costs some 20 ms (TLS) that a process
+    which only forks need not pay.
     """
 
     def __init__(
         self,
         queue: deque[Execution],
+        connect: Callable[[], Client],
         *,
         redactor: Redactor | None,
-        delivery: Delivery,
         spool: Spool | None,
         losses: LossReport,
         max_batch: int,
     ) -> None:
         self._queue = queue
+        self._connect = connect
+        self._client: Client | None = None
         self._redactor = redactor
-        self._delivery = delivery
         self._spool = spool
         self._losses = losses
         self._max_batch = max_batch
         self._hand: list[bytes] = []
         self._torn = 0
         self._disk_failed = False
+        self._failures = 0  # of requests, since the last answer
+        self._retry_at = 0.0  # time.monotonic()
         self._lock = threading.Lock()  # of _hand and counts
         self.counts: Counter[str] = Counter()  # see `RecorderStats`
 
     @property
+    def pause_s(self) -> float:
+        """Seconds until the service should be tried again; 0 while it answers."""
+        return max(0.0, self._retry_at - time.monotonic())
+
+    @property
     def idle_s(self) -> float:
         """Seconds after which the next round is due even if nothing is recorded."""
-        return min(self._delivery.pause_s or _SWEEP_S, _SWEEP_S)
+        return min(self.pause_s or _SWEEP_S, _SWEEP_S)
 
     def round(self, *, try_now: bool) -> None:
         """Deliver what the queue holds now, then what the spool holds.
@@ -213,7 +128,7 @@ class Courier:
         With `try_now` the service is asked even if it was away a moment ago.
         """
         if try_now:
-            self._delivery.try_now()
+            self._retry_at = 0.0
         self._empty_queue()
         self._empty_spool()
 
@@ -240,7 +155,8 @@ class Courier:
 
     def disconnect(self) -> None:
         """Close the client; for the thread that made the rounds, after the last one."""
-        self._delivery.close()
+        if self._client is not None:
+            self._client.close()
 
     def _empty_queue(self) -> None:
         waiting = len(self._queue)
@@ -280,13 +196,13 @@ class Courier:
         """Send what is in hand or put it aside; False when neither could be done."""
         # Behind what waits already: a repair is found by the order of failure and success.
         behind = self._spool is not None and self._spool.holds_own()
-        if not behind and not self._delivery.pause_s:
+        if not behind and not self.pause_s:
             lines = self._hand
-            done = self._delivery.send(lines)
+            unsent, done, refusal = self._send(lines)
             with self._lock:
-                self._count(done)
+                self._count(done, refusal)
                 if self._hand is lines:
-                    self._hand = done.unsent
+                    self._hand = unsent
         return self._put_aside()
 
     def _put_aside(self) -> bool:
@@ -308,7 +224,7 @@ class Courier:
             return True
 
     def _empty_spool(self) -> None:
-        while self._spool is not None and not self._delivery.pause_s:
+        while self._spool is not None and not self.pause_s:
             try:
                 if not self._send_oldest(self._spool):
                     return
@@ -325,18 +241,73 @@ class Courier:
         if segment is None:
             return False
         with segment:
-            done = self._delivery.send(segment.lines())
-            if done.unsent:
-                done.counts["rejected"] = 0  # the segment stays whole: they are refused again
+            unsent, done, refusal = self._send(segment.lines())
+            if unsent:
+                done["rejected"] = 0  # the segment stays whole: they are refused again
             else:
                 segment.remove()
         with self._lock:
-            self._count(done)
-        return not done.unsent
+            self._count(done, refusal)
+        return not unsent
 
-    def _count(self, done: Delivered) -> None:
-        self.counts.update(done.counts)
-        self._losses.add(done.refusal, done.counts["rejected"])
+    def _send(self, lines: Sequence[bytes]) -> tuple[list[bytes], Counter[str], str]:
+        """Send executions; nothing goes out any more once the service turned out to be away.
+
+        Returns those that may be sent again, what became of the rest, and why something was
+        rejected, without a word of what was sent.
+        """
+        unsent: list[bytes] = []
+        done: Counter[str] = Counter()
+        refusal = ""
+        groups = deque(body_sized(lines, max_lines=self._max_batch))
+        while groups:
+            group = groups.popleft()
+            if self.pause_s:
+                unsent += group
+            elif len(group) == 1 and len(group[0]) + 2 > MAX_BODY_BYTES:
+                done["rejected"] += 1
+                refusal = f"an execution of {len(group[0]):,} bytes is larger than a request may be"
+            else:
+                try:
+                    self._client = self._client or self._connect()
+                    receipt = self._client.send(record_encoded(group))
+                except _REFUSALS as error:
+                    # One bad record must not take its neighbours with it.
+                    middle = len(group) // 2
+                    if middle:
+                        groups.extendleft((group[middle:], group[:middle]))
+                    else:
+                        done["rejected"] += 1
+                        refusal = f"the service answered {error.status} {error.code}"
+                except AftercallError as error:
+                    self._back_off(error)
+                    unsent += group
+                else:
+                    if self._failures:
+                        _LOGGER.info("the service takes executions again")
+                    self._failures = 0
+                    rejected = len(receipt.rejected)
+                    done.update(
+                        sent=receipt.accepted, duplicates=receipt.duplicates, rejected=rejected
+                    )
+                    refusal = "the service named them in its receipt" if rejected else refusal
+        return unsent, done, refusal
+
+    def _back_off(self, error: AftercallError) -> None:
+        self._failures += 1
+        wait_s = full_jitter_s(self._failures, base_s=0.5, cap_s=30.0)
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, ApiError):
+            # Without a word of what was sent: a service's message may quote its input.
+            reason = f"it answered {error.status} {error.code}"
+            wait_s = max(wait_s, min(error.retry_after_s or 0.0, _MAX_RETRY_AFTER_S))
+        self._retry_at = time.monotonic() + max(wait_s, 0.01)
+        if self._failures == 1:
+            _LOGGER.warning("the service takes no executions at the moment: %s", reason)
+
+    def _count(self, done: Counter[str], refusal: str) -> None:
+        self.counts.update(done)
+        self._losses.add(refusal, done["rejected"])
 
     def _lose(self, number: int, reason: str) -> None:
         self.counts["dropped"] += number

@@ -19,7 +19,7 @@ from aftercall.client import Client
 from aftercall.client.transport import BASE_URL, checked_base_url
 from aftercall.errors import ConfigurationError
 from aftercall.models import MAX_BATCH, Execution
-from aftercall.recording.delivery import Courier, Delivery, LossReport
+from aftercall.recording.delivery import Courier, LossReport
 from aftercall.recording.spool import Spool
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
@@ -208,8 +208,8 @@ class Recorder:
         self._losses = LossReport()
         self._courier = Courier(
             self._queue,
+            self._connect,
             redactor=self._redactor,
-            delivery=Delivery(self._connect, max_batch=self._max_batch),
             spool=self._spool,
             losses=self._losses,
             max_batch=self._max_batch,
