@@ -34,22 +34,6 @@ def test_the_score_is_the_product_of_its_factors(fitness: Fitness) -> None:
     assert first == found["candidates"][0]
 
 
-def test_bases_are_those_of_the_seed(fitness: Fitness) -> None:
-    """1.0 evolved, 0.9 original, 0.8 x similarity for a semantic match."""
-    name = fresh("translator")
-    fitness.put(name)
-    fitness.put(f"{name}.two", namespace=name, evolvedFrom=name, version="0.9")
-    fitness.promote(name)
-    fitness.learned()
-    found = fitness.best(name)["candidates"]
-    base = {each["source"]: each["factors"]["base"] for each in found}
-    assert (base["evolved"], base["original"]) == (1.0, 0.9)
-    for each in found:
-        if each["source"] == "semantic":
-            expected = 0.8 * each["factors"]["similarity"]
-            assert each["factors"]["base"] == pytest.approx(expected)
-
-
 def test_a_failure_in_a_like_scenario_demotes_and_is_shown(fitness: Fitness) -> None:
     """With its scenario, message, severity, similarity and weight."""
     name = fresh("translator")
@@ -64,18 +48,6 @@ def test_a_failure_in_a_like_scenario_demotes_and_is_shown(fitness: Fitness) -> 
     assert (shown["severity"], shown["errorMessage"]) == ("low", "IndexError")
     assert shown["similarity"] == pytest.approx(1.0, abs=1e-3)
     assert shown["weight"] == pytest.approx(1.0, abs=1e-6)
-
-
-def test_a_failure_in_another_scenario_does_not_demote(fitness: Fitness) -> None:
-    """It costs quality all the same."""
-    name = fresh("translator")
-    fitness.put(name)
-    fitness.mark(name, scenario="rename the photos of last winter by date")
-    fitness.learned()
-    factors = fitness.candidate(name, name)["factors"]
-    assert factors["failureDemotion"] == 1.0
-    assert factors["similarFailures"] == []
-    assert factors["quality"] == pytest.approx(0.9, abs=1e-6)
 
 
 def test_without_search_only_base_and_quality_count(fitness: Fitness) -> None:
@@ -104,41 +76,6 @@ def test_tools_near_the_namespace_are_compared_too(fitness: Fitness) -> None:
     found = {each["tool"]["toolId"]: each for each in fitness.best(name)["candidates"]}
     assert found[near]["source"] == "semantic"
     assert far not in found
-
-
-@pytest.mark.parametrize("mode", ["lower_bound", "thompson"])
-def test_other_modes_rank_by_the_posterior(fitness: Fitness, mode: str) -> None:
-    """Base x the lower bound of the success rate in like scenarios, or x a draw from it."""
-    name = fresh("translator")
-    fitness.put(name)
-    for ok in (True, True, True, False):
-        fitness.record(name, ok=ok)
-    fitness.learned()
-    each = fitness.candidate(name, name, mode=mode)
-    posterior = each["factors"]["posterior"]
-    assert posterior["successes"] == pytest.approx(3, abs=0.02)
-    assert posterior["failures"] == pytest.approx(1, abs=0.02)
-    assert 0 < posterior["lowerBound"] < posterior["mean"] < 1
-    if mode == "lower_bound":
-        assert each["score"] == pytest.approx(0.9 * posterior["lowerBound"])
-    assert 0 <= each["score"] <= 0.9
-
-
-def test_the_same_question_gets_the_same_answer(fitness: Fitness) -> None:
-    """Ties are broken by source, nearness, id and version, however the tools were put."""
-    name = fresh("translator")
-    for member in ("c", "a", "b"):
-        fitness.put(f"{name}.{member}", namespace=name, description="Same as the others.")
-    fitness.learned()
-    ids = [each["tool"]["toolId"] for each in fitness.best(name, useRag=False)["candidates"]]
-    assert ids == [f"{name}.{member}" for member in "abc"]
-    first, again = (
-        [each for each in fitness.best(name)["candidates"] if each["source"] == "original"]
-        for _ in range(2)
-    )
-    assert first == again
-    order = [(-each["factors"]["similarity"], each["tool"]["toolId"]) for each in first]
-    assert order == sorted(order)
 
 
 def test_of_tools_that_nobody_used_yet_the_nearest_to_the_scenario_is_best(
@@ -239,20 +176,6 @@ def test_find_offers_tools_of_all_namespaces_best_first(tmp_path: Any) -> None:
         assert [each["tool"]["toolId"] for each in tagged["candidates"]] == ["speaker"]
         assert fitness.find("translate a report", tags=["nothing"])["candidates"] == []
         assert len(fitness.find("translate a report", limit=1)["candidates"]) == 1
-
-
-def test_find_demotes_what_failed_in_like_scenarios(tmp_path: Any) -> None:
-    """Of two tools of the same words the one that did not fail comes first."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        for tool in ("alpha", "beta"):
-            fitness.put(tool, name=tool, description="Translates a report into Spanish")
-        for _ in range(3):
-            fitness.mark("alpha")
-        fitness.learned()
-        found = fitness.find()["candidates"]
-        assert [each["tool"]["toolId"] for each in found] == ["beta", "alpha"]
-        assert found[1]["factors"]["failureDemotion"] == pytest.approx(0.343, abs=1e-4)
 
 
 def test_a_tool_that_was_put_again_is_found_by_its_new_words(fitness: Fitness) -> None:

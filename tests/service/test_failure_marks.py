@@ -9,19 +9,6 @@ from tests.service.running_service import failure
 from tests.service.test_bad_input import error_of
 
 
-def test_marks_take_what_the_seed_says(fitness: Fitness) -> None:
-    """Low 0.01, medium 0.05, high 0.10; 0.05 more from the 6th on, 0.10 more from the 11th."""
-    name = fresh("translator")
-    fitness.put(name)
-    expected = 1.0
-    for number, severity in enumerate(["high", "medium", "high", "low", "low", "low", "medium"]):
-        expected -= {"low": 0.01, "medium": 0.05, "high": 0.10}[severity]
-        expected -= 0.05 if number >= 5 else 0
-        assert fitness.mark(name, severity)["quality"] == pytest.approx(expected, abs=1e-4)
-    fitness.learned()
-    assert fitness.candidate(name, name)["factors"]["quality"] == pytest.approx(expected, abs=1e-4)
-
-
 def test_a_mark_sent_twice_counts_once(fitness: Fitness) -> None:
     """By its id, also before it is learned from; the answer says so."""
     name, mark_id = fresh("translator"), str(uuid4())

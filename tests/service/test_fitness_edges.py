@@ -43,44 +43,6 @@ def test_a_name_with_a_line_break_is_another_name(fitness: Fitness, place: str) 
     assert fitness.client.get(f"/namespaces/{name}/promotion").status_code == 200
 
 
-def test_a_promotion_whose_tool_was_deleted_serves_nobody(fitness: Fitness) -> None:
-    """It names no file: the original serves, until the tool is back. With a file it goes on."""
-    name = fresh("translator")
-    evolved = f"{name}.v2"
-    fields = {"version": "1.1.0", "evolvedFrom": name, "namespace": name}
-    fitness.put(name)
-    fitness.put(evolved, **fields)
-    assert fitness.promote(name, evolvedFile=None).status_code == 200
-    fitness.learned()
-    assert fitness.best(name)["tool"]["toolId"] == evolved
-    fitness.client.delete(f"/tools/{evolved}")
-    best = fitness.best(name)
-    assert (best["tool"]["toolId"], best["tool"]["version"], best["source"]) == (
-        name, "1.0.0", "original",
-    )  # fmt: skip
-    shown = fitness.client.get(f"/tools/{name}", params={"useEvolved": True}).json()
-    assert (shown["version"], shown["isEvolved"]) == ("1.0.0", False)
-    status = fitness.client.get(f"/namespaces/{name}/promotion").json()
-    assert (status["evolvedVersion"], status["failsMore"]) == ("1.1.0", False)
-    assert fitness.mark(name)["version"] == "1.0.0"
-    assert fitness.client.get("/recommendations").status_code == 200
-    fitness.put(evolved, **fields)
-    assert fitness.best(name)["tool"]["toolId"] == evolved
-
-
-def test_a_tool_that_is_registered_after_the_promotion_takes_its_place(fitness: Fitness) -> None:
-    """Until then the original with the file; from then on the tool, with the same base."""
-    name = fresh("translator")
-    fitness.put(name)
-    fitness.promote(name)
-    best = fitness.best(name, useRag=False)
-    assert (best["tool"]["toolId"], best["source"]) == (name, "evolved")
-    fitness.put(f"{name}.v2", version="1.1.0", evolvedFrom=name)
-    best = fitness.best(name, useRag=False)
-    assert (best["tool"]["toolId"], best["source"]) == (f"{name}.v2", "evolved")
-    assert best["factors"]["base"] == 1.0
-
-
 def test_one_name_on_two_servers_is_two_tools(fitness: Fitness) -> None:
     """Calls of one say nothing of the other."""
     name = fresh("translator")

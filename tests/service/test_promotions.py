@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from aftercall.promotions_file import parse_promotions
-from tests.service.fitness_client import SCENARIO, Fitness, fresh
+from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import hashing_settings, running
 from tests.service.test_bad_input import error_of
 
@@ -359,28 +359,3 @@ def test_evolutions_are_found_by_what_they_were_for(fitness: Fitness) -> None:
     assert near == sorted(near, reverse=True)
     for bad in ({"scenario": " "}, {"scenario": "x", "limit": 0}, {"text": "x"}):
         error_of(fitness.client.post("/evolutions/find", json=bad), 422, "invalid_request")
-
-
-def test_a_tool_that_degrades_is_demoted_recovers_and_is_chosen_again(tmp_path: Any) -> None:
-    """Through recorded executions alone, within 30 successes; nobody calls `mark failure`."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        fitness.put("translator")
-        fitness.put("backup", namespace="translator", description=f"Can {SCENARIO}")
-
-        def chosen() -> str:
-            fitness.learned()
-            found: str = fitness.best("translator")["tool"]["toolId"]
-            return found
-
-        assert chosen() == "translator"
-        for _ in range(6):
-            fitness.record("translator", ok=False)
-        assert chosen() == "backup"
-        successes = 0
-        while chosen() != "translator":
-            fitness.record("translator", ok=True)
-            successes += 1
-            assert successes <= 30
-        assert successes > 1
-        service.learned()

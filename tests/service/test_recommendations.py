@@ -15,8 +15,6 @@ from tests.retrieval.recommendations.health_samples import Story
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
     RunningService,
-    eventually,
-    execution,
     hashing_settings,
     on_loop,
     put_health,
@@ -86,20 +84,6 @@ def test_it_is_worked_off_as_a_queue(service: RunningService, repair: dict[str, 
     assert [each["state"] for each in listed(service, toolId=tool)] == ["open"]
 
 
-def test_greatest_priority_comes_first(service: RunningService) -> None:
-    """Over all tools, and `limit` cuts after the order."""
-    few, many = fresh("reader"), fresh("reader")
-    learn(service, few, failing(6))
-    learn(service, many, failing(60))
-    found = listed(service, kind="repair", limit=1000)
-    assert [each["priority"] for each in found] == sorted(
-        (each["priority"] for each in found), reverse=True
-    )
-    assert listed(service, kind="repair", limit=1) == found[:1]
-    names = [each["tool"]["toolName"] for each in found]
-    assert names.index(many) < names.index(few)
-
-
 def test_it_is_found_by_id_and_by_name(service: RunningService) -> None:
     """A registered tool by its id; another by the name of its calls; no third one."""
     tool = fresh("reader")
@@ -138,26 +122,6 @@ def test_unknown_ids_and_wrong_bodies_are_refused(
     assert "GET /recommendations?state=all lists all" in error_of(answer, 404, "not_found")
     error_of(put(service, "7", state="taken"), 422, "invalid_request")
     assert listed(service, toolId=repair["tool"]["toolName"])[0]["state"] == "open"
-
-
-def test_what_is_done_opens_again_when_its_evidence_returns(
-    service: RunningService, repair: dict[str, Any]
-) -> None:
-    """A single failure does not open it, a few do; it keeps its id and its history."""
-    tool, known = repair["tool"]["toolName"], repair["recommendationId"]
-    put(service, known, state="done", reason="fixed in 1.2")
-    told = failing()
-    told.now = datetime.now(UTC)
-    learn(service, tool, told.own_failure())
-    assert listed(service, toolId=tool) == []
-    learn(service, tool, told.own_failure().own_failure())
-    [back] = listed(service, toolId=tool)
-    assert (back["state"], back["reopened"], back["recommendationId"]) == ("open", True, known)
-    assert back["stateReason"] == "fixed in 1.2"
-    counts = {each["what"]: each["count"] for each in back["evidence"]["counts"]}
-    assert counts["execution failure, since it was done"] == 3
-    assert put(service, known, state="taken").json()["reopened"] is False
-    assert [each["state"] for each in listed(service, toolId=tool)] == ["taken"]
 
 
 def test_what_was_touched_outlives_its_evidence_and_a_restart(tmp_path: Path) -> None:
@@ -259,17 +223,3 @@ def test_the_open_ones_of_a_tool_are_found_without_the_others(
     assert ask(ToolKey("default", None, fresh("nobody"))) == []
     put(service, repair["recommendationId"], state="taken")
     assert ask(key) == [(repair["recommendationId"], "taken")]
-
-
-def test_calls_that_time_out_end_in_a_repair(fitness: Fitness) -> None:
-    """From the recorded calls alone."""
-    tool, now = fresh("slow"), datetime.now(UTC).isoformat()
-    error = {"type": "TimeoutError", "message": "took longer than 30 s"}
-    for number in range(12):
-        fields = {"outcome": "failure", "error": error} if number % 2 else {}
-        record = execution(toolName=tool, serverName=None, timestamp=now, **fields)
-        assert fitness.service.record(record).status_code == 202
-    fitness.learned()
-    [found] = eventually(lambda: listed(fitness.service, toolId=tool))
-    assert "6 of 12 calls failed by its own fault (6 timeouts)" in found["message"]
-    assert found["evidence"]["quotes"] == ["took longer than 30 s"]

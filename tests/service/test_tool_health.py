@@ -52,17 +52,6 @@ def test_a_registered_tool_that_was_never_called_is_healthy(fitness: Fitness) ->
     assert (health["successes"]["count"], health["utility"]["score"]) == (0, 1.0)
 
 
-def test_methods_are_told_by_name_when_they_are_common(fitness: Fitness) -> None:
-    """Those of several sessions; what one session alone sent is not told."""
-    name = fresh("issues")
-    for session in ("a", "b"):
-        parameters = {"action": "open"}
-        fitness.service.record(a_call(toolName=name, parameters=parameters, sessionId=session))
-    private = {"action": "close"}
-    fitness.service.record(a_call(toolName=name, parameters=private, sessionId="a"))
-    assert [each["method"] for each in health_of(fitness, name)["methods"]] == ["open"]
-
-
 @pytest.mark.parametrize("unknown", ["nothing-like-it-zzz", "a/b/c", "%F0%9F%98%80", "x" * 256])
 def test_an_unknown_tool_is_told_with_the_cure(fitness: Fitness, unknown: str) -> None:
     """404, with the nearest names or where all are listed."""

@@ -28,7 +28,6 @@ from tests.ingest.otlp_samples import (
     Json,
     in_protobuf,
     request,
-    span,
     tool_span,
 )
 from tests.service.running_service import RunningService
@@ -169,16 +168,6 @@ def test_partial_success_counts_and_explains(service: RunningService) -> None:
     answered = ExportTraceServiceResponse.FromString(response.content).partial_success
     assert (answered.rejected_spans, answered.error_message) == (8, message)
     assert len(message) < 2_000
-
-
-def test_a_span_in_another_batch_is_the_same_span(service: RunningService) -> None:
-    """A collector may send it with other spans around it, which name another agent and session."""
-    above = span(106, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "ada"})
-    call = tool_span(107, parentSpanId=above["spanId"], more={"gen_ai.agent.name": ...})
-    for spans in ([call], [above, call], [call]):
-        response = service.client.post("/v1/traces", json=request(*spans))
-        assert (response.status_code, response.json()) == (200, {})
-    assert stored(service, execution_id_of(call["traceId"], call["spanId"]))["agent"] == "unknown"
 
 
 def test_another_span_with_the_same_ids_is_rejected(service: RunningService) -> None:
