@@ -3,14 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 from xml.etree import ElementTree as ET
 
 import httpx2
 
 from aftercall import Client
-from mongo.records import ToolKey
-from retrieval.health.record import KnownHealth, Tally, Weak
 from retrieval.known_tools.text import estimate_tokens
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
@@ -18,7 +15,6 @@ from tests.service.running_service import (
     execution,
     failure,
     hashing_settings,
-    put_health,
     running,
 )
 
@@ -173,24 +169,6 @@ def test_all_tools_are_told_the_most_useful_first(tmp_path: Path) -> None:
             assert estimate_tokens(text) <= budget
             left = 3 - len(names(text))
             assert (f"{left} more tool" in text) == (left > 0)
-
-
-def test_many_tools_are_told_in_one_order(tmp_path: Path) -> None:
-    """Whether little or much is remembered of each, and however many are read at a time."""
-    now = datetime.now(UTC)
-    rows: dict[ToolKey, KnownHealth] = {}
-    for number in range(150):
-        known = KnownHealth(successes=Tally(count=300 - number, weight=300 - number, at=now))
-        known.recent_weak.append(Weak(at=now, execution_id=str(uuid4()), why="w" * 20_000))
-        tool = ToolKey("default", None, f"tool-{number:03}")
-        rows[tool] = known
-    with running(hashing_settings(tmp_path)) as service:
-        put_health(service, rows)
-        expected = [tool.tool_name for tool in rows]
-        for _ in range(2):
-            assert names(told(service, maxTokens=100_000)) == expected
-        few = names(told(service, maxTokens=300))
-        assert few == expected[: len(few)]
 
 
 def test_links_have_the_public_address(tmp_path: Path) -> None:

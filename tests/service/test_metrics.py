@@ -333,22 +333,6 @@ def test_the_page_is_packed_when_asked_for(service: RunningService) -> None:
     assert "aftercall_ready 1.0" in packed.text
 
 
-def test_no_flood_of_names_fills_the_page(tmp_path: Path) -> None:
-    """Beyond half the setting, tools are `other`; one that is called again has a label."""
-    with running(hashing_settings(tmp_path, metrics={"tools": 10})) as service:
-        flood = [execution(toolName=f"made_up_{number}") for number in range(300)]
-        assert service.record(flood).json()["accepted"] == 300
-        for _ in range(3):
-            service.record(execution(toolName="real", serverName="s"))
-        page = scrape(service)
-    tools = {dict(labels)["tool"] for name, labels in page if name == "tool_calls_total"}
-    assert len(tools) == 5 + 1 + 1
-    assert {"s/real", "other"} < tools
-    assert page.of("tool_calls_total", tool="other", status="ok") == 297
-    assert page.of("aftercall_tool_labels") == 6
-    assert page.of("aftercall_tool_labels_limit") == 10
-
-
 def test_every_series_that_can_be_known_is_there_from_the_start(
     own_service: RunningService,
 ) -> None:
