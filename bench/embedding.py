@@ -25,10 +25,9 @@ import onnxruntime
 import psutil
 from numpy.typing import NDArray
 
+from embeddings.embedders import OnnxEmbedder, SentenceTransformersEmbedder
 from embeddings.models import bundled_model, bundled_source, default_cache_dir
-from embeddings.onnx import OnnxEmbedder
 from embeddings.protocol import Embedder
-from embeddings.sentence_transformers import SentenceTransformersEmbedder
 from retrieval.index.edge import CompactingProcess, EdgeIndex
 from retrieval.index.edge_shard import Shard
 from retrieval.index.protocol import IndexPoint, IndexQuery

@@ -39,7 +39,7 @@ from aftercall.models import Execution, Promotion, Tool
 from bench.service import Service, percentiles, say, serving
 from embeddings.cache import open_embedder
 from embeddings.models import bundled_model, default_cache_dir
-from embeddings.onnx import DEFAULT_THREADS, OnnxModel
+from embeddings.embedders import DEFAULT_THREADS, OnnxModel
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
 from ingest.indexer import Indexer
@@ -52,7 +52,7 @@ from mongo.contents import (
 )
 from mongo.protocol import Store
 from mongo.records import Commit, Event, Removal
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.opening import FIRST_INDEX
 from retrieval.index.protocol import IndexPoint, VectorIndex

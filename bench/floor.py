@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 from aftercall.models import FailedCall
+from embeddings.embedders import DEFAULT_THREADS, OnnxEmbedder, OnnxModel
 from embeddings.models import bundled_model
-from embeddings.onnx import DEFAULT_THREADS, OnnxEmbedder, OnnxModel
 from embeddings.text import question_text, terms_text
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import IndexQuery

@@ -27,7 +27,7 @@ from aftercall.json_values import content_hash
 from aftercall.models import Execution, ExecutionError
 from mongo.contents import execution_event
 from mongo.records import Commit, Event, Row
-from mongo.sqlite import SqliteStore, open_sqlite_store
+from mongo.sqlite.store import SqliteStore, open_sqlite_store
 from retrieval.log import counts as counts_of
 from retrieval.memory import tool_row
 

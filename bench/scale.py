@@ -34,7 +34,7 @@ from bench.processes import run_watched
 from bench.service import Service, ask, load, percentiles, say, serving
 from embeddings.cache import open_embedder
 from embeddings.models import default_cache_dir
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.log import counts
 from retrieval.memory import DOCUMENT
 

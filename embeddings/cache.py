@@ -12,11 +12,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from embeddings.hashing import HashingEmbedder
+from embeddings.embedders import (
+    DEFAULT_THREADS,
+    HashingEmbedder,
+    OnnxEmbedder,
+    SentenceTransformersEmbedder,
+)
 from embeddings.models import BUNDLED_NAME, Progress, bundled_model, default_cache_dir, local_model
-from embeddings.onnx import DEFAULT_THREADS, OnnxEmbedder
 from embeddings.protocol import Embedder, EmbeddingError, Role, Vectors
-from embeddings.sentence_transformers import SentenceTransformersEmbedder
 
 Key = bytes
 """Digest of role and text: a cached megabyte of text would cost a megabyte otherwise."""

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from embeddings.embedders import INPUT_NAMES, OUTPUT_NAME, OnnxModel
 from embeddings.models import (
     ONNX_FILE,
     OPTIONAL_PACKAGES,
@@ -29,7 +30,6 @@ from embeddings.models import (
     load_record,
     sha256,
 )
-from embeddings.onnx import INPUT_NAMES, OUTPUT_NAME, OnnxModel
 from embeddings.protocol import EmbeddingError, Vectors
 
 MIN_COSINE = 0.9999

@@ -16,8 +16,10 @@ from datetime import timedelta
 from typing import Any
 
 from aftercall.models import Execution
-from ingest import counting, fitness, health
+from ingest import trials
 from ingest.learner import (
+    counts_of_answer,
+    counts_of_execution,
     evolution_document,
     evolution_id,
     failure_document,
@@ -136,7 +138,7 @@ async def load(
     await cache.load(knowledge, wanted)
     await cache.load(knowledge, list(_judged_late(cache, batch)))
     spoken_of = any(kind is CALL and cache.get(kind, key) for kind, key in wanted)
-    if spoken_of or any(health.names_axes(*each) for each in _failures(batch)):
+    if spoken_of or any(trials.names_axes(*each) for each in _failures(batch)):
         await cache.load(knowledge, [(AXES, "")])
     return batch
 
@@ -168,7 +170,7 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
             _count_outcome(cache, content, event.position)
         case FailureRecord():
             called = content.called or _called(batch, event, content.execution_id)
-            fitness.learn_mark(cache, content, called, event.position)
+            trials.learn_mark(cache, content, called, event.position)
         case CorrectionRecord():
             called = content.called or _called(batch, event, content.execution_id)
             if called is None:
@@ -202,9 +204,9 @@ def _learn_execution(
     if document is not None:
         known = cache.get(DOCUMENT, document.document_id)
         cache.put_document(merge_document(known, document), stored.position, tool)
-    fitness.learn_trial(cache, stored, reading)
-    learned.named_axes |= health.learn_health(cache, stored, reading)
-    learned.counters.update(counting.of_execution(cache, stored, reading))
+    trials.learn_trial(cache, stored, reading)
+    learned.named_axes |= trials.learn_health(cache, stored, reading)
+    learned.counters.update(counts_of_execution(cache, stored, reading))
     _learn_repairs(cache, batch, stored, schema_hash)
     _learn_followed(cache, batch, stored)
     notes = cache.get(CALL, execution.execution_id)
@@ -288,7 +290,7 @@ def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution
 def _learn_issued(
     cache: WorkspaceCache, issued: IssuedSuggestion, event: Event, learned: Learned
 ) -> None:
-    learned.counters.update(counting.of_answer(event, issued))
+    learned.counters.update(counts_of_answer(event, issued))
     waiting = cache.get(FOLLOWED, event.id)
     if waiting is not None:
         for followed in waiting.calls:
@@ -366,8 +368,8 @@ def _learn_correction(
     position: int,
     learned: Learned,
 ) -> None:
-    fitness.learn_corrected(cache, correction, called, position)
-    learned.named_axes |= health.learn_correction(cache, correction, called)
+    trials.learn_corrected(cache, correction, called, position)
+    learned.named_axes |= trials.learn_correction(cache, correction, called)
 
 
 def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None:
@@ -553,7 +555,7 @@ def _wanted_by_use(
 ) -> Iterator[tuple[RowKind[Any], str]]:
     yield STATISTICS, tool_row(tool)
     if scenario:
-        yield DOCUMENT, fitness.scenario_id(tool, version, scenario)
+        yield DOCUMENT, trials.scenario_id(tool, version, scenario)
 
 
 def _document_of(stored: StoredExecution, reading: ErrorReading | None) -> str:

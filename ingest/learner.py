@@ -1,14 +1,17 @@
 """Learning: one execution's worth of knowledge, added to what is known of its tool. Pure."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from aftercall.json_values import JsonObject, canonical_json
 from aftercall.models import ErrorCategory, Execution, Outcome
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
 from ingest.mining import Repair
-from mongo.contents import StoredPromotion, StoredTool
+from ingest.workspace import WorkspaceCache
+from mongo.contents import IssuedSuggestion, StoredExecution, StoredPromotion, StoredTool, hour_of
+from mongo.records import Counter, Event
+from retrieval import counters as what
 from retrieval.edits import (
     Edit,
     EditDoesNotApplyError,
@@ -40,8 +43,9 @@ from retrieval.knowledge.rules import (
     signature_id,
     skeleton_of,
 )
+from retrieval.memory import AGENTS, SIGNATURES, Names, RowKind, tool_row
 from retrieval.parameters import first, place_of
-from retrieval.patterns import MAX_EXAMPLES
+from retrieval.patterns import MAX_EXAMPLES, mark_of
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import same_value
@@ -327,3 +331,52 @@ def _later(known: datetime | None, new: datetime | None) -> datetime | None:
     if known is None or new is None:
         return known or new
     return max(known, new)
+
+
+def counts_of_execution(
+    cache: WorkspaceCache, stored: StoredExecution, reading: ErrorReading | None
+) -> Mapping[Counter, int]:
+    """What one execution counts as, as often as it stands for; `reading` is of its error."""
+    execution, tool = stored.execution, stored.tool_key
+    agent = _told_apart(cache, AGENTS, "", execution.agent, what.MAX_AGENTS)
+    worked = reading is None
+    names = [
+        what.SUCCESS if worked else what.FAILURE,
+        f"{what.AGENT_SUCCESS if worked else what.AGENT_FAILURE}{agent}",
+    ]
+    if reading is not None:
+        document = document_id(tool.workspace, "reflection", *tool[1:], reading.signature)
+        mark, row = mark_of(document).hex(), tool_row(tool)
+        signature = _told_apart(cache, SIGNATURES, row, mark, what.MAX_SIGNATURES)
+        names += [f"{what.CATEGORY}{reading.category}", f"{what.SIGNATURE}{signature}"]
+    if execution.attempt > 1:
+        names.append(what.RETRY_SUCCESS if worked else what.RETRY_FAILURE)
+    if execution.suggestion_id is not None:
+        names.append(what.FOLLOWED_SUCCESS if worked else what.FOLLOWED_FAILURE)
+    if execution.context and not execution.context.isspace():
+        names.append(what.WITH_CONTEXT)
+    bucket = what.bucket_of(execution.duration_ms)
+    if bucket is not None:
+        names.append(f"{what.DURATION}{bucket}")
+    hour = hour_of(execution.timestamp)
+    counters = [Counter(what.COUNTED, hour), *(Counter(name, hour, tool) for name in names)]
+    return dict.fromkeys(counters, stored.stands_for)
+
+
+def counts_of_answer(event: Event, issued: IssuedSuggestion) -> Mapping[Counter, int]:
+    """What an answer of `/suggest` counts as."""
+    hour = hour_of(issued.issued_at)
+    names = [f"{what.ANSWER}{name}" for name in issued.answered]
+    counted = [Counter(name, hour, issued.tool, event.principal) for name in names]
+    return dict.fromkeys([Counter(what.COUNTED, hour), *counted] if counted else (), 1)
+
+
+def _told_apart(cache: WorkspaceCache, kind: RowKind[Names], key: str, name: str, most: int) -> str:
+    """The name, or that of all others where so many are told apart already."""
+    known = cache.made(kind, key)
+    if name not in known.names:
+        if len(known.names) >= most:
+            return what.OTHER
+        known.names.append(name)
+        cache.put(kind, key)
+    return name

@@ -15,8 +15,8 @@ from functools import partial
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.leases import LeaseKeeper
-from ingest.nightly.job import NightlyJob, run_steps
-from ingest.nightly.steps import RESULTS, STEPS
+from ingest.nightly import NightlyJob, run_steps
+from ingest.nightly_steps import RESULTS, STEPS
 from ingest.seed import index_seed
 from mongo.errors import StoreError, StoreUnavailableError
 from mongo.protocol import Knowledge, Store

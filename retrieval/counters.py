@@ -1,6 +1,6 @@
 """Names of counters, and durations as counters: what is counted of calls and answers, by hour.
 
-Ingest writes them (`ingest.counting`); statistics, patterns and pages read sums of them through
+Ingest writes them (`ingest.learner`); statistics, patterns and pages read sums of them through
 `mongo.protocol.Counters`.
 
 A duration is counted in a bucket of fixed logarithmic bounds: the upper one is `GROWTH` times the

@@ -299,16 +299,6 @@ def new_pattern_id(tool: ToolKey, category: str, leader: str) -> str:
     return str(uuid.uuid5(_IDS, "\x1f".join(parts)))
 
 
-def encoded(pattern: ConsolidatedPattern) -> bytes:
-    """As it is stored."""
-    return pattern.model_dump_json(exclude_defaults=True).encode()
-
-
-def decoded(data: bytes) -> ConsolidatedPattern:
-    """The reverse of `encoded`."""
-    return ConsolidatedPattern.model_validate_json(data)
-
-
 def plain_signature(signature: str) -> str:
     """A signature as it is compared letter by letter: words only, in lower case, without masks."""
     return " ".join(_WORD.findall(_MASK.sub(" ", signature))).casefold()

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 from embeddings.protocol import Embedder
-from ingest.nightly.job import (
+from ingest.nightly import (
     NightlyJob,
     NightlyReport,
     OnProgress,
@@ -24,7 +24,7 @@ from ingest.nightly.job import (
     run_steps,
     take_lease,
 )
-from ingest.nightly.steps import STEPS
+from ingest.nightly_steps import STEPS
 from mongo.protocol import Store
 from retrieval.memory import Memory
 from service.archive import refuse_half_imported
@@ -159,7 +159,7 @@ async def run_nightly(
         settings: what to work on.
         say: told what it waits for, in one line.
         on_progress: told how far it is.
-        only: names of steps (`ingest.nightly.steps.STEP_NAMES`), when not all are to be run.
+        only: names of steps (`ingest.nightly_steps.STEP_NAMES`), when not all are to be run.
 
     Raises:
         NightlyBusyError: another process does it at the moment.

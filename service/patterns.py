@@ -15,7 +15,6 @@ from mongo.records import Row, ToolKey, decoded
 from retrieval.fitness.registry import UnknownNameError, named
 from retrieval.memory import CONSOLIDATED, PATTERN, Memory
 from retrieval.patterns import ConsolidatedPattern
-from retrieval.patterns import decoded as decoded_pattern
 
 MAX_PATTERNS = 5_000
 """Patterns that are looked through, those of most failures. At a million executions there are some
@@ -70,7 +69,7 @@ class Patterns:
         """Those that are asked for, most failures first."""
         is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
         rows = await self._most(workspace, MAX_PATTERNS if is_filtered else query.limit)
-        found = await asyncio.to_thread(lambda: [decoded_pattern(row.data) for row in rows])
+        found = await asyncio.to_thread(_decoded, rows)
         asked = [each for each in found if query.includes(each)][: query.limit]
         return FailurePatternList(
             patterns=await self._shown(workspace, asked),
@@ -108,7 +107,7 @@ class Patterns:
     async def get(self, workspace: str, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
         """Those of the patterns that are there, in the order of the ids."""
         rows = await self._store.knowledge.get(workspace, PATTERN, pattern_ids)
-        by_id = {row.key: decoded_pattern(row.data) for row in rows}
+        by_id = {row.key: decoded(ConsolidatedPattern, row.data) for row in rows}
         return [by_id[each] for each in pattern_ids if each in by_id]
 
     async def shown(self, workspace: str, pattern_ids: Sequence[str]) -> list[FailurePattern]:
@@ -147,7 +146,11 @@ class Patterns:
 
 
 def _marks_of(rows: Sequence[Row]) -> dict[str, str]:
-    return {mark.hex(): row.key for row in rows for mark in decoded_pattern(row.data).marks()}
+    return {mark.hex(): each.pattern_id for each in _decoded(rows) for mark in each.marks()}
+
+
+def _decoded(rows: Sequence[Row]) -> list[ConsolidatedPattern]:
+    return [decoded(ConsolidatedPattern, row.data) for row in rows]
 
 
 def _answered(

@@ -17,7 +17,7 @@ from ingest.rebuild import LEASE as REBUILD
 from ingest.seed import index_seed, load_seed
 from mongo.errors import StoreError
 from mongo.protocol import Metadata, Store
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.opening import (
     INDEX_FACT,
     CurrentIndex,
@@ -171,7 +171,7 @@ async def _open_store(settings: Settings, *, beside: bool) -> Store:
         return await open_sqlite_store(settings.data.dir, beside=beside)
     # The driver is an extra, and takes a quarter of a second to import.
     try:
-        from mongo.mongodb import MongoOptions, open_mongo_store  # noqa: PLC0415
+        from mongo.mongodb.store import MongoOptions, open_mongo_store  # noqa: PLC0415
     except ImportError as error:
         raise StoreError(
             f"MongoDB needs what is not installed ({error.name}): run "

@@ -22,7 +22,7 @@ from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.seed import index_seed, load_seed
 from mongo.protocol import Store
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester

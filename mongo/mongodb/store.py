@@ -1,13 +1,29 @@
 """The store on MongoDB: leases, facts, and which generation is current."""
 
+import asyncio
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
-from pymongo import ReturnDocument, UpdateOne
+from bson.codec_options import CodecOptions
+from pymongo import ASCENDING, DESCENDING, AsyncMongoClient, IndexModel, ReturnDocument, UpdateOne
+from pymongo.errors import (
+    CollectionInvalid,
+    ConfigurationError,
+    DuplicateKeyError,
+    OperationFailure,
+    PyMongoError,
+)
+from pymongo.read_concern import ReadConcern
+from pymongo.uri_parser import parse_uri
+from pymongo.write_concern import WriteConcern
 
-from mongo.errors import StoreDamagedError, StoreFencedError
-from mongo.mongodb import faults
+from mongo.errors import StoreDamagedError, StoreError, StoreFencedError, StoreTooNewError
+from mongo.mongodb import database
 from mongo.mongodb.database import MARK, Database, Record, guarded, write
 from mongo.mongodb.events import MongoEvents
 from mongo.mongodb.knowledge import BASE, MongoKnowledge, copy_base, drop_generations
@@ -41,7 +57,7 @@ class MongoStore:
     def knowledge(self) -> MongoKnowledge:
         """The current generation, as of the latest `refresh`."""
         if self._current is None:
-            raise faults.closed()
+            raise database.closed()
         return self._current
 
     counters = knowledge
@@ -177,3 +193,222 @@ def _lease(row: Record) -> Lease:
 def _field(name: str) -> str:
     """The path of a fact; names of fields hold neither dots nor dollars."""
     return f"facts.{quote(name, safe='').replace('.', '%2E')}"
+
+
+LAYOUT = 2
+"""Of the database; there are no migrations before the first release."""
+
+_APPLICATION = "aftercall"
+
+_PORT = 27017
+
+_GONE_S = 86_400
+"""Seconds that the fence of a removed row outlives it: far longer than a process can sleep with a
+write under way."""
+
+_EXISTS = 48  # NamespaceExists
+
+
+def _index(*fields: str, unique: bool = False, only: str | None = None) -> IndexModel:
+    """An index on fields, `-` before one for descending; with `only`, of records that have it."""
+    keys = [
+        (each.removeprefix("-"), DESCENDING if each.startswith("-") else ASCENDING)
+        for each in fields
+    ]
+    options: dict[str, Any] = {"name": "_".join(name for name, _ in keys)[:100]}
+    if unique:
+        options["unique"] = True
+    if only is not None:
+        options["partialFilterExpression"] = {only: {"$exists": True}}
+    return IndexModel(keys, **options)
+
+
+_OF_ROWS = [
+    _index("workspace", "generation", "kind", "-rank", "key"),
+    _index("workspace", "generation", "kind", "server_name", "tool_name", "-rank", "key"),
+    _index("workspace", "generation", "serial"),
+    IndexModel([("gone_at", ASCENDING)], name="gone_at", expireAfterSeconds=_GONE_S),
+]
+
+# An `_id` begins with the workspace and is unique: no index is needed to find a record by its name.
+_INDEXES = {
+    "TOOL_EXECUTION_LOG": [
+        _index("workspace", "position", unique=True),
+        _index("workspace", "kind", "position"),
+        _index("workspace", "kind", "server_name", "tool_name", "position", only="tool_name"),
+        _index("workspace", "kind", "session", "position", only="session"),
+    ],
+    "LOG_HEADS": [],
+    "COMMAND_STATE": [],
+    "INPUT_SCHEMAS": [],
+    "CURSORS": [_index("generation")],
+    "KNOWLEDGE": _OF_ROWS,
+    "REFLECTION_PATTERNS": _OF_ROWS,
+    "TOOL_STATISTICS": [
+        _index("workspace", "generation", "what", "hour", "tool", "number"),
+        _index("workspace", "generation", "tool", "what", "hour", "number"),
+    ],
+    "JOURNAL": [_index("workspace", "generation", "serial")],
+    "LEASES": [],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MongoOptions:
+    """Where MongoDB is, and how it is spoken to."""
+
+    uri: str = field(repr=False)
+    """With user and password, so it is never shown."""
+    database: str = "aftercall"
+    pool_size: int = 32
+    connect_timeout_s: float = 5.0
+    """Seconds until a server counts as away."""
+    timeout_s: float = 20.0
+    """Seconds that a server which was reached may take for one operation."""
+
+    @property
+    def where(self) -> str:
+        """The servers and the database, for messages: without user, password and options.
+
+        Raises:
+            StoreError: when the address is none.
+        """
+        try:
+            servers = _servers(self.uri)
+        except (PyMongoError, TypeError, ValueError) as error:
+            # The driver's own words may repeat the address.
+            raise StoreError(
+                f"the address of MongoDB cannot be read ({type(error).__name__}): write it as "
+                "mongodb://user:password@host:27017/ (AFTERCALL_MONGO_URI), with characters "
+                "such as @ and : in user and password escaped (%40, %3A), and with options as the "
+                "driver takes them"
+            ) from None
+        return f"{servers}/{self.database}"
+
+
+async def open_mongo_store(options: MongoOptions) -> MongoStore:
+    """Open the store, making what is missing in the database; the caller closes it.
+
+    Raises:
+        StoreUnavailableError: MongoDB does not answer, or takes no writes.
+        StoreTooNewError: the database was written by a newer version; it was not changed.
+        StoreDamagedError: the database holds collections of our names that are not ours, or of an
+            older version; it was not changed.
+        StoreError: it refuses the user, or the address is none.
+    """
+    where = options.where
+    client = _client(options, where)
+    database = client.get_database(
+        options.database,
+        codec_options=CodecOptions(tz_aware=True),
+        write_concern=WriteConcern("majority", j=True),
+        read_concern=ReadConcern("majority"),
+    )
+    db = Database(database, where, client)
+    try:
+        with db.call():
+            await _check(db)
+            await _make_collections(db)
+        store = MongoStore(db)
+        await store.refresh()
+    except BaseException:
+        await db.close()
+        raise
+    return store
+
+
+async def _check(db: Database) -> None:
+    """See that the database is ours, and mark it where it holds nothing of ours yet."""
+    name = db.database.name
+    mark = await db.mark.find_one({"_id": MARK})
+    if mark is None:
+        taken = {*_INDEXES, db.mark.name}.intersection(await db.database.list_collection_names())
+        # Looked for again: another process may have made it, and collections, in between.
+        mark = await db.mark.find_one({"_id": MARK})
+        if mark is None and taken:
+            raise StoreDamagedError(
+                f"the database {name} holds collections of our names ({', '.join(sorted(taken))}) "
+                "that are not Aftercall's; it was left as it is. Name another database "
+                "(AFTERCALL_MONGO_DATABASE), or restore a backup"
+            )
+    if mark is None:
+        mark = {
+            "_id": MARK, "application": _APPLICATION, "layout": LAYOUT, "generation": 1, "facts": {}
+        }  # fmt: skip
+        try:
+            await db.mark.insert_one(mark)
+        except DuplicateKeyError:  # another process was faster
+            mark = await db.mark.find_one({"_id": MARK}) or {}
+    if mark.get("application") != _APPLICATION:
+        raise StoreDamagedError(
+            f"the database {name} has a collection STORE that is not Aftercall's; it was left as "
+            "it is. Name another database (AFTERCALL_MONGO_DATABASE)"
+        )
+    layout = mark.get("layout", 0)
+    if layout > LAYOUT:
+        raise StoreTooNewError(
+            f"the database {name} was written by a newer version of Aftercall (layout {layout}, "
+            f"this one has {LAYOUT}); it was left as it is. Upgrade Aftercall, or name another "
+            "database (AFTERCALL_MONGO_DATABASE)"
+        )
+    if layout < LAYOUT:
+        raise StoreDamagedError(
+            f"the database {name} has layout {layout}, this version of Aftercall has {LAYOUT}: "
+            "export it with the version that wrote it, and import it into another database "
+            "(AFTERCALL_MONGO_DATABASE)"
+        )
+
+
+async def _make_collections(db: Database) -> None:
+    """Also those without an index: some servers fail to aggregate over what is not there."""
+    there = set(await db.database.list_collection_names())
+    for name in {*_INDEXES} - there:
+        try:
+            await db.database.create_collection(name, check_exists=False)
+        except (CollectionInvalid, OperationFailure) as error:
+            if getattr(error, "code", _EXISTS) != _EXISTS:
+                raise  # else another process was faster
+    await asyncio.gather(
+        *(db.database[name].create_indexes(each) for name, each in _INDEXES.items() if each)
+    )
+
+
+def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
+    extra: dict[str, Any] = {"compressors": "zstd"} if _has_zstd() else {}
+    try:
+        return AsyncMongoClient(
+            options.uri,
+            appname=_APPLICATION,
+            maxPoolSize=options.pool_size,
+            serverSelectionTimeoutMS=round(options.connect_timeout_s * 1000),
+            connectTimeoutMS=round(options.connect_timeout_s * 1000),
+            # Not the driver's `timeoutMS`: with it, one that is away would be waited for as long as
+            # one that is slow.
+            socketTimeoutMS=round(options.timeout_s * 1000),
+            waitQueueTimeoutMS=round(options.timeout_s * 1000),
+            retryWrites=True,
+            retryReads=True,
+            **extra,
+        )
+    except ConfigurationError as error:
+        raise database.from_driver(error, where) from None
+
+
+def _has_zstd() -> bool:
+    """Whether the driver can compress with zstd; it warns when it is asked and cannot."""
+    module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _servers(uri: str) -> str:
+    if uri.startswith("mongodb+srv://"):
+        # Asking the name server would wait for it; the name alone says enough.
+        address = uri.removeprefix("mongodb+srv://").split("/")[0].split("?")[0]
+        return address.rpartition("@")[2]
+    nodes: list[tuple[str, int | None]] = parse_uri(uri, warn=False)["nodelist"]
+    return ",".join(
+        host if host.endswith(".sock") else f"{host}:{port or _PORT}" for host, port in nodes
+    )

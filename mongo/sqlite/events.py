@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from aftercall.json_values import JsonObject, canonical_json
 from mongo.errors import StateConflictError
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
-from mongo.sqlite.connections import ReadPool
+from mongo.sqlite.files import ReadPool
 from mongo.sqlite.writer import GroupCommitWriter
 
 SCHEMA = (

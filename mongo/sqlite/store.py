@@ -1,12 +1,14 @@
 """The embedded store: the log in one file, each generation of knowledge in another."""
 
 import asyncio
+import json
 import re
 import shutil
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
+from typing import Any, Literal
 
 from mongo.errors import (
     StoreDamagedError,
@@ -15,13 +17,284 @@ from mongo.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-from mongo.protocol import EventLog, Leases, Metadata
-from mongo.records import Lease
-from mongo.sqlite import events, faults, folder, knowledge
-from mongo.sqlite.connections import ReadPool, connect_writer
-from mongo.sqlite.events import SqliteEvents
-from mongo.sqlite.knowledge import SqliteKnowledge
+from mongo.protocol import CounterDimension, EventLog, Leases, Metadata
+from mongo.records import (
+    Commit,
+    Counter,
+    CounterSum,
+    Cursor,
+    Lease,
+    Row,
+    ToolKey,
+)
+from mongo.sqlite import events, files
+from mongo.sqlite.events import MAX_BYTES, SqliteEvents
+from mongo.sqlite.files import ReadPool, connect_writer
 from mongo.sqlite.writer import GroupCommitWriter
+
+_KNOWLEDGE_SCHEMA = (
+    # `server` and `tool` as in the log.
+    """
+    CREATE TABLE rows (
+        workspace TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, server TEXT NOT NULL,
+        tool TEXT NOT NULL, rank INTEGER NOT NULL, serial INTEGER NOT NULL, data BLOB NOT NULL
+    )
+    """,
+    "CREATE UNIQUE INDEX rows_by_key ON rows (workspace, kind, key)",
+    "CREATE INDEX rows_by_rank ON rows (workspace, kind, rank DESC, key) WHERE rank <> 0",
+    "CREATE INDEX rows_by_serial ON rows (workspace, serial)",
+    """
+    CREATE INDEX rows_of_tool ON rows (workspace, kind, server, tool, key) WHERE tool <> ''
+    """,
+    """
+    CREATE TABLE counters (
+        workspace TEXT, what TEXT, hour INTEGER, server TEXT, tool TEXT, principal TEXT,
+        number INTEGER NOT NULL,
+        PRIMARY KEY (workspace, hour, what, server, tool, principal)
+    ) WITHOUT ROWID
+    """,
+    "CREATE TABLE cursors (workspace TEXT PRIMARY KEY, position INTEGER, serial INTEGER)",
+    "CREATE TABLE fences (name TEXT PRIMARY KEY, token INTEGER)",
+)
+
+_COLUMNS = "kind, key, data, server, tool, rank, serial"
+
+_ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
+
+# Each hour and name is looked up: no read passes over what it does not sum.
+_HOURS = """
+hours (hour) AS (
+    SELECT min(hour) FROM counters WHERE workspace = :workspace AND hour >= :since
+    UNION ALL
+    SELECT (SELECT min(hour) FROM counters WHERE workspace = :workspace AND hour > hours.hour)
+    FROM hours WHERE hour < :until
+)
+"""
+_NAMED = """
+SELECT counters.* FROM hours CROSS JOIN counters USING (hour)
+WHERE workspace = :workspace AND hour <= :until AND """
+
+_GROUPS = {"hour": "hour", "tool": "server, tool", "what": "what"}
+
+
+class SqliteKnowledge:
+    """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`.
+
+    Args:
+        generation: its number.
+        writer: of its file.
+        readers: of its file.
+        resources: closed with it.
+    """
+
+    def __init__(
+        self, generation: int, writer: GroupCommitWriter, readers: ReadPool, resources: ExitStack
+    ) -> None:
+        self.generation = generation
+        self._writer = writer
+        self._readers = readers
+        self._resources = resources
+
+    async def cursors(self) -> dict[str, Cursor]:  # noqa: D102
+        query = "SELECT workspace, position, serial FROM cursors"
+        return await self._readers.run(
+            lambda c: {
+                name: Cursor(position, serial) for name, position, serial in c.execute(query)
+            }
+        )
+
+    async def commit(self, commit: Commit) -> int:  # noqa: D102
+        return await self._writer.run(lambda connection: _commit(connection, commit))
+
+    async def get(  # noqa: D102
+        self, workspace: str, kind: str, keys: Collection[str]
+    ) -> list[Row]:
+        query = f"""
+        SELECT r.{_COLUMNS.replace(", ", ", r.")} FROM json_each(?) AS wanted CROSS JOIN rows AS r
+        ON r.workspace = ? AND r.kind = ? AND r.key = wanted.value
+        """  # noqa: S608  # the columns are ours
+        parameters = (json.dumps(list(keys)), workspace, kind)
+        return await self._readers.run(
+            lambda c: [_row(workspace, row) for row in c.execute(query, parameters)]
+        )
+
+    async def scan(  # noqa: D102
+        self,
+        workspace: str,
+        kind: str | None,
+        limit: int,
+        *,
+        by: Literal["key", "rank", "serial"] = "key",
+        after: str | int | None = None,
+        tool: ToolKey | None = None,
+    ) -> list[Row]:
+        where: list[str] = ["workspace = ?"]
+        given: list[Any] = [workspace]
+        if kind is not None:
+            where.append("kind = ?")
+            given.append(kind)
+        if by == "rank":
+            where.append("rank <> 0")
+        if after is not None:
+            where.append(f"{by} > ?")
+            given.append(after)
+        if tool is not None:
+            where += ["server = ?", "tool = ?", "tool <> ''"]
+            given += [tool.server_name or "", tool.tool_name]
+        query = f"""
+        SELECT {_COLUMNS} FROM rows WHERE {" AND ".join(where)} ORDER BY {_ORDERS[by]}
+        """  # noqa: S608
+        if by != "serial":
+            query += " LIMIT ?"
+            given.append(limit)
+        return await self._readers.run(
+            lambda c: _bounded(workspace, c.execute(query, given), limit, whole=by == "serial")
+        )
+
+    async def count(self, kind: str, workspace: str | None = None) -> int:  # noqa: D102
+        query = "SELECT count(*) FROM rows WHERE kind = ?"
+        parameters = [kind]
+        if workspace is not None:
+            query += " AND workspace = ?"
+            parameters.append(workspace)
+        return await self._readers.run(lambda c: int(c.execute(query, parameters).fetchone()[0]))
+
+    async def sums(  # noqa: D102
+        self,
+        workspace: str,
+        what: Sequence[str],
+        *,
+        since: int,
+        until: int,
+        by: Collection[CounterDimension] = (),
+        tool: ToolKey | None = None,
+    ) -> list[CounterSum]:
+        if not what:
+            return []
+        given: dict[str, Any] = {"workspace": workspace, "since": since, "until": until}
+        parts = []
+        for place, name in enumerate(what):
+            named = f"what = :n{place}"
+            if name.endswith("*"):
+                named = f"what >= :n{place} AND what < :n{place} || char(0x10ffff)"
+            parts.append(_NAMED + named)
+            given[f"n{place}"] = name.removesuffix("*")
+        of_tool = ""
+        if tool is not None:
+            of_tool = "WHERE server = :server AND tool = :tool"
+            given |= {"server": tool.server_name or "", "tool": tool.tool_name}
+        groups = ", ".join(_GROUPS[each] for each in by)
+        query = f"""
+        WITH RECURSIVE {_HOURS}
+        SELECT sum(number), {_shown("hour", by)}, {_shown("server", by)}, {_shown("tool", by)},
+            {_shown("what", by)}
+        FROM ({" UNION ALL ".join(parts)}) {of_tool} {f"GROUP BY {groups}" if groups else ""}
+        """  # noqa: S608
+        return await self._readers.run(
+            lambda c: [
+                CounterSum(
+                    number,
+                    hour,
+                    ToolKey(workspace, server or None, name) if name else None,
+                    each,
+                )
+                for number, hour, server, name, each in c.execute(query, given)
+                if number
+            ]
+        )
+
+    def close(self) -> None:
+        """Finish what was accepted and release everything; blocks; twice does nothing."""
+        self._resources.close()
+
+
+def _shown(column: str, by: Collection[CounterDimension]) -> str:
+    return column if ("tool" if column == "server" else column) in by else "NULL"
+
+
+def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
+    workspace = commit.workspace
+    found = connection.execute(
+        "SELECT position, serial FROM cursors WHERE workspace = ?", (workspace,)
+    ).fetchone()
+    position, serial = found or (0, 0)
+    if commit.moved is not None and commit.moved[0] != position:
+        raise StoreFencedError(
+            f"{workspace} has been learned to {position} by another process: read anew"
+        )
+    if commit.lease is not None:
+        _check_fence(connection, commit.lease)
+    connection.executemany(
+        "DELETE FROM rows WHERE workspace = ? AND kind = ? AND key = ? AND (? IS NULL OR rank = ?)",
+        [(workspace, each.kind, each.key, each.rank, each.rank) for each in commit.removed],
+    )
+    connection.executemany(
+        """
+        INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workspace, kind, key)
+        DO UPDATE SET server = excluded.server, tool = excluded.tool, rank = excluded.rank,
+            serial = excluded.serial, data = excluded.data
+        """,
+        [_stored(workspace, serial + 1, row) for row in commit.put],
+    )
+    connection.executemany(
+        """
+        INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET number = number + excluded.number
+        """,
+        list(_counted(workspace, commit.counters)),
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)",
+        (workspace, position if commit.moved is None else commit.moved[1], serial + 1),
+    )
+    return int(serial) + 1
+
+
+def _check_fence(connection: sqlite3.Connection, lease: Lease) -> None:
+    found = connection.execute("SELECT token FROM fences WHERE name = ?", (lease.name,)).fetchone()
+    if found is not None and found[0] > lease.token:
+        raise StoreFencedError(
+            f"the lease {lease.name} is held no more: take it again, read anew and do it again"
+        )
+    if found is None or found[0] < lease.token:
+        connection.execute("INSERT OR REPLACE INTO fences VALUES (?, ?)", (lease.name, lease.token))
+
+
+def _stored(workspace: str, serial: int, row: Row) -> tuple[Any, ...]:
+    server, tool = ("", "") if row.tool is None else row.tool[1:]
+    return (workspace, row.kind, row.key, server or "", tool, row.rank, serial, row.data)
+
+
+def _counted(workspace: str, counters: Mapping[Counter, int]) -> Iterable[tuple[Any, ...]]:
+    for counter, number in counters.items():
+        server, tool = ("", "") if counter.tool is None else counter.tool[1:]
+        yield (
+            workspace, counter.what, counter.hour, server or "", tool, counter.principal, number,
+        )  # fmt: skip
+
+
+def _bounded(
+    workspace: str, rows: Iterable[tuple[Any, ...]], limit: int, *, whole: bool
+) -> list[Row]:
+    """Rows until they are many or large together; with `whole`, all of each commit."""
+    found: list[Row] = []
+    size = 0
+    for each in rows:
+        row = _row(workspace, each)
+        is_full = len(found) >= limit or size >= MAX_BYTES
+        if is_full and not (whole and found and found[-1].serial == row.serial):
+            break
+        found.append(row)
+        size += len(row.data)
+    return found
+
+
+def _row(workspace: str, row: tuple[Any, ...]) -> Row:
+    kind, key, data, server, tool, rank, serial = row
+    return Row(
+        kind, key, data, ToolKey(workspace, server or None, tool) if tool else None, rank, serial
+    )
+
 
 FILE_NAME = "aftercall.sqlite3"
 """The log, the state of commands, leases and metadata."""
@@ -77,7 +350,7 @@ class SqliteStore:
     def knowledge(self) -> SqliteKnowledge:
         """The current generation."""
         if self._current is None:
-            raise faults.closed()
+            raise files.closed()
         return self._current
 
     counters = knowledge
@@ -131,7 +404,7 @@ class SqliteStore:
         for path in self._data_dir.glob("generation-*.sqlite3"):
             number = re.fullmatch(r"generation-(\d+)", path.stem)
             if number and 0 < int(number[1]) < current:
-                folder.remove_file(path)
+                files.remove_file(path)
 
 
 class SqliteLeases:
@@ -215,9 +488,9 @@ async def open_sqlite_store(data_dir: Path, *, beside: bool = False) -> SqliteSt
             await store.refresh()
         except StoreFullError as error:
             # Raised below in the words for a call that was not stored; here there was none.
-            raise faults.full_when_opening(data_dir) from error
+            raise files.full_when_opening(data_dir) from error
         except StoreReadOnlyError as error:
-            raise faults.read_only_when_opening(data_dir) from error
+            raise files.read_only_when_opening(data_dir) from error
         opened.pop_all()
         return store
 
@@ -226,8 +499,8 @@ def _open(data_dir: Path, *, is_beside: bool) -> SqliteStore:
     path = data_dir / FILE_NAME
     with ExitStack() as resources:
         if not is_beside:
-            folder.make_folder(data_dir)
-            resources.callback(folder.FolderLock(data_dir).release)
+            files.make_folder(data_dir)
+            resources.callback(files.FolderLock(data_dir).release)
         elif not path.exists():
             raise StoreError(
                 f"there is no store in {data_dir}: start `aftercall serve` there first, or choose "
@@ -240,11 +513,11 @@ def _open(data_dir: Path, *, is_beside: bool) -> SqliteStore:
 def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnowledge:
     path, base = data_dir / f"generation-{number}.sqlite3", data_dir / "generation-0.sqlite3"
     if is_new:
-        folder.remove_file(path)
+        files.remove_file(path)
         if base.exists():
             _copy(base, path)
     with ExitStack() as resources:
-        writer, readers = _open_file(path, knowledge.SCHEMA, resources, synchronous="NORMAL")
+        writer, readers = _open_file(path, _KNOWLEDGE_SCHEMA, resources, synchronous="NORMAL")
         return SqliteKnowledge(number, writer, readers, resources.pop_all())
 
 
@@ -255,12 +528,12 @@ def _copy(base: Path, path: Path) -> None:
             f"{path.parent} has {free >> 20} MiB free, and {needed >> 20} MiB are needed: free "
             "space on its volume and try again"
         )
-    folder.make_file(path)
+    files.make_file(path)
     try:
         with closing(sqlite3.connect(base)) as source, closing(sqlite3.connect(path)) as target:
             source.backup(target)
     except sqlite3.Error as error:
-        raise faults.from_sqlite(error, path) from error
+        raise files.from_sqlite(error, path) from error
 
 
 def _open_file(
@@ -268,7 +541,7 @@ def _open_file(
 ) -> tuple[GroupCommitWriter, ReadPool]:
     """A file's writer and readers, made if need be; what they take is added to the resources."""
     try:
-        folder.make_file(path)
+        files.make_file(path)
         _check(path)
         connection = connect_writer(path, "FULL" if synchronous == "FULL" else "NORMAL")
         resources.callback(connection.close)
@@ -281,7 +554,7 @@ def _open_file(
                 connection.execute(f"PRAGMA user_version = {LAYOUT}")
             connection.execute("COMMIT")
     except sqlite3.Error as error:
-        raise faults.from_sqlite(error, path) from error
+        raise files.from_sqlite(error, path) from error
     writer = GroupCommitWriter(connection, path)
     resources.callback(writer.close)
     # Closed first, so that the writer's connection is the last: it folds the log into the file.
@@ -305,7 +578,7 @@ def _check(path: Path) -> None:
     if found == (0, 0) and is_empty:
         return  # made, and killed before its first commit
     if found[0] != APPLICATION_ID:
-        raise faults.damaged(path, "it is another program's database")
+        raise files.damaged(path, "it is another program's database")
     if found[1] != LAYOUT:
         raise StoreDamagedError(
             f"{path} has layout {found[1]}, this version of Aftercall has {LAYOUT}: export it with "

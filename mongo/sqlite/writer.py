@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mongo.sqlite import faults
+from mongo.sqlite import files
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -80,7 +80,7 @@ class GroupCommitWriter:
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._closing:
             if self._is_closed:
-                raise faults.closed()
+                raise files.closed()
             self._queue.put(_Call(handler, argument, future))
         return await future
 
@@ -136,7 +136,7 @@ class GroupCommitWriter:
 
     def _fail(self, call: _Call, error: Exception) -> None:
         if isinstance(error, sqlite3.Error):
-            call.error = faults.from_sqlite(error, self._path)
+            call.error = files.from_sqlite(error, self._path)
             call.error.__cause__ = error
         else:
             call.error = error

@@ -12,14 +12,14 @@ from aftercall.cli import Command
 from service.cli.options import add_data_dir, add_logging, say, seldom, start
 
 if TYPE_CHECKING:
-    from ingest.nightly.job import NightlyReport
+    from ingest.nightly import NightlyReport
     from service.settings import Settings
 
 DONE, FAILED, BUSY = 0, 1, 75
 """Exit codes; 75 is `EX_TEMPFAIL` of sysexits.h: try again later."""
 
 STEPS = ("patterns", "calibration", "classifier", "axes", "expiry")
-"""As `ingest.nightly.steps.STEP_NAMES`, which takes a second to import."""
+"""As `ingest.nightly_steps.STEP_NAMES`, which takes a second to import."""
 
 _NICENESS = 10
 _UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -116,7 +116,7 @@ async def _night(
     settings: "Settings", only: tuple[str, ...], *, as_json: bool, is_quiet: bool = False
 ) -> int:
     """One run; the exit code."""
-    from ingest.nightly.job import NightlyBusyError
+    from ingest.nightly import NightlyBusyError
     from service.lifecycle import one_line
     from service.nightly import run_nightly
 

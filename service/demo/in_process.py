@@ -19,7 +19,7 @@ from service.nightly import run_nightly
 from service.settings import DataSettings, NightlySettings, Settings
 
 if TYPE_CHECKING:
-    from ingest.nightly.job import NightlyReport
+    from ingest.nightly import NightlyReport
 
 _TIMEOUT_S = 60.0
 """A notebook shares its processors with the service; nobody is helped by a short patience."""

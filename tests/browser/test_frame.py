@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from tests.browser.reading import Faults
 from tests.browser.story import IMAGE, Teller
 from tests.mongo.store_samples import make_event

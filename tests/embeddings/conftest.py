@@ -9,9 +9,8 @@ from typing import TypeVar
 
 import pytest
 
+from embeddings.embedders import OnnxEmbedder, SentenceTransformersEmbedder
 from embeddings.models import bundled_model, bundled_source, default_cache_dir
-from embeddings.onnx import OnnxEmbedder
-from embeddings.sentence_transformers import SentenceTransformersEmbedder
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from embeddings.cache import CachedEmbedder
-from embeddings.hashing import HashingEmbedder
+from embeddings.embedders import HashingEmbedder
 from embeddings.protocol import EmbeddingError, Role, Vectors
 
 

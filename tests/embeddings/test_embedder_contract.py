@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from embeddings.cache import CachedEmbedder
-from embeddings.hashing import HashingEmbedder
+from embeddings.embedders import HashingEmbedder
 from embeddings.protocol import Embedder, EmbeddingError
 from tests.embeddings.tool_errors import GROUPS
 

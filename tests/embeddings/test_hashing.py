@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from embeddings.hashing import hashed_vector
+from embeddings.embedders import hashed_vector
 
 
 def test_vectors_are_the_same_on_every_machine():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from embeddings import models
+from embeddings.embedders import OnnxEmbedder
 from embeddings.models import (
     BUNDLED_NAME,
     BUNDLED_WEIGHTS_SHA256,
@@ -21,7 +22,6 @@ from embeddings.models import (
     exported_folder,
     load_record,
 )
-from embeddings.onnx import OnnxEmbedder
 from embeddings.protocol import EmbeddingError
 from tests.embeddings.tool_errors import GROUPS
 
@@ -154,7 +154,7 @@ def test_the_runtime_reports_nothing_to_its_maker(tmp_path: Path) -> None:
     """Its own telemetry would leave an identity and a queue in the user's cache."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith("ORT_")}
     subprocess.run(
-        [sys.executable, "-c", "import embeddings.onnx"],
+        [sys.executable, "-c", "import embeddings.embedders"],
         env=environ | dict.fromkeys(("HOME", "XDG_CACHE_HOME"), str(tmp_path)),
         cwd=ROOT, check=True, timeout=60,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from aftercall.models import (
     ToolAnnotations,
 )
 from aftercall.redaction import Redactor
-from embeddings.hashing import HashingEmbedder
+from embeddings.embedders import HashingEmbedder
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.intake import Intake
@@ -24,7 +24,7 @@ from ingest.rebuild import carry_over
 from mongo.contents import tool_command
 from mongo.protocol import Store
 from mongo.records import ToolKey
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndex
 from retrieval.knowledge.documents import CommonMistakes

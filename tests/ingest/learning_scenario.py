@@ -4,9 +4,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from embeddings.hashing import HashingEmbedder
+from embeddings.embedders import HashingEmbedder
 from ingest.indexer import Indexer
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
 from retrieval.memory import Memory
 

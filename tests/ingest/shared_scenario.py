@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from embeddings.hashing import HashingEmbedder
+from embeddings.embedders import HashingEmbedder
 from ingest.indexer import Indexer
 from mongo.errors import StoreFencedError
-from mongo.mongodb import MongoOptions, open_mongo_store
+from mongo.mongodb.store import MongoOptions, open_mongo_store
 from mongo.protocol import Store
 from mongo.records import Commit
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.protocol import VectorIndex
 from retrieval.memory import Memory
 

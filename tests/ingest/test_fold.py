@@ -9,13 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from embeddings.hashing import HashingEmbedder
+from embeddings.embedders import HashingEmbedder
 from ingest.indexer import learn_batch
-from ingest.nightly.job import NightlyJob
-from ingest.nightly.steps import expire
+from ingest.nightly import NightlyJob
+from ingest.nightly_steps import expire
 from ingest.workspace import WorkspaceCache
 from mongo.protocol import Generation, Store
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.memory import KNOWLEDGE, SKIPPED, Memory, tool_row
 from tests.ingest.conftest import Brain
 from tests.ingest.histories import BEGIN, WORKSPACE, held, history

@@ -8,10 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-from embeddings.hashing import HashingEmbedder
+from embeddings.embedders import HashingEmbedder
 from ingest.indexer import learn_batch
 from ingest.workspace import WorkspaceCache
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.edge import EdgeIndex
 from retrieval.memory import DOCUMENT, VECTOR
 from tests.ingest.histories import WORKSPACE, held, history

@@ -13,7 +13,7 @@ from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
 from mongo.contents import execution_of
 from mongo.errors import StoreError
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 
 
 def _call(number: int, **fields: object) -> Execution:

@@ -14,7 +14,7 @@ import pytest
 from ingest.indexer import learn_batch
 from ingest.workspace import WorkspaceCache
 from mongo.protocol import Store
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.log import counts
 from retrieval.memory import VECTOR
 from tests.ingest.histories import WORKSPACE, held, history

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mongo.mongodb import MongoOptions, MongoStore, open_mongo_store
+from mongo.mongodb.store import MongoOptions, MongoStore, open_mongo_store
 from mongo.protocol import Store
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from tests.mongo.mongo_server import SharedMongo
 
 OpenStore = Callable[[Path], Awaitable[Store]]

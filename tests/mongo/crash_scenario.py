@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mongo.protocol import Store
 from mongo.records import Commit, Counter, Cursor, Row
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from tests.mongo.store_samples import WORKSPACE, make_command, make_events
 
 CALLERS = 8

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from mongo.errors import StoreFullError
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from tests.mongo.store_samples import WORKSPACE, closing, make_events, read_all
 
 BATCH = 10

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mongo.sqlite import FILE_NAME, SqliteStore
+from mongo.sqlite.store import FILE_NAME, SqliteStore
 
 T = TypeVar("T")
 

@@ -13,8 +13,9 @@ from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
 
 from mongo.errors import StateConflictError, StoreFencedError, StoreUnavailableError
-from mongo.mongodb import MongoOptions, MongoStore, database, events, knowledge, open_mongo_store
+from mongo.mongodb import database, events, knowledge
 from mongo.mongodb.database import Record
+from mongo.mongodb.store import MongoOptions, MongoStore, open_mongo_store
 from mongo.protocol import Store
 from mongo.records import Appended, Commit, Counter, Cursor, Event, Removal, Row, StateRow
 from tests.mongo.conftest import mongo_options

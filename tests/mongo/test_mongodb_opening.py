@@ -19,8 +19,9 @@ from mongo.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from mongo.mongodb import MongoOptions, faults, open_mongo_store
+from mongo.mongodb import database
 from mongo.mongodb.database import Record
+from mongo.mongodb.store import MongoOptions, open_mongo_store
 from mongo.records import Commit, Row
 from tests.mongo import mongo_server
 from tests.mongo.conftest import mongo_options
@@ -201,12 +202,12 @@ def test_every_fault_of_the_server_has_its_own_error() -> None:
             OperationFailure(f"{text} {SECRET}", code),
             BulkWriteError({"writeErrors": [{"code": code, "errmsg": f"{text} {SECRET}"}]}),
         ):
-            found = faults.from_driver(error, "host:1/db")
+            found = database.from_driver(error, "host:1/db")
             assert type(found) is kind
             assert "host:1/db" in str(found)
             assert SECRET not in str(found)
-    stepped_down = faults.from_driver(NotPrimaryError("x", {"code": 10107}), "host:1/db")
+    stepped_down = database.from_driver(NotPrimaryError("x", {"code": 10107}), "host:1/db")
     assert type(stepped_down) is StoreReadOnlyError
     for code in (91, 189, 11600, 11602):
-        stepping = faults.from_driver(NotPrimaryError("x", {"code": code}), "host:1/db")
+        stepping = database.from_driver(NotPrimaryError("x", {"code": code}), "host:1/db")
         assert type(stepping) is StoreUnavailableError

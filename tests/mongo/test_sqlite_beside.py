@@ -13,8 +13,9 @@ import pytest
 
 from mongo.errors import StoreDamagedError, StoreError
 from mongo.records import Row
-from mongo.sqlite import FILE_NAME, connections, open_sqlite_store
-from mongo.sqlite.connections import connect_writer
+from mongo.sqlite import files
+from mongo.sqlite.files import connect_writer
+from mongo.sqlite.store import FILE_NAME, open_sqlite_store
 from tests.mongo.beside_scenario import BATCHES, ROWS
 from tests.mongo.sqlite_inside import execute, write
 from tests.mongo.store_samples import (
@@ -159,7 +160,7 @@ async def test_a_small_workspace_is_not_looked_for_among_the_rows_of_a_large_one
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every query is answered by an index that begins with the workspace."""
-    monkeypatch.setattr(connections, "MAX_READERS", 1)
+    monkeypatch.setattr(files, "MAX_READERS", 1)
     statements: list[str] = []
     async with closing(await open_sqlite_store(tmp_path)) as store:
         of, knowledge = store.events, store.knowledge

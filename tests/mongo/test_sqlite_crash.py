@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from tests.mongo.sqlite_inside import execute
 from tests.mongo.store_samples import WORKSPACE, closing, read_all, scan_all
 

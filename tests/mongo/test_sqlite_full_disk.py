@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mongo.errors import StoreFullError
-from mongo.sqlite import SqliteStore, open_sqlite_store
+from mongo.sqlite.store import SqliteStore, open_sqlite_store
 from tests.mongo.sqlite_inside import held_writer, write
 from tests.mongo.store_samples import (
     WORKSPACE,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mongo.errors import StoreError, StoreReadOnlyError, StoreUnavailableError
-from mongo.sqlite import FILE_NAME, SqliteStore, open_sqlite_store
+from mongo.sqlite.store import FILE_NAME, SqliteStore, open_sqlite_store
 from tests.mongo.sqlite_inside import held_writer, write
 from tests.mongo.store_samples import WORKSPACE, closing, make_event, make_events, read_all
 

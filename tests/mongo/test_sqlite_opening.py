@@ -15,15 +15,14 @@ import pytest
 
 from mongo.errors import StoreDamagedError, StoreError, StoreInUseError
 from mongo.records import Commit, Row
-from mongo.sqlite import FILE_NAME, open_sqlite_store
-from mongo.sqlite.store import APPLICATION_ID, LAYOUT
+from mongo.sqlite.store import APPLICATION_ID, FILE_NAME, LAYOUT, open_sqlite_store
 from tests.mongo.sqlite_inside import execute, write
 from tests.mongo.store_samples import WORKSPACE, closing, make_events, put, read_all
 
 HOLD = """
 import asyncio, sys
 from pathlib import Path
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 
 async def hold():
     await open_sqlite_store(Path(sys.argv[1]))
@@ -37,7 +36,7 @@ OPEN_WITHOUT_PRIVILEGE = """
 import asyncio, sys
 from pathlib import Path
 from mongo.errors import StoreError
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 
 try:
     asyncio.run(open_sqlite_store(Path(sys.argv[1])))

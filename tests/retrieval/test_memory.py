@@ -13,7 +13,7 @@ from aftercall.models import Tool
 from mongo.contents import StoredTool, tool_command
 from mongo.protocol import Store
 from mongo.records import Commit, Row, ToolKey, encoded
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.health.record import KnownHealth, Weak
 from retrieval.memory import HEALTH, Memory, tool_row, with_change
 

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from aftercall.cli import main
-from embeddings.hashing import HashingEmbedder
-from ingest.nightly.job import NightlyJob
-from ingest.nightly.steps import expire
+from embeddings.embedders import HashingEmbedder
+from ingest.nightly import NightlyJob
+from ingest.nightly_steps import expire
 from mongo.errors import StoreError
 from mongo.protocol import Store
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.memory import Memory
 from service.archive import (
     AlreadyImportedError,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from embeddings.protocol import EmbeddingError
-from mongo.sqlite import FILE_NAME
+from mongo.sqlite.store import FILE_NAME
 from service.logs import JsonFormatter
 from tests.service.running_service import (
     RunningService,

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from mongo.records import ToolKey
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.log import StoreCounts, counts, executions
 from retrieval.memory import Memory
 from tests.service.running_service import ServeProcess, eventually, execution, serving

@@ -17,7 +17,8 @@ import pytest
 import uvicorn
 
 from aftercall.process import bind, url_of
-from mongo.sqlite import FILE_NAME, faults
+from mongo.sqlite import files
+from mongo.sqlite.store import FILE_NAME
 from service.app import create_app
 from service.context import Lifecycle
 from service.lifecycle import CannotOpenError, one_line
@@ -260,7 +261,7 @@ def test_the_demo_refuses_a_folder_that_it_cannot_have(
 def test_no_space_at_the_start_is_told_as_such(tmp_path: Path) -> None:
     """Not in the words for a call that was not stored: nobody has one to send again."""
     with pytest.raises(CannotOpenError, match="Free space") as told, one_line(tmp_path):
-        raise faults.full(tmp_path)
+        raise files.full(tmp_path)
     assert str(tmp_path) in str(told.value)
     assert "this call" not in str(told.value)
     assert "--data-dir" in str(told.value)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ingest.leases import LeaseKeeper
-from ingest.nightly.job import (
+from ingest.nightly import (
     LEASE,
     REPORT_FACT,
     NightlyJob,
@@ -24,10 +24,10 @@ from ingest.nightly.job import (
     run_steps,
     take_lease,
 )
-from ingest.nightly.steps import STEP_NAMES, STEPS
+from ingest.nightly_steps import STEP_NAMES, STEPS
 from mongo.protocol import Store
 from mongo.records import Commit, Row
-from mongo.sqlite import open_sqlite_store
+from mongo.sqlite.store import open_sqlite_store
 from retrieval.memory import CALIBRATION, PATTERN, Memory
 from service import nightly as schedule
 from service.cli import nightly as command

@@ -3,9 +3,9 @@
 from typing import Any
 
 from aftercall.models import FailurePatternList
-from mongo.records import Row, ToolKey
+from mongo.records import Row, ToolKey, encoded
 from retrieval.memory import PATTERN
-from retrieval.patterns import ConsolidatedPattern, encoded
+from retrieval.patterns import ConsolidatedPattern
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService, put_rows
 

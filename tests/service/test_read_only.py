@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from mongo.sqlite import SqliteStore
+from mongo.sqlite.store import SqliteStore
 from tests.service.running_service import RunningService, execution
 
 pytestmark = pytest.mark.real

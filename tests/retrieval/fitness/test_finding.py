@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embeddings.hashing import HashingEmbedder
+from embeddings.embedders import HashingEmbedder
 from embeddings.text import terms_text
 from retrieval.fitness.relevance import relevant, scenario_parts, successes_of, tool_queries
 from retrieval.fitness.statistics import Trial

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from embeddings.hashing import hashed_vector
+from embeddings.embedders import hashed_vector
 from embeddings.text import terms_text
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind
 

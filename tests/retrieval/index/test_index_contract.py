@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from embeddings.hashing import hashed_vector
+from embeddings.embedders import hashed_vector
 from retrieval.index.opening import (
     FIRST_INDEX,
     EdgePlace,

@@ -58,8 +58,3 @@ def clustered(
     }
     groups = clustering.close(vectors, embedder)
     return [merged(each, lambda pattern, _: pattern.leader) for each in groups]
-
-
-def by_leader(patterns: list[ConsolidatedPattern]) -> dict[str, list[str]]:
-    """Wordings by leader."""
-    return {each.leader: sorted(each.signatures) for each in patterns}

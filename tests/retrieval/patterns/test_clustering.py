@@ -7,11 +7,8 @@ from retrieval.patterns import (
     MAX_FAILURES,
     MIN_SIMILARITY,
     Clustering,
-    ConsolidatedPattern,
-    decoded,
-    encoded,
 )
-from tests.retrieval.patterns.failures import NOON, TOOL, by_leader, clustered, failure
+from tests.retrieval.patterns.failures import TOOL, clustered, failure
 
 BOUND = "topK must be <= <n>"
 BOUND_TOO = "topK is too large, the maximum is <n>"
@@ -147,12 +144,3 @@ def test_doing_it_again_changes_nothing(first: list, second: list) -> None:  # t
     assert clustered(once, second, ANGLES) == once
     assert sum(each.count for each in once) == sum(each.count for each in second)
     assert len({each.pattern_id for each in once}) == len(once)
-
-
-def test_a_pattern_reads_back_as_it_was_stored() -> None:
-    [pattern] = clustered([], [failure(1, BOUND), failure(2, BOUND_TOO)], NEAR)
-    assert decoded(encoded(pattern)) == pattern
-    assert isinstance(pattern, ConsolidatedPattern)
-    assert by_leader([pattern]) == {BOUND: sorted([BOUND, BOUND_TOO])}
-    assert pattern.last_seen is not None
-    assert pattern.last_seen >= NOON

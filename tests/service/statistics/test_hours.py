@@ -11,9 +11,7 @@ import pytest
 from aftercall.models import UsageWindow
 from mongo.contents import hour_of
 from mongo.records import Commit, Counter, ToolKey
-from mongo.sqlite import open_sqlite_store
-from mongo.sqlite.knowledge import SqliteKnowledge
-from mongo.sqlite.store import SqliteStore
+from mongo.sqlite.store import SqliteKnowledge, SqliteStore, open_sqlite_store
 from retrieval import counters as what
 from service.statistics import StatisticsReports
 

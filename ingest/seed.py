@@ -1,4 +1,4 @@
-"""Loading the shipped corpus: read and checked at start, put into the vector index once."""
+"""The shipped corpus (common mistakes and lessons): read and checked at start, indexed once."""
 
 import hashlib
 from importlib.resources import files
@@ -86,4 +86,4 @@ def _entry(number: int, line: str) -> SeedEntry:
 
 
 def _shipped() -> str:
-    return (files("ingest.seed") / "corpus.jsonl").read_text(encoding="utf-8")
+    return (files("ingest") / "seed_corpus.jsonl").read_text(encoding="utf-8")

@@ -1,0 +1,413 @@
+"""The steps of the nightly job: patterns, calibration, classifiers, axes, expiry.
+
+All that a pattern counts is made anew from the documents; what lasts is its id, its leader and who
+belongs to it. Each tool's patterns are written at once, so a run that is killed and started again
+ends with the same. Only the wordings of new documents are embedded.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from heapq import heappop, heappush, heappushpop, nlargest
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aftercall.models import ErrorCategory, ExecutionError
+from embeddings.protocol import Embedder, Role
+from ingest import fold
+from ingest.axes import AxisClusterer
+from ingest.fitting_process import FittingProcess
+from ingest.indexer import BATCH, learn_batch
+from ingest.nightly import NightlyJob, Step
+from ingest.workspace import WorkspaceCache
+from mongo.records import Removal, Row, ToolKey, decoded, encoded
+from retrieval.classifier import (
+    MAX_LABELS,
+    MIN_LABELS,
+    CategoryHead,
+    Label,
+    OwnHead,
+    as_shipped,
+    digest_of,
+    is_better,
+    label_of,
+    split,
+    text_of,
+)
+from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
+from retrieval.index.protocol import Kind
+from retrieval.knowledge.documents import Document
+from retrieval.known_tools.common import ToolRecord
+from retrieval.memory import (
+    CALIBRATION,
+    CLASSIFIER,
+    CONSOLIDATED,
+    DOCUMENT,
+    JUDGED,
+    PATTERN,
+    STATISTICS,
+)
+from retrieval.patterns import (
+    MAX_FAILURES,
+    Clustering,
+    ConsolidatedPattern,
+    Failure,
+    Vector,
+    lesson_of_pattern,
+    merged,
+    subjects_of,
+)
+from retrieval.reading.reader import read_error
+
+log = logging.getLogger("aftercall.nightly")
+
+MAX_PATTERNS = 20_000
+"""Kept of a workspace, those of most failures: some 50 MB."""
+
+_EMBEDDED_AT_ONCE = 64
+
+_MOST_FAILURES = (1 << 29) - 1
+_BEGINNING = 100
+"""Bytes: a document says its id first (a UUID) and then its kind; most are not worth decoding."""
+
+
+async def consolidate(job: NightlyJob) -> dict[str, int]:
+    """Bring the patterns of every workspace up to its documents.
+
+    Raises:
+        NightlyLostError, StoreError, EmbeddingError: what stopped it; run it again.
+    """
+    done = {"documents": 0, "embedded": 0, "patterns": 0, "removed": 0}
+    for workspace in await job.knowledge.cursors():
+        await _Consolidation(job, workspace, done).run()
+        at = Row(CONSOLIDATED, "", encoded(job.clock()))
+        await job.commit(workspace, [at])
+    return done
+
+
+class _Consolidation:
+    """One workspace, tool by tool."""
+
+    def __init__(self, job: NightlyJob, workspace: str, done: dict[str, int]) -> None:
+        self._job = job
+        self._workspace = workspace
+        self._done = done
+        self._kept: list[tuple[int, str]] = []
+        """Failures and ids of the patterns so far, the fewest first (a heap)."""
+
+    async def run(self) -> None:
+        known: dict[ToolKey | None, list[Row]] = defaultdict(list)
+        async for row in self._job.rows(self._workspace, PATTERN):
+            known[row.tool].append(row)
+        async for row in self._job.rows(self._workspace, STATISTICS.name):
+            if row.tool is not None:
+                await self._consolidate(row.tool, known.pop(row.tool, []))
+        gone = [row.key for rows in known.values() for row in rows]
+        await self._put([], gone)
+
+    async def _consolidate(self, tool: ToolKey, before: list[Row]) -> None:
+        lines = [
+            row.data
+            async for row in self._job.rows(self._workspace, DOCUMENT.name, tool=tool)
+            if is_of(row, "reflection")
+        ]
+        self._done["documents"] += len(lines)
+        self._job.on_progress("patterns", self._done["documents"])
+        if lines or before:
+            await self._tool(tool, lines, before)
+
+    async def _tool(self, tool: ToolKey, lines: Sequence[bytes], before: list[Row]) -> None:
+        record = ToolRecord(
+            key=tool,
+            tool=found.tool if (found := await self._job.memory.tool(tool)) else None,
+            knowledge=await self._job.memory.knowledge(tool),
+        )
+        previous = [decoded(ConsolidatedPattern, row.data) for row in before]
+        failures = await asyncio.to_thread(_failures, lines, record)
+        clustering = Clustering(tool, previous, failures)
+        fingerprint, vectors = "", dict[str, Vector]()
+        # Whose vectors are wanted does not depend on the model where no document is new.
+        if clustering.has_choices:
+            embedder = await self._job.embedder()
+            fingerprint = embedder.fingerprint
+            vectors = await _embedded(embedder, clustering.texts(fingerprint), "document")
+            self._done["embedded"] += len(vectors)
+
+        def lesson_of(pattern: ConsolidatedPattern, members: Sequence[Failure]) -> str:
+            said = [each.signature for each in members]
+            return lesson_of_pattern(said, pattern.category, record)
+
+        patterns = [merged(each, lesson_of) for each in clustering.close(vectors, fingerprint)]
+        made = [_row(tool, pattern) for pattern in patterns]
+        unchanged = {row.key: replace(row, serial=0) for row in before}
+        removed = unchanged.keys() - {row.key for row in made}
+        removed |= self._surplus(made)
+        changed = [row for row in made if unchanged.get(row.key) != row and row.key not in removed]
+        self._done["patterns"] += len(made)
+        await self._put(changed, sorted(removed))
+
+    def _surplus(self, rows: Iterable[Row]) -> set[str]:
+        """Patterns of the fewest failures that there is no room for, of this tool or another."""
+        for row in rows:
+            heappush(self._kept, (row.rank, row.key))
+        surplus = set()
+        while len(self._kept) > MAX_PATTERNS:
+            surplus.add(heappop(self._kept)[1])
+        return surplus
+
+    async def _put(self, rows: Sequence[Row], removed: Sequence[str]) -> None:
+        if rows or removed:
+            await self._job.commit(
+                self._workspace, rows, [Removal(PATTERN, each) for each in removed]
+            )
+            self._done["removed"] += len(removed)
+
+
+def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
+    documents = (Document.model_validate_json(line) for line in lines)
+    frequent = nlargest(MAX_FAILURES, documents, key=lambda each: (each.count, each.document_id))
+    knowledge = record.knowledge
+    names = {
+        name
+        for profile in (knowledge.profiles.values() if knowledge is not None else ())
+        for name in profile.parameters
+    }
+    found = []
+    for each in frequent:
+        signature = each.signature or ""
+        known = knowledge.signature(signature) if knowledge is not None else None
+        places = dict(known.faults) if known is not None else {}
+        found.append(
+            Failure(
+                document_id=each.document_id,
+                category=each.category or "unknown",
+                signature=signature,
+                count=each.count,
+                last_seen=each.last_seen,
+                agents=tuple(each.agents),
+                execution_ids=tuple(each.execution_ids),
+                places=places,
+                subjects=tuple(subjects_of(signature, places, names)),
+                first_seen=known.first_seen if known is not None else None,
+                mended=known.mends if known is not None else 0,
+            )
+        )
+    return found
+
+
+def _row(tool: ToolKey, pattern: ConsolidatedPattern) -> Row:
+    """Ranked by failures, of equals the latest seen first."""
+    seen = 0 if pattern.last_seen is None else max(0, int(pattern.last_seen.timestamp()))
+    rank = (min(pattern.count, _MOST_FAILURES) << 34) + min(seen, (1 << 34) - 1)
+    return Row(PATTERN, pattern.pattern_id, encoded(pattern, sparse=True), tool, rank)
+
+
+def is_of(row: Row, kind: Kind) -> bool:
+    """Whether a document is of this kind, read off its beginning."""
+    return f'"kind":"{kind}"'.encode() in row.data[:_BEGINNING]
+
+
+if TYPE_CHECKING:
+    from retrieval.fitting import LabelledMessage
+
+
+async def refit_classifiers(job: NightlyJob) -> dict[str, int]:
+    """Fit the head of every workspace whose labels have changed.
+
+    Raises:
+        NightlyLostError, StoreError, EmbeddingError: what stopped it; it can be run again.
+    """
+    done = {"labels": 0, "fitted": 0, "taken": 0}
+    for workspace in await job.knowledge.cursors():
+        labels = await _labels(job, workspace)
+        done["labels"] += len(labels)
+        job.on_progress("classifier", done["labels"])
+        if len(labels) < MIN_LABELS or len({each.category for each in labels}) < 2:
+            continue
+        await _refit(job, workspace, labels, done)
+    return done
+
+
+async def _refit(
+    job: NightlyJob, workspace: str, labels: Sequence[Label], done: dict[str, int]
+) -> None:
+    embedder = await job.embedder()
+    shipped = CategoryHead.load(embedder.name)
+    if shipped is None:
+        return  # there is nothing to go by with another model's vectors
+    known = await job.knowledge.get(workspace, CLASSIFIER, [""])
+    own = decoded(OwnHead, known[0].data) if known else OwnHead()
+    digest = digest_of(labels, shipped)
+    if own.tried == digest:
+        return
+    current = CategoryHead.of_json(own.head) if own.head is not None else shipped
+    if current.embedder != embedder.name:
+        current = shipped
+    from retrieval.fitting import labelled_messages  # noqa: PLC0415 - as in `_fit`
+
+    older, newest = split(labels)
+    messages = [each for each in labelled_messages() if each.split == "train"]
+    texts = [*(text_of(each.message) for each in messages), *(each.text for each in labels)]
+    vectors = await _embedded(embedder, texts, "query")
+    fitted = await asyncio.to_thread(_fit, messages, older, vectors, embedder.name, digest, shipped)
+    done["fitted"] += 1
+
+    def classify(head: CategoryHead, label: Label) -> ErrorCategory:
+        return head.classify(vectors[label.text], label.text).category
+
+    taken = await asyncio.to_thread(is_better, fitted, current, newest, classify)
+    if taken:
+        done["taken"] += 1
+        log.info("workspace %s reads errors with a head of %d labels", workspace, len(older))
+    head = fitted.to_json() if taken else own.head
+    await job.commit(workspace, [Row(CLASSIFIER, "", encoded(OwnHead(tried=digest, head=head)))])
+
+
+async def _labels(job: NightlyJob, workspace: str) -> list[Label]:
+    """The latest of a workspace, each text once."""
+    latest: list[Label] = []
+    async for row in job.rows(workspace, DOCUMENT.name):
+        label = label_of(decoded(Document, row.data)) if is_of(row, "reflection") else None
+        if label is None:
+            continue
+        if len(latest) < MAX_LABELS:
+            heappush(latest, label)
+        else:
+            heappushpop(latest, label)
+    return sorted({each.text: each for each in sorted(latest)}.values())
+
+
+async def _embedded(embedder: Embedder, texts: Sequence[str], role: Role) -> dict[str, Vector]:
+    distinct = list(dict.fromkeys(texts))
+    vectors: dict[str, Vector] = {}
+    for start in range(0, len(distinct), _EMBEDDED_AT_ONCE):
+        chunk = distinct[start : start + _EMBEDDED_AT_ONCE]
+        made = (await embedder.embed(chunk, role)).astype(np.float32, copy=False)
+        vectors.update(zip(chunk, made, strict=True))
+    return vectors
+
+
+def _fit(
+    messages: "Sequence[LabelledMessage]",
+    labels: Sequence[Label],
+    vectors: Mapping[str, Vector],
+    embedder: str,
+    digest: str,
+    shipped: CategoryHead,
+) -> CategoryHead:
+    from retrieval.fitting import (  # noqa: PLC0415 - scikit-learn, for this step alone
+        LabelledText,
+        fit_head,
+    )
+
+    examples = []
+    for each in messages:
+        text = text_of(each.message)
+        # The grammar was written on the first families: it is no evidence there.
+        read = read_error(ExecutionError(message=each.message), {}).category
+        read_as = read if each.is_later else "unknown"
+        examples.append(LabelledText(vectors[text], text, each.category, read_as))
+    examples += [LabelledText(vectors[each.text], each.text, each.category) for each in labels]
+    return as_shipped(fit_head(examples, embedder, digest), shipped)
+
+
+_LATEST = 20_000
+"""Outcomes that calibration looks at; older ones speak of tools that have changed since."""
+
+_ERASED_AT_ONCE = 2_000
+"""Events in one deletion: a fraction of a second in which others wait."""
+
+
+async def recalibrate(job: NightlyJob) -> dict[str, int]:
+    """Fit each workspace's scaling of confidence anew on what became of its suggestions.
+
+    A new scaling that is worse than the current one on the newest outcomes is not taken.
+
+    Raises:
+        NightlyLostError, StoreError: it cannot be read or written; it can be run again.
+        FittingError: no process can be had for the fitting; likewise.
+    """
+    changed = 0
+    async with FittingProcess() as fitting:
+        for workspace in await job.knowledge.cursors():
+            rows = await job.knowledge.scan(workspace, JUDGED.name, _LATEST, by="rank")
+            judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
+            known = (await job.memory.calibration(workspace)).scaling
+            enough = len(judged) >= ENOUGH_OUTCOMES
+            fitted = await fitting.refit(known, judged) if enough else Scaling()
+            if fitted.model_copy(update={"fitted_at": known.fitted_at}) == known:
+                continue
+            scaling = fitted.model_copy(update={"fitted_at": job.clock()})
+            await job.commit(workspace, [Row(CALIBRATION, "", encoded(scaling))])
+            changed += 1
+            log.info(
+                "confidence of workspace %s is scaled by %.2f and shifted by %.2f, "
+                "from %d outcomes",
+                workspace, scaling.slope, scaling.shift, scaling.outcomes,
+            )  # fmt: skip
+    return {"workspaces": changed}
+
+
+async def cluster_axes(job: NightlyJob) -> dict[str, int]:
+    """Cluster the boundary axes of every workspace anew."""
+    books = [await job.memory.axis_book(each) for each in await job.knowledge.cursors()]
+    if not any(book.axes for book in books):
+        return {"workspaces": 0}
+    job.check()
+    clusterer = AxisClusterer(
+        knowledge=lambda: job.knowledge,
+        memory=job.memory,
+        embedder=await job.embedder(),
+        clock=job.clock,
+    )
+    return {"workspaces": len(await clusterer.cluster_all())}
+
+
+async def expire(job: NightlyJob) -> dict[str, int]:
+    """Fold events that are older than the retention into the base, and delete them a day later.
+
+    The base never passes the cursor of the current generation. A kill in between repeats at most a
+    batch that was not committed.
+    """
+    done = {"learned": 0, "events": 0}
+    if job.retention is None:
+        return done
+    edge = job.clock() - job.retention
+    base = await job.store.open_generation(0)
+    for workspace, cursor in (await job.knowledge.cursors()).items():
+        known = (await base.cursors()).get(workspace)
+        position, cache = known.position if known else 0, WorkspaceCache(workspace)
+        cache.serial = known.serial if known else 0
+        while True:
+            job.check()
+            events = await job.store.events.after(workspace, position, BATCH)
+            old = [e for e in events if e.received_at < edge and e.position <= cursor.position]
+            if not old:
+                break
+            await learn_batch(job.store, base, cache, old, position)
+            position = old[-1].position
+            done["learned"] += len(old)
+            job.on_progress("expiry", done["learned"])
+        while erased := await job.store.events.erase(
+            workspace, position, edge - fold.MARGIN, _ERASED_AT_ONCE
+        ):
+            done["events"] += erased
+            await asyncio.sleep(0)
+    return done
+
+
+STEPS: tuple[Step, ...] = (
+    Step("patterns", consolidate),
+    Step("calibration", recalibrate),
+    Step("classifier", refit_classifiers),
+    Step("axes", cluster_axes),
+    Step("expiry", expire),
+)
+
+RESULTS = ("patterns", "calibration", "classifier", "axes")
+"""The steps whose results a new generation needs before it is current."""
+
+STEP_NAMES = tuple(step.name for step in STEPS)

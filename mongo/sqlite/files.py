@@ -1,0 +1,356 @@
+"""The files of the embedded store: their folder, connections, and what goes wrong with them."""
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from mongo.errors import (
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreInUseError,
+    StoreReadOnlyError,
+    StoreUnavailableError,
+)
+
+_ANOTHER_FOLDER = "or choose another data folder (--data-dir)"
+
+_NO_SPACE_BYTES = 1 << 20
+"""Free bytes under which a failed write counts as a full disk. SQLite's Python binding does not
+pass errno on, and some calls report ENOSPC as a plain I/O error (growing the WAL's shared memory,
+fsync on delayed allocation)."""
+
+_FULL_CODES = frozenset((errno.ENOSPC, errno.EDQUOT))
+
+
+def from_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
+    """The store's error for one of SQLite's; the caller raises it `from` the original."""
+    extended = getattr(error, "sqlite_errorcode", None)  # absent when the binding itself complains
+    code = None if extended is None else extended & 0xFF
+    if code == sqlite3.SQLITE_FULL or (
+        code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_full(path.parent)
+    ):
+        return full(path)
+    if code == sqlite3.SQLITE_READONLY or (
+        code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_read_only(path.parent)
+    ):
+        return read_only(path, str(error))
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return damaged(path, str(error))
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnavailableError(
+            f"{path} is locked by another program, such as a database browser or a backup, or by "
+            "an Aftercall rebuild that is just switching: close it and try again"
+        )
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StoreError(
+            f"{path} cannot be opened for writing ({error}): give this user read and write "
+            f"permission on the file and its folder, {_ANOTHER_FOLDER}"
+        )
+    return StoreError(f"{path}: {error}; if this repeats, check the disk and the service's log")
+
+
+def from_os(error: OSError, where: Path) -> StoreError:
+    """The store's error for what the operating system said about the folder or a file in it."""
+    if error.errno in _FULL_CODES:
+        return full(where)
+    if error.errno == errno.EROFS or (error.errno == errno.EACCES and where.is_file()):
+        return read_only(where, error.strerror or "no permission")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return StoreError(
+            f"{where} cannot be written ({error.strerror}): give this user read and write "
+            f"permission there, {_ANOTHER_FOLDER}"
+        )
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return StoreError(
+            f"{where} is not a folder: move the file of that name away, {_ANOTHER_FOLDER}"
+        )
+    return StoreError(f"{where} cannot be used ({error.strerror}): mend that, {_ANOTHER_FOLDER}")
+
+
+def full(where: Path) -> StoreFullError:
+    """No space: nothing of the call was stored."""
+    return StoreFullError(
+        f"no space left for {where}: nothing of this call was stored, reading goes on. "
+        "Free space on its volume and send the call again"
+    )
+
+
+def read_only(where: Path, what: str) -> StoreReadOnlyError:
+    """It can be read, and takes no writes: nothing of the call was stored."""
+    return StoreReadOnlyError(
+        f"{where} cannot be written ({what}): nothing of this call was stored, reading goes on. "
+        "Mount its volume for writing and give this user read and write permission on the file "
+        f"and its folder, {_ANOTHER_FOLDER}"
+    )
+
+
+def full_when_opening(where: Path) -> StoreFullError:
+    """No space to open the store; nobody's call was lost."""
+    return StoreFullError(
+        f"no space left for {where}: the store cannot be opened; what it holds is as it was. Free "
+        f"space on its volume and start again, {_ANOTHER_FOLDER}"
+    )
+
+
+def read_only_when_opening(where: Path) -> StoreReadOnlyError:
+    """The store takes no writes, so it cannot be opened; nobody's call was lost."""
+    return StoreReadOnlyError(
+        f"{where} cannot be written: the store cannot be opened; what it holds is as it was. Mount "
+        "its volume for writing and give this user read and write permission on the folder and the "
+        f"files in it, {_ANOTHER_FOLDER}"
+    )
+
+
+def damaged(path: Path, what: str) -> StoreDamagedError:
+    """Not ours, or corrupt; the file was left as it is."""
+    return StoreDamagedError(
+        f"{path} is not a usable Aftercall store ({what}); it was left as it is. Restore a backup "
+        f"of it, move it away to start with an empty store, {_ANOTHER_FOLDER}"
+    )
+
+
+def closed() -> StoreUnavailableError:
+    """The store was closed before this call."""
+    return StoreUnavailableError("the log store is closed: open it again before calling it")
+
+
+def _is_read_only(folder: Path) -> bool:
+    # Tried, since ext4 that has met a failing disk refuses writes and is not marked read-only.
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return False
+    except OSError as error:
+        return error.errno == errno.EROFS
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < _NO_SPACE_BYTES
+    except OSError:
+        return False
+
+
+_SUFFIXES = ("", "-wal", "-shm")
+"""Of what SQLite keeps beside a file, and the file itself."""
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that only this user may look into, unless it is there.
+
+    Raises:
+        StoreError: when it cannot be made.
+    """
+    try:
+        if folder.is_dir():
+            return
+        folder.mkdir(mode=0o700, parents=True)
+        _flush(folder.parent)
+    except OSError as error:
+        raise from_os(error, folder) from error
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file, unless it is there, and see that it can be written.
+
+    SQLite would make it readable for all; its log takes the permissions from it.
+
+    Raises:
+        StoreError: when it cannot be made or written.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        _flush(path.parent)
+    except OSError as error:
+        raise from_os(error, path) from error
+
+
+def remove_file(path: Path) -> None:
+    """Remove a database file and what SQLite keeps beside it; nothing when it is not there.
+
+    Raises:
+        StoreError: when it cannot be removed.
+    """
+    try:
+        for suffix in _SUFFIXES:
+            path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+    except OSError as error:
+        raise from_os(error, path) from error
+
+
+def _flush(folder: Path) -> None:
+    """Make new names in a folder survive a power loss."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+LOCK_NAME = "aftercall.lock"
+
+
+class FolderLock:
+    """One process per folder: an advisory lock, held from construction until `release`.
+
+    The kernel drops it with the process, however that ends, so a lock file left behind by a killed
+    process means nothing. `flock` and not `lockf`: it also keeps out a second store opened in the
+    same process, and closing another descriptor of the file does not drop it.
+
+    Raises:
+        StoreInUseError: at once, when somebody else holds it.
+        StoreError: when the lock file cannot be made or locked.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / LOCK_NAME
+        try:
+            self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise from_os(error, folder) from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(self._descriptor, 20, 0).decode(errors="replace").strip()
+            self.release()
+            raise StoreInUseError(
+                f"the data folder {folder} is in use by process {holder or 'unknown'}: stop that "
+                "process, or choose another data folder (--data-dir)"
+            ) from error
+        except OSError as error:
+            self.release()
+            raise from_os(error, folder) from error
+        # The number only serves the message above, so a disk too full for it is no reason to fail.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Give the folder free; twice does nothing.
+
+        The file stays: removing it would let two others each lock a file of that name.
+        """
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+T = TypeVar("T")
+
+MAX_READERS = 4
+"""Reads that run at once; SQLite reads in parallel, decoding shares the interpreter."""
+
+_BUSY_TIMEOUT_S = 30.0
+"""How long to wait for another process that writes: a nightly run for milliseconds; a foreign
+program (a backup, a database browser) as long as it likes."""
+
+_WRITER_CACHE_KIB = 32 * 1024
+_READER_CACHE_KIB = 8 * 1024
+
+_CHECKPOINT_PAGES = 4096
+"""Pages of 4 KiB in the write-ahead log before it is folded into the file: 16 MiB. Ids are random,
+so the same index pages come again and again, and a longer log writes each of them less often."""
+
+_LOG_LIMIT_BYTES = 64 << 20
+"""What the write-ahead log shrinks back to after a burst."""
+
+
+def connect_writer(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> sqlite3.Connection:
+    """The one connection that writes; it may be handed to another thread.
+
+    Args:
+        path: the file.
+        synchronous: FULL, so that COMMIT returns after the write-ahead log is on the disk; NORMAL
+            where it is enough that a power loss leaves the file as of an earlier commit.
+
+    Raises:
+        sqlite3.Error: SQLite cannot open the file.
+        StoreError: the file system cannot carry a write-ahead log.
+    """
+    connection = _connect(path.absolute().as_uri())
+    try:
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        _refuse_without_wal(path, mode)
+        for setting in (
+            f"synchronous = {synchronous}",
+            "fullfsync = ON",  # macOS: fsync alone leaves the data in the drive's cache
+            "checkpoint_fullfsync = ON",
+            "temp_store = MEMORY",  # savepoints need no second volume that could be full
+            f"cache_size = -{_WRITER_CACHE_KIB}",
+            f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+            f"journal_size_limit = {_LOG_LIMIT_BYTES}",
+        ):
+            connection.execute(f"PRAGMA {setting}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_without_wal(path: Path, mode: str) -> None:
+    if mode != "wal":
+        raise StoreError(
+            f"the file system of {path} cannot carry a write-ahead log (SQLite offers '{mode}'): "
+            "put the data folder on a local disk (--data-dir)"
+        )
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        uri, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
+
+
+class ReadPool:
+    """Runs queries off the event loop; each sees all that was committed before it began."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._threads = ThreadPoolExecutor(MAX_READERS, thread_name_prefix="aftercall-reader")
+        self._own = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+
+    async def run(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """The answer of `query`, which must fetch all that it needs.
+
+        Raises:
+            StoreError: SQLite refuses, or the pool is closed.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            answer = loop.run_in_executor(self._threads, partial(self._run, query))
+        except RuntimeError as error:  # what an executor says after its shutdown
+            raise closed() from error
+        return await answer
+
+    def close(self) -> None:
+        """Finish running queries and close the connections; blocks; twice does nothing."""
+        self._threads.shutdown(wait=True)
+        while self._connections:
+            self._connections.pop().close()
+
+    def _run(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return query(self._connection())
+        except sqlite3.Error as error:
+            raise from_sqlite(error, self._path) from error
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = _connect(f"{self._path.absolute().as_uri()}?mode=ro")
+            connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KIB}")
+            self._own.connection = connection
+            self._connections.append(connection)
+        return connection
