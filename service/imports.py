@@ -28,7 +28,7 @@ from ingest.formats.detection import LOOK_BYTES, Format, Shape, look_at
 from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
 from ingest.formats.openai_chat import read_transcript
 from ingest.formats.otlp.reading import is_same_span, read_json
-from ingest.formats.otlp.span import OtlpError
+from ingest.formats.otlp.spans import OtlpError
 from ingest.intake import InvalidExecutionError, check_time
 from service.bodies import TooDeep, parse_json
 from service.errors import ProblemError, safe_message

@@ -20,7 +20,7 @@ from ingest.formats.otlp.reading import (
     located_json,
     located_protobuf,
 )
-from ingest.formats.otlp.span import OtlpError, Place, TooManySpansError, where
+from ingest.formats.otlp.spans import OtlpError, Place, TooManySpansError, where
 from retrieval.log import execution
 from retrieval.log import executions as stored_executions
 from service.bodies import RecordsBody, TooDeep, gunzip, parse_json, unsupported, whole_body

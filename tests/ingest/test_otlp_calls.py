@@ -9,8 +9,8 @@ import pytest
 
 from aftercall.models import Execution
 from ingest.formats.calls import Noted, Read, Unreadable
+from ingest.formats.otlp.keys import arguments_of
 from ingest.formats.otlp.reading import read_json, read_protobuf
-from ingest.formats.otlp.values import arguments_of
 from tests.ingest.otlp_samples import (
     TRACE,
     Json,

@@ -12,10 +12,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from aftercall.models import Execution
 from ingest.formats.calls import Noted, Unreadable
-from ingest.formats.otlp import from_json, from_protobuf
+from ingest.formats.otlp import keys, spans
+from ingest.formats.otlp.keys import json_of_python
 from ingest.formats.otlp.reading import located_protobuf, read_json, read_protobuf
-from ingest.formats.otlp.span import OtlpError, TooManySpansError
-from ingest.formats.otlp.values import json_of_python
+from ingest.formats.otlp.spans import OtlpError, TooManySpansError
 from tests.ingest.otlp_samples import (
     START_NS,
     Json,
@@ -65,10 +65,10 @@ WHOLE = in_protobuf(
 def test_every_value_is_the_same_in_both_encodings(arguments: dict[str, Any]) -> None:
     """As OpenTelemetry's own library writes protobuf."""
     value = request(tool_span(1, more={"gen_ai.tool.call.arguments": arguments}))
-    of_json = next(from_json.spans(value))
-    of_protobuf = next(from_protobuf.spans(in_protobuf(value)))
+    of_json = next(spans.json_spans(value))
+    of_protobuf = next(spans.protobuf_spans(in_protobuf(value)))
     assert of_json == of_protobuf
-    assert isinstance(of_json, from_json.Span)
+    assert isinstance(of_json, spans.Span)
     assert of_json.attributes["gen_ai.tool.call.arguments"] == arguments
 
 
@@ -128,7 +128,7 @@ def test_json_at_random_raises_nothing_else(value: object) -> None:
         ]),
         ANY_JSON,
     ),
-    attributes=st.dictionaries(st.sampled_from(sorted(from_json.keys.OF_SPANS)), VALUES),
+    attributes=st.dictionaries(st.sampled_from(sorted(keys.OF_SPANS)), VALUES),
 )  # fmt: skip
 def test_a_tools_span_of_any_types_is_read_or_refused(fields: Json, attributes: Json) -> None:
     """One span, one execution or one reason; never an exception."""
@@ -268,7 +268,7 @@ def test_a_value_of_very_many_values_refuses_its_span() -> None:
 
 def test_values_are_bounded_over_a_whole_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes after the bound is refused by name; plain text is taken all the same."""
-    monkeypatch.setattr("ingest.formats.otlp.from_protobuf.MAX_VALUES_IN_ALL", 25)
+    monkeypatch.setattr("ingest.formats.otlp.spans.MAX_VALUES_IN_ALL", 25)
     structured = {"gen_ai.tool.call.arguments": {"numbers": list(range(8))}}
     reads = list(
         read_protobuf(
@@ -293,9 +293,9 @@ def test_a_body_of_empty_spans_takes_no_memory_to_speak_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """8 MiB of them, which protobuf's own parser takes 700 MiB for, end at the bound."""
-    monkeypatch.setattr("ingest.formats.otlp.span.MAX_SPANS", 20_000)
-    spans = b"\x12\x00" * (4 * 1024 * 1024)
-    group = b"\x12" + _length(spans) + spans
+    monkeypatch.setattr("ingest.formats.otlp.spans.MAX_SPANS", 20_000)
+    empty = b"\x12\x00" * (4 * 1024 * 1024)
+    group = b"\x12" + _length(empty) + empty
     body = b"\x0a" + _length(group) + group
     tracemalloc.start()
     try:

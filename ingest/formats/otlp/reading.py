@@ -1,7 +1,6 @@
 """One OTLP request read into executions, reasons for none, and one note.
 
-    bytes ─ from_protobuf ─┐
-    JSON ─ from_json ──────┴─> Span ─ conventions ─> ToolCall ─ family ─> Execution
+    bytes or JSON ─ spans ─> Span ─ conventions ─> ToolCall ─ family ─> Execution
 
 Three conventions are read:
 
@@ -25,7 +24,7 @@ recorded already: by our own SDK (`aftercall.execution_id`), or by a span around
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain
@@ -37,22 +36,8 @@ from pydantic import ValidationError
 from aftercall.json_values import JsonValue, bounded_text, clean_text, make_json_value
 from aftercall.models import Execution, ExecutionError
 from ingest.formats.calls import Noted, Read, Unreadable
-from ingest.formats.otlp import from_json, from_protobuf, keys
-from ingest.formats.otlp.span import (
-    ERROR_STATUS,
-    NONE,
-    OK_STATUS,
-    SERVER_KIND,
-    Attributes,
-    NoSpan,
-    Place,
-    Span,
-    Spans,
-    ToolCall,
-    may_be_call,
-    where,
-)
-from ingest.formats.otlp.values import (
+from ingest.formats.otlp import keys
+from ingest.formats.otlp.keys import (
     MAX_NAME,
     BadSpanError,
     arguments_of,
@@ -62,6 +47,20 @@ from ingest.formats.otlp.values import (
     schema_of,
     text_of,
     words_of,
+)
+from ingest.formats.otlp.spans import (
+    ERROR_STATUS,
+    NONE,
+    OK_STATUS,
+    SERVER_KIND,
+    Attributes,
+    NoSpan,
+    Place,
+    Span,
+    Spans,
+    json_spans,
+    protobuf_spans,
+    where,
 )
 
 _ARGUMENTS = (keys.TOOL_ARGUMENTS, keys.PYDANTIC_AI_ARGUMENTS, keys.GOOGLE_ADK_ARGUMENTS)
@@ -110,6 +109,31 @@ class Located:
 
     place: Place
     read: Read
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """What a span says of the call. None where it says nothing."""
+
+    name: str | None = None
+    call_id: str | None = None
+    arguments: object = None
+    named_arguments: bool = False
+    """Whether arguments are always an object."""
+    result: object = None
+    server_name: str | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    failed: bool | None = None
+    """Where the convention has a word of its own for it."""
+    input_schema: object = None
+
+    def completed_by(self, other: "ToolCall") -> "ToolCall":
+        """This, with what only `other` says."""
+        for each in fields(self):
+            if getattr(self, each.name) is None:
+                setattr(self, each.name, getattr(other, each.name))
+        return self
 
 
 @dataclass(slots=True)
@@ -212,7 +236,7 @@ def call_of(span: Span) -> ToolCall | None:
         BadSpanError: it is a call, and what it says of it is of wrong types.
     """
     is_blind = span.name.startswith(_SENDS) and span.status != ERROR_STATUS
-    if not may_be_call(span.attributes) or is_blind:
+    if keys.MARKS.isdisjoint(span.attributes) or is_blind:
         return None
     call: ToolCall | None = None
     for convention in (_mcp_call, _genai_call, _openinference_call):
@@ -316,12 +340,12 @@ def read_protobuf(body: bytes) -> Iterator[Read]:
 
 def located_json(value: object) -> Iterator[Located]:
     """As `read_json`, with places."""
-    return _located(partial(from_json.spans, value))
+    return _located(partial(json_spans, value))
 
 
 def located_protobuf(body: bytes) -> Iterator[Located]:
     """As `read_protobuf`, with places."""
-    return _located(partial(from_protobuf.spans, body))
+    return _located(partial(protobuf_spans, body))
 
 
 def _located(spans: Spans) -> Iterator[Located]:
