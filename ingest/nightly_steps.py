@@ -6,20 +6,24 @@ ends with the same. Only the wordings of new documents are embedded.
 """
 
 import asyncio
+import json
 import logging
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush, heappushpop, nlargest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from aftercall.errors import AftercallError
 from aftercall.models import ErrorCategory, ExecutionError
 from embeddings.protocol import Embedder, Role
 from ingest import fold
 from ingest.axes import AxisClusterer
-from ingest.fitting_process import FittingProcess
 from ingest.indexer import BATCH, learn_batch
 from ingest.nightly import NightlyJob, Step
 from ingest.workspace import WorkspaceCache
@@ -49,6 +53,7 @@ from retrieval.memory import (
     JUDGED,
     PATTERN,
     STATISTICS,
+    JudgedSuggestion,
 )
 from retrieval.patterns import (
     MAX_FAILURES,
@@ -321,6 +326,14 @@ _ERASED_AT_ONCE = 2_000
 """Events in one deletion: a fraction of a second in which others wait."""
 
 
+class FittingError(AftercallError):
+    """The process that fits could not be started, or ended too early; it can be tried again."""
+
+
+_FITTING_ENVIRONMENT = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+"""Two parameters need no more threads, and the cores are for those who wait."""
+
+
 async def recalibrate(job: NightlyJob) -> dict[str, int]:
     """Fit each workspace's scaling of confidence anew on what became of its suggestions.
 
@@ -330,25 +343,75 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
         NightlyLostError, StoreError: it cannot be read or written; it can be run again.
         FittingError: no process can be had for the fitting; likewise.
     """
+    known, questions = dict[str, Scaling](), dict[str, Question]()
+    for workspace in await job.knowledge.cursors():
+        rows = await job.knowledge.scan(workspace, JUDGED.name, _LATEST, by="rank")
+        judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
+        known[workspace] = (await job.memory.calibration(workspace)).scaling
+        if len(judged) >= ENOUGH_OUTCOMES:
+            questions[workspace] = known[workspace], judged
+    answers = await refitted(questions.values()) if questions else []
+    fitted = dict(zip(questions, answers, strict=True))
     changed = 0
-    async with FittingProcess() as fitting:
-        for workspace in await job.knowledge.cursors():
-            rows = await job.knowledge.scan(workspace, JUDGED.name, _LATEST, by="rank")
-            judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
-            known = (await job.memory.calibration(workspace)).scaling
-            enough = len(judged) >= ENOUGH_OUTCOMES
-            fitted = await fitting.refit(known, judged) if enough else Scaling()
-            if fitted.model_copy(update={"fitted_at": known.fitted_at}) == known:
-                continue
-            scaling = fitted.model_copy(update={"fitted_at": job.clock()})
-            await job.commit(workspace, [Row(CALIBRATION, "", encoded(scaling))])
-            changed += 1
-            log.info(
-                "confidence of workspace %s is scaled by %.2f and shifted by %.2f, "
-                "from %d outcomes",
-                workspace, scaling.slope, scaling.shift, scaling.outcomes,
-            )  # fmt: skip
+    for workspace, before in known.items():
+        scaling = fitted.get(workspace, Scaling())
+        if scaling.model_copy(update={"fitted_at": before.fitted_at}) == before:
+            continue
+        scaling = scaling.model_copy(update={"fitted_at": job.clock()})
+        await job.commit(workspace, [Row(CALIBRATION, "", encoded(scaling))])
+        changed += 1
+        log.info(
+            "confidence of workspace %s is scaled by %.2f and shifted by %.2f, from %d outcomes",
+            workspace, scaling.slope, scaling.shift, scaling.outcomes,
+        )  # fmt: skip
     return {"workspaces": changed}
+
+
+Question: TypeAlias = tuple[Scaling, Sequence[JudgedSuggestion]]
+"""A scaling in use, and outcomes, latest first."""
+
+
+async def refitted(questions: Iterable[Question]) -> list[Scaling]:
+    """As `retrieval.fitting.refit_scaling`, one answer for each question.
+
+    In a process of its own: scikit-learn would stay in the service's memory, 80 MiB of it.
+
+    Raises:
+        FittingError: nothing was fitted.
+    """
+    lines = await asyncio.to_thread(lambda: b"".join(map(_line, questions)))
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "retrieval.fitting",
+            stdin=PIPE, stdout=PIPE, stderr=DEVNULL,
+            env={
+                **os.environ, **_FITTING_ENVIRONMENT,
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+            start_new_session=True,  # Ctrl-C at the terminal is the service's to handle
+        )  # fmt: skip
+    except OSError as error:
+        raise FittingError(f"no process for fitting: {error}") from error
+    try:
+        answers, _ = await process.communicate(lines)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise FittingError(f"the process that fits ended with status {process.returncode}")
+    return [Scaling.model_validate_json(line) for line in answers.splitlines()]
+
+
+def _line(question: Question) -> bytes:
+    current, judged = question
+    columns = {
+        "current": current.model_dump(mode="json"),
+        "estimates": [each.estimate for each in judged],
+        "rights": [each.outcome == "success" for each in judged],
+        "agents": [each.agent for each in judged],
+    }
+    return json.dumps(columns).encode() + b"\n"
 
 
 async def cluster_axes(job: NightlyJob) -> dict[str, int]:

@@ -14,6 +14,8 @@ It needs scikit-learn, which answering does without: import it where something i
 
 import hashlib
 import json
+import os
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -279,3 +281,17 @@ def training_digest(messages: list[LabelledMessage]) -> str:
     """SHA-256 of the messages of the train split and their categories, in order."""
     train = [(each.message, each.category) for each in messages if each.split == "train"]
     return hashlib.sha256(json.dumps(train, ensure_ascii=False).encode()).hexdigest()
+
+
+def main() -> None:
+    """Answer questions of `refit_scaling` on stdin, one JSON line each; for the nightly job."""
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(10)
+    for line in sys.stdin.buffer:
+        question = json.loads(line)
+        current = Scaling.model_validate(question.pop("current"))
+        sys.stdout.write(refit_scaling(current, **question).model_dump_json() + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from retrieval.index.edge import EdgeIndex
+from retrieval.index.edge_shard import remove_folder
 from retrieval.index.protocol import (
     Hit,
     IndexPoint,
@@ -129,9 +130,7 @@ async def destroy_index(place: IndexPlace, name: str) -> None:
     """
     index_name(name)
     if isinstance(place, EdgePlace):
-        folder = place.folder / name
-        if await asyncio.to_thread(folder.is_dir):
-            await EdgeIndex.destroy(folder)
+        await asyncio.to_thread(remove_folder, place.folder / name)
         return
     await _adapter().delete_collection(place, name)
 

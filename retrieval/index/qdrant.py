@@ -8,22 +8,42 @@ It answers as the embedded index does, up to ties and what follows:
 - Every shard counts the IDF over its own documents, so with several, BM25's scores differ from the
   embedded index's by what the shards' shares differ; small corpora feel it most.
 - With `write_consistency` below `replicas`, a replica may answer without the last writes.
+
+An address `local:DIR` names the client library's own store, which keeps everything in Python lists
+and searches them one by one, on the event loop: for tests and trials of some thousand documents. A
+folder can be open once, so all of this process share one client of it.
+
+The collection's metadata say the format and the model, as `index.json` does of an embedded index.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
+from math import ceil
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from qdrant_client import models
+import grpc
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 
 from retrieval.index.opening import QdrantPlace
 from retrieval.index.protocol import (
     DENSE,
+    KIND,
     OF_A_HIT,
+    SERVER,
     TERMS,
+    TOOL,
+    VERSION,
+    WORKSPACE,
     Hit,
+    IndexInUseError,
     IndexPoint,
     IndexQuery,
     TermEncoder,
@@ -31,13 +51,315 @@ from retrieval.index.protocol import (
     VectorIndexUnavailableError,
     batches,
     check_id,
+    check_model,
     check_point,
     check_vector,
     payload_of,
     to_hits,
     to_unfused,
 )
-from retrieval.index.qdrant_collection import Connection, ensure_collection
+
+LOCAL = "local:"
+"""What an address begins with that names a folder of the client's own store."""
+
+FORMAT = 1
+"""Of the collection: payload, BM25's settings, precision."""
+
+OLDEST_SERVER = (1, 19)
+"""The first with an IDF per question (`params.idf`). An older one ignores what it does not know, so
+it would rank by other words than the embedded index, without a word."""
+
+QUANTILE = 0.99
+"""Share of a vector's components within int8's range; Qdrant's own example value."""
+
+GRPC_OPTIONS = {
+    # Tried again soon after an outage; gRPC's own pause grows to two minutes.
+    "grpc.initial_reconnect_backoff_ms": 200,
+    "grpc.max_reconnect_backoff_ms": 2_000,
+    # A connection that a proxy has dropped without a word is noticed during the next call.
+    "grpc.keepalive_time_ms": 20_000,
+    "grpc.keepalive_timeout_ms": 5_000,
+}
+
+_REBUILD = "if this persists, `aftercall rebuild` makes the vectors anew"
+_ADDRESS = "write AFTERCALL_QDRANT_URL as in http://qdrant:6333"
+
+_AWAY = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.ABORTED,
+    grpc.StatusCode.CANCELLED,
+}
+"""Not answering, not in time, or asking for patience."""
+
+_CURES = {
+    grpc.StatusCode.UNAUTHENTICATED: "check AFTERCALL_QDRANT_API_KEY, which must be able to write",
+    grpc.StatusCode.PERMISSION_DENIED: "AFTERCALL_QDRANT_API_KEY must be a key that may write",
+    grpc.StatusCode.NOT_FOUND: (
+        "the collection is gone; `aftercall rebuild` makes the vectors anew from the log"
+    ),
+}
+
+_local_clients: dict[str, tuple[AsyncQdrantClient, set["Connection"]]] = {}
+"""Of this process, by folder, with their users; given up with the last one."""
+
+
+class Connection:
+    """A client of the Qdrant at an address; a server is not called yet.
+
+    Raises:
+        IndexInUseError: when another process has the folder open.
+        VectorIndexError: when the address, the key or the folder will not do.
+    """
+
+    def __init__(self, place: QdrantPlace) -> None:
+        self._closed = False
+        self._folder: str | None = None
+        if place.url == LOCAL:
+            raise VectorIndexError("the address of Qdrant names no folder: write local:DIR")
+        if place.url.startswith(LOCAL):
+            self._folder = str(Path(place.url.removeprefix(LOCAL)).absolute())
+            self.where = f"{LOCAL}{self._folder}"
+            """The address for messages: no credentials are in it."""
+            self._client = self._share_local(self._folder)
+            return
+        self.where = f"{_host(place.url)}:{place.grpc_port}"
+        key = place.api_key
+        if key and not (key.isascii() and key.isprintable()):
+            raise VectorIndexError(
+                "the API key of Qdrant has characters that no header takes: look for a line break "
+                "in AFTERCALL_QDRANT_API_KEY"
+            )
+        try:
+            self._client = AsyncQdrantClient(
+                url=place.url,
+                grpc_port=place.grpc_port,
+                prefer_grpc=True,
+                # as a header: for `api_key=` without TLS the client warns each time
+                headers={"api-key": key} if key else None,
+                timeout=max(1, ceil(place.timeout_s)),
+                grpc_options=dict(GRPC_OPTIONS),
+                check_compatibility=False,  # asks in a thread and warns; `ensure_collection` asks
+            )
+        except Exception as error:
+            raise translate(error, what="use the address of Qdrant", where=self.where) from error
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is the client's own store."""
+        return self._folder is not None
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[AsyncQdrantClient]:
+        """The client, and whatever it raises as `VectorIndexError`."""
+        if self._closed:
+            raise VectorIndexError("this index is closed; open another")
+        try:
+            yield self._client
+        except asyncio.CancelledError:
+            # gRPC cancels the calls of a channel that is closed, which nobody asked for
+            task = asyncio.current_task()
+            if self._closed and task is not None and not task.cancelling():
+                raise VectorIndexError("this index is closed; open another") from None
+            raise
+        except VectorIndexError:
+            raise
+        except Exception as error:
+            raise translate(error, what=what, where=self.where) from error
+
+    async def aclose(self) -> None:
+        """Let go of the connections; closing twice does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._folder is not None:
+            _, users = _local_clients[self._folder]
+            users.discard(self)
+            if users:
+                return
+            del _local_clients[self._folder]
+        await self._client.close()
+
+    def _share_local(self, folder: str) -> AsyncQdrantClient:
+        # It warns of what it does without (approximation) and of its slowness with many points,
+        # which who asks for it knows.
+        warnings.filterwarnings("ignore", message="Local mode ", category=UserWarning)
+        if folder not in _local_clients:
+            try:
+                client = AsyncQdrantClient(path=folder, force_disable_check_same_thread=True)
+            except Exception as error:
+                if "already accessed" in str(error):
+                    raise IndexInUseError(
+                        f"another process has the vectors in {self.where} open: stop it first; "
+                        "only a Qdrant server serves several"
+                    ) from error
+                raise translate(error, what="open the vectors", where=self.where) from error
+            _local_clients[folder] = (client, set())
+        client, users = _local_clients[folder]
+        users.add(self)
+        return client
+
+
+def _host(url: str) -> str:
+    """The host of an address, which may be shown; credentials in it may not."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if host is None or parts.scheme not in ("http", "https"):
+        raise VectorIndexError(f"the address of Qdrant is none: {_ADDRESS}")
+    if parts.username is not None or parts.password is not None:
+        raise VectorIndexError(
+            f"the address of Qdrant holds credentials, which it takes as a key: {_ADDRESS} and the "
+            "key as AFTERCALL_QDRANT_API_KEY"
+        )
+    return f"[{host}]" if ":" in host else host
+
+
+def translate(error: Exception, *, what: str, where: str) -> VectorIndexError:
+    """The error to raise for one of the client's; `where` is without credentials."""
+    failed = f"cannot {what} at {where}"
+    if isinstance(error, ResourceExhaustedResponse):
+        return VectorIndexUnavailableError(
+            f"{failed}: Qdrant asks to wait {error.retry_after_s} s ({error}); try again then"
+        )
+    if not isinstance(error, grpc.aio.AioRpcError):
+        return VectorIndexError(f"{failed}: {error}; {_REBUILD}")
+    code = error.code()
+    said = f"{failed}: {code.name}: {error.details() or 'no details'}"
+    if code in _AWAY:
+        return VectorIndexUnavailableError(
+            f"{said}: Qdrant does not answer; see that it runs and that AFTERCALL_QDRANT_URL and "
+            "AFTERCALL_QDRANT_GRPC_PORT are right; it is tried again"
+        )
+    return VectorIndexError(f"{said}; {_CURES.get(code, f'see the log of Qdrant; {_REBUILD}')}")
+
+
+def collection_config(place: QdrantPlace, *, dimension: int, fingerprint: str) -> dict[str, Any]:
+    """The arguments of `create_collection`, but for the name.
+
+    The vectors lie on disk in half precision (the cosine of unit vectors changes by some 2e-5), one
+    byte a component in RAM: a search ranks by those and takes the cosines of the best from the
+    disk. The graph has links over everything (`m`), since a question sees its workspace *and* the
+    shipped corpus, and further ones within each workspace, kind and tool (`payload_m`).
+    """
+    return {
+        "vectors_config": {
+            DENSE: models.VectorParams(
+                size=dimension,
+                distance=models.Distance.COSINE,
+                datatype=models.Datatype.FLOAT16,
+                memory=models.Memory.COLD,
+            )
+        },
+        "sparse_vectors_config": {TERMS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+        "quantization_config": models.ScalarQuantization(
+            scalar=models.ScalarQuantizationConfig(
+                type=models.ScalarType.INT8, quantile=QUANTILE, memory=models.Memory.PINNED
+            )
+        ),
+        "hnsw_config": models.HnswConfigDiff(m=16, payload_m=16, ef_construct=100),
+        "payload": models.PayloadStorageParams(memory=models.Memory.COLD),
+        "shard_number": place.shards,
+        "replication_factor": place.replicas,
+        "write_consistency_factor": place.write_consistency,
+        "metadata": {"format": FORMAT, "fingerprint": fingerprint, "dimension": dimension},
+    }
+
+
+def payload_indexes() -> dict[str, models.KeywordIndexParams]:
+    """Fields by which questions are filtered. The vectors of one workspace lie side by side.
+
+    What leaves some dozens of documents, a server's name or a version, needs no links of its own.
+    """
+    links = {WORKSPACE: True, KIND: True, TOOL: True, SERVER: False, VERSION: False}
+    return {
+        field: models.KeywordIndexParams(
+            type=models.KeywordIndexType.KEYWORD,
+            is_tenant=True if field == WORKSPACE else None,
+            enable_hnsw=linked,
+        )
+        for field, linked in links.items()
+    }
+
+
+async def ensure_collection(
+    connection: Connection, name: str, place: QdrantPlace, *, dimension: int, fingerprint: str
+) -> int:
+    """Make the collection if there is none, and what is missing of a half-made one.
+
+    Returns:
+        The number of its shards.
+
+    Raises:
+        IndexModelMismatchError: when its vectors are of another model; nothing is changed.
+        VectorIndexError: when it is not ours, or Qdrant too old.
+        VectorIndexUnavailableError: when Qdrant does not answer.
+    """
+    with connection.doing("reach Qdrant") as client:
+        version = (await client.info()).version
+    if not connection.is_local and is_too_old(version):
+        raise VectorIndexError(
+            f"Qdrant at {connection.where} is {version}, {OLDEST_SERVER[0]}.{OLDEST_SERVER[1]} or "
+            "newer is needed: update it, one minor version after the other"
+        )
+    info = await _read(connection, name)
+    if info is None:
+        config = collection_config(place, dimension=dimension, fingerprint=fingerprint)
+        info = await _create(connection, name, config)
+    check_metadata(
+        info.config.metadata, (fingerprint, dimension), where=f"{name} at {connection.where}"
+    )
+    if not connection.is_local:  # which has no payload indexes
+        for field, schema in payload_indexes().items():
+            if field not in info.payload_schema:
+                with connection.doing(f"index {field} of the collection {name}") as client:
+                    await client.create_payload_index(name, field, field_schema=schema, wait=True)
+    return info.config.params.shard_number or 1
+
+
+def check_metadata(metadata: dict[str, Any] | None, model: tuple[str, int], *, where: str) -> None:
+    """Raises as `ensure_collection` unless they are those of an index of this model."""
+    match metadata:
+        case {"format": int(number), "fingerprint": str(made_by), "dimension": int(dimension)} if (
+            number == FORMAT
+        ):
+            check_model((made_by, dimension), model, where=where)
+        case _:
+            raise VectorIndexError(
+                f"the collection {where} is not one that this version of Aftercall makes: choose "
+                "another AFTERCALL_QDRANT_PREFIX, or delete the collection and `aftercall rebuild`"
+                " makes the vectors anew"
+            )
+
+
+def is_too_old(version: str) -> bool:
+    """Whether a server's version is before `OLDEST_SERVER`; one that is no number is none."""
+    numbers = re.match(r"v?(\d+)\.(\d+)", version)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST_SERVER
+
+
+async def _read(connection: Connection, name: str) -> models.CollectionInfo | None:
+    with connection.doing(f"open the collection {name}") as client:
+        return await client.get_collection(name) if await client.collection_exists(name) else None
+
+
+async def _create(
+    connection: Connection, name: str, config: dict[str, Any]
+) -> models.CollectionInfo:
+    failure = VectorIndexError(f"the collection {name} at {connection.where} was deleted meanwhile")
+    try:
+        with connection.doing(f"make the collection {name}") as client:
+            await client.create_collection(name, **config)
+    except VectorIndexError as error:
+        failure = error
+    made = await _read(connection, name)  # also one that another process made at the same time
+    if made is None:
+        raise failure
+    return made
+
 
 POINTS_PER_CALL = 64
 """A point takes 50 µs to encode, on the event loop, and 1.8 KiB on the wire (384 dimensions)."""
@@ -112,16 +434,14 @@ class RequestMaker:
         ]
 
     def hits(
-        self, query: IndexQuery, answers: Sequence[Sequence[models.ScoredPoint]], *, is_fused: bool
+        self,
+        query: IndexQuery,
+        requests: Sequence[models.QueryRequest],
+        answers: Sequence[Sequence[models.ScoredPoint]],
     ) -> list[Hit]:
-        """What the requests of a question brought, best first, ties by document id.
-
-        Args:
-            query: the question.
-            answers: rows, one list a request.
-            is_fused: whether the rows' scores are the fusion's.
-        """
+        """What the requests of a question brought, best first, ties by document id."""
         if len(answers) == 1:
+            is_fused = isinstance(requests[0].query, models.FusionQuery)
             hits = to_hits(answers[0], query, is_fused=is_fused)
             return hits if query.fused else [replace(hit, score=0.0) for hit in hits]
         hits = to_unfused(*answers)
@@ -131,11 +451,6 @@ class RequestMaker:
         kept = {hit.document_id for hit in hits[: query.limit]}
         kept.update(str(row.id) for row in by_terms[: query.limit] if row.score > 0)
         return [hit for hit in hits if hit.document_id in kept]
-
-
-def is_fusion(request: models.QueryRequest) -> bool:
-    """Whether the request makes one order of two sides."""
-    return isinstance(request.query, models.FusionQuery)
 
 
 def _filter(query: IndexQuery) -> models.Filter:
@@ -188,7 +503,7 @@ class QdrantIndex:
         try:
             shards = await ensure_collection(connection, collection, place, **model)
         except BaseException:
-            await connection.close()
+            await connection.aclose()
             raise
         return cls(connection, collection, dimension=dimension, shards=shards)
 
@@ -244,9 +559,7 @@ class QdrantIndex:
             answers = []
             for query, several in zip(queries, asked, strict=True):
                 rows = [next(found).points for _ in several]
-                answers.append(
-                    self._maker.hits(query, rows, is_fused=is_fusion(several[0])) if rows else []
-                )
+                answers.append(self._maker.hits(query, several, rows) if rows else [])
             return answers
 
     async def count(self) -> int:
@@ -256,41 +569,33 @@ class QdrantIndex:
 
     async def close(self) -> None:
         """See `VectorIndex.close`. Calls that are under way end with `VectorIndexError`."""
-        await self._connection.close()
+        await self._connection.aclose()
 
     def _require_completed(self, done: models.UpdateResult) -> None:
-        match done.status:
-            case models.UpdateStatus.COMPLETED:
-                return
-            case models.UpdateStatus.WAIT_TIMEOUT | models.UpdateStatus.ACKNOWLEDGED:
-                raise VectorIndexUnavailableError(
-                    f"Qdrant at {self._connection.where} has taken a write but not done it in "
-                    "time; the write is sent again, which changes nothing if it is done by then"
-                )
-            case _:
-                raise VectorIndexError(
-                    f"Qdrant at {self._connection.where} said {done.status} to a write; "
-                    "`aftercall rebuild` makes the vectors anew if this persists"
-                )
+        if done.status in (models.UpdateStatus.WAIT_TIMEOUT, models.UpdateStatus.ACKNOWLEDGED):
+            raise VectorIndexUnavailableError(
+                f"Qdrant at {self._connection.where} has taken a write but not done it in time; "
+                "the write is sent again, which changes nothing if it is done by then"
+            )
+        if done.status != models.UpdateStatus.COMPLETED:
+            raise VectorIndexError(
+                f"Qdrant at {self._connection.where} said {done.status} to a write; {_REBUILD}"
+            )
 
 
 async def delete_collection(place: QdrantPlace, name: str) -> None:
     """As `opening.destroy_index`."""
-    connection, collection = Connection(place), f"{place.prefix}-{name}"
-    try:
+    collection = f"{place.prefix}-{name}"
+    async with aclosing(Connection(place)) as connection:
         with connection.doing(f"delete the collection {collection}") as client:
             if await client.collection_exists(collection):
                 await client.delete_collection(collection)
-    finally:
-        await connection.close()
 
 
 async def list_names(place: QdrantPlace) -> list[str]:
     """What follows the prefix in the names of all collections that have it."""
-    connection, prefix = Connection(place), f"{place.prefix}-"
-    try:
+    prefix = f"{place.prefix}-"
+    async with aclosing(Connection(place)) as connection:
         with connection.doing("list the collections") as client:
             found = (await client.get_collections()).collections
-    finally:
-        await connection.close()
     return [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]

@@ -11,8 +11,7 @@ import pytest
 
 from retrieval.index.opening import CurrentIndex, QdrantPlace
 from retrieval.index.protocol import VectorIndex
-from retrieval.index.qdrant import QdrantIndex
-from retrieval.index.qdrant_collection import Connection
+from retrieval.index.qdrant import Connection, QdrantIndex
 from service.stores import open_named
 from tests.service.running_service import (
     RunningService,

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from asyncio.subprocess import PIPE, Process
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from uuid import uuid4
 import pytest
 
 from aftercall.models import SuggestRequest
-from ingest import fitting_process
-from ingest.fitting_process import FittingError, FittingProcess
+from ingest.nightly_steps import FittingError, refitted
 from retrieval.confidence import Scaling
 from retrieval.memory import JudgedSuggestion
 from service.nightly import run_nightly
@@ -122,24 +120,20 @@ def test_a_confidence_comes_with_its_interval(service: RunningService) -> None:
 
 
 async def test_a_process_fits_several_workspaces() -> None:
-    """One after the other, as the pure function does."""
-    async with FittingProcess() as fitting:
-        first = await fitting.refit(Scaling(), JUDGED)
-        assert first.outcomes == len(JUDGED)
-        assert first.score(2.0) < 2.0
-        assert await fitting.refit(first, JUDGED) == first
+    """As the pure function does, one answer for each."""
+    [first] = await refitted([(Scaling(), JUDGED)])
+    assert first.outcomes == len(JUDGED)
+    assert first.score(2.0) < 2.0
+    assert await refitted([(first, JUDGED), (Scaling(), JUDGED)]) == [first, first]
 
 
-async def test_a_process_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also for whoever asks again."""
-
-    async def dead() -> Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-c", "raise SystemExit(3)", stdin=PIPE, stdout=PIPE
-        )
-
-    monkeypatch.setattr(fitting_process, "_start", dead)
-    async with FittingProcess() as fitting:
-        for _ in range(2):
-            with pytest.raises(FittingError):
-                await fitting.refit(Scaling(), JUDGED)
+@pytest.mark.parametrize(
+    ("program", "words"), [("/nowhere/python", "no process"), ("/bin/false", "ended with status 1")]
+)
+async def test_a_process_that_does_not_fit_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, program: str, words: str
+) -> None:
+    """Of our own, for the next run to try again."""
+    monkeypatch.setattr(sys, "executable", program)
+    with pytest.raises(FittingError, match=words):
+        await refitted([(Scaling(), JUDGED)])

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.index import edge
-from retrieval.index.edge import EdgeIndex, IndexFolder, copy_sparse, size_on_disk
-from retrieval.index.edge_shard import WRITE_AHEAD_LOG, Shard
+from retrieval.index import edge_shard
+from retrieval.index.edge import EdgeIndex
+from retrieval.index.edge_shard import (
+    WRITE_AHEAD_LOG,
+    IndexFolder,
+    Shard,
+    copy_sparse,
+    remove_folder,
+    size_on_disk,
+)
 from retrieval.index.protocol import IndexInUseError, IndexModelMismatchError, VectorIndexError
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 
@@ -114,11 +121,11 @@ async def test_a_second_process_is_refused(tmp_path, monkeypatch):
     second = await _python(OPEN_ONCE, tmp_path)
     _, errors = await second.communicate()
     assert b"IndexInUseError: another process has the vectors" in errors
-    monkeypatch.setattr(edge, "LOCK_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(edge_shard, "LOCK_PATIENCE_SECONDS", 0.0)
     with pytest.raises(IndexInUseError, match="--data-dir"):
         await _open(tmp_path)
     with pytest.raises(IndexInUseError):
-        await EdgeIndex.destroy(tmp_path)
+        remove_folder(tmp_path)
     assert await index.count() == 1
     await index.close()
     await (await _open(tmp_path)).close()
@@ -153,7 +160,7 @@ async def test_a_damaged_shard_is_an_error_with_its_cure(tmp_path):
     (tmp_path / shard / "edge_config.json").write_text("not json")
     with pytest.raises(VectorIndexError, match="aftercall rebuild"):
         await _open(tmp_path)
-    await EdgeIndex.destroy(tmp_path)
+    remove_folder(tmp_path)
     await (await _open(tmp_path)).close()
 
 
@@ -185,10 +192,10 @@ async def test_who_waited_for_a_folder_that_was_removed_holds_the_new_one(tmp_pa
     folder = tmp_path / "vectors"
     held = IndexFolder(folder)
     waiting = asyncio.create_task(asyncio.to_thread(IndexFolder, folder))
-    held.remove_all()
+    shutil.rmtree(folder)
     held.close()
     second = await waiting
-    monkeypatch.setattr(edge, "LOCK_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(edge_shard, "LOCK_PATIENCE_SECONDS", 0.0)
     with pytest.raises(IndexInUseError):
         await asyncio.to_thread(IndexFolder, folder)
     second.close()
@@ -196,11 +203,11 @@ async def test_who_waited_for_a_folder_that_was_removed_holds_the_new_one(tmp_pa
 
 async def test_destroy_leaves_nothing_and_a_new_one_may_begin(tmp_path):
     """A rebuild with another model begins by this; where nothing is, nothing happens."""
-    await EdgeIndex.destroy(tmp_path / "new")
+    remove_folder(tmp_path / "new")
     index = await _open(tmp_path)
     await index.upsert([point("a")])
     await index.close()
-    await EdgeIndex.destroy(tmp_path)
+    remove_folder(tmp_path)
     assert not tmp_path.exists()
     index = await EdgeIndex.open(tmp_path, dimension=7, fingerprint="other@1")
     assert await index.count() == 0
@@ -211,7 +218,7 @@ async def test_a_full_disk_refuses_updates_and_goes_on_searching(tmp_path, monke
     """Writing to a full disk would kill the process, so it is refused before, with the cure."""
     index = await _open(tmp_path)
     await index.upsert([point("a")])
-    monkeypatch.setattr(edge, "MIN_FREE_BYTES", 1 << 60)
+    monkeypatch.setattr(edge_shard, "MIN_FREE_BYTES", 1 << 60)
     for update in (index.upsert([point("b")]), index.delete([document_id("a")])):
         with pytest.raises(VectorIndexError, match="make space"):
             await update

@@ -15,9 +15,11 @@ from retrieval.index.protocol import (
     VectorIndexError,
     VectorIndexUnavailableError,
 )
-from retrieval.index.qdrant import POINTS_PER_CALL, QdrantIndex, RequestMaker, is_fusion
-from retrieval.index.qdrant_collection import (
+from retrieval.index.qdrant import (
+    POINTS_PER_CALL,
     Connection,
+    QdrantIndex,
+    RequestMaker,
     check_metadata,
     collection_config,
     is_too_old,
@@ -33,7 +35,7 @@ SECRET = "sk-very-secret"  # noqa: S105 - of no server
 OPEN_LOCAL = """
 import sys
 from retrieval.index.opening import QdrantPlace
-from retrieval.index.qdrant_collection import Connection
+from retrieval.index.qdrant import Connection
 
 Connection(QdrantPlace("local:" + sys.argv[1]))
 """
@@ -59,7 +61,7 @@ async def client(local):
     connection = Connection(local)
     with connection.doing("look") as client:
         yield client
-    await connection.close()
+    await connection.aclose()
 
 
 # How it is made
@@ -154,7 +156,7 @@ def test_the_best_of_several_shards_are_the_best_of_all():
     maker = RequestMaker(shards=3)
     query = question("open a file", fused=False, limit=2)
     dense, sparse = maker.requests(query)
-    assert not is_fusion(dense)
+    assert not isinstance(dense.query, models.FusionQuery)
     assert dense.limit == sparse.limit == 12  # two of each side of three shards
     ids = [document_id(f"{number}") for number in range(8)]
     cosines = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
@@ -163,7 +165,7 @@ def test_the_best_of_several_shards_are_the_best_of_all():
         [_row(each, cosine) for each, cosine in zip(ids, cosines, strict=True)],
         [_row(each, score) for each, score in terms.items()],
     ]
-    hits = maker.hits(query, rows, is_fused=False)
+    hits = maker.hits(query, [dense, sparse], rows)
     assert [(hit.document_id, hit.score) for hit in hits] == [
         (ids[0], 8.0),
         (ids[1], 0.0),
@@ -371,4 +373,4 @@ async def test_the_scheme_says_whether_it_is_tls(url, where, tls):
     assert connection.where == where
     with connection.doing("look") as client:
         assert client._client._https is tls
-    await connection.close()
+    await connection.aclose()
