@@ -38,8 +38,8 @@ from aftercall.json_values import content_hash
 from aftercall.models import Execution, Promotion, Tool
 from bench.service import Service, percentiles, say, serving
 from embeddings.cache import open_embedder
-from embeddings.models import bundled_model, default_cache_dir
 from embeddings.embedders import DEFAULT_THREADS, OnnxModel
+from embeddings.models import bundled_model, default_cache_dir
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
 from ingest.indexer import Indexer

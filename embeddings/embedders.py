@@ -44,11 +44,7 @@ DEFAULT_DIMENSION = 384
 
 
 class HashingEmbedder(ThreadedEmbedder):
-    """`Embedder` by feature hashing.
-
-    Args:
-        dimension: Length of a vector, at least 1; below some hundred, features collide.
-    """
+    """`Embedder` by feature hashing."""
 
     def __init__(self, dimension: int = DEFAULT_DIMENSION) -> None:
         if dimension < 1:
@@ -110,9 +106,6 @@ class SentenceTransformersEmbedder(ThreadedEmbedder):
     async def open(cls, name_or_path: str) -> "SentenceTransformersEmbedder":
         """Import torch and load the model, off the event loop; takes seconds.
 
-        Args:
-            name_or_path: A name on the model hub, or a folder.
-
         Raises:
             EmbeddingError: when the library is missing or the model does not load.
         """
@@ -156,10 +149,6 @@ DEFAULT_THREADS = 2
 
 class OnnxModel:
     """A model loaded from an exported folder; blocking, for one thread at a time.
-
-    Args:
-        folder: As made by `embeddings.export`.
-        threads: Threads of ONNX Runtime within one operator.
 
     Raises:
         EmbeddingError: when the files are missing, damaged or not a model.
@@ -216,10 +205,6 @@ class OnnxEmbedder(ThreadedEmbedder):
     @classmethod
     async def open(cls, folder: Path, *, threads: int = DEFAULT_THREADS) -> "OnnxEmbedder":
         """Load an exported folder off the event loop; MiniLM takes some 0.3 s.
-
-        Args:
-            folder: As made by `embeddings.export`.
-            threads: Threads of ONNX Runtime within one operator.
 
         Raises:
             EmbeddingError: when the files are missing, damaged or not a model.

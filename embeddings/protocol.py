@@ -82,14 +82,7 @@ class _Job:
 
 
 class ThreadedEmbedder:
-    """`Embedder` that runs `encode` in a thread of its own, for any number of event loops.
-
-    Args:
-        encode: The model. Called from that thread only.
-        name: See `Embedder.name`.
-        fingerprint: See `Embedder.fingerprint`.
-        dimension: Length of a vector.
-    """
+    """`Embedder` that runs `encode` in a thread of its own, for any number of event loops."""
 
     def __init__(self, encode: Encode, *, name: str, fingerprint: str, dimension: int) -> None:
         self._encode = encode

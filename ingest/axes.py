@@ -40,14 +40,7 @@ def _now() -> datetime:
 
 
 class AxisClusterer:
-    """Clusters the axes of workspaces; one workspace at a time.
-
-    Args:
-        knowledge: gives the generation whose axes are clustered, and that keeps the clusters.
-        memory: reads it, and is told what has changed.
-        embedder: makes the vectors. One without a cache will do: they are remembered here.
-        clock: tells the time.
-    """
+    """Clusters the axes of workspaces; one workspace at a time."""
 
     def __init__(
         self,

@@ -249,14 +249,6 @@ async def learn_batch(
 ) -> fold.Learned:
     """Learn from events and commit it; a cache that this fails with holds no more.
 
-    Args:
-        store: their log.
-        knowledge: the generation that learns.
-        cache: its rows.
-        events: of one workspace, those behind the cursor, in order.
-        position: of the cursor.
-        lease: under which it is committed; None: no check.
-
     Raises:
         StoreError: what stopped it; it can be done again.
     """

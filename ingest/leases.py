@@ -47,12 +47,7 @@ class _Sight(NamedTuple):
 
 
 class BeatWatch:
-    """Tells from what is seen of one lease whether its holder lives.
-
-    Args:
-        ttl: seconds without a beat after which it counts as gone.
-        clock: tells the time.
-    """
+    """Tells from what is seen of one lease whether its holder lives."""
 
     def __init__(self, ttl: float, clock: Clock = time.monotonic) -> None:
         self._ttl = ttl

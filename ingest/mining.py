@@ -51,11 +51,6 @@ def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]
 
     Each failure is paired with the first later success that mends it. Order is by `sequence` where
     all calls have one, else by time; a call that names the failure in `repairOf` is paired first.
-
-    Args:
-        calls: of the tool in the session, the new one among them.
-        new: arrived last.
-        read: reads the error of a failed one of them.
     """
     ordered = _ordered(calls)
     place = next(at for at, call in enumerate(ordered) if call.execution_id == new.execution_id)

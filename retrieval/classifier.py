@@ -32,11 +32,7 @@ from retrieval.reading.reader import read_error
 
 
 def terms_of(text: str) -> set[str]:
-    """Words, pairs of neighbours, and beginnings and ends of longer words.
-
-    Args:
-        text: plain words with single spaces between them, as `text_of` makes them.
-    """
+    """Words, pairs of neighbours, and beginnings and ends of longer words."""
     return set(_terms(text.split()))
 
 

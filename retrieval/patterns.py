@@ -156,13 +156,7 @@ class Grouped:
 
 
 class Clustering:
-    """One tool's failures on their way into patterns.
-
-    Args:
-        tool: the tool.
-        previous: its patterns as they were.
-        failures: all of its failures; at most the `MAX_FAILURES` most frequent are looked at.
-    """
+    """One tool's failures on their way into patterns."""
 
     def __init__(
         self, tool: ToolKey, previous: Iterable[ConsolidatedPattern], failures: Iterable[Failure]

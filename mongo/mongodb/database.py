@@ -216,13 +216,7 @@ def within(*parts: str) -> Record:
 
 
 class Database:
-    """The collections, and how long calls to them are made.
-
-    Args:
-        database: with the read and write concerns that all are used with.
-        where: servers and database, for messages.
-        client: closed with it.
-    """
+    """The collections, and how long calls to them are made."""
 
     def __init__(
         self, database: AsyncDatabase[Record], where: str, client: AsyncMongoClient[Record]

@@ -78,14 +78,7 @@ _GROUPS = {"hour": "hour", "tool": "server, tool", "what": "what"}
 
 
 class SqliteKnowledge:
-    """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`.
-
-    Args:
-        generation: its number.
-        writer: of its file.
-        readers: of its file.
-        resources: closed with it.
-    """
+    """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`."""
 
     def __init__(
         self, generation: int, writer: GroupCommitWriter, readers: ReadPool, resources: ExitStack

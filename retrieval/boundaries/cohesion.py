@@ -122,12 +122,6 @@ def cohesion_of(
     the failures that name it and W of all. Scattered strays raise k, and so lower it: without that
     the best of many would be judged as if it were the only one. What is old weighs little, so that
     a warning ends by itself.
-
-    Args:
-        known: what is counted of the tool.
-        clusters: of its workspace; an axis that is in none stands for itself.
-        now: from when age counts.
-        rules: what makes a warning.
     """
     failures = _boundary_failures(known, rules)
     named: dict[str, _Named] = {}
@@ -234,16 +228,7 @@ def boundaries_of(
     now: datetime,
     limit: int,
 ) -> Boundaries:
-    """All that is told of boundaries at this moment.
-
-    Args:
-        book: the axes of the workspace.
-        clusters: of these axes, as far as they are clustered.
-        tools: those that had trouble lately; those without a boundary failure are left out.
-        redactor: masks secrets in what was said.
-        now: from when age counts.
-        limit: clusters, co-occurrences and tools, of each so many.
-    """
+    """All that is told of boundaries at this moment."""
     clean, gathered = redactor.text, _gathered(book, clusters, tools)
     shown = [_cluster(each, tools, clean, now) for each in gathered.values()]
     shown.sort(key=lambda each: (-each.weight, -each.count, each.cluster_id))

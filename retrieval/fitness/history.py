@@ -1,6 +1,7 @@
 """What is remembered of tools: their past failures, how they evolved, and marks not yet learned."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -42,34 +43,18 @@ _MAX_HISTORY = 500
 """Changes of a namespace that are looked through for the promotion that was found."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolHistory:
-    """Answers what is remembered of tools.
+    """Answers what is remembered of tools."""
 
-    Args:
-        log: the truth about marks and promotions.
-        memory: what is known, cached.
-        index: where past scenarios and evolutions are found.
-        embedder: makes the scenario's vector.
-        redactor: masks secrets before anything is answered.
-        clock: the time now, with a zone.
-    """
-
-    def __init__(
-        self,
-        *,
-        log: EventLog,
-        memory: Memory,
-        index: VectorIndex,
-        embedder: Embedder,
-        redactor: Redactor,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._log = log
-        self._memory = memory
-        self._index = index
-        self._embedder = embedder
-        self._redactor = redactor
-        self._clock = clock
+    log: EventLog
+    """The truth about marks and promotions."""
+    memory: Memory
+    index: VectorIndex
+    embedder: Embedder
+    redactor: Redactor
+    """Masks secrets before anything is answered."""
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def failures(
         self, workspace: str, tool_id: str, *, scenario: str | None, limit: int
@@ -83,25 +68,25 @@ class ToolHistory:
             UnknownToolError: no tool is registered under the id.
             StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
         """
-        registry = await self._memory.registry(workspace)
+        registry = await self.memory.registry(workspace)
         stored = registry.by_id.get(tool_id)
         if stored is None:
             raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
         keys = list(dict.fromkeys((stored.tool_key, offered(registry, stored).key)))
-        statistics = await self._memory.statistics(keys)
+        statistics = await self.memory.statistics(keys)
         ids = [each for known in statistics.values() for each in known.scenarios]
         marks: list[FailureRecord] = []
         similarity: dict[str, float] = {}
         if scenario is None:
-            marks = [each for key in keys for each in await list_marks(self._log, key, limit)]
+            marks = [each for key in keys for each in await list_marks(self.log, key, limit)]
         elif ids:
             hits = await self._nearest(workspace, "scenario", scenario, len(ids), tuple(ids))
             similarity = {hit.document_id: hit.similarity for hit in hits}
             ids = list(similarity)
-        documents = await self._memory.documents(workspace, ids)
-        found = _failures(documents, marks, similarity, self._clock())
+        documents = await self.memory.documents(workspace, ids)
+        found = _failures(documents, marks, similarity, self.clock())
         first = sorted(found, key=lambda each: (each.similarity, each.at), reverse=True)[:limit]
-        return ToolFailures(failures=[shown_failure(each, self._redactor) for each in first])
+        return ToolFailures(failures=[shown_failure(each, self.redactor) for each in first])
 
     async def evolutions(self, workspace: str, request: EvolutionRequest) -> EvolutionList:
         """Promotions of the past and present, nearest to the scenario first.
@@ -114,14 +99,14 @@ class ToolHistory:
         promoted = {
             (name, event.promoted.promotion.evolved_version): event.promoted.promotion
             for name in namespaces
-            for event in reversed(await promotion_history(self._log, workspace, name, _MAX_HISTORY))
+            for event in reversed(await promotion_history(self.log, workspace, name, _MAX_HISTORY))
             if event.promoted is not None
         }
         return EvolutionList(
             evolutions=[
                 Evolution(
                     namespace=hit.tool_name or "",
-                    promotion=shown_promotion(promotion, self._redactor),
+                    promotion=shown_promotion(promotion, self.redactor),
                     similarity=hit.similarity,
                 )
                 for hit in hits
@@ -137,12 +122,12 @@ class ToolHistory:
         limit: int,
         document_ids: tuple[str, ...] | None = None,
     ) -> list[Hit]:
-        [vector] = await self._embedder.embed([self._redactor.text(scenario)], "query")
+        [vector] = await self.embedder.embed([self.redactor.text(scenario)], "query")
         query = IndexQuery(
             workspaces=(workspace,), kind=kind, vector=vector.astype(np.float32, copy=False),
             terms="", limit=limit, document_ids=document_ids, fused=False,
         )  # fmt: skip
-        [hits] = await self._index.search([query])
+        [hits] = await self.index.search([query])
         return hits
 
 
@@ -224,12 +209,7 @@ async def statistics_with_marks(
 
 
 def with_marks(known: ToolTrials | None, marks: Iterable[FailureRecord]) -> ToolTrials:
-    """A copy in which each mark is a trial of its version; those that were learned change nothing.
-
-    Args:
-        known: of the tool, as far as it was learned.
-        marks: of that tool, in any order.
-    """
+    """A copy in which each mark is a trial of its version; learned ones change nothing."""
     versions = dict(known.versions) if known else {}
     for mark in marks:
         name = mark.version or NO_VERSION

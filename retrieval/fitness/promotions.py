@@ -148,16 +148,7 @@ def inherited_quality(
     *,
     now: datetime,
 ) -> float:
-    """The quality, now, of the version that is replaced (seed 002: the original's is inherited).
-
-    Args:
-        stored: the new promotion.
-        pair: who is promoted by it.
-        held: what is promoted until now, if anything.
-        held_pair: who is promoted by that.
-        statistics: of the tools of both pairs.
-        now: from when age counts.
-    """
+    """The quality, now, of the version that is replaced (seed 002: the original's is inherited)."""
     if held is not None:
         version = held.promotion.evolved_version
         if same_version(version, stored.promotion.evolved_version):

@@ -67,10 +67,6 @@ class Registry:
     """The tools and promotions of one workspace. Read only; a change makes a new registry.
 
     Building it copies no tool; indexes that a question does not need are not built for it.
-
-    Args:
-        tools: all registered tools, in any order.
-        promotions: all that hold.
     """
 
     def __init__(

@@ -301,12 +301,7 @@ def relevant(
 
 
 def successes_of(hits: Iterable[Hit], documents: Mapping[str, Document]) -> dict[Owner, float]:
-    """What past scenarios say for each tool, 0 to 1 (`past_evidence`); tools without are left out.
-
-    Args:
-        hits: On `scenario` documents of any number of tools; `similarity` is what counts.
-        documents: The documents of the hits; a hit without its document is passed over.
-    """
+    """What past scenarios say for each tool, 0 to 1 (`past_evidence`); without any, nothing."""
     successes: dict[Owner, list[tuple[float, float]]] = defaultdict(list)
     for hit in hits:
         document = documents.get(hit.document_id)

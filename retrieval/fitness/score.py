@@ -113,15 +113,7 @@ def judge(
 ) -> RankedTool:
     """A candidate with its score and all that the score is made of.
 
-    Args:
-        candidate: the tool, and which trials are its own.
-        source: what its base goes by.
-        similarity: of the scenario and the tool, 0 to 1; None when nothing was searched for.
-        statistics: of the tool, in all its versions.
-        like: past scenarios of this candidate's versions; empty without a search.
-        mode: how it is ranked.
-        draw: what `thompson` draws with.
-        now: from when age counts.
+    `similarity` is of the scenario and the tool, 0 to 1; None when nothing was searched for.
     """
     trials = trials_of(candidate, statistics)
     failures = similar_failures(like, now=now)

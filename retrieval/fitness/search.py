@@ -94,34 +94,17 @@ class _Judged:
     excluded: list[ExcludedTool] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolChooser:
-    """Answers which tool to take.
+    """Answers which tool to take; `draw` is what the mode `thompson` draws with."""
 
-    Args:
-        memory: what is known, cached.
-        index: where tools and past scenarios are found.
-        embedder: makes the scenario's vectors.
-        redactor: masks secrets before anything is answered.
-        clock: the time now, with a zone.
-        draw: what the mode `thompson` draws with.
-    """
-
-    def __init__(
-        self,
-        *,
-        memory: Memory,
-        index: VectorIndex,
-        embedder: Embedder,
-        redactor: Redactor,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        draw: Random | None = None,
-    ) -> None:
-        self._memory = memory
-        self._index = index
-        self._embedder = embedder
-        self._redactor = redactor
-        self._clock = clock
-        self._draw = draw or Random()  # noqa: S311  # explores, keeps no secret
+    memory: Memory
+    index: VectorIndex
+    embedder: Embedder
+    redactor: Redactor
+    """Masks secrets before anything is answered."""
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    draw: Random = field(default_factory=Random)
 
     async def namespaces(self, workspace: str) -> NamespaceList:
         """All namespaces of a workspace, by name.
@@ -129,7 +112,7 @@ class ToolChooser:
         Raises:
             StoreError: when the store cannot say.
         """
-        return NamespaceList(namespaces=(await self._memory.registry(workspace)).namespaces())
+        return NamespaceList(namespaces=(await self.memory.registry(workspace)).namespaces())
 
     async def best(
         self,
@@ -148,17 +131,17 @@ class ToolChooser:
             NoToolFitsError: those that do are not to be offered for the scenario.
             StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
         """
-        scenario = self._redactor.text(scenario)
-        registry = await self._memory.registry(workspace)
+        scenario = self.redactor.text(scenario)
+        registry = await self.memory.registry(workspace)
         candidates = candidates_of(registry, namespace)
         if not candidates:
             raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
-        question = _Question(workspace, scenario, (), mode, self._clock())
+        question = _Question(workspace, scenario, (), mode, self.clock())
         if use_rag:
             judged = await self._searched(question, registry, candidates)
         else:  # the promoted version and the originals, by base and quality
             own = [each for each in candidates if each.source != "semantic"]
-            statistics = await self._memory.statistics([each.key for each in own])
+            statistics = await self.memory.statistics([each.key for each in own])
             judged = self._judged(question, [(each, each.source) for each in own], statistics)
         excluded = [self._shown_excluded(each) for each in judged.excluded[:MAX_JUDGED]]
         if not judged.tools:
@@ -175,9 +158,9 @@ class ToolChooser:
         Raises:
             StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
         """
-        scenario, tags = self._redactor.text(request.scenario), tuple(request.tags)
-        registry = await self._memory.registry(workspace)
-        question = _Question(workspace, scenario, tags, request.mode, self._clock())
+        scenario, tags = self.redactor.text(request.scenario), tuple(request.tags)
+        registry = await self.memory.registry(workspace)
+        question = _Question(workspace, scenario, tags, request.mode, self.clock())
         wanted = {tag.casefold() for tag in tags}
         ids = tuple(
             document_id
@@ -186,16 +169,16 @@ class ToolChooser:
         )
         if not registry.by_id or (tags and not ids):
             return FoundTools(candidates=[], threshold=THRESHOLD, mode=request.mode)
-        vectors = await self._embedder.embed(scenario_parts(scenario), "query")
+        vectors = await self.embedder.embed(scenario_parts(scenario), "query")
         vectors = vectors.astype(np.float32, copy=False)
         count = min(MAX_JUDGED, 2 * request.limit + 10)
         queries = tool_queries(workspace, vectors, scenario, limit=count)
         if tags:
             queries = [replace(query, document_ids=ids) for query in queries]
-        answers = await self._index.search(queries)
+        answers = await self.index.search(queries)
         by_relevance = relevant(answers)
         found = list(_offered_tools(registry, by_relevance[:count]))
-        statistics = await self._memory.statistics([each.key for each, _ in found])
+        statistics = await self.memory.statistics([each.key for each, _ in found])
         past = await self._past(workspace, vectors[0], statistics)
         similarities = _similarities(by_relevance, answers, past)
         judged = self._judged(
@@ -220,8 +203,8 @@ class ToolChooser:
         workspace = question.workspace
         # What is known of the candidates is read while the model is at work.
         [vector], _ = await asyncio.gather(
-            self._embedder.embed([question.scenario], "query"),
-            self._memory.statistics([each.key for each in candidates[:MAX_JUDGED]]),
+            self.embedder.embed([question.scenario], "query"),
+            self.memory.statistics([each.key for each in candidates[:MAX_JUDGED]]),
         )
         vector = vector.astype(np.float32, copy=False)
         # Which tools are nearest by cosine; of very many candidates, also which of these are. BM25
@@ -235,7 +218,7 @@ class ToolChooser:
         if len(candidates) > MAX_JUDGED:
             ids = tuple(own_ids.values())
             queries.append(replace(nearest, limit=MAX_JUDGED, document_ids=ids))
-        by_cosine = relevant(await self._index.search(queries))
+        by_cosine = relevant(await self.index.search(queries))
         place = {each.document_id: number for number, each in enumerate(by_cosine)}
         own = list(candidates)
         if len(own) > MAX_JUDGED:  # the promoted one and the most relevant of many
@@ -253,13 +236,13 @@ class ToolChooser:
         )
         compared = [(each, own_ids[each.tool.tool_id]) for each in own]
         compared += islice(outside, MAX_NEAR)
-        statistics = await self._memory.statistics([each.key for each, _ in compared])
+        statistics = await self.memory.statistics([each.key for each, _ in compared])
         asked = tuple(dict.fromkeys(document_id for _, document_id in compared))
         queries = tool_queries(
             workspace, vector[np.newaxis], question.scenario, limit=1, document_ids=asked
         )
         answers, past = await asyncio.gather(
-            self._index.search(queries[1:]),  # without the question for what else is near
+            self.index.search(queries[1:]),  # without the question for what else is near
             self._past(workspace, vector, statistics),
         )
         similarities = _similarities(relevant(answers), answers, past)
@@ -283,7 +266,7 @@ class ToolChooser:
         statistics: Mapping[ToolKey, ToolTrials],
     ) -> "PastScenarios":
         return await past_scenarios(
-            workspace, vector, statistics, index=self._index, memory=self._memory
+            workspace, vector, statistics, index=self.index, memory=self.memory
         )
 
     def _judged(
@@ -310,7 +293,7 @@ class ToolChooser:
                     statistics=known,
                     like=past.of(candidate) if past else (),
                     mode=question.mode,
-                    draw=self._draw,
+                    draw=self.draw,
                     now=question.now,
                 )
             )
@@ -318,13 +301,13 @@ class ToolChooser:
 
     def _shown(self, ranked: RankedTool) -> RankedTool:
         """A copy without secrets, with what others said bounded."""
-        failures = [shown_failure(each, self._redactor) for each in ranked.factors.similar_failures]
+        failures = [shown_failure(each, self.redactor) for each in ranked.factors.similar_failures]
         factors = ranked.factors.model_copy(update={"similar_failures": failures})
-        tool = self._redactor.tool(ranked.tool)
+        tool = self.redactor.tool(ranked.tool)
         return ranked.model_copy(update={"tool": tool, "factors": factors})
 
     def _shown_excluded(self, excluded: ExcludedTool) -> ExcludedTool:
-        reason = shown_text(excluded.reason, self._redactor)
+        reason = shown_text(excluded.reason, self.redactor)
         return excluded.model_copy(update={"reason": reason})
 
 
@@ -381,12 +364,7 @@ async def past_scenarios(
 ) -> PastScenarios:
     """The past scenarios of these tools nearest to a scenario, of cosine 0.5 and above.
 
-    Args:
-        workspace: whose.
-        vector: of the scenario; shape (dimension,), unit length.
-        statistics: of the tools; they name the documents.
-        index: where the vectors are.
-        memory: where the documents are read.
+    `vector` is the scenario's, shape (dimension,), of unit length; `statistics` name the documents.
 
     Raises:
         VectorIndexError, StoreError: when these cannot answer.

@@ -304,13 +304,7 @@ def axes_of_pair(key: str) -> tuple[str, str]:
 
 
 def count_axes(book: AxisBook, axes: Mapping[str, str], at: datetime) -> None:
-    """Count the axes that were named together, in place.
-
-    Args:
-        book: of the workspace; call `prune` when all is counted.
-        axes: by their normalised form, as spelled.
-        at: when.
-    """
+    """Count the axes that were named together, in place."""
     for axis, spelled in axes.items():
         seen = book.axes.get(axis)
         if seen is None:

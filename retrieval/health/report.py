@@ -54,17 +54,7 @@ def health_report(
     redactor: Redactor,
     now: datetime,
 ) -> ToolHealth:
-    """The health of a tool at this moment, without recommendations.
-
-    Args:
-        known: what is counted of it.
-        tool: its names.
-        knowledge: its signatures; None when there are none.
-        cohesion: of the same tool, as told by its room.
-        stated_methods: names of methods that its registered schema states.
-        redactor: masks secrets in what was said.
-        now: from when the weights count.
-    """
+    """The health of a tool at this moment, without recommendations."""
 
     def clean(text: str) -> str:
         return shown_text(text, redactor)

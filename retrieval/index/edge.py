@@ -85,12 +85,6 @@ class EdgeIndex:
     ) -> "EdgeIndex":
         """Open the index in a folder, or make it there. The caller closes it.
 
-        Args:
-            folder: Made if need be; belongs to the index.
-            dimension: Length of the vectors.
-            fingerprint: Of the embedder, as `Embedder.fingerprint`.
-            fusion: How dense and sparse scores become one.
-
         Raises:
             IndexInUseError: when another process has it open.
             IndexModelMismatchError: when its vectors are of another model; nothing is changed.

@@ -98,12 +98,6 @@ async def open_index(
 ) -> VectorIndex:
     """Open an index, or make it. The caller closes it.
 
-    Args:
-        place: where.
-        name: as `index_name` and `next_index_name` say.
-        dimension: of the vectors.
-        fingerprint: of the embedder, as `Embedder.fingerprint`.
-
     Raises:
         IndexModelMismatchError: its vectors are of another model; nothing is changed.
         IndexInUseError: another process has it open, and it is an embedded one.
@@ -172,10 +166,6 @@ class Patience:
 
     A server that does not answer at all keeps every call until its timeout, which is long, since
     writes may take long. What answers a question does without the index instead.
-
-    Args:
-        within_s: seconds that a call has.
-        clock: tells the time, in seconds that only grow.
     """
 
     def __init__(
@@ -276,10 +266,6 @@ class CurrentIndex:
 
         Every call from now on goes to the new one. Returns when those that were under way in the
         former one are done and it is closed, which goes on even where the caller is cancelled.
-
-        Args:
-            index: The new one, open; the present one itself stays open.
-            opened: The name that it was opened by.
 
         Raises:
             VectorIndexError: when this is closed; the index is closed then, too.

@@ -485,12 +485,6 @@ class QdrantIndex:
     ) -> "QdrantIndex":
         """Open the index in a collection, or make it. The caller closes it.
 
-        Args:
-            place: where, and how a new collection lies over the servers.
-            name: of the index; the collection's has the place's prefix.
-            dimension: length of the vectors.
-            fingerprint: of the embedder, as `Embedder.fingerprint`.
-
         Raises:
             IndexModelMismatchError: when its vectors are of another model; nothing is changed.
             VectorIndexError: when it is not one of ours, or the server is too old or refuses.

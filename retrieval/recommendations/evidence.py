@@ -133,16 +133,7 @@ class Quotes:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A tool with its health, at one moment.
-
-    Args:
-        tool: as executions name it.
-        tool_id: what it is registered under, if it is.
-        known: its health; not changed.
-        cohesion: that of `known`.
-        now: from when age counts.
-        words: makes what tools and users said fit to be told.
-    """
+    """A tool with its health, at one moment."""
 
     tool: ToolKey
     tool_id: str | None
@@ -164,13 +155,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kind of evidence.
-
-    Args:
-        what: its name.
-        tally: how often, and when last.
-        points: what one event of now weighs.
-    """
+    """One kind of evidence."""
 
     what: str
     tally: Tally
@@ -251,17 +236,7 @@ def recommendation(
     events: Iterable[tuple[datetime, str]],
     quotes: Iterable[str],
 ) -> Recommendation:
-    """A recommendation about the subject.
-
-    Args:
-        subject: whom it is about.
-        kind: what it suggests.
-        message: the same in words, bounded and redacted.
-        parts: what it rests on.
-        confidence: in [0, 1].
-        events: moments and executions of the evidence that is remembered, in any order.
-        quotes: what was said, as it was said; what matters most first.
-    """
+    """A recommendation about the subject."""
     latest = sorted(events, reverse=True)
     seen = [part.tally.at for part in parts if part.tally.at is not None]
     seen += [at for at, _ in latest]

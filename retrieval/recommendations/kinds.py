@@ -77,11 +77,7 @@ MIN_CALLS_SINCE = 5
 
 
 class ToolNames:
-    """The registered tools of a workspace by their ids and names.
-
-    Args:
-        registry: all registered tools.
-    """
+    """The registered tools of a workspace by their ids and names."""
 
     def __init__(self, registry: Registry) -> None:
         self._by_key: dict[ToolKey, StoredTool] = {}
@@ -102,10 +98,6 @@ class ToolNames:
 
         A part names a tool when it is its id or its name, case aside, or holds one that is written
         as a name.
-
-        Args:
-            parts: in the tool's own words.
-            besides: the tool that is to be split.
         """
         found: dict[str, None] = {}
         for part in parts:
@@ -321,12 +313,6 @@ def split_of(
 
     Other tools do, when a proposed split names them, or when they serve the same namespace and are
     warned of over the same two clusters.
-
-    Args:
-        subject: the tool.
-        names: all registered tools.
-        mixed: tools of the workspace with a warning; the tool itself may be among them.
-        rules: say whose share counts, and what a correction weighs.
     """
     mine = mixed_of(subject, names, rules)
     if mine is None:

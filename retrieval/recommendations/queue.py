@@ -52,16 +52,7 @@ class Reviewed:
 
 @dataclass(frozen=True)
 class Workspace:
-    """What recommendations are made from, besides the health of the tools.
-
-    Args:
-        registry: all registered tools.
-        clusters: of boundary axes.
-        standings: what was done about recommendations, by id.
-        words: makes what tools and users said fit to be told.
-        now: from when age counts.
-        rules: what makes a recommendation.
-    """
+    """What recommendations are made from, besides the health of the tools."""
 
     registry: Registry
     clusters: AxisClusters
@@ -148,14 +139,7 @@ def recommendations_about(
     *,
     rules: RecommendationRules = RULES,
 ) -> list[Recommendation]:
-    """What the evidence suggests about a tool, greatest priority first; at most one of each matter.
-
-    Args:
-        subject: the tool and its health.
-        names: all registered tools, of which some may do one of its jobs.
-        mixed: tools of the workspace with a cohesion warning.
-        rules: what makes a recommendation.
-    """
+    """What the evidence suggests about a tool, greatest priority first; one of each matter."""
     found = (
         repair_of(subject, rules),
         tighten_of(subject, rules),
@@ -228,13 +212,7 @@ def queue_of(
     health: Iterable[tuple[ToolKey, KnownHealth]],
     reviews: Iterable[Recommendation],
 ) -> list[Recommendation]:
-    """All recommendations in every state, greatest priority first; to be shown by `Words.shown`.
-
-    Args:
-        workspace: what there is besides.
-        health: of the tools with trouble; gone through once, and let go of where there is none.
-        reviews: promotions that fail more than the originals did.
-    """
+    """All recommendations in every state, greatest priority first; to be shown by `Words.shown`."""
     found = [*about_tools(workspace, health), *_about_promotions(workspace, reviews)]
     told = {each.recommendation_id for each in found}
     faded = (

@@ -22,12 +22,7 @@ def success_protobuf(rejected: int, message: str) -> bytes:
 
 
 def status_protobuf(code: int, message: str) -> bytes:
-    """A `google.rpc.Status`.
-
-    Args:
-        code: of `google.rpc.Code`.
-        message: for people.
-    """
+    """A `google.rpc.Status`."""
     return _number(1, code) + _text(2, message)
 
 
