@@ -5,11 +5,11 @@ An edge of its own for whoever asks for it: the service's background, a rebuild,
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
+from cachetools import LRUCache
 
 from embeddings.protocol import Embedder, Vectors
 from mongo.protocol import Knowledge
@@ -54,7 +54,7 @@ class AxisClusterer:
         self._memory = memory
         self._embedder = embedder
         self._clock = clock
-        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
+        self._vectors: LRUCache[str, Vectors] = LRUCache(_REMEMBERED)
         self._neutral: Vectors | None = None
         self._lock = asyncio.Lock()
 
@@ -120,11 +120,7 @@ class AxisClusterer:
             texts = [text for axis in chunk for text in sentences_of(axis)]
             made = phrase_vectors(await self._embedder.embed(texts, "document"))
             known.update(zip(chunk, made, strict=True))
-        for axis in axes:
-            self._vectors[axis] = known[axis]
-            self._vectors.move_to_end(axis)
-        while len(self._vectors) > _REMEMBERED:
-            self._vectors.popitem(last=False)
+        self._vectors.update(known)
         vectors = np.array([known[axis] for axis in axes], dtype=np.float32)
         return vectors.reshape(-1, self._embedder.dimension)
 

@@ -6,9 +6,10 @@ success of a session in which the tool has failed lately are kept: repairs are l
 
 import hashlib
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from cachetools import LRUCache
 
 from aftercall.models import Execution
 from mongo.records import ToolKey
@@ -49,8 +50,8 @@ class SuccessSampler:
         self._per_minute = successes_per_minute
         self._kept_share = kept_share
         self._clock = clock
-        self._rates: OrderedDict[ToolKey, _Rate] = OrderedDict()
-        self._failed: OrderedDict[tuple[ToolKey, str], None] = OrderedDict()
+        self._rates: LRUCache[ToolKey, _Rate] = LRUCache(_MAX_TOOLS)
+        self._failed: LRUCache[tuple[ToolKey, str], None] = LRUCache(_MAX_SESSIONS)
 
     def stands_for(self, workspace: str, execution: Execution) -> int:
         """Calls that the execution stands for if it is kept, itself included; 0 to leave it out."""
@@ -58,7 +59,8 @@ class SuccessSampler:
             return 1
         tool = ToolKey(workspace, execution.server_name, execution.tool_name)
         if execution.outcome == "failure":
-            self._remember_failure(tool, execution.session_id)
+            if execution.session_id:
+                self._failed[tool, execution.session_id] = None
             return 1
         if self._teaches(tool, execution):
             return 1
@@ -85,21 +87,11 @@ class SuccessSampler:
             or (execution.session_id and (tool, execution.session_id) in self._failed)
         )
 
-    def _remember_failure(self, tool: ToolKey, session_id: str | None) -> None:
-        if session_id:
-            self._failed[tool, session_id] = None
-            self._failed.move_to_end((tool, session_id))
-            if len(self._failed) > _MAX_SESSIONS:
-                self._failed.popitem(last=False)
-
     def _rate(self, tool: ToolKey) -> _Rate:
         now = self._clock()
         rate = self._rates.get(tool)
         if rate is None:
             rate = self._rates[tool] = _Rate(max(1.0, self._per_minute), now)
-            if len(self._rates) > _MAX_TOOLS:
-                self._rates.popitem(last=False)
-        self._rates.move_to_end(tool)
         earned = (now - rate.seen_at) * self._per_minute / 60
         rate.tokens = min(max(1.0, self._per_minute), rate.tokens + earned)
         rate.seen_at = now

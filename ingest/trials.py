@@ -56,10 +56,8 @@ from retrieval.health.record import (
     Weak,
     count_axes,
     method_to_update,
-    remember_correction,
-    remember_own_failure,
+    remember_event,
     remember_referral,
-    remember_weak,
     short,
 )
 from retrieval.health.signals import breaches_of, count_breach, is_earlier, method_of, weakness_of
@@ -334,7 +332,9 @@ def learn_health(
         _count_call(known, execution, None)
         if why is not None:
             known.weak.add(at)
-            remember_weak(known, Weak(at=at, execution_id=execution.execution_id, why=short(why)))
+            remember_event(
+                known.recent_weak, Weak(at=at, execution_id=execution.execution_id, why=short(why))
+            )
             _in_trouble(known, at)
         named = False
     else:
@@ -365,7 +365,7 @@ def _learn_failure(
         own = OwnFailure(
             at=at, execution_id=execution.execution_id, category=category, message=message
         )
-        remember_own_failure(known, own)
+        remember_event(known.own_failures, own)
         _in_trouble(known, at)
     if kind and referral:
         remember_referral(known, _referred(execution, kind, referral, axes, message))
@@ -388,7 +388,7 @@ def learn_correction(cache: WorkspaceCache, correction: CorrectionRecord, called
         axes=list(axes)[:_MAX_AXES],
     )
     known.corrections.add(at)
-    remember_correction(known, corrected)
+    remember_event(known.recent_corrections, corrected)
     _in_trouble(known, at)
     _count_axes(cache, axes, at)
     _put(cache, called.tool, known)

@@ -217,6 +217,10 @@ class KnownHealth(BaseModel):
 
 EventT = TypeVar("EventT", bound=_Event)
 
+_LIMITS: dict[type[_Event], int] = {
+    Weak: MAX_WEAK, OwnFailure: MAX_OWN_FAILURES, Corrected: MAX_CORRECTIONS
+}  # fmt: skip
+
 
 def remember_referral(known: KnownHealth, new: Referred) -> None:
     """Add a referral, in place of the oldest of its kind."""
@@ -233,19 +237,9 @@ def _length(referred: Referred) -> int:
     return len(referred.message) + sum(map(len, parts))
 
 
-def remember_weak(known: KnownHealth, new: Weak) -> None:
-    """Add a weak success, in place of the oldest."""
-    _insert(known.recent_weak, new, MAX_WEAK)
-
-
-def remember_own_failure(known: KnownHealth, new: OwnFailure) -> None:
-    """Add a failure of the implementation, in place of the oldest."""
-    _insert(known.own_failures, new, MAX_OWN_FAILURES)
-
-
-def remember_correction(known: KnownHealth, new: Corrected) -> None:
-    """Add a correction, in place of the oldest."""
-    _insert(known.recent_corrections, new, MAX_CORRECTIONS)
+def remember_event(events: list[EventT], new: EventT) -> None:
+    """Add an event of any other kind to its list, in place of the oldest."""
+    _insert(events, new, _LIMITS[type(new)])
 
 
 def _insert(events: list[EventT], new: EventT, limit: int) -> None:
