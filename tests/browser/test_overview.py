@@ -73,20 +73,6 @@ def test_failures_and_tools_are_the_apis(page: Page, story: ServeProcess) -> Non
     assert [int(cells[1]) for cells in shown] == [each["failures"] for each in tools[:5]]
 
 
-def test_charts_are_also_tables(page: Page, story: ServeProcess) -> None:
-    """For who sees no picture; a point for each day, with the API's numbers."""
-    page.goto("/dashboard/?window=7d")
-    trend = card(page, "Success rate, 7 days")
-    chart = trend.get_by_role("img", name="Calls over time")
-    expect(chart.locator("svg")).to_be_visible()
-    trend.get_by_text("Show as table").nth(1).click()
-    lines = trend.get_by_role("group", name="Calls over time").locator("tbody tr").all()
-    points = story.get("/stats/trend?window=7d")["points"]
-    assert [line.locator("td").all_inner_texts() for line in lines] == [
-        [str(each["successes"]), str(each["failures"])] for each in points
-    ]
-
-
 def test_links_lead_to_tools_and_patterns_in_the_same_window(page: Page) -> None:
     page.goto("/dashboard/?window=7d")
     for title in ("Most frequent failures", "Tools in trouble"):

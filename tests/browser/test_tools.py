@@ -124,19 +124,6 @@ def test_a_tool_s_page_tells_parameters_versions_and_fitness(page: Page) -> None
     assert score == pytest.approx(base * quality * demotion, abs=0.01)
 
 
-def test_the_parameters_are_seen_without_scrolling_sideways(page: Page) -> None:
-    """Columns of which no parameter has anything are left out."""
-    page.goto(SEARCH)
-    table = page.get_by_role("table", name="Parameters of this tool", exact=True)
-    expect(table).to_be_visible()
-    scroll = page.get_by_role("group", name="Parameters of this tool", exact=True)
-    assert scroll.evaluate("each => each.scrollWidth <= each.clientWidth")
-    for head in table.get_by_role("columnheader").all():
-        place = table.get_by_role("columnheader").all_inner_texts().index(head.inner_text())
-        cells = [row.locator("th, td").nth(place) for row in table.locator("tbody tr").all()]
-        assert any(cell.inner_text().strip() for cell in cells), head.inner_text()
-
-
 def test_the_pages_of_a_table_keep_the_focus(browser: Browser, tmp_path: Path) -> None:
     """On the last page too, where there is no next one; and a filter that takes nothing says so."""
     with serving(tmp_path / "data") as service:

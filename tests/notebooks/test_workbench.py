@@ -1,6 +1,5 @@
 """What the notebooks share: measures, tables, worlds, trials, referrals."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +7,6 @@ from hypothesis import strategies as st
 from workbench import percent, table
 from workbench.calibration import brier, calibration_error, reliability, risk_coverage, wilson
 from workbench.trials import make_trials, trial_tools, verdict
-from workbench.world import World, run_of
 
 PAIRS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60)
 
@@ -65,16 +63,6 @@ def test_numbers_are_told_so_that_they_can_be_compared() -> None:
     assert [percent(0.8333), percent(1.0), percent(None)] == ["83.3 %", "100 %", ""]
     with pytest.raises(ValueError, match="2 cells"):
         table(["one", "two"], [["alone"]])
-
-
-def test_regret_is_nothing_for_who_knows_and_never_falls() -> None:
-    """The oracle gives nothing away; everybody else only ever adds to it."""
-    world = World(seed=4, calls=200)
-    best = [int(world.rates(call).argmax()) for call in world.calls]
-    assert run_of(world, best).regret[-1] == 0
-    always = run_of(world, [0] * 200)
-    assert (np.diff(always.regret) >= 0).all()
-    assert always.regret[-1] > 0
 
 
 def test_a_trial_fails_as_it_was_sent_and_is_right_as_it_was_meant() -> None:
