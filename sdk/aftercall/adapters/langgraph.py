@@ -19,6 +19,7 @@ import ast
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, Unpack
 
@@ -142,10 +143,8 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         def attempt(parameters: JsonObject) -> GraphResult | _Interrupted:
             try:
                 return handler(call.with_arguments(parameters))
-            except Exception as error:
-                if _is_of_the_graph(error):
-                    return _Interrupted(error)
-                raise
+            except Exception as error:  # noqa: BLE001  # what is the tool's own is raised again
+                return _interrupted(error)
 
         reflected: _Reflected = self._reflector.call(attempt, call.known(), **self._facts(call))
         return self._present(call, reflected)
@@ -161,10 +160,8 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         async def attempt(parameters: JsonObject) -> GraphResult | _Interrupted:
             try:
                 return await handler(call.with_arguments(parameters))
-            except Exception as error:
-                if _is_of_the_graph(error):
-                    return _Interrupted(error)
-                raise
+            except Exception as error:  # noqa: BLE001  # as above
+                return _interrupted(error)
 
         facts = self._facts(call)
         reflected: _Reflected = await self._reflector.call_async(attempt, call.known(), **facts)
@@ -342,9 +339,11 @@ class _Call(ResultReader[object]):
         return noted
 
 
-def _is_of_the_graph(error: Exception) -> bool:
+def _interrupted(error: Exception) -> _Interrupted:
     """Interrupts, commands to a parent graph, and answers to an interrupt that do not fit it."""
-    return isinstance(error, GraphBubbleUp) or is_invalid_resume(error)
+    if isinstance(error, GraphBubbleUp) or is_invalid_resume(error):
+        return _Interrupted(error)
+    raise error
 
 
 def latest_request(request: ToolCallRequest) -> str | None:
@@ -373,10 +372,9 @@ def _refusal_of(tool: BaseTool | None, arguments: JsonObject) -> ValueError | No
     The tool checks them by this before it runs, so what is refused here has not run.
     """
     schema = tool.tool_call_schema if tool is not None else None
-    if not isinstance(schema, type) or not issubclass(schema, BaseModel):
-        return None
     try:
-        schema.model_validate(arguments)
+        if isinstance(schema, type) and issubclass(schema, BaseModel):
+            schema.model_validate(arguments)
     except ValueError as error:
         return error
     except Exception:  # noqa: BLE001  # a validator of the tool's own may raise anything
@@ -388,13 +386,11 @@ def _injected(tool: BaseTool | None) -> set[str]:
     """Parameters that are not the model's to give."""
     if tool is None or isinstance(tool.args_schema, dict):
         return set()
-    try:
+    with suppress(Exception):  # a schema that cannot be made; the call will say so
         whole, shown = tool.get_input_schema(), tool.tool_call_schema
-    except Exception:  # noqa: BLE001  # a schema that cannot be made; the call will say so
-        return set()
-    if isinstance(shown, dict):
-        return set()
-    return set(_fields(whole)) - set(_fields(shown))
+        if not isinstance(shown, dict):
+            return set(_fields(whole)) - set(_fields(shown))
+    return set()
 
 
 def _fields(schema: Any) -> Any:
@@ -405,13 +401,11 @@ def _fields(schema: Any) -> Any:
 def _messages(result: object) -> list[ToolMessage]:
     if isinstance(result, ToolMessage):
         return [result]
-    if isinstance(result, list):
-        return [message for each in result for message in _messages(each)]
     if isinstance(result, Command):
         update = result.update
         lists = update.values() if isinstance(update, dict) else [update]
-        return [m for each in lists if isinstance(each, list) for m in _messages(each)]
-    return []
+        result = [each for each in lists if isinstance(each, list)]
+    return [m for each in result for m in _messages(each)] if isinstance(result, list) else []
 
 
 def _replaced(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
@@ -420,13 +414,10 @@ def _replaced(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
         return new
     if isinstance(result, list):
         return [_replaced(each, old, new) for each in result]
+    if isinstance(result, dict):
+        return {name: _replaced(each, old, new) for name, each in result.items()}
     if isinstance(result, Command):
-        update = result.update
-        if isinstance(update, dict):
-            changed: Any = {name: _replaced(each, old, new) for name, each in update.items()}
-        else:
-            changed = _replaced(update, old, new)
-        return replace(result, update=changed)
+        return replace(result, update=_replaced(result.update, old, new))
     return result
 
 
