@@ -328,23 +328,20 @@ def delivered(result: ToolResult, wanted: Deliverable) -> object:
     structured = result.structured_content
     if structured is not None:
         return structured["result"] if _is_wrapped(result) else structured
+    kind = wanted.expected_type
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
-    if not texts:
-        return None
-    if wanted.expected_type != "string":
-        values = [_json(text) for text in texts]
-        if len(values) > 1 and wanted.expected_type == "array":
-            lists = [value for value in values if isinstance(value, list)]
-            if len(lists) == 1:
-                return lists[0]
-            if all(isinstance(value, dict | list) for value in values):
-                return values
-        for value in values:
-            is_scalar = value is not None and not isinstance(value, str)
-            is_asked = len(texts) == 1 and wanted.expected_type is not None and is_scalar
-            if isinstance(value, dict | list) or is_asked:
-                return value
-    return "\n".join(texts)
+    values = [] if kind == "string" else [_json(text) for text in texts]
+    if len(values) > 1 and kind == "array":
+        lists = [value for value in values if isinstance(value, list)]
+        if len(lists) == 1:
+            return lists[0]
+        if all(isinstance(value, dict | list) for value in values):
+            return values
+    for value in values:
+        is_scalar = isinstance(value, int | float) and len(values) == 1 and kind is not None
+        if isinstance(value, dict | list) or is_scalar:
+            return value
+    return "\n".join(texts) if texts else None
 
 
 def in_canonical_shape(result: ToolResult, wanted: Deliverable) -> ToolResult | None:
@@ -380,12 +377,8 @@ def in_canonical_shape(result: ToolResult, wanted: Deliverable) -> ToolResult | 
 def _is_wrapped(result: ToolResult) -> bool:
     """FastMCP marks what it wrapped, since structured content was an object up to 2025-11-25."""
     mark: Any = (result.meta or {}).get("fastmcp")
-    structured: JsonObject = result.structured_content or {}
-    return (
-        isinstance(mark, dict)
-        and mark.get("wrap_result") is True
-        and list(structured) == ["result"]
-    )
+    is_marked = isinstance(mark, dict) and mark.get("wrap_result") is True
+    return is_marked and list(result.structured_content or {}) == ["result"]
 
 
 def _json(text: str) -> Any:

@@ -548,14 +548,12 @@ class AsyncToolbox:
             tools = await self.link.ask(lambda client: client.list_tools())
         except AftercallError:
             tools = self.resolver.known()
-        others = (
-            each
+        is_shared = any(
+            tool.namespace in (each.namespace, each.tool_id) and each.evolved_from is None
             for each in tools
             if each.tool_id != tool.tool_id
-            and tool.namespace in (each.namespace, each.tool_id)
-            and each.evolved_from is None
         )
-        return tool.tool_id if any(others) else tool.namespace or tool.tool_id
+        return tool.tool_id if is_shared else tool.namespace or tool.tool_id
 
 
 def _parameters_of(input_data: JsonValue) -> JsonObject:
