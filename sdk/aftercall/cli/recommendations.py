@@ -8,9 +8,6 @@ from aftercall.client import Client
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 from aftercall.models import RecommendationList, RecommendationState
 
-_MOST_REASON = 2_000
-"""Characters (contract)."""
-
 _MAX_SHOWN = 1_000
 
 _STATES = ("open", "taken", "done", "dismissed", "all")
@@ -77,8 +74,6 @@ def _change(client: Client, args: argparse.Namespace) -> None:
     state, _ = _ACTIONS[args.action]
     if not args.id:
         raise ConfigurationError("ID must not be empty; `aftercall recommendations` shows them")
-    if len(args.reason or "") > _MOST_REASON:
-        raise ConfigurationError(f"--reason may have {_MOST_REASON:,} characters at most")
     try:
         changed = client.change_recommendation(args.id, state, reason=args.reason)
     except NotFoundError as error:
