@@ -58,8 +58,6 @@ from aftercall.reflection.results import read_exception
 _WRAPPINGS = (ToolError, ValidationError)
 _BODY_ERROR = "_ToolBodyError"
 """FastMCP's own, around a validation error of a tool that has run."""
-_MAX_JSON_CHARS = 10_000_000
-"""Longer text is not read as JSON: a result of that size is a document."""
 
 DeliverableOf = Callable[[str | None, str], Deliverable | None]
 """Server and tool -> what the tool's results must be."""
@@ -383,8 +381,6 @@ def _is_wrapped(result: ToolResult) -> bool:
 
 def _json(text: str) -> Any:
     """The JSON value of a text; None when it is none."""
-    if len(text) > _MAX_JSON_CHARS:
-        return None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

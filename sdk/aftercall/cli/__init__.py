@@ -7,10 +7,9 @@ A command is an object of the form of `Command`, named in the entry point group
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points, version
-from typing import cast
 
 from aftercall.errors import AftercallError
 
@@ -56,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands: dict[str, Command] = {}
     for name, entry_point in meant.items():
         try:
-            commands[name] = _load(entry_point)
+            command = entry_point.load()
+            command.add_arguments(argparse.ArgumentParser(add_help=False))
+            commands[name] = command
         except Exception as problem:  # noqa: BLE001  # another distribution's fault, of any kind
             shown = f"{type(problem).__name__}: {problem}"
             print(f"aftercall: the command {name!r} cannot be loaded: {shown}", file=sys.stderr)
@@ -80,19 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _FAILED
 
 
-def discover(entries: Iterable[EntryPoint] | None = None) -> Mapping[str, EntryPoint]:
-    """The commands of all installed distributions by name, sorted; of equal names the first."""
-    found: dict[str, EntryPoint] = {}
-    for entry in entry_points(group=GROUP) if entries is None else entries:
-        found.setdefault(entry.name, entry)
-    return dict(sorted(found.items()))
-
-
-def _load(entry_point: EntryPoint) -> Command:
-    command = cast("Command", entry_point.load())
-    command.add_arguments(argparse.ArgumentParser(add_help=False))
-    _ = (command.name, command.help, command.run)
-    return command
+def discover() -> Mapping[str, EntryPoint]:
+    """The commands of all installed distributions by name, sorted."""
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    return {entry.name: entry for entry in entries}
 
 
 def one_line(text: str, most: int = 200) -> str:
