@@ -1,1 +1,35 @@
-"""The answers: reading errors, proposing repairs, finding similar calls."""
+"""The answers: reading errors, proposals, confidence, fitness, patterns and the vector index."""
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+_PART = re.compile(r"\{([A-Z_]+)\}")
+
+
+@cache
+def read_table(name: str) -> dict[str, Any]:
+    """One of the tables of words and patterns in this package; not to be changed.
+
+    Lines of a text are joined, and `{NAME}` stands for that text of the table's `parts`.
+    """
+    table = tomllib.loads(files("retrieval").joinpath(name).read_text(encoding="utf-8"))
+    parts: dict[str, str] = {}
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, str):
+            return _PART.sub(lambda part: parts[part[1]], value.replace("\n", ""))
+        if isinstance(value, list):
+            return [filled(each) for each in value]
+        return {k: filled(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+    for part, text in table.get("parts", {}).items():
+        parts[part] = filled(text)
+    filled_table: dict[str, Any] = filled(table)
+    return filled_table
+
+
+WORDS: dict[str, Any] = read_table("words.toml")["words"]
+"""Lists of words of names and texts, by what they say."""

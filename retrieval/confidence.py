@@ -39,22 +39,6 @@ from retrieval.proposals.compose import Proposal, propose
 from retrieval.reading.faults import Fault
 from retrieval.values import is_portion
 
-__all__ = [
-    "ENOUGH_OUTCOMES",
-    "FEATURES",
-    "MIN_CONFIDENCE",
-    "MOST_WITHOUT_CONSENT",
-    "Calibration",
-    "Estimate",
-    "Scaling",
-    "features_of",
-    "likelihood",
-    "lower_bound",
-    "needs_consent",
-    "shipped",
-]
-
-
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
 _MAX_ERRORS = 50

@@ -14,6 +14,7 @@ from typing import TypeAlias, get_args
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
+from retrieval import WORDS
 from retrieval.edits import (
     Add,
     Balance,
@@ -45,10 +46,7 @@ _FORM_FAULTS: frozenset[FaultKind] = frozenset(
     {"not_allowed", "bad_format", "out_of_range", "wrong_type"}
 )
 """Faults of the value's form: a value that differs in its digits may still be the same wish."""
-_FREE_TEXT = frozenset(
-    ("query", "q", "message", "text", "content", "body", "prompt", "question", "description",
-     "comment", "title", "subject", "thought", "summary", "note", "search", "caption", "tweet")
-)  # fmt: skip
+_FREE_TEXT = frozenset(WORDS["free_text"])
 _MOST_CHANGED = 4
 """Names: two renames, of which each takes one away and adds one."""
 _MOST_WORDS = 3

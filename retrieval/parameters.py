@@ -14,7 +14,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
+from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from retrieval import WORDS
 
 JsonType = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
 
@@ -149,6 +151,11 @@ class ParameterView:
     described_by: frozenset[str] = frozenset()
     """Words of its description, lower case and without a final s, that may name what it is."""
 
+    def states(self, value: JsonValue) -> bool:
+        """Whether the schema names this value."""
+        stated = (*self.allowed, *self.stated_values, *([self.default] * self.has_default))
+        return any(same_json(value, each) for each in stated)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolView:
@@ -267,13 +274,7 @@ def _limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> fl
     return None
 
 
-_COMMON = frozenset(
-    (
-        "this", "that", "which", "with", "from", "into", "will", "should", "must", "only", "when",
-        "default", "value", "optional", "required", "used", "using", "given", "true", "false",
-        "none", "name", "number", "list", "string", "current", "performed", "allowed", "wanted",
-    )
-)  # fmt: skip
+_COMMON = frozenset(WORDS["of_descriptions"])
 _MAX_WORDS = 20
 
 

@@ -59,20 +59,13 @@ from retrieval.reading.reader import ErrorReading, read_error
 NEAR_SUCCESSES = 20
 """Like successes asked for over all tools: some of the tools come up several times."""
 _MAX_TOOLS = 2_000
-_MAX_SESSIONS = 12
+_MAX_SESSIONS = 120
 
 
-async def other_tools(workspace: str, memory: Memory, hits: Sequence[Hit]) -> tuple[Candidate, ...]:
-    """The workspace's registered tools, with what is known of those among the like successes.
-
-    Args:
-        workspace: whose tools.
-        memory: where they are known.
-        hits: successes of any tool of the workspace that are near to the failed call.
-
-    Raises:
-        StoreError: when the store cannot say.
-    """
+async def _other_tools(
+    workspace: str, memory: Memory, hits: Sequence[Hit]
+) -> tuple[Candidate, ...]:
+    """The workspace's registered tools, with what is known of those among the like successes."""
     registered = (await memory.tools(workspace))[:_MAX_TOOLS]
     documents = await memory.documents(workspace, [hit.document_id for hit in hits])
     found: dict[ToolKey, list[tuple[Hit, Document]]] = {}
@@ -101,24 +94,24 @@ def _candidate(
         similarity=nearest.similarity,
         successes=sum(profile.successes for profile in profiles),
         failures=sum(profile.failures for profile in profiles),
-        sessions=max(len(agents), _sessions(knowledge)),
+        sessions=max(len(agents), _sessions(profiles)),
         execution_ids=tuple(document.execution_ids[-3:]),
     )
 
 
-def _sessions(knowledge: ToolKnowledge | None) -> int:
+def _sessions(profiles: Iterable[ToolProfile]) -> int:
     """Distinct sessions that are remembered of a tool's values, at most a few."""
-    return len(set(islice(_seen_sessions(knowledge), 10 * _MAX_SESSIONS)))
+    seen = (
+        session
+        for profile in profiles
+        for parameter in profile.parameters.values()
+        for value in parameter.values.values()
+        for session in value.sessions
+    )
+    return len(set(islice(seen, _MAX_SESSIONS)))
 
 
-def _seen_sessions(knowledge: ToolKnowledge | None) -> Iterable[str]:
-    for profile in knowledge.profiles.values() if knowledge else ():
-        for parameter in profile.parameters.values():
-            for value in parameter.values.values():
-                yield from value.sessions
-
-
-async def call_context_of(
+async def _call_context(
     tool: ToolKey,
     call: FailedCall,
     reading: ErrorReading,
@@ -132,19 +125,7 @@ async def call_context_of(
 ) -> CallContext:
     """Where a failed call stands, beside its case.
 
-    Args:
-        tool: the tool that failed.
-        call: the failed call, redacted.
-        reading: its error.
-        knowledge: what is known of the tool.
-        registered: the tool as registered.
-        hits_anywhere: successes of any tool that are near; none unless `needs_like_calls`.
-        memory: for what is known of the workspace and its other tools.
-        redactor: says which values are open today.
-        now: the time, with a zone.
-
-    Raises:
-        StoreError: when the store cannot say.
+    `hits_anywhere` are successes of any tool that are near; none unless `needs_like_calls`.
     """
 
     def may_show(name: str, value: JsonValue) -> bool:
@@ -160,7 +141,7 @@ async def call_context_of(
         attempt=call.attempt,
         repeats=_repeats(call, reading, knowledge, now),
         recoveries=await _recoveries(tool.workspace, reading, knowledge, memory),
-        others=await other_tools(tool.workspace, memory, hits_anywhere) if others else (),
+        others=await _other_tools(tool.workspace, memory, hits_anywhere) if others else (),
         referrals=await _referrals(tool, reading, memory),
         may_show=may_show,
     )
@@ -291,7 +272,7 @@ class Suggester:
             any_tool=await self._memory.knowledge(workspace_wide(workspace)),
         )
         with stage("suggest.read_situation"):
-            call_context = await call_context_of(
+            call_context = await _call_context(
                 tool, call, reading, knowledge=knowledge, registered=registered,
                 hits_anywhere=anywhere, memory=self._memory, redactor=self._redactor,
                 now=self._clock(),

@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
 
 from aftercall.json_values import MAX_INTEGER, JsonValue, check_json_value
+from retrieval import WORDS
 from retrieval.parameters import JsonType
 
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
@@ -57,17 +58,7 @@ def fits(value: JsonValue, types: Sequence[JsonType]) -> bool:
 
 _ONE_NUMBER = re.compile(r"[$€£]?\s*(-?\d+(?:,\d{3})*(?:\.\d+)?)\s*(?P<unit>%|[a-z]{1,20})?")
 _MAX_NUMBER = 60
-_MEASURES = frozenset(
-    (
-        "ms", "sec", "secs", "second", "min", "mins", "minute", "hr", "hrs", "hour", "day", "week",
-        "month", "quarter", "year", "percent", "thousand", "million", "billion", "hundred", "dozen",
-        "bn", "mn", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "byte", "mm", "cm", "km", "meter",
-        "metre", "mile", "feet", "foot", "ft", "inch", "yard", "kg", "mg", "lb", "lbs", "pound",
-        "oz", "gram", "ton", "liter", "litre", "ml", "gallon", "mph", "kmh", "knot", "degree",
-        "celsius", "fahrenheit", "kelvin", "usd", "eur", "gbp", "jpy", "chf", "dollar", "euro",
-        "cent", "yen", "am", "pm", "th", "st", "nd", "rd", "psi", "bar", "kpa", "px", "pt", "em",
-    )
-)  # fmt: skip
+_MEASURES = frozenset(WORDS["measures"])
 
 
 def _scales(unit: str) -> bool:
@@ -293,52 +284,12 @@ def words_of(name: str) -> tuple[str, ...]:
 
 
 _MAX_NAME = 80
-# Words that say which side, which end, which aspect of a thing is meant. In one name only, or with
-# another of them in the other name, they make two parameters of two that look like one.
-_ASPECTS = frozenset(
-    (
-        "min", "max", "minimum", "maximum", "from", "to", "start", "end", "begin", "first", "last",
-        "before", "after", "since", "until", "source", "target", "src", "dst", "dest", "origin",
-        "destination", "old", "new", "sender", "receiver", "recipient", "left", "right", "include",
-        "exclude", "enable", "disable", "not", "no", "is", "has", "size", "count", "number",
-        "total",
-        "type", "kind", "format", "name", "title", "status", "state", "index", "offset", "order",
-        "by", "only", "all", "body", "text", "html", "date", "time", "zone", "timezone", "lat",
-        "lon", "lng", "latitude", "longitude", "width", "height", "follower", "following", "parent",
-        "child", "author", "owner", "created", "updated", "cc", "bcc", "hour", "hours", "minute",
-        "minutes", "second", "seconds", "day", "days",
-    )
-)  # fmt: skip
-# ... unless such a word stands for the whole: `repo_name` is the repo, `max_results` the results.
-_HARMLESS = frozenset(
-    (
-        "name",
-        "title",
-        "text",
-        "number",
-        "max",
-        "maximum",
-        "source",
-        "all",
-        "is",
-        "date",
-        "time",
-        "by",
-    )
-)
+_ASPECTS = frozenset(WORDS["aspects"])
+_HARMLESS = frozenset(WORDS["harmless"])
 # An id and what it is the id of share a name, and only the value tells which of them is there.
 _IDS = frozenset(("id", "ids", "uuid", "key"))
 _ID_OR_THING = 0.6
-# Words that look alike and are not.
-_UNLIKE = tuple(
-    frozenset(pair)
-    for pair in (
-        ("content", "context"), ("text", "test"), ("state", "status"), ("date", "data"),
-        ("city", "capacity"), ("time", "timezone"), ("follower", "following"), ("to", "top"),
-        ("source", "resource"), ("subject", "object"), ("user", "username"), ("id", "idx"),
-        ("message", "messages"), ("host", "hostname"),
-    )
-)  # fmt: skip
+_UNLIKE = frozenset(map(frozenset, WORDS["unlike"]))
 
 
 def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
@@ -411,11 +362,7 @@ def _is_subsequence(short: str, long: str) -> bool:
     return all(char in letters for char in short)
 
 
-# How much is asked for at a time: to get less is still what was meant.
-_PORTION = frozenset(
-    ("limit", "top", "k", "max", "maximum", "count", "n", "num", "size", "per", "page", "results",
-     "depth", "timeout", "width", "height", "quality", "tokens", "lines", "length")
-)  # fmt: skip
+_PORTION = frozenset(WORDS["portions"])
 
 
 def is_portion(name: str) -> bool:

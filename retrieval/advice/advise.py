@@ -17,6 +17,7 @@ from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnnotations
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import is_redacted
+from retrieval import read_table
 from retrieval.advice.other_tools import (
     near_name_advice,
     split_advice,
@@ -29,7 +30,7 @@ from retrieval.edits import edit_key
 from retrieval.knowledge.rules import TRANSIENT
 from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials, quoted
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
-from retrieval.reading.faults import Fault, read_table
+from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import catalogue, is_about, words_of
 
@@ -249,7 +250,7 @@ _NO_NAMES = re.compile(
     re.IGNORECASE,
 )
 _READ_LACK = 1_000
-_REFUSALS = read_table("refusals.toml")
+_REFUSALS = read_table("reading/refusals.toml")
 _LACKS = [(re.compile(row["pattern"], re.IGNORECASE), row["noun"]) for row in _REFUSALS["lacks"]]
 _WALLS = [
     (re.compile("|".join(row["patterns"]), re.IGNORECASE), row["lesson"])

@@ -19,7 +19,7 @@ from retrieval.knowledge.profile import COMMON_SESSIONS, ParameterProfile, ToolP
 from retrieval.knowledge.rules import RepairRule, ToolKnowledge
 from retrieval.known_tools.text import Clean, estimate_tokens, in_quotes, named, number, plain
 from retrieval.parameters import JsonType, ParameterView, ToolView, first, place_of, view_of_schema
-from retrieval.values import fits
+from retrieval.proposals.experience import contradicts
 
 _SETTLED = 5
 """Successes from which on a parameter that half of the calls have is one, and no key of a map."""
@@ -85,7 +85,7 @@ def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
     return all(
         not _is_masked(edit)
         and (known_to_several or _is_free(edit, profile, view))
-        and not _is_contradicted(edit, view)
+        and not (view is not None and not edit.inside and contradicts(view, edit))
         for edit in rule.edits
     )
 
@@ -111,7 +111,7 @@ def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> 
         case Replace():
             return False  # it says what its one caller had sent
         case Add():
-            return _is_stated(edit.value, known) or (
+            return (known is not None and known.states(edit.value)) or (
                 profile is not None
                 and any(
                     same_json(edit.value, each.value)
@@ -123,37 +123,6 @@ def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> 
             return {edit.minimum, edit.maximum} <= stated | {None}
         case _:
             return True
-
-
-def _is_stated(value: JsonValue, known: ParameterView | None) -> bool:
-    if known is None:
-        return False
-    stated = [*known.allowed, *known.stated_values, *([known.default] * known.has_default)]
-    return any(same_json(value, each) for each in stated)
-
-
-def _is_contradicted(edit: Edit, view: ToolView | None) -> bool:
-    """Whether the live schema rules out what an edit of a whole parameter does."""
-    if view is None or edit.inside:
-        return False
-    if isinstance(edit, Rename):
-        return edit.to not in view.parameters
-    known = view.parameters.get(edit.name)
-    if known is None:
-        return isinstance(edit, Add) and view.closed
-    match edit:
-        case Add() | Replace():
-            allowed = not known.allowed or any(same_json(edit.value, e) for e in known.allowed)
-            return not (allowed and fits(edit.value, known.types))
-        case Clamp():
-            return any(
-                limit is not None
-                and ((known.minimum is not None and limit < known.minimum)
-                     or (known.maximum is not None and limit > known.maximum))
-                for limit in (edit.minimum, edit.maximum)
-            )  # fmt: skip
-        case _:
-            return edit.kind == "remove" and known.required
 
 
 def is_common_name(known: ParameterProfile, profile: ToolProfile) -> bool:

@@ -11,6 +11,7 @@ from itertools import islice
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import EvidenceSource
+from retrieval import WORDS
 from retrieval.edits import (
     Cast,
     Edit,
@@ -59,14 +60,7 @@ _REMOVE_BLIND = Trials(1, 2)
 """Nothing is known of the tool: the name may be one that it has under another name."""
 _REMOVE_GUARD = Trials(1, 5)
 """Left out of a write, it may be what narrowed it: a judgement, whatever a benchmark says."""
-_GUARDS = frozenset(
-    (
-        "dry", "run", "preview", "simulate", "test", "check", "validate", "safe", "confirm",
-        "filter", "where", "only", "except", "exclude", "include", "if", "match", "condition",
-        "until", "before", "after", "since", "from", "to", "limit", "max", "scope", "version",
-        "etag", "expected", "draft",
-    )
-)  # fmt: skip
+_GUARDS = frozenset(WORDS["guards"])
 _UNSEEN_IS_UNKNOWN = 5
 """From so many successes on, a parameter in none of them is taken as one the tool lacks."""
 _MAX_FREE = 10

@@ -264,10 +264,8 @@ def _is_common(case: Case, edit: Add | Replace, rule_sessions: int) -> bool:
     if any(same_json(value, mine) for mine in case.parameters.values()):
         return True
     view = None if edit.inside else case.parameter(edit.name)
-    if view:
-        stated = [*view.allowed, *view.stated_values, *([view.default] if view.has_default else [])]
-        if any(same_json(value, each) for each in stated):
-            return True
+    if view and view.states(value):
+        return True
     common = case.profile.common_values(place_of(first(edit.path))) if case.profile else []
     return any(same_json(value, known.value) for known in common)
 
@@ -275,7 +273,7 @@ def _is_common(case: Case, edit: Add | Replace, rule_sessions: int) -> bool:
 def is_retired(case: Case, edits: Sequence[Edit]) -> bool:
     """Whether the live schema rules out what one of the edits does."""
     return any(
-        _contradicts(view, edit)
+        contradicts(view, edit)
         for edit in edits
         if (view := _view_around(case, edit.path)) is not None and view.parameters
     )
@@ -292,7 +290,8 @@ def _view_around(case: Case, path: Path) -> ToolView | None:
     return object_view(case.schema, around, value if isinstance(value, dict) else {})
 
 
-def _contradicts(view: ToolView, edit: Edit) -> bool:
+def contradicts(view: ToolView, edit: Edit) -> bool:
+    """Whether what is known of the object around rules out what an edit does."""
     name = str(edit.path[-1])
     known = view.parameters.get(name)
     if isinstance(edit, Rename):

@@ -13,6 +13,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
+from retrieval import WORDS
 from retrieval.edits import (
     Add,
     Balance,
@@ -437,15 +438,8 @@ _UNCERTAIN = (1, 4)
 """Judged counts of a value of the lowest grade; each grade more counts one more for it."""
 _TOO_LONG = 2
 """So many times as long as the longest of the successes' texts, a text is none of them."""
-_OWN_WORDS = frozenset(("id", "name", "value", "the", "of", "a", "number", "text", "data", "type"))
-"""Words of names that say nothing of which value is meant."""
-_SMALL_WORDS = frozenset(
-    (
-        "a", "an", "and", "are", "as", "at", "by", "for", "from", "in", "into", "is", "it", "my",
-        "of", "on", "or", "our", "that", "the", "their", "this", "to", "with", "your", "named",
-        "called",
-    )
-)  # fmt: skip
+_OWN_WORDS = frozenset(WORDS["of_names"])
+_SMALL_WORDS = frozenset(WORDS["small"])
 
 
 def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:

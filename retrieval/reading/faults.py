@@ -8,15 +8,13 @@ import ast
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 from aftercall.json_patch import JsonPatchError, parse_pointer
 from aftercall.json_values import JsonObject, JsonValue, check_json_value
+from retrieval import read_table
 from retrieval.parameters import JsonType, Path
 
 FaultKind = Literal[
@@ -155,31 +153,6 @@ def embedded_json(text: str) -> Iterator[JsonValue]:
 
 
 # ------------------------------------------------------------------ phrases
-_PART = re.compile(r"\{([A-Z_]+)\}")
-
-
-@cache
-def read_table(name: str) -> dict[str, Any]:
-    """One of the tables of phrases beside this module; not to be changed.
-
-    Lines of a text are joined, and `{NAME}` stands for that text of the table's `parts`.
-    """
-    table = tomllib.loads(files("retrieval.reading").joinpath(name).read_text(encoding="utf-8"))
-    parts: dict[str, str] = {}
-
-    def filled(value: Any) -> Any:
-        if isinstance(value, str):
-            return _PART.sub(lambda part: parts[part[1]], value.replace("\n", ""))
-        if isinstance(value, list):
-            return [filled(each) for each in value]
-        return {k: filled(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-    for part, text in table["parts"].items():
-        parts[part] = filled(text)
-    filled_table: dict[str, Any] = filled(table)
-    return filled_table
-
-
 @dataclass(frozen=True, slots=True)
 class Phrase:
     """A pattern and what its matches tell; it is tried only where one of the cues stands."""
@@ -190,7 +163,7 @@ class Phrase:
     types: tuple[JsonType, ...]
 
 
-_TABLE = read_table("phrases.toml")
+_TABLE = read_table("reading/phrases.toml")
 PHRASES: dict[str, tuple[Phrase, ...]] = {
     family: tuple(
         Phrase(
