@@ -106,20 +106,22 @@ def reflecting(
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         _check(function)
         signature = _CallSignature(function, unrecorded)
-        tool = KnownTool(schema=lambda: signature.schema, annotations=annotations)
-        code, tool_name = code_of(function), name or _name_of(function)
+        tool, tool_name = KnownTool(annotations=annotations), name or _name_of(function)
 
         def begun(args: Sequence[Any], kwargs: Mapping[str, Any]) -> "_Call":
-            facts = {
+            call = _Call(signature, args, kwargs)
+            call.tool = replace(tool, schema=lambda: signature.schema, has_run=lambda: call.has_run)
+            call.facts = {
+                "tool_name": tool_name,
+                "parameters": call.given,
                 "agent": agent,
+                "session_id": session_id() if callable(session_id) else session_id,
+                "context": context() if callable(context) else context,
                 "may_repeat": may_repeat,
                 "reader": reader,
                 "raise_on_failure": True,
-                "tool_name": tool_name,
-                "session_id": _now(session_id),
-                "context": _now(context),
             }
-            return _Call(code, signature, args, kwargs, tool, facts)
+            return call
 
         @wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
@@ -188,40 +190,32 @@ class _Nobody:
 
 
 class _Call:
-    """One call of a decorated function, and whether its own code was reached in the latest attempt.
+    """One call of a decorated function; use `attempted` around each attempt."""
 
-    Use `attempted` around each attempt.
-    """
+    tool: KnownTool
+    facts: dict[str, Any]
+    has_run = False
+    """Whether the function's own code was reached in the latest attempt."""
 
     def __init__(
-        self,
-        code: Any,
-        signature: "_CallSignature",
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        tool: KnownTool,
-        facts: dict[str, Any],
+        self, signature: "_CallSignature", args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
-        self._code = code
         self._signature = signature
         self._args, self._kwargs = args, kwargs
-        self._given = signature.named(args, kwargs)
-        self._has_run = False
-        self.tool = replace(tool, has_run=lambda: self._has_run)
-        self.facts = {**facts, "parameters": self._given}
+        self.given = signature.named(args, kwargs)
 
     @contextmanager
     def attempted(
         self, parameters: JsonObject
     ) -> Iterator[tuple[Sequence[Any], Mapping[str, Any]]]:
         """The arguments for one attempt."""
-        self._has_run = False
+        self.has_run = False
         try:
-            yield self._signature.corrected(self._args, self._kwargs, self._given, parameters)
+            yield self._signature.corrected(self._args, self._kwargs, self.given, parameters)
         except BaseException as error:
-            self._has_run = has_run(self._code, error)
+            self.has_run = has_run(self._signature.code, error)
             raise
-        self._has_run = True  # what it returned it has run for, whatever that says of a failure
+        self.has_run = True  # what it returned it has run for, whatever that says of a failure
 
 
 def _name_of(function: Any) -> str:
@@ -252,10 +246,6 @@ def _check(function: object) -> None:
         )
 
 
-def _now(stated: Stated) -> str | None:
-    return stated() if callable(stated) else stated
-
-
 class _FunctionReader(OutcomeReader):
     """As for any callable; what is still to be awaited or gone through is no outcome yet."""
 
@@ -280,7 +270,7 @@ class _CallSignature:
             raise ConfigurationError(
                 f"{function!r} has no signature; wrap it in a function that has one"
             ) from error
-        self._function = function
+        self._function, self.code = function, code_of(function)
         self._bound = 1 if parameters and parameters[0].name in ("self", "cls") else 0
         self._parameters = parameters[self._bound :]
         self._positional = [p for p in self._parameters if p.kind in _POSITIONAL]
