@@ -8,7 +8,7 @@ import pytest
 
 from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
-from aftercall.gateway.config import GatewayConfig, Server
+from aftercall.gateway.config import GatewayConfig, UpstreamServer
 
 
 def _wanting(deliverable: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def test_both_kinds_of_server_are_read_in_their_order(tmp_path: Path) -> None:
         )
     )
     assert GatewayConfig.from_file(file).servers == [
-        Server(
+        UpstreamServer(
             name="git",
             command="mcp-server-git",
             args=["--repository", "."],
@@ -47,7 +47,7 @@ def test_both_kinds_of_server_are_read_in_their_order(tmp_path: Path) -> None:
             cwd="/srv",
             timeout=1500,
         ),
-        Server(name="wiki", url="https://w.example/mcp", headers={"k": "v"}),
+        UpstreamServer(name="wiki", url="https://w.example/mcp", headers={"k": "v"}),
     ]
 
 

@@ -15,7 +15,7 @@ from fastmcp.client.transports import ClientTransport
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_http_headers
 
-from aftercall.gateway.config import Server
+from aftercall.gateway.config import UpstreamServer
 from aftercall.gateway.upstreams import Upstream, UpstreamUnavailableError
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.waiting import until, until_answered
@@ -91,7 +91,7 @@ async def opened(upstream: Upstream) -> AsyncIterator[Upstream]:
 
 @pytest.fixture(params=[Upstream, _HandshakeUpstream], ids=["2026-07-28", "handshake"])
 def upstream(request: pytest.FixtureRequest, http: _Http) -> Upstream:
-    made: Upstream = request.param(Server(name="adder", url=http.url))
+    made: Upstream = request.param(UpstreamServer(name="adder", url=http.url))
     return made
 
 
@@ -158,7 +158,7 @@ async def test_after_a_failed_start_it_is_not_started_for_every_call(tmp_path: P
     """A server that cannot start is tried again after a pause; until then its problem is told."""
     started = tmp_path / "started"
     script = f"open({str(started)!r}, 'a').write('x'); raise SystemExit(1)"
-    server = Server(name="sick", command=sys.executable, args=["-c", script])
+    server = UpstreamServer(name="sick", command=sys.executable, args=["-c", script])
     async with opened(Upstream(server)) as upstream:
         for _ in range(5):
             with pytest.raises(UpstreamUnavailableError, match="'sick' cannot be reached"):
@@ -176,7 +176,7 @@ async def test_a_caller_that_leaves_does_not_break_the_connection_for_others(
         f"open({str(started)!r}, 'a').write('x'); import time; time.sleep(0.3); "
         "from mcp_server_time import main; main()"
     )
-    server = Server(name="time", command=sys.executable, args=["-c", program])
+    server = UpstreamServer(name="time", command=sys.executable, args=["-c", program])
     async with opened(Upstream(server)) as upstream:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(upstream.list_tools(), 0.05)

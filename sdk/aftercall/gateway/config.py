@@ -31,7 +31,7 @@ _HTTP_TYPES = ("http", "streamable-http", "streamableHttp")
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
 
-class Server(BaseModel):
+class UpstreamServer(BaseModel):
     """A server that is started, by a `command`, or reached at a `url` (streamable HTTP).
 
     `env` is added to the few variables (PATH, HOME, ...) that MCP passes on.
@@ -64,7 +64,7 @@ class _Own(BaseModel):
 class GatewayConfig:
     """The servers, in the order of the file; at least one."""
 
-    servers: list[Server]
+    servers: list[UpstreamServer]
 
     @classmethod
     def from_file(cls, path: Path) -> "GatewayConfig":
@@ -102,7 +102,7 @@ class GatewayConfig:
         return cls(servers)
 
 
-def _server(place: str, name: str, entry: object) -> Server:
+def _server(place: str, name: str, entry: object) -> UpstreamServer:
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
             f"{place}: rename it to letters, digits, '_', '-' and '.' (64 at most): "
@@ -129,7 +129,7 @@ def _server(place: str, name: str, entry: object) -> Server:
             tool: Deliverable.from_dict(wanted, place=f"{place}: deliverable of tool {tool!r}")
             for tool, wanted in own.deliverables.items()
         }
-        return Server.model_validate({**given, "name": name, "deliverables": deliverables})
+        return UpstreamServer.model_validate({**given, "name": name, "deliverables": deliverables})
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         field = ".".join(map(str, fault["loc"])) or "aftercall"

@@ -41,7 +41,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
 from pydantic import PrivateAttr
 
-from aftercall.gateway.config import Server
+from aftercall.gateway.config import UpstreamServer
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
@@ -143,7 +143,7 @@ class Upstream:
 
     def __init__(
         self,
-        server: Server,
+        server: UpstreamServer,
         *,
         on_tools_changed: Callable[[], None] = lambda: None,
         errlog: TextIO | None = None,
