@@ -57,10 +57,10 @@ from retrieval.memory import (
 )
 from retrieval.patterns import (
     MAX_FAILURES,
-    Clustering,
     ConsolidatedPattern,
     Failure,
     Vector,
+    grouped,
     lesson_of_pattern,
     merged,
     subjects_of,
@@ -132,20 +132,14 @@ class _Consolidation:
         )
         previous = [decoded(ConsolidatedPattern, row.data) for row in before]
         failures = await asyncio.to_thread(_failures, lines, record)
-        clustering = Clustering(tool, previous, failures)
-        fingerprint, vectors = "", dict[str, Vector]()
-        # Whose vectors are wanted does not depend on the model where no document is new.
-        if clustering.has_choices:
-            embedder = await self._job.embedder()
-            fingerprint = embedder.fingerprint
-            vectors = await _embedded(embedder, clustering.texts(fingerprint), "document")
-            self._done["embedded"] += len(vectors)
+        groups, embedded = await grouped(tool, previous, failures, self._job.embedder)
+        self._done["embedded"] += embedded
 
         def lesson_of(pattern: ConsolidatedPattern, members: Sequence[Failure]) -> str:
             said = [each.signature for each in members]
             return lesson_of_pattern(said, pattern.category, record)
 
-        patterns = [merged(each, lesson_of) for each in clustering.close(vectors, fingerprint)]
+        patterns = [merged(each, lesson_of) for each in groups]
         made = [_row(tool, pattern) for pattern in patterns]
         unchanged = {row.key: replace(row, serial=0) for row in before}
         removed = unchanged.keys() - {row.key for row in made}

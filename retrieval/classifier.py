@@ -209,11 +209,6 @@ class OwnHead(BaseModel):
     head: str | None = None
 
 
-def classifier_fact(workspace: str) -> str:
-    """The name of the store's fact that holds a workspace's `OwnHead`."""
-    return f"classifier:{workspace}"
-
-
 def label_of(document: Document) -> Label | None:
     """The label that a reflection document is, if it is one."""
     if document.signature is None or document.category in (None, "unknown"):

@@ -15,8 +15,8 @@ import base64
 import hashlib
 import re
 import uuid
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -26,6 +26,7 @@ from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory
+from embeddings.protocol import Embedder
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of, shown, spoken
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
@@ -155,127 +156,109 @@ class Grouped:
     failures: list[Failure] = field(default_factory=list)
 
 
-class Clustering:
-    """One tool's failures on their way into patterns."""
+async def grouped(
+    tool: ToolKey,
+    previous: Iterable[ConsolidatedPattern],
+    failures: Iterable[Failure],
+    open_model: Callable[[], Awaitable[Embedder]],
+) -> tuple[list[Grouped], int]:
+    """One tool's failures in its patterns, and how many wordings were embedded for it.
 
-    def __init__(
-        self, tool: ToolKey, previous: Iterable[ConsolidatedPattern], failures: Iterable[Failure]
-    ) -> None:
-        self._tool = tool
-        self._groups = [Grouped(each) for each in sorted(previous, key=lambda p: p.pattern_id)]
-        self._by_kin: dict[_Kin, list[Grouped]] = defaultdict(list)
-        for group in self._groups:
-            self._by_kin[_kin_of(group.pattern)].append(group)
-        ordered = sorted(failures, key=_most_frequent_first)[:MAX_FAILURES]
-        self._open = self._placed(ordered)
+    Args:
+        tool: the tool.
+        previous: its patterns as they were.
+        failures: all of its failures; at most the `MAX_FAILURES` most frequent are looked at.
+        open_model: called where a failure has several places to go, so that vectors must decide.
 
-    @property
-    def has_choices(self) -> bool:
-        """Whether any failure has several places to go, so that vectors must decide."""
-        return any(
-            len(failures) + len(self._by_kin.get(kin, ())) > 1
-            for kin, failures in self._open_by_kin().items()
-        )
+    Returns:
+        The patterns that have any failure, by id.
+    """
+    groups = [Grouped(each) for each in sorted(previous, key=lambda each: each.pattern_id)]
+    homes = {mark: group for group in groups for mark in group.pattern.marks()}
+    still_open = []
+    for failure in sorted(failures, key=_most_frequent_first)[:MAX_FAILURES]:
+        home = homes.get(mark_of(failure.document_id))
+        if home is None or home.pattern.category != failure.category:
+            home = _like(groups, failure)
+        if home is None:
+            still_open.append(failure)
+        else:
+            home.failures.append(failure)
+    vectors = await _vectors(groups, still_open, open_model)
+    for failure in still_open:
+        found = _like(groups, failure) or _nearest(groups, failure, vectors.get(failure.signature))
+        if found is None:
+            found = Grouped(_begun(tool, failure))
+            if (vector := vectors.get(failure.signature)) is not None:
+                found.pattern.set_vector(vector, vectors.embedder)
+            groups.append(found)
+        found.failures.append(failure)
+    kept = [each for each in groups if each.failures]
+    return sorted(kept, key=lambda each: each.pattern.pattern_id), len(vectors)
 
-    def texts(self, embedder: str) -> list[str]:
-        """Signatures whose vectors `close` needs, each once: none where there is no choice."""
-        wanted: dict[str, None] = {}
-        for kin, failures in self._open_by_kin().items():
-            groups = self._by_kin.get(kin, [])
-            if len(failures) + len(groups) < 2:
-                continue
-            wanted.update(dict.fromkeys(each.signature for each in failures))
-            lacking = (g.pattern for g in groups if g.pattern.vector(embedder) is None)
-            wanted.update(dict.fromkeys(pattern.leader for pattern in lacking))
-        return list(wanted)
 
-    def close(self, vectors: Mapping[str, Vector], embedder: str) -> list[Grouped]:
-        """Place what is open; returns the patterns that have any failure, by id.
+class _Vectors(dict[str, Vector]):
+    """Vectors by their texts; `embedder` made them."""
 
-        Args:
-            vectors: of the `texts`, each of shape (dimension,) and unit length.
-            embedder: fingerprint of what made them.
-        """
-        for failure in self._open:
-            kin = (failure.category, failure.subjects)
-            vector = vectors.get(failure.signature)
-            found = self._like(failure) or self._nearest(failure, kin, vector, vectors, embedder)
-            if found is None:
-                found = self._begun(failure, kin)
-                if vector is not None:
-                    found.pattern.set_vector(vector, embedder)
-            found.failures.append(failure)
-        self._open = []
-        kept = [each for each in self._groups if each.failures]
-        return sorted(kept, key=lambda each: each.pattern.pattern_id)
+    embedder: str = ""
 
-    def _placed(self, failures: Sequence[Failure]) -> list[Failure]:
-        """Put those where they belong that need no vector; returns the others, in order."""
-        homes = {mark: group for group in self._groups for mark in group.pattern.marks()}
-        still_open = []
-        for failure in failures:
-            home = homes.get(mark_of(failure.document_id))
-            if home is None or home.pattern.category != failure.category:
-                home = self._like(failure)
-            if home is None:
-                still_open.append(failure)
-            else:
-                home.failures.append(failure)
-        return still_open
 
-    def _like(self, failure: Failure) -> Grouped | None:
-        """The pattern whose leader has the same letters."""
-        said = plain_signature(failure.signature)
-        for group in self._groups:
-            pattern = group.pattern
-            if pattern.category == failure.category and plain_signature(pattern.leader) == said:
-                return group
+async def _vectors(
+    groups: Sequence[Grouped],
+    failures: Sequence[Failure],
+    open_model: Callable[[], Awaitable[Embedder]],
+) -> _Vectors:
+    """The vectors of failures that have a choice; the patterns of their kin get theirs, too."""
+    open_kin = Counter(map(_kin_of, failures))
+    kin = open_kin + Counter(_kin_of(group.pattern) for group in groups)
+    wanted = dict.fromkeys(each.signature for each in failures if kin[_kin_of(each)] > 1)
+    found = _Vectors()
+    if not wanted:
+        return found
+    embedder = await open_model()
+    found.embedder = embedder.fingerprint
+    rivals = [group.pattern for group in groups if _kin_of(group.pattern) in open_kin]
+    lacking = [each for each in rivals if each.vector(found.embedder) is None]
+    texts = list(wanted | dict.fromkeys(each.leader for each in lacking))
+    made = (await embedder.embed(texts, "document")).astype(np.float32, copy=False)
+    found.update(zip(texts, made, strict=True))
+    for each in lacking:
+        each.set_vector(found[each.leader], found.embedder)
+    return found
+
+
+def _like(groups: Iterable[Grouped], failure: Failure) -> Grouped | None:
+    """The pattern whose leader has the same letters."""
+    said = plain_signature(failure.signature)
+    alike = (each for each in groups if each.pattern.category == failure.category)
+    return next((each for each in alike if plain_signature(each.pattern.leader) == said), None)
+
+
+def _nearest(groups: Iterable[Grouped], failure: Failure, vector: Vector | None) -> Grouped | None:
+    if vector is None:
         return None
-
-    def _nearest(
-        self,
-        failure: Failure,
-        kin: _Kin,
-        vector: Vector | None,
-        vectors: Mapping[str, Vector],
-        embedder: str,
-    ) -> Grouped | None:
-        if vector is None:
-            return None
-        best, nearness = None, MIN_SIMILARITY
-        for group in self._by_kin.get(kin, ()):
-            if not may_be_one(group.pattern.places, failure.places):
-                continue
-            centre = group.pattern.vector(embedder)
-            if centre is None:
-                centre = vectors[group.pattern.leader]
-                group.pattern.set_vector(centre, embedder)
-            similarity = float(centre @ vector)
+    best, nearness, kin = None, MIN_SIMILARITY, _kin_of(failure)
+    for group in groups:
+        pattern = group.pattern
+        if _kin_of(pattern) == kin and may_be_one(pattern.places, failure.places):
+            centre = pattern.vector(pattern.embedder)
+            similarity = -1.0 if centre is None else float(centre @ vector)
             if similarity >= nearness:
                 best, nearness = group, similarity
-        return best
+    return best
 
-    def _begun(self, failure: Failure, kin: _Kin) -> Grouped:
-        group = Grouped(
-            ConsolidatedPattern(
-                pattern_id=new_pattern_id(self._tool, failure.category, failure.signature),
-                server_name=self._tool.server_name,
-                tool_name=self._tool.tool_name,
-                category=failure.category,
-                leader=failure.signature,
-                places=dict(failure.places),
-                subjects=list(failure.subjects),
-            )
-        )
-        self._groups.append(group)
-        self._by_kin[kin].append(group)
-        return group
 
-    def _open_by_kin(self) -> dict[_Kin, list[Failure]]:
-        by_kin: dict[_Kin, list[Failure]] = defaultdict(list)
-        for failure in self._open:
-            by_kin[failure.category, failure.subjects].append(failure)
-        return by_kin
+def _begun(tool: ToolKey, failure: Failure) -> ConsolidatedPattern:
+    named = (tool.server_name or "", tool.tool_name, failure.category, failure.signature)
+    return ConsolidatedPattern(
+        pattern_id=str(uuid.uuid5(_IDS, "\x1f".join((tool.workspace, *named)))),
+        server_name=tool.server_name,
+        tool_name=tool.tool_name,
+        category=failure.category,
+        leader=failure.signature,
+        places=dict(failure.places),
+        subjects=list(failure.subjects),
+    )
 
 
 LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], str]
@@ -285,12 +268,6 @@ LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], str]
 def mark_of(document_id: str) -> bytes:
     """What a document is known by in the list of members."""
     return hashlib.sha256(document_id.encode()).digest()[:_MARK_BYTES]
-
-
-def new_pattern_id(tool: ToolKey, category: str, leader: str) -> str:
-    """The id of a pattern that begins with this signature: a UUID, the same wherever it is made."""
-    parts = (tool.workspace, tool.server_name or "", tool.tool_name, category, leader)
-    return str(uuid.uuid5(_IDS, "\x1f".join(parts)))
 
 
 def plain_signature(signature: str) -> str:
@@ -329,8 +306,8 @@ def _is_identifier(word: str) -> bool:
     return "_" in word.strip("_") or _CAMEL.fullmatch(word) is not None
 
 
-def _kin_of(pattern: ConsolidatedPattern) -> _Kin:
-    return (pattern.category, tuple(pattern.subjects))
+def _kin_of(one: ConsolidatedPattern | Failure) -> _Kin:
+    return (one.category, tuple(one.subjects))
 
 
 def _most_frequent_first(failure: Failure) -> tuple[int, str]:
@@ -340,9 +317,10 @@ def _most_frequent_first(failure: Failure) -> tuple[int, str]:
 def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
     """The pattern with counts, agents, examples and lesson of its failures."""
     pattern = group.pattern
-    failures = sorted(group.failures, key=lambda each: (-each.count, each.document_id))
+    failures = sorted(group.failures, key=_most_frequent_first)
     latest = sorted(failures, key=_latest_last)
     marks = {mark_of(each.document_id) for each in failures}
+    first_seen = [pattern.first_seen, *(each.first_seen or each.last_seen for each in failures)]
     found = pattern.model_copy(
         update={
             "signatures": [each.signature for each in failures[:MAX_SIGNATURES]],
@@ -354,8 +332,8 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
                 MAX_EXAMPLES,
             )[::-1],
             "lesson": lesson_of(pattern, failures),
-            "first_seen": _least((pattern.first_seen, *map(_first_seen, failures))),
-            "last_seen": _most(each.last_seen for each in failures),
+            "first_seen": min(filter(None, first_seen), default=None),
+            "last_seen": max((each.last_seen for each in failures if each.last_seen), default=None),
         }
     )
     found.set_marks(marks)
@@ -374,18 +352,6 @@ def _distinct(values: Iterable[str], limit: int) -> list[str]:
 def _latest_last(failure: Failure) -> tuple[float, str]:
     at = failure.last_seen
     return (at.timestamp() if at is not None else 0.0, failure.document_id)
-
-
-def _first_seen(failure: Failure) -> datetime | None:
-    return failure.first_seen or failure.last_seen
-
-
-def _least(moments: Iterable[datetime | None]) -> datetime | None:
-    return min((each for each in moments if each is not None), default=None)
-
-
-def _most(moments: Iterable[datetime | None]) -> datetime | None:
-    return max((each for each in moments if each is not None), default=None)
 
 
 def lesson_of_pattern(

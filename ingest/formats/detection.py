@@ -17,8 +17,6 @@ from ingest.formats.openai_chat import is_turn
 Format: TypeAlias = Literal["executions", "otlp", "openai", "mcp"]
 Shape: TypeAlias = Literal["lines", "document"]
 
-FORMATS: tuple[Format, ...] = ("executions", "otlp", "openai", "mcp")
-
 LOOK_BYTES = 64 * 1024
 """Of the beginning. Desktop clients write some 4 KiB about themselves before the first message."""
 

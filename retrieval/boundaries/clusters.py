@@ -102,11 +102,6 @@ def new_cluster_id(first_axis: str) -> str:
     return str(uuid.uuid5(_IDS, first_axis))
 
 
-def axes_fact(workspace: str) -> str:
-    """The name of the store's fact that holds a workspace's clusters."""
-    return f"axes:{workspace}"
-
-
 def sentences_of(axis: str) -> list[str]:
     """The texts to embed of one axis."""
     return [sentence.replace("{}", axis) for sentence in SENTENCES]

@@ -80,18 +80,12 @@ class ToolNames:
     """The registered tools of a workspace by their ids and names."""
 
     def __init__(self, registry: Registry) -> None:
-        self._by_key: dict[ToolKey, StoredTool] = {}
+        self.registered = registry.named
+        """The tool that executions name so: the latest put."""
         self._by_name: dict[str, list[StoredTool]] = {}
         for each in sorted(registry.by_id.values(), key=lambda each: each.tool.tool_id):
-            held = self._by_key.get(each.tool_key)
-            if held is None or each.tool.updated_at > held.tool.updated_at:
-                self._by_key[each.tool_key] = each  # as the store finds it: the latest put
             for name in {each.tool.tool_id.casefold(), each.tool.name.casefold()}:
                 self._by_name.setdefault(name, []).append(each)
-
-    def registered(self, tool: ToolKey) -> StoredTool | None:
-        """The tool that executions name so."""
-        return self._by_key.get(tool)
 
     def named_in(self, parts: Iterable[str], *, besides: ToolKey) -> list[str]:
         """The ids of tools that the parts of a split name, in their order; a few.

@@ -2,13 +2,13 @@
 
 import gzip
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.formats.detection import FORMATS, LOOK_BYTES, Detection, look_at
+from ingest.formats.detection import LOOK_BYTES, Detection, Format, look_at
 from tests.ingest.transcripts import HELLO, answered, call, called, result, texts, user
 
 EXECUTION = {"executionId": "x", "toolName": "t", "parameters": {"messages": [{"role": "user"}]}}
@@ -87,7 +87,7 @@ def test_a_log_of_a_desktop_client_is_told_by_its_first_message() -> None:
 def test_any_beginning_is_looked_at(beginning: bytes | str) -> None:
     """Nothing is raised, and what shows is a format or none."""
     raw = beginning if isinstance(beginning, bytes) else beginning.encode()
-    assert look_at(raw).format in (None, *FORMATS)
+    assert look_at(raw).format in (None, *get_args(Format))
     assert look_at(gzip.compress(raw)).shape == "lines"
 
 

@@ -1,13 +1,16 @@
 """Failures of one tool for the tests of patterns."""
 
+import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import numpy as np
 
 from aftercall.models import ErrorCategory
+from embeddings.protocol import Embedder, Role, Vectors
 from mongo.records import ToolKey
-from retrieval.patterns import Clustering, ConsolidatedPattern, Failure, Vector, merged, subjects_of
+from retrieval.patterns import ConsolidatedPattern, Failure, Vector, grouped, merged, subjects_of
 from retrieval.reading.faults import FaultKind
 
 TOOL = ToolKey("default", "rag-server", "rag_query")
@@ -43,6 +46,28 @@ def direction(degrees: float) -> Vector:
     return np.array([np.cos(angle), np.sin(angle)], dtype=np.float32)
 
 
+class FlatEmbedder:
+    """Puts each text at an angle; one without an angle is far from all others."""
+
+    name, dimension = "flat", 2
+
+    def __init__(self, angles: dict[str, float], fingerprint: str) -> None:
+        self.angles = angles
+        self.fingerprint = fingerprint
+
+    async def embed(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002
+        """As `embeddings.protocol.Embedder`."""
+        return np.stack(
+            [
+                direction(self.angles.get(each, 90.0 + 90.0 * (n % 2)))
+                for n, each in enumerate(texts)
+            ]
+        )
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
 def clustered(
     previous: list[ConsolidatedPattern],
     failures: list[Failure],
@@ -50,11 +75,10 @@ def clustered(
     embedder: str = "flat",
 ) -> list[ConsolidatedPattern]:
     """The patterns after one night; a signature without an angle is far from all others."""
-    clustering = Clustering(TOOL, [each.model_copy(deep=True) for each in previous], failures)
-    known = angles or {}
-    texts = clustering.texts(embedder)
-    vectors = {
-        each: direction(known.get(each, 90.0 + 90.0 * (n % 2))) for n, each in enumerate(texts)
-    }
-    groups = clustering.close(vectors, embedder)
+
+    async def open_model() -> Embedder:
+        return FlatEmbedder(angles or {}, embedder)
+
+    before = [each.model_copy(deep=True) for each in previous]
+    groups, _ = asyncio.run(grouped(TOOL, before, failures, open_model))
     return [merged(each, lambda pattern, _: pattern.leader) for each in groups]

@@ -1,12 +1,15 @@
 """Failures that say one thing are one pattern, which keeps its id; others stay apart."""
 
+import asyncio
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embeddings.protocol import Embedder
 from retrieval.patterns import (
     MAX_FAILURES,
     MIN_SIMILARITY,
-    Clustering,
+    grouped,
 )
 from tests.retrieval.patterns.failures import TOOL, clustered, failure
 
@@ -57,20 +60,23 @@ def test_faults_that_contradict_each_other_are_apart() -> None:
     assert len(clustered([], failures, {"bad topK": 0.0, "wrong topK": 1.0})) == 2
 
 
-def test_the_same_letters_need_no_vectors() -> None:
+async def no_model() -> Embedder:
+    """Whoever asks for it fails the test."""
+    raise AssertionError
+
+
+async def test_the_same_letters_need_no_vectors() -> None:
     """Masks, marks and case make no difference."""
-    clustering = Clustering(
-        TOOL, [], [failure(1, "No route to <v>", count=2), failure(2, "no route to: <n>!")]
-    )
-    groups = clustering.close({}, "none")
-    assert [len(each.failures) for each in groups] == [2]
+    [before] = await asyncio.to_thread(clustered, [], [failure(1, "No route to <v>", count=2)])
+    groups, embedded = await grouped(TOOL, [before], [failure(2, "no route to: <n>!")], no_model)
+    assert ([len(each.failures) for each in groups], embedded) == ([1], 0)
 
 
-def test_a_failure_without_kin_is_not_embedded() -> None:
+async def test_a_failure_without_kin_is_not_embedded() -> None:
     """There is nothing that it could be near to."""
-    clustering = Clustering(TOOL, [], [failure(1, BOUND), failure(2, "slow", category="timeout")])
-    assert not clustering.has_choices
-    assert clustering.texts("any") == []
+    alone = [failure(1, BOUND), failure(2, "slow", category="timeout")]
+    groups, embedded = await grouped(TOOL, [], alone, no_model)
+    assert (len(groups), embedded) == (2, 0)
 
 
 def test_a_new_wording_joins_the_pattern_of_last_night() -> None:
