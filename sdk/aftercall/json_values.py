@@ -5,7 +5,7 @@ import json
 import math
 import reprlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
 from pydantic import JsonValue
@@ -70,8 +70,7 @@ def check_json_value(value: object) -> JsonValue:
     """
     if _is_clean(value, MAX_DEPTH):
         return value  # type: ignore[return-value]  # _is_clean has just shown it
-    for path, problem in _problems(value, "", MAX_DEPTH):
-        raise InvalidJsonValueError(f"{path or 'the value'} {problem}")
+    _refuse(value, "", MAX_DEPTH)
     # All of it is JSON or a subclass of it: once through text it is in exact types.
     plain: JsonValue = json.loads(json.dumps(value))
     return plain
@@ -226,39 +225,37 @@ def _is_clean(value: Any, depth: int) -> bool:
     return False
 
 
-def _problems(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Every fault with its place; only called when there is one, so it need not be fast."""
+def _refuse(value: Any, path: str, depth: int) -> None:
+    """Name the first fault and its place; only called when there is one, so it need not be fast."""
+    problem = None
     if isinstance(value, str):
-        if problem := _text_problem(value):
-            yield path, problem
+        problem = _text_problem(value)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            yield path, f"is {value}, which is not a JSON number; send null or a finite number"
+            problem = f"is {value}, which is not a JSON number; send null or a finite number"
     elif isinstance(value, dict | list):
         if depth <= 0:
-            yield path[:80], f"is nested deeper than {MAX_DEPTH} levels"
-            return
-        for key, item in _members(value):
+            path, problem = path[:80], f"is nested deeper than {MAX_DEPTH} levels"
+        members = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in members if problem is None else ():
             if isinstance(value, dict) and (key_problem := _key_problem(key)):
-                yield path, key_problem
-            else:
-                yield from _problems(item, f"{path}.{key}" if path else str(key), depth - 1)
+                problem = key_problem
+                break
+            _refuse(item, f"{path}.{key}" if path else str(key), depth - 1)
     elif isinstance(value, int):
         if abs(value) > MAX_INTEGER:
-            yield path, "is an integer of more than 64 bits; send it as text"
+            problem = "is an integer of more than 64 bits; send it as text"
     elif value is not None:
-        yield path, f"is of type {type(value).__name__}, which JSON does not have"
-
-
-def _members(value: dict[Any, Any] | list[Any]) -> Iterable[tuple[Any, Any]]:
-    return value.items() if isinstance(value, dict) else enumerate(value)
+        problem = f"is of type {type(value).__name__}, which JSON does not have"
+    if problem is not None:
+        raise InvalidJsonValueError(f"{path or 'the value'} {problem}")
 
 
 def _key_problem(key: object) -> str | None:
-    if isinstance(key, str):
-        problem = _text_problem(key)
-        return f"has a key that {problem}" if problem else None
-    return f"has the key {key!r}, which is not a string"
+    if not isinstance(key, str):
+        return f"has the key {key!r}, which is not a string"
+    problem = _text_problem(key)
+    return problem and f"has a key that {problem}"
 
 
 def _text_problem(text: str) -> str | None:

@@ -149,23 +149,19 @@ class _TracedAttempt:
 
 def _attributes(attempt: PlannedAttempt) -> dict[str, AttributeValue]:
     facts, suggestion = attempt.facts, attempt.suggestion
-    attributes: dict[str, AttributeValue] = {
+    attributes: dict[str, AttributeValue | None] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": _name(facts.tool_name),
         "gen_ai.agent.name": _name(facts.agent),
+        "gen_ai.conversation.id": _name(facts.session_id) if facts.session_id else None,
         "aftercall.execution_id": attempt.execution_id,
         "aftercall.attempt": attempt.number,
+        "aftercall.server_name": _name(facts.server_name) if facts.server_name else None,
+        "aftercall.repair_of": attempt.repair_of,
+        "aftercall.suggestion.id": suggestion.suggestion_id if suggestion else None,
+        "aftercall.suggestion.confidence": suggestion.confidence if suggestion else None,
     }
-    if facts.session_id:
-        attributes["gen_ai.conversation.id"] = _name(facts.session_id)
-    if facts.server_name:
-        attributes["aftercall.server_name"] = _name(facts.server_name)
-    if attempt.repair_of is not None:
-        attributes["aftercall.repair_of"] = attempt.repair_of
-    if suggestion is not None:
-        attributes["aftercall.suggestion.id"] = suggestion.suggestion_id
-        attributes["aftercall.suggestion.confidence"] = suggestion.confidence
-    return attributes
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _name(text: str) -> str:
