@@ -162,14 +162,15 @@ class LoggingSink:
 
 
 def _line(event: ToolCallEvent) -> str:
-    call = (
-        f"{event.event} {_quoted(event.tool)} request={_quoted(event.request_id)} seq={event.seq}"
-    )
+    fields = {"request": _quoted(event.request_id), "seq": str(event.seq)}
     if isinstance(event, ToolCallPlanned):
-        return f"{call} args={event.args_preview_hash[:12]}"
-    latency = "" if event.latency_ms is None else f" latency_ms={event.latency_ms:.1f}"
-    kind = "" if event.error_type is None else f" error_type={_quoted(event.error_type)}"
-    return f"{call} status={event.status}{kind}{latency}"
+        fields["args"] = event.args_preview_hash[:12]
+    else:
+        fields["status"] = event.status
+        fields["error_type"] = _quoted(event.error_type) if event.error_type else ""
+        fields["latency_ms"] = "" if event.latency_ms is None else f"{event.latency_ms:.1f}"
+    shown = " ".join(f"{name}={value}" for name, value in fields.items() if value)
+    return f"{event.event} {_quoted(event.tool)} {shown}"
 
 
 def _quoted(text: str) -> str:
