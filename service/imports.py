@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, NamedTuple, TextIO
+from typing import BinaryIO, NamedTuple, TextIO
 
 from pydantic import ValidationError
 
@@ -33,6 +33,7 @@ from ingest.intake import InvalidExecutionError, check_time
 from service.bodies import TooDeep, parse_json
 from service.errors import ProblemError, safe_message
 from service.explain import explain
+from service.packing import ReadBy
 
 MAX_DOCUMENT = 256 * 1024 * 1024
 """Bytes of one JSON value, be it a line or a document. It is held in memory as a whole."""
@@ -95,24 +96,14 @@ def begun(
             looked_at = len(head)
             if enough(head):
                 break
-    return head, io.BufferedReader(_Rewound(head, stream), _BUFFER)
+    unread = head
 
+    def read(most: int) -> bytes:
+        nonlocal unread
+        data, unread = unread[:most], unread[most:]
+        return data or stream.read1(most)
 
-class _Rewound(io.RawIOBase):
-    """A stream whose beginning was read already."""
-
-    def __init__(self, head: bytes, rest: io.BufferedReader) -> None:
-        self._head = head
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._head[: len(buffer)] or self._rest.read1(len(buffer))
-        self._head = self._head[len(buffer) :]
-        buffer[: len(data)] = data
-        return len(data)
+    return head, io.BufferedReader(ReadBy(read), _BUFFER)
 
 
 def read(stream: BinaryIO, chosen: Chosen, given: Given) -> Iterator[Placed]:

@@ -5,8 +5,9 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -122,7 +123,7 @@ def unpacked(name: str) -> Iterator[io.BufferedReader]:
             raw = stack.enter_context(gzip.GzipFile(fileobj=file))
         elif begin.startswith(_ZSTD):
             raw = stack.enter_context(_zstd().ZstdFile(file))
-        yield file if raw is file else io.BufferedReader(_Watched(raw), _BUFFER)
+        yield file if raw is file else io.BufferedReader(ReadBy(partial(_read, raw)), _BUFFER)
 
 
 def _opened(name: str) -> AbstractContextManager[BinaryIO]:
@@ -134,37 +135,34 @@ def _opened(name: str) -> AbstractContextManager[BinaryIO]:
         raise ArchiveError(f"cannot read {name}: {error.strerror or error}") from error
 
 
-def _damaged(error: Exception) -> DamagedFileError:
-    return DamagedFileError(f"the file cannot be unpacked ({error}): fetch it again")
-
-
-class _Watched(io.RawIOBase):
+def _read(source: io.BufferedIOBase, most: int) -> bytes:
     """What a decompressor gives; its many errors become one."""
+    try:
+        # What comes before the damage is given first: so the right line is named.
+        return source.read1(most)
+    except EOFError:
+        raise DamagedFileError("the file ends too early: fetch it again") from None
+    except Exception as error:
+        # zstd's own error is known only where zstd is.
+        if not isinstance(error, OSError | zlib.error | ValueError) and (
+            type(error).__name__ != "ZstdError"
+        ):
+            raise
+        raise DamagedFileError(f"the file cannot be unpacked ({error}): fetch it again") from error
 
-    def __init__(self, source: io.BufferedIOBase) -> None:
-        self._source = source
+
+class ReadBy(io.RawIOBase):
+    """A stream of what a function gives, which is asked for at most so many bytes at a time."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read_some = read
 
     def readable(self) -> bool:
         """It is."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer; how many bytes of it.
-
-        Raises:
-            DamagedFileError: the data are damaged or cut off.
-        """
-        try:
-            # What comes before the damage is given first: so the right line is named.
-            data = self._source.read1(len(buffer))
-        except EOFError:
-            raise DamagedFileError("the file ends too early: fetch it again") from None
-        except (OSError, zlib.error, ValueError) as error:
-            raise _damaged(error) from error
-        except Exception as error:
-            # zstd's own error is known only where zstd is.
-            if type(error).__name__ != "ZstdError":
-                raise
-            raise _damaged(error) from error
+        """Fill a buffer; how many bytes of it."""
+        data = self._read_some(len(buffer))
         buffer[: len(data)] = data
         return len(data)
