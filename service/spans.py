@@ -54,7 +54,9 @@ class RequestSpans:
 
         async def send_seen(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _answered(span, message["status"])
+                span.set_attribute("http.response.status_code", message["status"])
+                if message["status"] >= 500:
+                    _failed(span, str(message["status"]))
             await send(message)
 
         with (
@@ -102,13 +104,8 @@ def _named(method: str, route: str | None) -> str:
     return method if route is None else f"{method} {route}"
 
 
-def _answered(span: Span, status: int) -> None:
-    span.set_attribute("http.response.status_code", status)
-    if status >= 500:
-        _failed(span, str(status))
-
-
 def _failed(span: Span, what: str) -> None:
+    # A type or a status only: the text of an error often quotes a value.
     span.set_attribute("error.type", what)
     span.set_status(StatusCode.ERROR)
 
@@ -128,9 +125,7 @@ class StageSpans:
             try:
                 yield _Noting(span)
             except Exception as error:
-                # Its type only: the text often quotes a value.
-                span.set_attribute("error.type", type(error).__qualname__)
-                span.set_status(StatusCode.ERROR)
+                _failed(span, type(error).__qualname__)
                 raise
 
 
