@@ -111,11 +111,7 @@ def switch_advice(
 ) -> Advice | NoAdvice:
     """For a tool that refers its caller elsewhere: the one whose job it seems to be.
 
-    Args:
-        case: the failed call.
-        error: the referral.
-        call_context: where the call stands.
-        parts: tools that are named for a part of the task each, so none of them for the whole.
+    `parts` are tools that are named for a part of the task each, so none of them for the whole.
     """
     named = _named(error, call_context) - set(parts)
     pool = [
@@ -127,10 +123,13 @@ def switch_advice(
             or (each.tool.name in named and _is_here(each, call_context))
         )
     ]
-    known = [each for each in pool if each.tool.name in named or _worked_on_such(each)]
-    likely = sorted(known, key=lambda each: _promise(each, named), reverse=True)[:_MAX_NEAR]
+    promises = [
+        (each.tool.name in named, _such_sessions(each), each.successes, each.tool.name, each)
+        for each in pool
+    ]
+    likely = sorted((one for one in promises if one[0] or one[1]), key=lambda one: one[:4])
     ranked = sorted(
-        (_rank(case, each, named) for each in likely),
+        (_rank(case, one[4], named) for one in reversed(likely[-_MAX_NEAR:])),
         key=lambda each: (-lower_bound(each.trials), each.candidate.tool.name),
     )
     if not ranked or lower_bound(ranked[0].trials) < MIN_CONFIDENCE:
@@ -179,7 +178,7 @@ def _lesson(best: _Ranked, case: Case, call_context: CallContext) -> str:
     why = []
     if best.is_named:
         why.append("the error names it")
-    if _worked_on_such(best.candidate):
+    if _such_sessions(best.candidate):
         count = best.candidate.sessions
         why.append(f"such calls worked there in {count} session{'s' * (count != 1)}")
     fits = (
@@ -192,17 +191,6 @@ def _lesson(best: _Ranked, case: Case, call_context: CallContext) -> str:
     is_weak = case.reading.category == "low_utility"
     what = "Its answer is of little use, the tool says" if is_weak else "This is not the tool's job"
     return f"{what}; use {quoted(tool.name)}{where} instead: {' and '.join(why)}. {fits}"
-
-
-def _promise(candidate: Candidate, named: frozenset[str]) -> tuple[bool, float, int, str]:
-    return (
-        candidate.tool.name in named, _such_sessions(candidate), candidate.successes,
-        candidate.tool.name,
-    )  # fmt: skip
-
-
-def _worked_on_such(candidate: Candidate) -> bool:
-    return _such_sessions(candidate) > 0
 
 
 def _such_sessions(candidate: Candidate) -> float:
@@ -285,15 +273,10 @@ _NO_EVIDENCE = Trials(0, 1.5)
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A task taken apart.
+    """A task taken apart: in the words of a referral, and by the registered tools among these.
 
-    Attributes:
-        parts: the jobs in the words of whoever proposed it.
-        tools: names of registered tools among these, in order, each once.
-        is_own: whether the failed call's own referral proposes it.
-        sessions: earlier ones that proposed the same, at most a few.
-        has_evidence: whether the failed call's own referral says why.
-        execution_ids: of earlier referrals that proposed the same.
+    `is_own`: the failed call's own referral proposes it; `sessions` are earlier ones that proposed
+    the same, at most a few; `has_evidence`: the own referral says why.
     """
 
     parts: tuple[str, ...]

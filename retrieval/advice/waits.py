@@ -13,7 +13,6 @@ from itertools import islice
 
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval.knowledge.rules import RecoveryTimes
 from retrieval.proposals.case import Advice, CallContext, Trials
 
 MIN_WAIT_MS = 100.0
@@ -81,51 +80,42 @@ def stated_wait_ms(error: ExecutionError, now: datetime | None) -> float | None:
         error: what the tool said.
         now: the time of asking, with a zone; without it, moments are not read.
     """
-    waits = [*_from_details(error.details, now), *_from_text(error.message[:_READ], now)]
+    found = (*_from_details(error.details, now), *_from_text(error.message[:_READ], now))
+    waits = [wait for wait in found if wait is not None]
     if not waits:
         return None
     return max(MIN_WAIT_MS, next((wait for wait in waits if wait <= MAX_WAIT_MS), waits[0]))
 
 
-def _from_details(details: JsonValue, now: datetime | None) -> Iterator[float]:
+def _from_details(details: JsonValue, now: datetime | None) -> Iterator[float | None]:
     for name, value in islice(_entries(details, _MAX_DEPTH), _MAX_VALUES):
         unit = _NAMED.get(re.sub(r"[-_ ]", "", name[:_MAX_TEXT]).lower())
-        wait = None if unit is None else _wait_ms(value, unit, now)
-        if wait is not None:
-            yield wait
+        yield None if unit is None else _wait_ms(value, unit, now)
 
 
 def _entries(value: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
     """Names and values of nested details; the nodes looked at are bounded by the caller."""
-    if depth == 0:
-        return
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield name, inner
-            yield from _entries(inner, depth - 1)
-    elif isinstance(value, list):
-        for inner in value:
-            yield "", inner
-            yield from _entries(inner, depth - 1)
+    inside = value.items() if isinstance(value, dict) else [("", each) for each in _list(value)]
+    for name, inner in inside if depth else ():
+        yield name, inner
+        yield from _entries(inner, depth - 1)
 
 
-def _from_text(message: str, now: datetime | None) -> Iterator[float]:
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def _from_text(message: str, now: datetime | None) -> Iterator[float | None]:
     for header in _HEADER.finditer(message):
         unit = _NAMED[re.sub(r"[-_]", "", header["name"]).lower()]
-        wait = _wait_ms(header["value"].strip(), unit, now)
-        if wait is not None:
-            yield wait
+        yield _wait_ms(header["value"].strip(), unit, now)
     for found in _STATED.finditer(message):
         if found["bare"] is None:
             yield _sum_ms(found["amount"])
         elif found["sure"]:
-            wait = _wait_ms(found["bare"], 1e3, now)
-            if wait is not None:
-                yield wait
+            yield _wait_ms(found["bare"], 1e3, now)
     for moment in _MOMENT.finditer(message):
-        wait = _until_ms(moment["moment"], now)
-        if wait is not None:
-            yield wait
+        yield _until_ms(moment["moment"], now)
     for said in _WORDS.finditer(message):
         yield _FEW.get(said["word"].lower(), 1.0) * _unit_ms(said["unit"])
 
@@ -213,13 +203,7 @@ _PER_FAILURE = 3.0
 def transient_advice(
     category: ErrorCategory, error: ExecutionError, call_context: CallContext
 ) -> Advice:
-    """To call again after a while; to hand over once that has not helped often enough.
-
-    Args:
-        category: one of `recovery.TRANSIENT`.
-        error: what the tool said.
-        call_context: where the call stands.
-    """
+    """To call again after a while; to hand over once that has not helped often enough."""
     failures = max(call_context.repeats.weighed, call_context.attempt, 1)
     if failures >= GIVE_UP:
         return Advice(
@@ -259,12 +243,10 @@ def _usual_wait(category: ErrorCategory, call_context: CallContext) -> tuple[flo
     for times in call_context.recoveries:
         seconds = times.quantile_s(_QUANTILE)
         if seconds is not None:
-            return seconds * 1e3, trials, _learned(times)
+            sessions = len(times.recoveries)
+            why = f"three of four of {sessions} sessions saw the same call work by then"
+            return seconds * 1e3, trials, why
     return default, trials, "such failures often pass"
-
-
-def _learned(times: RecoveryTimes) -> str:
-    return f"three of four of {len(times.recoveries)} sessions saw the same call work by then"
 
 
 def _in_words(wait_ms: float) -> str:

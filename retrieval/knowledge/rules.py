@@ -88,13 +88,7 @@ def learn_recovery(
 ) -> None:
     """Add one recovery to those of its category, in place; other failures than transient are none.
 
-    Args:
-        recoveries: `ToolKnowledge.recoveries` of the tool, or of the whole workspace.
-        category: of the failure.
-        failed_at: when the call failed.
-        worked_at: when the same call worked.
-        session: a short text that tells sessions apart.
-        agent: the agent's name.
+    `session` is a short text that tells sessions apart.
     """
     if category not in TRANSIENT:
         return
@@ -153,16 +147,7 @@ def learn_repeat(
     session: str,
     at: datetime,
 ) -> None:
-    """Count a failure, in place. Masked parameters stand for many calls and are not counted.
-
-    Args:
-        runs: `ToolKnowledge.runs`.
-        parameters: what was sent.
-        signature_id: of the error's signature (`knowledge.signature_id`).
-        category: of the error.
-        session: see `session_mark`.
-        at: when it failed.
-    """
+    """Count a failure, in place. Masked parameters stand for many calls and are not counted."""
     if is_redacted(parameters):
         return
     key = _key(parameters)
