@@ -265,14 +265,6 @@ def test_weights_of_calibrated_likelihoods_are_about_one() -> None:
     assert fitted.weights["likelihood"] == pytest.approx(1, abs=0.1)
 
 
-def test_a_case_of_many_proposals_counts_once() -> None:
-    """Rows are weighed: ten of a tenth each are as one."""
-    rows = [row(right, likelihood=log_odds(each)) for each, right in calibrated(300)]
-    tenths = [Labelled(each.features, each.right, 0.1) for each in rows for _ in range(10)]
-    one, ten = fit_weights(rows), fit_weights(tenths)
-    assert one.weights["likelihood"] == pytest.approx(ten.weights["likelihood"], abs=1e-3)
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1_000), trials, counts, rivals)
 def test_whatever_was_seen_fitted_weights_are_monotone(
@@ -311,16 +303,6 @@ def test_few_outcomes_change_nothing() -> None:
     """Neither none nor 49, nor thousands of two agents that count for little."""
     assert fit_scaling([], [], []) == Scaling()
     assert fit_scaling([0.9] * 49, [False] * 49, ["ada"] * 49) == Scaling()
-
-
-def test_calibrated_outcomes_change_little() -> None:
-    """Where eight in ten of those at 0.8 were right, 0.8 stays about 0.8."""
-    said = list(calibrated(3_000))
-    agents = [f"agent {n % 100}" for n in range(len(said))]
-    scaling = fit_scaling([p for p, _ in said], [right for _, right in said], agents)
-    assert scaling.outcomes == 3_000
-    for probability in (0.2, 0.5, 0.8, 0.9):
-        assert scaled(scaling, probability) == pytest.approx(probability, abs=0.06)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])

@@ -57,13 +57,6 @@ def test_what_has_become_wrong_is_given_up() -> None:
     assert again.score(1.0) > once.score(1.0)
 
 
-def test_fitting_the_same_again_changes_nothing() -> None:
-    """The nightly run is idempotent."""
-    seen = followed(300, 0.6)
-    once = refit_scaling(Scaling(), *seen)
-    assert refit_scaling(once, *seen) == once
-
-
 @pytest.mark.parametrize("count", [0, 1, ENOUGH_OUTCOMES - 1])
 def test_few_outcomes_leave_the_shipped_calibration(count: int) -> None:
     """However clear they are."""
@@ -78,15 +71,6 @@ def test_it_is_the_fit_or_the_current_one(
     """Whatever the outcomes are: nothing third, and nothing raised."""
     columns = [list(column) for column in zip(*seen, strict=True)]
     assert refit_scaling(current, *columns) in (current, fit_scaling(*columns))
-
-
-def test_log_loss_is_least_for_what_is_true() -> None:
-    """In either direction from it."""
-    seen = followed(2_000, 1.0)
-    true = log_loss(Scaling(), *seen)
-    assert true < log_loss(Scaling(shift=-1), *seen)
-    assert true < log_loss(Scaling(shift=1), *seen)
-    assert true < log_loss(Scaling(slope=2), *seen)
 
 
 def test_one_agents_flood_does_not_decide_what_is_true() -> None:

@@ -147,3 +147,22 @@ async def test_a_tool_of_that_name_on_another_server_is_another_tool(brain: Brai
     assert response.suggestions[0].evidence.successes == 0
     assert response.suggestions[0].evidence.execution_ids == []
     assert await brain.knowledge(ToolKey(WORKSPACE, None, "now")) is None
+
+
+async def test_a_preview_answers_the_same_and_leaves_no_suggestion(brain: Brain) -> None:
+    """So trying a call out is not counted among what is asked, nor does it teach."""
+    request = SuggestRequest(execution=failed(input_schema=SCHEMA))
+    preview = await brain.suggester.preview(WORKSPACE, request)
+    answered = await brain.suggester.suggest(WORKSPACE, request)
+    told, said = (
+        [each.model_dump(exclude={"suggestion_id"}) for each in response.suggestions]
+        for response in (preview, answered)
+    )
+    assert told == said != []
+    assert preview.took_ms > 0
+    await brain.suggester.close()  # what is to be stored is stored then
+    for response, is_stored in ((preview, False), (answered, True)):
+        for each in response.suggestions:
+            assert brain.suggester.issued(WORKSPACE, each.suggestion_id) is None
+            found = await suggestion(brain.store.events, WORKSPACE, each.suggestion_id)
+            assert (found is not None) == is_stored
