@@ -229,20 +229,17 @@ class Suggester:
 
     async def suggest(self, workspace: str, request: SuggestRequest) -> SuggestResponse:
         """Suggestions for a failed call, best first, or an abstention with its reason."""
-        started = time.perf_counter()
         tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
         found = await self._answered(workspace, request)
         self._remember(tool, found)
-        return _timed(found.response, started)
+        return found.response
 
     async def preview(self, workspace: str, request: SuggestRequest) -> SuggestResponse:
         """The same answer for somebody who looks; nothing is remembered of it.
 
         So an outcome cannot be reported for its suggestions.
         """
-        started = time.perf_counter()
-        found = await self._answered(workspace, request)
-        return _timed(found.response, started)
+        return (await self._answered(workspace, request)).response
 
     async def gather(self, workspace: str, request: SuggestRequest) -> Question:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
@@ -300,12 +297,14 @@ class Suggester:
             await self._saving
 
     async def _answered(self, workspace: str, request: SuggestRequest) -> Answer:
+        started = time.perf_counter()
         question = await self.gather(workspace, request)
         with stage("suggest.answer") as noted:
             found = answer(question, limit=request.limit)
             found = self._without_secrets(request.execution.tool_name, found)
             noted.note(**_told(found.response))
-        return found
+        took = {"took_ms": round((time.perf_counter() - started) * 1000, 3)}
+        return replace(found, response=found.response.model_copy(update=took))
 
     async def _classified(
         self, workspace: str, reading: ErrorReading, call: FailedCall
@@ -448,11 +447,6 @@ def _counted(response: SuggestResponse) -> tuple[str, ...]:
     best = response.suggestions[0]
     sure = (SURE,) if best.confidence > SURE_ABOVE else ()
     return (ASKED, f"action:{best.action}", *sure)
-
-
-def _timed(response: SuggestResponse, started: float) -> SuggestResponse:
-    took = (time.perf_counter() - started) * 1000
-    return response.model_copy(update={"took_ms": round(took, 3)})
 
 
 def _told(response: SuggestResponse) -> dict[str, str | float | bool]:

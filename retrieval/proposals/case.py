@@ -11,7 +11,7 @@ that leaves the parameters as they are.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -32,23 +32,13 @@ from retrieval.reading.reader import ErrorReading
 from retrieval.values import fits
 
 
-def inner_faults(
-    schema: JsonObject,
-    parameters: JsonObject,
-    check: Callable[[ToolView, JsonObject], Sequence[Fault]],
-) -> list[Fault]:
-    """Faults that the live schema shows inside nested objects; the outer ones first.
-
-    Args:
-        schema: the tool's.
-        parameters: the call's.
-        check: what one object does not fit of its view (as `case` does for the call itself).
-    """
+def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:
+    """Faults that the live schema shows inside nested objects; the outer ones first."""
     faults: list[Fault] = []
     for path, value in islice(_objects(parameters), _MAX_OBJECTS):
         view = object_view(schema, path, value)
         if view is not None and view.parameters:
-            faults += [replace(each, path=(*path, *each.path)) for each in check(view, value)]
+            faults += [replace(each, path=(*path, *each.path)) for each in shown_by(view, value)]
         if len(faults) >= _MAX_FAULTS:
             break
     return faults[:_MAX_FAULTS]
@@ -149,7 +139,7 @@ def _shown_beside(
     named = {fault.path for fault in said if fault.kind != "invalid"}
     shown = shown_by(view, parameters)
     if schema is not None:
-        shown += inner_faults(schema, parameters, shown_by)
+        shown += inner_faults(schema, parameters)
     return [
         fault
         for fault in shown

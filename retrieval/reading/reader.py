@@ -23,6 +23,7 @@ from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ErrorCategory, ExecutionError
+from retrieval.parameters import Path, leaves_like
 from retrieval.reading.category import CODES, UNREAD, categorise, code_within
 from retrieval.reading.faults import (
     Fault,
@@ -196,8 +197,6 @@ _MAX_LEAF = 300
 _SURE = 0.8
 """Below it there was a weak phrase only; those are right in 0.6 of new families."""
 
-_Path = tuple[str | int, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class ErrorReading:
@@ -231,7 +230,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     code = (error.code or "").strip()
     if error.details and code.upper() not in CODES:
         code = code_within(error.details) or code
-    leaves = list(islice(_leaves(parameters), _MAX_LEAVES))
+    leaves = _texts_in(parameters)
     found = islice((*_faults_of(message), *read_structured(error.details)), _MAX_FAULTS)
     faults = tuple(_dedupe(_joined(list(_tied_each(found, parameters, leaves)))))
     reading = categorise(
@@ -281,7 +280,7 @@ def _names_said(fault: Fault, parameters: JsonObject) -> Iterator[str]:
 
 
 def _tied_each(
-    faults: Iterable[Fault], parameters: JsonObject, leaves: list[tuple[_Path, str]]
+    faults: Iterable[Fault], parameters: JsonObject, leaves: list[tuple[Path, str]]
 ) -> Iterator[Fault]:
     for fault in faults:
         if not fault.given_types:
@@ -290,7 +289,7 @@ def _tied_each(
             yield replace(fault, path=place)
 
 
-def _of_type(fault: Fault, parameters: JsonObject) -> _Path:
+def _of_type(fault: Fault, parameters: JsonObject) -> Path:
     """The one parameter that has the type which a message tells instead of a name, if it is one.
 
     A text that stands where a number is wanted is one that holds a number.
@@ -306,7 +305,7 @@ def _of_type(fault: Fault, parameters: JsonObject) -> _Path:
     return (places[0],) if len(places) == 1 else ()
 
 
-def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[_Path, str]]) -> Fault:
+def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
     """Find the parameter of a fault that the message names only by value or in other words."""
     fault = replace(fault, value_text=_bare(fault.value_text))
     if fault.value_text is not None and (place := _place_of_value(fault, parameters, leaves)):
@@ -321,8 +320,8 @@ def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[_Path, str]])
 
 
 def _place_of_value(
-    fault: Fault, parameters: JsonObject, leaves: list[tuple[_Path, str]]
-) -> _Path | None:
+    fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]
+) -> Path | None:
     """Where the one value of the call is that the message shows."""
     if fault.value_text is None or (fault.path and str(fault.path[0]) in parameters):
         return None
@@ -333,7 +332,7 @@ def _place_of_value(
     return places[0] if len(places) == 1 else None
 
 
-def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[_Path, str]]) -> Fault:
+def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
     name, *inside = fault.path
     if str(name) in parameters:
         if inside and not isinstance(parameters[str(name)], dict | list):
@@ -400,16 +399,13 @@ def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
         yield fault
 
 
-def _leaves(value: JsonValue, path: _Path = ()) -> Iterator[tuple[_Path, str]]:
+def _texts_in(parameters: JsonObject) -> list[tuple[Path, str]]:
     """The plain values of a call with their places, as text; long ones are left out."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _leaves(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value[:50]):
-            yield from _leaves(item, (*path, index))
-    elif value is not None and not (isinstance(value, str) and len(value) > _MAX_LEAF):
-        yield path, str(value)
+    return [
+        (path, str(value))
+        for path, value in leaves_like(parameters, ())
+        if value is not None and not (isinstance(value, str) and len(value) > _MAX_LEAF)
+    ]
 
 
 def _is_shown(value: JsonValue, text: str) -> bool:
@@ -417,7 +413,7 @@ def _is_shown(value: JsonValue, text: str) -> bool:
     if not isinstance(value, list | dict) or len(text) > _MAX_LEAF or len(value) > _MAX_LEAF:
         return False
     # A value with so many or so long parts would not be `text`; it is not worth writing out.
-    if sum(len(part) for _, part in islice(_leaves(value), _MAX_LEAVES)) > _MAX_LEAF:
+    if sum(len(part) for _, part in _texts_in({"": value})) > _MAX_LEAF:
         return False
     return text in (repr(value), canonical_json(value), json.dumps(value))
 

@@ -6,7 +6,7 @@ import pytest
 
 from retrieval.edits import apply_edits
 from retrieval.parameters import element_view, object_view, view_of_schema
-from retrieval.proposals.case import Case, inner_faults, shown_by, value_sources_of
+from retrieval.proposals.case import Case, inner_faults, value_sources_of
 from retrieval.proposals.compose import nested_options, renamed_options, unexpected_options
 from retrieval.proposals.values import (
     out_of_range_options,
@@ -66,7 +66,7 @@ def best(case: Case, fault: Fault) -> dict[str, Any]:
 def shown(case: Case) -> list[Fault]:
     """The faults inside nested objects, as the case would check them."""
     assert case.schema is not None
-    return inner_faults(case.schema, case.parameters, shown_by)
+    return inner_faults(case.schema, case.parameters)
 
 
 @pytest.mark.parametrize(
