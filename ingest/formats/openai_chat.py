@@ -413,13 +413,7 @@ def _schemas(*lists: object) -> dict[str, JsonObject]:
 
 
 def transcript_answer(content: object, *, failed: bool, prefixes: Sequence[str]) -> ToolAnswer:
-    """The answer in the content of a tool's message.
-
-    Args:
-        content: a text, a list of parts, or (of some frameworks) any JSON value.
-        failed: whether the message itself says that the call failed.
-        prefixes: beginnings of texts that a person calls failures.
-    """
+    """The answer in the content of a tool's message."""
     text = text_of(content)
     held = content if isinstance(content, Mapping) else _object_in(text)
     if held is not None and (found := _structured(held, failed=failed)) is not None:

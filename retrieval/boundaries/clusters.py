@@ -118,11 +118,7 @@ def phrase_vectors(vectors: Vectors) -> Vectors:
 
 
 def neutral_vector(vectors: Vectors) -> Vectors:
-    """The mean vector of `NEUTRAL`, shape (1, dimension), not of unit length.
-
-    Args:
-        vectors: of their sentences, as for `phrase_vectors`.
-    """
+    """The mean vector of `NEUTRAL`, shape (1, dimension), not of unit length."""
     return np.asarray(phrase_vectors(vectors).mean(axis=0, keepdims=True), dtype=np.float32)
 
 
@@ -232,12 +228,6 @@ def named(
     the largest part keeps the id, and of a merger the largest part gives it. A name stays until its
     wording has left the cluster, or another is `RENAME` times as frequent. What is new is named
     after its most frequent member.
-
-    Args:
-        previous: the clusters as they were.
-        partition: normalised axes, each in one cluster; the order makes no difference.
-        counts: how often each axis was named; 1 where it is missing.
-        at: when the clusters were made.
     """
 
     def weight(axis: str) -> int:

@@ -106,12 +106,7 @@ class VersionStatistics(BaseModel):
             self.failures += 1
 
     def take_out(self, key: str, counted: Outcome) -> Trial | None:
-        """Count a call no longer, in place; its trial, where that is remembered.
-
-        Args:
-            key: the trial's.
-            counted: as what the call was counted here.
-        """
+        """Count a call no longer, in place; its trial, where that is remembered."""
         taken = trial_of_call(self.trials, key)
         self.trials = [each for each in self.trials if each.key != key]
         if taken is not None and self.trials and moment_of(taken) == self.last_seen:

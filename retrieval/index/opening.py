@@ -208,11 +208,6 @@ class CurrentIndex:
 
     A call that began with an index ends with it. The index belongs to this from now on.
 
-    Args:
-        index: The present one.
-        opened: The name that it was opened by.
-        patience: With searches and counts, where the index is a server that may hang.
-
     `on_error` is called with each error of a search: answers do without the index when it fails,
     so that nothing else shows it.
     """

@@ -88,11 +88,6 @@ def health_since(known: KnownHealth, moment: datetime, *, calls_then: int) -> Kn
     Failures of the implementation, referrals, weak successes and corrections are kept one by one
     with their times. Calls are not, so the others since then are taken for successes of the time of
     the latest one.
-
-    Args:
-        known: all that is known; not changed.
-        moment: what happened then or earlier is left out.
-        calls_then: all calls that were known then.
     """
     own = [each for each in known.own_failures if each.at > moment]
     referrals = [each for each in known.referrals if each.at > moment]
@@ -167,11 +162,6 @@ def merged(
     listed, as it was when its evidence has faded. One that was done opens again while evidence of
     later speaks for it; one that was dismissed stays so, for whoever dismissed it gave a reason
     that more of the same does not answer; one that was taken is being worked on.
-
-    Args:
-        current: what the evidence of today suggests, if anything.
-        standing: what was done about it, if anything.
-        returned: what evidence later than the change suggests, if anything.
     """
     if standing is None:
         return current
