@@ -192,11 +192,7 @@ def features_of(
 ) -> tuple[float, ...]:
     """The features of a proposal, as `FEATURES` names them.
 
-    Args:
-        case: the failed call.
-        proposal: what would be changed.
-        own: its `likelihood`.
-        others: those of the other proposals that may be made for the case.
+    `own` is its `likelihood`, `others` are those of the other proposals for the case.
     """
     covered = frozenset(index for option in proposal.options for index in option.covers)
     uncovered = sum(

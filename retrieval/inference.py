@@ -166,13 +166,8 @@ def infer_edits(
     """The edits that a repair made; None when it is no repair but another call.
 
     What changed beside the faults that the error names is the caller's own new intent and no part
-    of the repair. Where the error names nothing, only a small change counts as a repair.
-
-    Args:
-        failed: the parameters of the failed call.
-        mended: those of the success.
-        reading: what the error says.
-        value_sources: where values may come from; the faults of the reading when left out.
+    of the repair. Where the error names nothing, only a small change counts as a repair. Values may
+    come from `value_sources`, the faults of the reading when left out.
     """
     if not may_be_repair(failed, mended, reading):
         return None

@@ -263,12 +263,7 @@ def catalogue(name: str) -> tuple[str, ...]:
 
 
 def is_about(name: str, parameter: str, words: str) -> bool:
-    """Whether a parameter holds what is listed in a catalogue, by its name or by what is said.
-
-    Args:
-        name: the catalogue.
-        parameter: the parameter's name.
-        words: the error's words; they count for a parameter whose name says nothing.
+    """Whether a parameter holds what is listed in a catalogue, by its name or the error's words.
 
     Raises:
         KeyError: when there is no catalogue of that name.

@@ -111,11 +111,7 @@ def first_tool(message: str, failed: str, names: Iterable[str]) -> str | None:
     """The one tool whose name says what the message asks for; None when none or several do.
 
     `startEngine` is named by "the engine must be started", `user_login` by "must be logged in".
-
-    Args:
-        message: what the tool said.
-        failed: the tool that failed; it is not called first.
-        names: registered tools of the same server.
+    `names` are registered tools of the same server; the one that `failed` is not called first.
     """
     text = message[:_READ]
     said = {_stem(word) for word in words_of(text)}
@@ -174,13 +170,7 @@ def needs_other_tools(reading: ErrorReading, error: ExecutionError, tool_name: s
 def advise(
     case: Case, error: ExecutionError, call_context: CallContext
 ) -> Advice | NoAdvice | None:
-    """What to do about an error that no change of parameters mends; None for all other errors.
-
-    Args:
-        case: the failed call with what is known of its tool.
-        error: what the tool said.
-        call_context: where the call stands.
-    """
+    """What to do about an error that no change of parameters mends; None for all other errors."""
     category = case.reading.category
     if category == "user_rejected":
         return Advice(
@@ -320,10 +310,8 @@ def retry_advice(
 ) -> RetryAdvice:
     """Whether the call, mended or not, may be sent again.
 
-    Args:
-        reading: the error.
-        annotations: claims about the tool that the caller trusts.
-        hands_over: whether the answer is to hand the decision over; then there is nothing to send.
+    `annotations` are claims that the caller trusts; where the answer `hands_over` the decision,
+    there is nothing to send.
     """
     if hands_over:
         return RetryAdvice(safe=False, reason="somebody has to decide before it is tried again")

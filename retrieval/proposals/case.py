@@ -393,12 +393,9 @@ class Option:
 
 
 def prior(kind: str, right: float, wrong: float) -> Trials:
-    """The counts to begin with: those that were measured, else the given ones.
+    """The counts to begin with: those that were measured, else the judged ones that are given.
 
-    Args:
-        kind: a stable name, such as `rename.like`; outcomes are counted under it.
-        right: judged pseudo-count of right ones.
-        wrong: judged pseudo-count of wrong ones.
+    `kind` is a stable name, such as `rename.like`; outcomes are counted under it.
     """
     counted = _measured().get(kind)
     return Trials(*counted, kind=kind) if counted else Trials(right, wrong, kind=kind)

@@ -56,10 +56,8 @@ def rule_options(
 ) -> Iterator[Option]:
     """Edits that mended the like before, where they apply to this call.
 
-    Args:
-        case: the failed call; its own signature's rules count in full.
-        near: other signatures of the tool with the same faults (`ToolKnowledge.like`); half.
-        shared: what mended such faults of any tool of the workspace (`SHARED_TOOL`); half.
+    The rules of the call's own signature count in full; those of `near` ones of the tool with the
+    same faults (`ToolKnowledge.like`), and what was `shared` by any tool of the workspace, half.
     """
     value_sources = value_sources_of(case)
     if case.signature is not None:

@@ -107,13 +107,9 @@ def categorise(
 ) -> CategoryReading:
     """Read the kind of an error from its type, its code and its words, in this order.
 
-    Args:
-        error_type: the type the caller gave.
-        code: the code the caller gave: JSON-RPC, HTTP, POSIX or the tool's own; or empty.
-        message: what the tool said, bounded in length.
-        has_faults: whether a grammar found a fault of a parameter in the message.
-        blames_value: whether it says of a parameter that was sent how it should be. Such words are
-            surer than any other: `timeout must be an integer` is no time-out.
+    The code is of JSON-RPC, HTTP, POSIX or the tool's own, or empty; the message is bounded in
+    length. Words that say how a value that was sent should be (`blames_value`) are surer than any
+    other: `timeout must be an integer` is no time-out.
     """
     if error_type in _OF_ITSELF:
         return CategoryReading(error_type, 1.0)

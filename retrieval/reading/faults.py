@@ -122,11 +122,13 @@ def _scalar(text: str) -> JsonValue:
 
 def _number(value: JsonValue) -> float | None:
     """A number, also as messages write it: `10`, `-1.5`, `1,000`; None for `1.2.3` and the like."""
-    try:
-        found = float(value.replace(",", "") if isinstance(value, str) else value)  # type: ignore[arg-type]  # a TypeError
-    except (TypeError, ValueError):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    return found if math.isfinite(found) and not isinstance(value, bool) else None
+    try:
+        found = float(value.replace(",", "") if isinstance(value, str) else value)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def is_number(text: str) -> bool:

@@ -70,10 +70,8 @@ def strip_frames(message: str) -> str:
 def signature_of(message: str, *, names: Collection[str] = (), values: Collection[str] = ()) -> str:
     """The message with its variable parts masked.
 
-    Args:
-        message: what the tool said.
-        names: parameter names; they stay, also in quotation marks.
-        values: the call's own values as text; they are masked wherever they stand.
+    Parameter `names` stay, also in quotation marks; the call's own `values` are masked wherever
+    they stand.
     """
     text = strip_frames(message[: 4 * MAX_LENGTH])
     said = {value for value in values if len(value) >= 3 and value in text}
@@ -129,14 +127,7 @@ _SHOWN = 24
 def is_rejected_before_run(
     code: str, message: str, faults: Sequence[Fault], parameters: JsonObject
 ) -> bool:
-    """Whether the error proves that nothing happened yet.
-
-    Args:
-        code: the code the caller gave, or empty.
-        message: what the tool said, bounded in length.
-        faults: what was read from it, tied to the parameters.
-        parameters: what was sent.
-    """
+    """Whether the error proves that nothing happened yet; its faults are tied to the parameters."""
     if _RAN.search(message):
         return False
     body = message.lstrip()
