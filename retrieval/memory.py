@@ -183,11 +183,7 @@ _MAX_CHANGED = 1_000
 class Memory:
     """Read-side cache over a store, bounded by counts, and by size where that varies.
 
-    Args:
-        store: what is read.
-        knowledge: another generation than the current one.
-        max_tools: whose rows are kept, of each kind.
-        max_documents: that are kept.
+    `knowledge` is another generation than the current one.
     """
 
     def __init__(

@@ -192,15 +192,8 @@ log = logging.getLogger("aftercall.suggest")
 class Suggester:
     """Answers `POST /suggest`.
 
-    Args:
-        log: where issued suggestions are kept.
-        memory: what is known, cached.
-        index: where like calls are found.
-        embedder: makes the question's vector.
-        redactor: masks secrets before anything is looked at or answered.
-        seeds: the shipped corpus.
-        on_stored: called when answers were stored, such as to wake the learner.
-        clock: the time now, with a zone.
+    `on_stored` is called when answers were stored, such as to wake the learner; `clock` gives the
+    time now, with a zone.
     """
 
     def __init__(

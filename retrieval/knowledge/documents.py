@@ -136,10 +136,7 @@ class CommonMistakes:
     ) -> tuple[SeedEntry, ...]:
         """Entries about this error that hold for this tool, those of its very signature first.
 
-        Args:
-            reading: the error.
-            tool_name: the tool that failed.
-            near: ids of documents that the vector index found; they count when of one category.
+        `near` are ids of documents that the index found; they count when of the error's category.
         """
         exact = self._by_signature.get(signature_id(reading.signature), [])
         like = [
