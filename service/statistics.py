@@ -354,6 +354,7 @@ class StatisticsReports:
         """What every answer about a window says of it, and its hours."""
         now = self._clock().astimezone(UTC)
         span = _span(window, now)
+        is_settled = self._is_settled()  # before the log is read, which else may lack an answer
         head = (await self._store.events.heads()).get(workspace)
         cursor = (await self._store.knowledge.cursors()).get(workspace)
         learned, there = cursor.position if cursor else 0, head.position if head else 0
@@ -361,7 +362,7 @@ class StatisticsReports:
             "window": window,
             "since": _moment(span.first),
             "until": now,
-            "is_complete": learned >= there and self._is_settled(),
+            "is_complete": learned >= there and is_settled,
         }
         return about, span
 
