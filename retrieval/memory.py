@@ -422,7 +422,7 @@ class _Cache(Generic[V]):
 
     def __init__(self, most: int, *, by_size: bool = False) -> None:
         self._items: LRUCache[tuple[str, str], tuple[V | None, int]] = LRUCache(
-            most, getsizeof=(lambda kept: kept[1]) if by_size else None
+            most, getsizeof=lambda kept: kept[1] if by_size else 1
         )
         self.changes = 0
 
@@ -437,7 +437,7 @@ class _Cache(Generic[V]):
 
     def put(self, workspace: str, key: str, value: V | None, seen: int, size: int = 1) -> None:
         """Keep a value, unless something was changed since `changes` was as `seen` says."""
-        if seen == self.changes and size <= self._items.maxsize:
+        if seen == self.changes and self._items.getsizeof((value, size)) <= self._items.maxsize:
             self._items[workspace, key] = value, size
 
     def forget(self, workspace: str, key: str) -> None:

@@ -15,7 +15,8 @@ from mongo.protocol import Store
 from mongo.records import Commit, Row, ToolKey, encoded
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.health.record import KnownHealth, Weak
-from retrieval.memory import HEALTH, Memory, tool_row, with_change
+from retrieval.knowledge.rules import ToolKnowledge
+from retrieval.memory import HEALTH, KNOWLEDGE, Memory, tool_row, with_change
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -141,3 +142,27 @@ def health_row(name: str, why: str, workspace: str = "w") -> Row:
     tool = ToolKey(workspace, None, name)
     known = KnownHealth(recent_weak=[Weak(at=AT, execution_id="x", why=why)])
     return Row(HEALTH.name, tool_row(tool), encoded(known), tool)
+
+
+async def test_what_was_read_is_not_read_again_however_large(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool that is called a lot has a row of many kilobytes, and is asked about the most."""
+    tool = ToolKey("w", "server", "busy")
+    knowledge = ToolKnowledge()
+    for at in range(50):
+        knowledge.signature_to_update(f"error number {at} of this tool", "unknown")
+    row = Row(KNOWLEDGE.name, tool_row(tool), encoded(knowledge), tool=tool)
+    assert len(row.data) > 2_000
+    await store.knowledge.commit(Commit("w", put=[row]))
+    memory, reads = Memory(store), []
+    get = store.knowledge.get
+
+    async def counted(workspace: str, kind: str, keys: list[str]) -> list[Row]:
+        reads.append(keys)
+        return await get(workspace, kind, keys)
+
+    monkeypatch.setattr(store.knowledge, "get", counted)
+    for _ in range(3):
+        assert await memory.knowledge(tool) == knowledge
+    assert len(reads) == 1
