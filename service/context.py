@@ -24,6 +24,7 @@ from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
 from mongo.protocol import Store
 from mongo.records import ToolKey
+from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.fitness.history import ToolHistory
 from retrieval.fitness.search import ToolChooser
 from retrieval.index.protocol import VectorIndex
@@ -36,7 +37,7 @@ from service.metrics import ServiceMetrics
 from service.nightly import nightly
 from service.patterns import Patterns
 from service.readiness import StoreWatch, VectorCheck
-from service.settings import Settings
+from service.settings import BoundarySettings, Settings
 from service.statistics import StatisticsReports
 from service.stores import open_stores
 
@@ -57,6 +58,8 @@ class Context:
     redactor: Redactor
     changing: asyncio.Lock
     """Held while a change of tools or promotions looks at what there is, and writes."""
+    cohesion: CohesionRules
+    """When a tool is said to be asked for several jobs."""
     clock: Callable[[], datetime]
     """The time now, with a zone."""
     tool_facts: TTLCache[ToolKey, tuple[list["weakref.ref[object] | None"], ToolFacts]]
@@ -129,6 +132,7 @@ async def open_context(
         if settings.indexing.here and learning.can_learn:
             indexer.start()
         await stack.enter_async_context(nightly(settings, store))
+        cohesion = _cohesion_rules(settings.boundaries)
         patterns = Patterns(store=store, memory=memory, redactor=redactor)
 
         yield Context(
@@ -152,6 +156,7 @@ async def open_context(
             ),
             redactor=redactor,
             changing=asyncio.Lock(),
+            cohesion=cohesion,
             clock=lambda: datetime.now(UTC),
             tool_facts=TTLCache(maxsize=2_000, ttl=60),
             parsers=parsers,
@@ -166,7 +171,15 @@ async def open_context(
                 store=store,
                 memory=memory,
                 patterns=patterns,
+                cohesion=cohesion,
                 is_settled=suggester.is_settled,
             ),
             opened_at=time.monotonic(),
         )
+
+
+def _cohesion_rules(settings: BoundarySettings) -> CohesionRules:
+    return CohesionRules(
+        half_life=timedelta(days=settings.half_life_days),
+        **settings.model_dump(exclude={"half_life_days"}),
+    )

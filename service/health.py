@@ -66,7 +66,7 @@ async def _health(context: Context, tool: ToolKey, registered: StoredTool | None
             known,
             tool=named(tool, registered.tool.tool_id if registered else None),
             knowledge=knowledge,
-            cohesion=cohesion_of(known, clusters, now=now),
+            cohesion=cohesion_of(known, clusters, now=now, rules=context.cohesion),
             stated_methods=stated_methods(registered.tool if registered else None),
             redactor=context.redactor,
             now=now,

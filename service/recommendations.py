@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -29,7 +30,7 @@ from retrieval.fitness.registry import (
     possible_tools,
 )
 from retrieval.log import recorded_tools, troubled_tools
-from retrieval.recommendations.evidence import Quotes
+from retrieval.recommendations.evidence import RULES, Quotes
 from retrieval.recommendations.kinds import review_of
 from retrieval.recommendations.queue import (
     Workspace,
@@ -193,6 +194,9 @@ async def _workspace(context: Context, workspace: str) -> Workspace:
         standings=standings_of(await _stored(context, workspace)),
         words=Quotes(context.redactor),
         now=context.clock(),
+        rules=replace(
+            RULES, cohesion=context.cohesion, correction=context.cohesion.correction_weight
+        ),
     )
 
 

@@ -210,6 +210,21 @@ class EmbeddingSettings(Section):
     """Threads of one inference."""
 
 
+class BoundarySettings(Section):
+    """When a tool is said to be asked for several jobs."""
+
+    min_failures: int = Field(5, ge=1, le=64)
+    """Boundary failures before a tool is warned of."""
+    min_share: float = Field(0.2, gt=0, lt=1)
+    """Share of a tool's boundary failures that a second axis must have for that."""
+    min_confidence: float = Field(0.91, ge=0, le=1)
+    """Probability of that share from which on it counts."""
+    half_life_days: float = Field(7.0, gt=0, le=365)
+    """Days in which a boundary failure's weight halves."""
+    correction_weight: float = Field(3.0, ge=1, le=100)
+    """Boundary failures that a user's correction of that kind counts as."""
+
+
 class PrivacySettings(Section):
     """What is masked before anything is written, and again before it is returned."""
 
@@ -273,6 +288,7 @@ class Settings(BaseModel):
     nightly: NightlySettings = Field(default_factory=NightlySettings)
     retention: RetentionSettings = Field(default_factory=RetentionSettings)
     sampling: SamplingSettings = Field(default_factory=SamplingSettings)
+    boundaries: BoundarySettings = Field(default_factory=BoundarySettings)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)

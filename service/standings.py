@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.boundaries.cohesion import cohesion_of
+from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
 from retrieval.fitness.registry import Registry, ToolCandidate, offered, plain_candidate
 from retrieval.fitness.score import quality_of, trials_of
 from retrieval.fitness.statistics import ToolTrials, merged
@@ -28,6 +28,7 @@ class ToolStanding(NamedTuple):
 
 async def standings(
     memory: Memory,
+    cohesion: CohesionRules,
     workspace: str,
     tools: Sequence[ToolKey],
     now: datetime,
@@ -48,7 +49,7 @@ async def standings(
                 time.sleep(0)
             candidate = _in_force(registry, registry.named(tool))
             known = health.get(tool)
-            score = cohesion_of(known, clusters, now=now) if known else None
+            score = cohesion_of(known, clusters, now=now, rules=cohesion) if known else None
             found[tool] = ToolStanding(
                 quality=_quality(candidate, statistics.get(tool), now),
                 cohesion=score.score if score else None,

@@ -49,6 +49,7 @@ from mongo.contents import hour_of
 from mongo.protocol import CounterDimension, Store
 from mongo.records import CounterSum, Cursor, ToolKey
 from retrieval import counters as what
+from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.confidence import Promise, reliability
 from retrieval.fitness.registry import Registry, UnknownNameError, named, nearest_names
 from retrieval.memory import JUDGED, REPAIR, Memory
@@ -125,6 +126,7 @@ class StatisticsReports:
         store: holds counters, repairs and outcomes.
         memory: what is known of tools, cached.
         patterns: reads patterns.
+        cohesion: when a tool is said to be asked for several jobs.
         is_settled: whether all that was answered is in the log.
         clock: the time now, with a zone.
     """
@@ -135,12 +137,14 @@ class StatisticsReports:
         store: Store,
         memory: Memory,
         patterns: Patterns,
+        cohesion: CohesionRules,
         is_settled: Callable[[], bool] = lambda: True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
         self._memory = memory
         self._patterns = patterns
+        self._cohesion = cohesion
         self._is_settled = is_settled
         self._clock = clock
         self._kept: TTLCache[Any, list[CounterSum]] = TTLCache(512, _KEPT_S)
@@ -231,7 +235,7 @@ class StatisticsReports:
         about, span = await self._about(workspace, window)
         by_tool, others = await self._by_tool(workspace, span, limit)
         keys = [ToolKey(workspace, e.tool.server_name, e.tool.tool_name) for e in by_tool]
-        known = await standings(self._memory, workspace, keys, self._clock())
+        known = await standings(self._memory, self._cohesion, workspace, keys, self._clock())
         return ToolStatisticsList(
             **about,
             tools=[
@@ -243,7 +247,7 @@ class StatisticsReports:
 
     async def standing(self, tool: ToolKey) -> ToolStanding:
         """How good one tool is now, called or not."""
-        known = await standings(self._memory, tool.workspace, [tool], self._clock())
+        known = await standings(self._memory, self._cohesion, tool.workspace, [tool], self._clock())
         return known[tool]
 
     async def agent(self, workspace: str, agent: str, window: UsageWindow) -> AgentStatistics:

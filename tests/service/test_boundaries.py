@@ -81,6 +81,21 @@ def test_the_answer_is_bounded(service: RunningService) -> None:
     assert len(found["tools"]) <= 5
 
 
+def test_when_a_tool_is_warned_of_is_a_setting(tmp_path: Path) -> None:
+    """Two referrals are enough where they are said to be."""
+    rules = {"min_failures": 2, "min_confidence": 0.5}
+    with running(hashing_settings(tmp_path, boundaries=rules)) as service:
+        for _ in range(2):
+            service.record(a_referral("read_page", "transport", "extraction"))
+        Fitness(service).learned()
+        cohesion = service.client.get("/tools/read_page/health").json()["cohesion"]
+        found = service.client.get("/recommendations").json()["recommendations"]
+        [listed] = service.client.get("/stats/tools").json()["tools"]
+    assert (cohesion["failures"], cohesion["warning"]) == (2, True)
+    assert "split" in {each["kind"] for each in found}
+    assert listed["cohesionWarning"]
+
+
 def test_clusters_outlive_the_service(tmp_path: Path) -> None:
     """Ids and names are those of before; axes that came to nothing before the end are clustered."""
     settings = hashing_settings(tmp_path)

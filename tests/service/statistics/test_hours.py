@@ -65,7 +65,9 @@ class Counted:
 @pytest.fixture
 async def counted(store: SqliteStore) -> Counted:
     unused = cast("Any", None)
-    reports = StatisticsReports(store=store, memory=unused, patterns=unused, clock=lambda: NOW)
+    reports = StatisticsReports(
+        store=store, memory=unused, patterns=unused, cohesion=unused, clock=lambda: NOW
+    )
     found = Counted(store, reports, {})
     await found.count({HOUR: 3, HOUR - 1: 5, HOUR - 20: 7, HOUR - 30: 11, HOUR - 500: 13})
     await found.check()
