@@ -106,15 +106,9 @@ async def run_program(
     session of its own (`setsid`) escapes this: containers hold such programs. Input and output are
     temporary files, so that nobody waits for a pipe that a child holds open.
 
-    Args:
-        arguments: the program and its arguments, each as it is.
-        cwd: its working folder.
-        env: its whole environment.
-        timeout_s: seconds after which it is killed.
-        stdin: what it reads.
-        max_stdout_bytes: it is killed when it writes more. None takes any number, and standard
-            error goes to standard output.
-        kept_bytes: of the end of standard error; without `max_stdout_bytes`, of both together.
+    It is killed after `timeout_s` seconds, or when it writes more than `max_stdout_bytes`; None
+    takes any number, and standard error goes to standard output. `kept_bytes` are kept of the end
+    of standard error, without `max_stdout_bytes` of both together. `env` is its whole environment.
 
     Raises:
         OutputTooLargeError: standard output went beyond its bound.
@@ -216,11 +210,7 @@ async def each(items: AsyncIterable[T] | Iterable[T]) -> AsyncIterator[T]:
 
 
 class BackgroundLoop:
-    """An event loop in a thread of its own; several threads may wait for work on it.
-
-    Args:
-        name: of the thread.
-    """
+    """An event loop in a thread of this name; several threads may wait for work on it."""
 
     def __init__(self, name: str) -> None:
         self._closing = False

@@ -114,10 +114,8 @@ Sink: TypeAlias = EventSink | CallSink
 class CallbackSink:
     """Calls a function with every event.
 
-    It runs in the thread of the tool call, which waits for it: hand over what takes time.
-
-    Args:
-        function: takes an event; what it returns is ignored.
+    It runs in the thread of the tool call, which waits for it: hand over what takes time. What it
+    returns is ignored.
 
     Raises:
         ConfigurationError: it is a coroutine function, which nobody would await.
@@ -281,9 +279,6 @@ class RecorderSink:
     up is not, since nobody knows how it ended.
 
     `call_with_reflection` records by itself: this is for calls that it does not make.
-
-    Args:
-        recorder: a `Recorder`, or whatever takes executions.
     """
 
     def __init__(self, recorder: ExecutionSink) -> None:

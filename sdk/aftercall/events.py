@@ -60,10 +60,6 @@ __all__ = [
 
 _LOGGER = logging.getLogger("aftercall")
 
-"""Longest message of a result: enough to recognise an error, too little to carry a document."""
-
-"""Smallest `max_bytes`: room for the longest line of an event, 8 KB with all of it escaped."""
-
 PREVIEW_CHARS = 200
 """Characters of the canonical JSON that the hash is made of (seed 001)."""
 
@@ -144,8 +140,7 @@ class ToolCalls:
         request_id: names the request; one in the form of a secret becomes its hash, an empty one
             a fresh id. As the events carry it, it is the attribute of this name.
         sinks: take the events, in this order.
-        agent: who calls, for sinks that take whole calls.
-        server_name: the server that the tools belong to, for the same.
+        agent, server_name: who calls whose tools, for sinks that take whole calls.
         redactor: masks secrets in messages, and before hashing.
         first_seq: what `seq` counts from, for a request that goes on.
 
@@ -184,13 +179,10 @@ class ToolCalls:
     def planned(
         self, tool: str, arguments: JsonObject, *, args_schema_version: str | None = None
     ) -> "PlannedCall":
-        """A call is about to be made.
+        """A call is about to be made, of the tool `unknown` when it has no name.
 
-        Args:
-            tool: the tool's name; `unknown` when empty, cut to 256 characters.
-            arguments: are copied, and hashed without their secrets; values outside JSON count as
-                their text.
-            args_schema_version: of the tool's schema, where it is known.
+        The arguments are copied, and hashed without their secrets; values outside JSON count as
+        their text.
         """
         tool, head = bounded_name(tool) or "unknown", arguments_head(arguments)
         copy = make_json_value(arguments) if self._takes_calls else None
@@ -200,11 +192,8 @@ class ToolCalls:
     def unreadable(self, tool: str | None, payload: str, *, error_type: str, message: str) -> None:
         """A call whose payload cannot be read: planned, and ended with an error, at once.
 
-        Args:
-            tool: the tool's name, where it could be read.
-            payload: as it came; its hash takes the place of the arguments'.
-            error_type: `tool_payload_too_large` or `tool_payload_parse_error` (seed 001).
-            message: what is wrong with it.
+        The payload's hash takes the place of the arguments'. `error_type` is
+        `tool_payload_too_large` or `tool_payload_parse_error` (seed 001).
         """
         name = bounded_name(tool) or "unknown"
         seq = self._plan(name, _preview_hash(_masked(payload, self.redactor)), None)
@@ -304,21 +293,16 @@ class PlannedCall:
         self._started = time.perf_counter()
 
     def ok(self, result: object = None, *, latency_ms: float | None = None) -> None:
-        """It succeeded.
+        """It succeeded, with a result for sinks that take whole calls; no event holds it.
 
-        Args:
-            result: what it returned, for sinks that take whole calls; no event holds it.
-            latency_ms: measured since it was planned when None.
+        The latency is measured since it was planned when it is None.
         """
         self._end(None, None, latency_ms, result)
 
     def error(self, error_type: str, message: str, *, latency_ms: float | None = None) -> None:
-        """It failed.
+        """It failed, with an `Error` when its type is empty.
 
-        Args:
-            error_type: the kind of error; `Error` when empty.
-            message: what the tool said; masked, and cut to 500 characters in the event.
-            latency_ms: as in `ok`.
+        In the event the message is masked and cut to 500 characters. The latency is as in `ok`.
         """
         self._end(error_type or "Error", message, latency_ms)
 

@@ -117,14 +117,7 @@ class ToolCallMetrics(Collector):
         *,
         server_name: str | None = None,
     ) -> None:
-        """Count a call that has ended; its latency where it is known.
-
-        Args:
-            tool: its name, as anybody said it.
-            status: how it ended.
-            latency_ms: milliseconds; a negative one or NaN counts as not measured.
-            server_name: of the tool, where it is known.
-        """
+        """Count a call that has ended; a latency that is negative or NaN was not measured."""
         label = tool_label(tool, server_name)
         with self._lock:
             series = self._series.get(label)

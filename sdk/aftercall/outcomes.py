@@ -315,11 +315,8 @@ def error_in_result(
 ) -> ExecutionError | None:
     """The typed error that a result carries: as structured content, or as a text that is its JSON.
 
-    Args:
-        structured: the structured content; None without.
-        texts: the text blocks.
-        is_error: whether the result says that it is an error. The text of one that does not is
-            never read: a tool that reads files or pages may have found just such a text.
+    The texts of one that does not say `is_error` are never read: a tool that reads files or pages
+    may have found just such a text.
     """
     found = typed_error(unwrapped(structured), has_failed=is_error)
     if found is None and is_error:
@@ -343,9 +340,7 @@ def unwrapped(structured: object) -> object:
 def typed_error(value: object, *, has_failed: bool = False) -> ExecutionError | None:
     """The typed error that a value is; None when it is none, or not unmistakably. Never raises.
 
-    Args:
-        value: what a tool gave back.
-        has_failed: whether something else says that the call failed, so that this can only say how.
+    With `has_failed` something else says that the call failed, so that this can only say how.
     """
     try:
         # An `Outcome` itself: FastMCP and others write one that a tool returns like any dataclass.

@@ -135,11 +135,8 @@ def url_of(listener: socket.socket) -> str:
 def http_server(app: Any, **settings: Any) -> "uvicorn.Server":
     """An HTTP server that leaves signals to us; `should_exit` ends it.
 
-    uvicorn's own handlers raise the signal again after shutdown, which would end us with -15.
-
-    Args:
-        app: an ASGI app.
-        settings: of `uvicorn.Config`.
+    uvicorn's own handlers raise the signal again after shutdown, which would end us with -15. The
+    settings are those of `uvicorn.Config`.
     """
     import uvicorn  # noqa: PLC0415  # see the module
 

@@ -270,9 +270,7 @@ def update_promotions(
 ) -> dict[str, Promotion]:
     """Read, change and write a file while no other process does so; what was written.
 
-    Args:
-        path: the file; a missing one counts as empty.
-        change: gets the promotions and returns those to write.
+    A missing file counts as empty.
 
     Raises:
         ConfigurationError: as `read_promotions` and `write_promotions`.

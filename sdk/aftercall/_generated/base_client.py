@@ -122,11 +122,8 @@ class BaseClient:
     ) -> models.SuggestResponse:
         """Ask what to do about a failed call; an empty list of suggestions is an honest answer.
 
-        Args:
-            execution: the failed call.
-            limit: most suggestions to return, 1 to 20.
-            annotations: claims about the tool; None takes those it was registered with,
-                `ToolAnnotations()` trusts none.
+        `limit` is 1 to 20. `annotations` are claims about the tool; None takes those it was
+        registered with, `ToolAnnotations()` trusts none.
 
         Raises:
             ValueError: `execution` is a success.

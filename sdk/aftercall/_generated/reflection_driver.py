@@ -91,27 +91,19 @@ def call_with_reflection_sync(
 ) -> ReflectedResult[ResultT]:
     """Call a tool; when it fails, ask the service and retry where the rules allow it.
 
-    Args:
-        call: the tool. It gets the parameters and returns its result or raises.
-        tool_name: the tool's name.
-        parameters: plain JSON. Values outside JSON are recorded as text, and such a call is not
-            retried, since the correction could not carry them.
-        agent: who calls.
-        client: asks `/suggest`.
-        recorder: takes every attempt.
-        server_name: the server the tool belongs to.
-        session_id: calls of one session are looked at together for repairs.
-        context: what the agent was trying to do.
-        annotations: claims about the tool; left out, the ones registered at the service count.
-        may_repeat: the caller vouches that calling twice does no harm.
-        policy: limits; `ReflectionPolicy()` when left out.
-        rates: failure counts, shared by all calls; needed for `policy.min_failure_rate`.
-        reader: how a result that tells a failure is recognised; without one exceptions and typed
-            errors (`aftercall.outcomes`) are failures.
-        raise_on_failure: re-raise the first exception, with the suggestions as a note and the
-            `ReflectedResult` as its attribute `aftercall`, instead of returning it. A failure
-            that was told by a result is returned in any case.
-        observers: look on, attempt by attempt (`aftercall.events`, `aftercall.tracing`).
+    The client asks `/suggest`, the recorder takes every attempt, and observers look on
+    (`aftercall.events`, `aftercall.tracing`). Calls of one session are looked at together for
+    repairs; `context` is what the agent was trying to do.
+
+    - Parameters are plain JSON. Values outside JSON are recorded as text, and such a call is not
+      retried, since the correction could not carry them.
+    - Without `annotations`, claims about the tool, those registered at the service count; with
+      `may_repeat` the caller vouches that calling twice does no harm.
+    - `rates`, shared by all calls, are needed for `policy.min_failure_rate`.
+    - Without a reader exceptions and typed errors (`aftercall.outcomes`) are failures.
+    - With `raise_on_failure` the first exception is raised again, with the suggestions as a note
+      and the `ReflectedResult` as its attribute `aftercall`, instead of returning it. A failure
+      that was told by a result is returned in any case.
 
     Returns:
         The result, with every attempt, or the first failure with suggestions for a manual fix.

@@ -110,21 +110,12 @@ class CallHooks:
         context: str | None = None,
         tool: KnownTool | None = None,
     ) -> str:
-        """A tool is about to be called; returns at once.
+        """A tool is about to be called; returns its key, at once.
 
-        Args:
-            name: the tool's name.
-            arguments: what it is called with. A copy is taken.
-            key: what `post` will name the call by, such as the gateway's request id, when a
-                request calls one tool only; made up when None.
-            agent: who calls.
-            server_name: the server that the tool belongs to.
-            session_id: calls of one session are looked at together for repairs.
-            context: what the agent was trying to do.
-            tool: its schema and annotations, where the gateway knows them.
-
-        Returns:
-            The key.
+        The key is what `post` will name the call by, such as the gateway's request id, when a
+        request calls one tool only; made up when None. Of the arguments a copy is taken. Calls of
+        one session are looked at together for repairs. `context` is what the agent was trying to
+        do, and `tool` its schema and annotations, where the gateway knows them.
         """
         key = key or str(uuid4())
         facts = CallFacts(
@@ -162,11 +153,8 @@ class CallHooks:
     ) -> ReflectedResult[object] | None:
         """The call has ended: it is recorded, and asked about when it failed.
 
-        Args:
-            result: what the tool returned, which may be a failure.
-            key: as given to `pre`, or returned by it.
-            error: what it raised, or what the gateway says went wrong; then `result` is not read.
-            name: the tool's name, for a call that `pre` has not seen.
+        The result may be a failure; with an `error`, which the tool raised or the gateway says, it
+        is not read. `name` is the tool's, for a call that `pre` has not seen.
 
         Returns:
             How it ended, `advice` and `suggestions` included; None when nothing is known of the

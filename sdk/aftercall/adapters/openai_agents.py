@@ -345,13 +345,7 @@ def _is_refusal(error: Exception, message: str) -> bool:
 
 
 class _FailurePolicy:
-    """What a tool does about a failure.
-
-    Args:
-        tool: the tool.
-        context: of one of its calls.
-        ours: the failure function that records what it is given.
-    """
+    """What a tool does about a failure; `ours` is the failure function that records."""
 
     def __init__(
         self, tool: FunctionTool, context: ToolContext[Any], *, ours: Callable[..., object]
@@ -359,7 +353,6 @@ class _FailurePolicy:
         self._tool = tool
         self._context = context
         self._function = resolve_function_tool_failure_error_function(tool, context)
-
         self._is_default = self._function is default_tool_error_function
         self._is_ours = self._function == ours
 

@@ -40,10 +40,7 @@ class Command:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line; the exit code: 0 done, 1 failed, 130 interrupted.
-
-    Args:
-        argv: the arguments without the program's name; those of this process when None.
+    """Run a command line, by default this process's: 0 done, 1 failed, 130 interrupted.
 
     Raises:
         SystemExit: with 2 for a wrong command line, with 0 after `--help` and `--version`.

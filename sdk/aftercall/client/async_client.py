@@ -39,13 +39,10 @@ class AsyncClient(AsyncBaseClient):
     days up to now, and `limit` the most to return; the service's own number when None.
 
     Args:
-        base_url: where the service is.
         timeout_s: seconds to wait for an answer once connected; longest silence, not longest
             download.
-        connect_timeout_s: seconds to wait for a connection.
         retries: how often a request is sent again (see `aftercall.client.transport.retry_wait_s`).
         redactor: masks secrets before they leave the process; None sends everything as it is.
-        headers: sent with every request.
         transport: another way to send: a proxy, a unix socket, an application in this process.
             Without one the environment's proxy variables are not read, or a call to the service on
             this machine would leave it.
@@ -69,12 +66,8 @@ class AsyncClient(AsyncBaseClient):
     ) -> models.BestTool:
         """The fittest tool of a namespace for a scenario, with all that were compared.
 
-        Args:
-            namespace: the capability.
-            scenario: what is to be done, in words.
-            use_rag: also compare tools like it, and count failures in scenarios like this one.
-            mode: how they are ranked; the service's own way when None.
-            limit: most candidates to return; the service's own number when None.
+        With `use_rag` tools like it are compared too, and failures in scenarios like this one
+        count. `mode` is how they are ranked; the service's own way when None.
 
         Raises:
             NotFoundError: there is no such namespace, or nothing in it fits; the nearest names
@@ -99,11 +92,7 @@ class AsyncClient(AsyncBaseClient):
     ) -> models.FoundTools:
         """The tools of all namespaces that fit a scenario, best first; there may be none.
 
-        Args:
-            scenario: what is to be done, in words.
-            tags: only tools with at least one of them.
-            limit: most candidates to return, 1 to 50.
-            mode: how they are ranked.
+        Only tools with at least one of the `tags`; `limit` is 1 to 50.
         """
         question = models.FindRequest(
             scenario=scenario, tags=list(tags or ()), limit=limit, mode=mode
@@ -126,15 +115,9 @@ class AsyncClient(AsyncBaseClient):
     ) -> models.MarkedFailure:
         """Tell that a tool failed in a scenario; durable when this returns.
 
-        Args:
-            tool_id: the tool.
-            scenario: what was to be done, in words.
-            error_message: what the tool said.
-            severity: how bad it was.
-            version: the version that failed; the one in force when None.
-            execution_id: the recorded call that failed so; it and the mark count once.
-            negative_tags: what the tool is not to be offered for any more.
-            mark_id: a UUID. The same mark twice counts once; a new one when None.
+        `version` is the one that failed, the one in force when None. `execution_id` names the
+        recorded call that failed so; it and the mark count once. `negative_tags` are what the tool
+        is not to be offered for any more. `mark_id` is a UUID: the same mark twice counts once.
 
         Raises:
             NotFoundError: there is no tool of this id.
@@ -233,16 +216,10 @@ class AsyncClient(AsyncBaseClient):
     ) -> models.RecordedCorrection:
         """Tell that a user corrected an answer; durable when this returns.
 
-        Args:
-            text: what the user said, at most 2,000 characters.
-            execution_id: the call that was corrected; it may be recorded later than this.
-            session_id: the session whose latest recorded call it was, when no call is named.
-            server_name: narrows the session's calls down to those of a server.
-            tool_name: narrows the session's calls down to those of a tool.
-            kind: of little use, or not this tool's job.
-            boundary_axes: the capabilities that were mixed, at most 20.
-            agent: who passes the correction on.
-            correction_id: a UUID. The same correction twice counts once; a new one when None.
+        `text` has at most 2,000 characters. The corrected call is `execution_id`, which may be
+        recorded later than this, or else the latest recorded one of `session_id`, where server and
+        tool narrow its calls down. `boundary_axes` are the capabilities that were mixed, at most
+        20. `correction_id` is a UUID: the same correction twice counts once.
 
         Raises:
             ValueError: neither or both of `execution_id` and `session_id` are given, or there are
@@ -312,11 +289,8 @@ class AsyncClient(AsyncBaseClient):
     ) -> list[models.Recommendation]:
         """What the evidence suggests to tool builders, greatest priority first.
 
-        Args:
-            state: only those in this state; the open and the taken ones when None.
-            tool_id: only those about a tool (its id, or the name of its calls) or a namespace.
-            kind: only those of this kind.
-            limit: 1 to 1,000.
+        `state` None: the open and the taken ones. `tool_id` is a tool's id, or the name of its
+        calls, or a namespace. `limit` is 1 to 1,000.
 
         Raises:
             NotFoundError: nothing is known of such a tool or namespace.
@@ -358,14 +332,9 @@ class AsyncClient(AsyncBaseClient):
     ) -> str:
         """What is known of tools, most useful first: how to call them, and what goes wrong.
 
-        What tools and users said stands in it as data, escaped.
-
-        Args:
-            tools: their ids, or names as recorded calls have them; all when None, if no namespace
-                is named either.
-            namespace: also the tools that serve it.
-            max_tokens: of the text, by an estimate from above; the service's own number when None.
-            format: a block for a prompt, or Markdown for documentation.
+        What tools and users said stands in it as data, escaped. `tools` are ids, or names as
+        recorded calls have them, with those that serve the `namespace`; all when neither is named.
+        `max_tokens` is of the text, by an estimate from above; the service's own number when None.
 
         Raises:
             NotFoundError: nothing is known of one of them; the nearest names stand in the details.

@@ -64,11 +64,8 @@ def deliverable(
     the module). What breaks the deliverable is raised as
     `ContractViolationError`; a function that returns an `Outcome` gives back an error outcome of
     type `contract_violation` instead, as its callers look there. Outcomes that are errors already,
-    and serialised ones, pass through untouched.
-
-    Args:
-        wanted: a deliverable, or what `Deliverable.from_dict` reads.
-        constraints: the same as keywords: `@deliverable(type="array", min_items=1)`.
+    and serialised ones, pass through untouched. `wanted` is a deliverable or what
+    `Deliverable.from_dict` reads; keywords say the same: `@deliverable(type="array", min_items=1)`.
 
     Raises:
         ConfigurationError: the deliverable is wrong, or the function is a generator.

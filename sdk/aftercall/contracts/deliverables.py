@@ -65,12 +65,7 @@ class Deliverable:
         required: keys that an object must have.
         non_empty: True: not null, not empty, and no text of blanks only. Or the keys whose values
             must be so, which makes them required. Numbers and booleans are never empty.
-        min_items: fewest items of an array.
-        max_items: most items of an array.
-        minimum: smallest number, itself allowed.
-        maximum: largest number, itself allowed.
-        min_length: fewest characters of a string.
-        max_length: most characters of a string.
+        minimum, maximum: of a number, themselves allowed.
         fields: what the values of an object's keys must be. A key may be missing or null unless it
             is required, or its deliverable asks for content (`min_items` of 1 or more, `min_length`
             of 1 or more, `non_empty`, `required`).
@@ -114,11 +109,7 @@ class Deliverable:
         """Read a deliverable; constraints may be written in any style (`min_items`, `minItems`).
 
         An object that holds nothing but objects under names that are no constraints is the short
-        form of `fields`: `{"titles": {"min_items": 1}}`.
-
-        Args:
-            content: as a JSON file or a program holds it; a `Deliverable` is returned as it is.
-            place: where it stands, named in errors.
+        form of `fields`: `{"titles": {"min_items": 1}}`. A `Deliverable` is returned as it is.
 
         Raises:
             ConfigurationError: names the place and the constraint at fault, the nearest name for

@@ -114,12 +114,10 @@ class EvolvingTool:
     """A tool that is a script on this machine.
 
     Args:
-        tool_id: its id; only data, never a part of a path.
+        tool_id: only data, never a part of a path.
         namespace: the capability that the new version is promoted in.
         script: its original script, below the folder of the promotions file.
-        version: the original's version.
-        description: what it does.
-        input_schema: of its parameters.
+        version: the original's.
         checks: what a new version must pass. Scripts that are no Python must have some, for nothing
             else would show that they are whole.
     """

@@ -75,10 +75,8 @@ class ChatEvolver:
     Args:
         base_url: of the API, up to and without `/chat/completions`; for instance
             `http://127.0.0.1:11434/v1` (Ollama) or `https://api.openai.com/v1`.
-        model: the model's name there.
         api_key: sent as a bearer token and nowhere else; in no error and no log.
         timeout_s: seconds for one answer in all, retries and their waits included.
-        connect_timeout_s: seconds to wait for a connection.
         max_tokens: most tokens of an answer; None leaves it to the server. It goes as `max_tokens`,
             which all these servers read.
         temperature: 0 repeats itself most; None leaves it to the server, for some models refuse it.

@@ -122,11 +122,8 @@ def checks_beside(script: Path, **settings: float | None) -> Checks | None:
     """Checks by the file `test_<stem>.py` beside a script, run by pytest; None when there is none.
 
     The test imports the script by its own name (`import translator`). Looking for it is for the
-    local configuration to decide, for it means that a file of this name is run.
-
-    Args:
-        script: the tool's original script.
-        settings: further arguments of `Checks`, such as `timeout_s`.
+    local configuration to decide, for it means that a file of this name is run. The settings are
+    further arguments of `Checks`, such as `timeout_s`.
     """
     test = script.with_name(f"test_{script.stem}.py")
     if not test.is_file():
@@ -139,11 +136,8 @@ def checks_beside(script: Path, **settings: float | None) -> Checks | None:
 async def run_checks(checks: Checks, *, file_name: str, code: str) -> CheckReport:
     """Run the checks on a candidate in a folder of their own.
 
-    Args:
-        checks: what to run.
-        file_name: the candidate's name in the folder: that of the tool's original script, so that
-            tests which import it find it.
-        code: the candidate. What checks do to its file changes nothing here.
+    The file is named as the tool's original script, so that tests which import it find it. What
+    checks do to it changes nothing here.
 
     Raises:
         ConfigurationError: the folder cannot be made, or a file that the checks need is missing.

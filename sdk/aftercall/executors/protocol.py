@@ -83,9 +83,6 @@ class Executors:
 
     The order matters where two fit: put `PythonExecutor` first, so that a callable registered in
     this process goes before what the registry says.
-
-    Args:
-        executors: in the order in which they are asked.
     """
 
     def __init__(self, *executors: Executor) -> None:

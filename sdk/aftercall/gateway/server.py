@@ -69,13 +69,8 @@ def serve(
 ) -> int:
     """Run until the client leaves or a signal comes; the exit code.
 
-    Args:
-        config: the servers.
-        service: the URL of the service; it may come and go.
-        policy: limits of the retries.
-        address: host and port for HTTP; on standard streams when None.
-        agent: name of callers that give none.
-        verbose: log more, to standard error.
+    The service, a URL, may come and go. `address` is host and port for HTTP; None serves the
+    standard streams. `agent` is the name of callers that give none.
 
     Raises:
         ConfigurationError: the address cannot be listened on, or `service` is no URL.
@@ -197,14 +192,8 @@ def build_gateway(
     servers are started with the gateway's lifespan, once, and ended with it. A server that does
     not start does not keep the others away: calls of its tools say what is wrong.
 
-    Args:
-        config: the servers.
-        client: asks `/suggest` and registers tools; stays the caller's to close.
-        recorder: takes every call; stays the caller's to close.
-        policy: limits of the retries.
-        agent: name of callers that give none.
-        errlog: where stdio servers' standard error goes; this process's own when None.
-        observers: look on, attempt by attempt.
+    The client asks `/suggest` and registers tools; it and the recorder stay the caller's to close.
+    `errlog` is where stdio servers' standard error goes; this process's own when None.
     """
     upstreams = _Upstreams(config, client, errlog)
     gateway: FastMCP[Any] = FastMCP(
@@ -320,8 +309,7 @@ class _Upstreams:
 class InstructionsMiddleware(Middleware):
     """Adds the servers' instructions to the answer that opens a connection.
 
-    Args:
-        upstreams: the servers; with several, each one's words stand under its name.
+    With several servers each one's words stand under its name.
     """
 
     def __init__(self, upstreams: Sequence[Upstream]) -> None:
@@ -363,9 +351,7 @@ class InstructionsMiddleware(Middleware):
 class ToolRegistrar:
     """Keeps the service's list of tools like the gateway's. Run `run` in a task.
 
-    Args:
-        client: asks the service.
-        check_every_s: seconds between looks at the service; a tenth of it while it is away.
+    It looks at the service every `check_every_s` seconds, and in a tenth of that while it is away.
     """
 
     def __init__(self, client: AsyncClient, *, check_every_s: float = CHECK_EVERY_S) -> None:

@@ -89,11 +89,8 @@ class WatchedStdioTransport(ClientTransport):
 
     FastMCP's own transport can only be asked about its end through private attributes, and a call
     on a connection that ended fails like a call that was lost on the way. The difference matters:
-    the first never reached the tool and can simply be sent again.
-
-    Args:
-        parameters: the command, its arguments, environment and folder.
-        errlog: where the server's standard error goes; must have a file descriptor.
+    the first never reached the tool and can simply be sent again. `errlog`, where the server's
+    standard error goes, must have a file descriptor.
     """
 
     def __init__(self, parameters: StdioServerParameters, *, errlog: TextIO) -> None:
@@ -135,10 +132,8 @@ class WatchedStdioTransport(ClientTransport):
 class Upstream:
     """One MCP server, kept connected. Use `start` and `close`.
 
-    Args:
-        server: how to reach it.
-        on_tools_changed: called when the server says that its list of tools changed.
-        errlog: where a stdio server's standard error goes; this process's own when None.
+    `on_tools_changed` is called when the server says so. Without `errlog` a stdio server's standard
+    error goes to this process's own.
     """
 
     def __init__(
@@ -404,9 +399,7 @@ class UpstreamTool(ProxyTool):
 class UpstreamProvider(ProxyProvider):
     """What one server offers. Tools are looked up in the list last seen, without a question.
 
-    Args:
-        upstream: the server.
-        on_tools: called with the tools each time they were listed.
+    `on_tools` is called with the tools each time they were listed.
     """
 
     def __init__(

@@ -170,13 +170,7 @@ class JsonStrings:
 
 
 class Payload:
-    """The payload of one message.
-
-    Args:
-        header: of its message.
-        is_json: None where that shows in its first character.
-        max_bytes: of UTF-8.
-    """
+    """The payload of one message; `is_json` is None where that shows in its first character."""
 
     def __init__(self, header: MessageHeader, *, is_json: bool | None, max_bytes: int) -> None:
         self.header = header

@@ -323,12 +323,7 @@ def read_message(
 ) -> HarmonyCall | HarmonyResult:
     """A call with its arguments, one that cannot be made, or what a tool answered.
 
-    Args:
-        header: of the message.
-        payload: all of it, or what could be held.
-        doubtful: see `HarmonyCall`.
-        problem: why a call cannot be made, where that shows before its payload is read.
-        error_type: of such a call.
+    `problem` is why a call cannot be made, where that shows before its payload is read.
     """
     if header.kind == "result":
         recipient = None if header.role == "tool" else header.role

@@ -59,15 +59,10 @@ _MAX_NAME = 60
 
 
 def serve(service: str, *, agent: str | None = None, verbose: bool = False) -> int:
-    """Serve on the standard streams until the input ends, or SIGTERM or SIGINT comes.
+    """Serve on the standard streams until the input ends, or a signal comes; the exit code.
 
-    Args:
-        service: where the service is; it need not be there yet, and may come and go.
-        agent: the name of callers that give none; the MCP client's own name when None.
-        verbose: log more, to standard error.
-
-    Returns:
-        The exit code.
+    The service need not be there yet, and may come and go. `agent` is the name of callers that give
+    none; the MCP client's own name when None.
 
     Raises:
         ConfigurationError: `service` is no URL.

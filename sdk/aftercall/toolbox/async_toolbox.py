@@ -176,10 +176,8 @@ class AsyncToolbox:
     ) -> BestTool:
         """The fittest tool of a namespace, in the version that is in force here.
 
-        Args:
-            tool_id: the namespace; the id of a tool is one.
-            scenario: what is to be done, in words.
-            use_rag: also compare tools like it, and count failures in scenarios like this one.
+        The id of a tool is a namespace too. With `use_rag` tools like it are compared too, and
+        failures in scenarios like this one count.
 
         Raises:
             NotFoundError: there is no such namespace.
@@ -208,12 +206,8 @@ class AsyncToolbox:
     ) -> CallResult:
         """Call a tool in its promoted version; the run is recorded, with its version and scenario.
 
-        Args:
-            tool_id: the tool.
-            input_data: an object of parameters, or any other JSON value as the only input.
-            use_evolved: False calls the original.
-            scenario: what is to be done, in words.
-            timeout_s: another limit than the toolbox's.
+        `input_data` is an object of parameters, or any other JSON value as the only input. With
+        `use_evolved=False` the original is called.
 
         Raises:
             ToolFailedError: it failed; `execution_id` is the recorded run's.
@@ -331,13 +325,9 @@ class AsyncToolbox:
         marked. When all fail and there is an evolver, the best tool is evolved and its new version
         tried once. How it ended is told in the result; a tool's failure raises nothing.
 
-        Args:
-            scenario: what is to be done, in words: 1 to 10,000 characters.
-            input_data: the input of whichever tool is tried.
-            tags: only tools with at least one of them.
-            max_attempts: most tools that are run, 1 to 25, an evolved version not counted.
-            may_repeat: doing it twice does no harm.
-            timeout_s: longest run of each tool, when not the toolbox's.
+        Only tools with at least one of the `tags` are tried, and at most `max_attempts` (1 to 25)
+        of them, an evolved version not counted, each for `timeout_s` seconds. A scenario has 1 to
+        10,000 characters.
 
         Raises:
             ValueError: the scenario is blank or too long, or `max_attempts` out of range.

@@ -110,10 +110,7 @@ class LinkedService:
 class Resolver:
     """Finds tools by id, namespace or scenario, in the versions that are in force here.
 
-    Args:
-        link: asks the service.
-        tools: definitions of this program, by tool id.
-        promotions_file: `.tool_promotions.json`, which need not be there yet.
+    `tools` are definitions of this program, by tool id; the promotions file need not be there yet.
     """
 
     def __init__(

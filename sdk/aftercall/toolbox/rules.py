@@ -86,10 +86,8 @@ class ResilientResult:
     Attributes:
         result: what the tool returned; None also when none succeeded.
         tool: the version that succeeded.
-        why: how it ended, in a sentence.
         attempts: in their order, an evolved version last.
         skipped: in rank order.
-        evolution_tried: whether a tool was to be evolved.
         evolution: what came of it; None also when it could not be begun, which `why` tells.
         from_service: whether the service ranked the candidates; else the local tools were taken.
     """
@@ -141,11 +139,7 @@ class LocalCandidate:
 class ResilientRules:
     """Decides about one resilient call, attempt by attempt.
 
-    Args:
-        candidates: best first.
-        max_attempts: most tools that are run; what did not run does not count.
-        may_repeat: the caller vouches that doing it twice does no harm.
-        trust_annotations: whether claims of a tool's maker count.
+    The candidates stand best first. What did not run does not count towards `max_attempts`.
     """
 
     def __init__(
