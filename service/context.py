@@ -8,14 +8,14 @@ order, and closed in reverse.
 import asyncio
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
@@ -23,7 +23,7 @@ from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
 from mongo.protocol import Store
-from mongo.records import ToolKey
+from mongo.records import CounterSum, ToolKey
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.fitness.history import ToolHistory
 from retrieval.fitness.search import ToolChooser
@@ -35,10 +35,8 @@ from service.learning import Learning, open_learning
 from service.lifecycle import OnPhase
 from service.metrics import ServiceMetrics
 from service.nightly import nightly
-from service.patterns import Patterns
 from service.readiness import StoreWatch, VectorCheck
 from service.settings import BoundarySettings, Settings
-from service.statistics import StatisticsReports
 from service.stores import open_stores
 
 
@@ -65,6 +63,13 @@ class Context:
     tool_facts: TTLCache[ToolKey, tuple[list["weakref.ref[object] | None"], ToolFacts]]
     """What `service.known_tools` made of each tool, and from what: `Memory` replaces what it
     changes. Facts fade over days and agents ask often, so they are kept for a minute."""
+    sums: TTLCache[Hashable, list[CounterSum]]
+    """What `service.statistics` read: pages of many viewers ask for the same each second. What was
+    learned since is never left out."""
+    sums_of_past_hours: TTLCache[Hashable, list[CounterSum]]
+    """Of hours that are over, as long as no more is counted in them."""
+    pattern_marks: LRUCache[Hashable, Mapping[str, str]]
+    """Patterns of failures by their marks, of workspaces as of a consolidation: some MB each."""
     parsers: Executor
     seed_patterns: int
     memory: Memory
@@ -72,8 +77,6 @@ class Context:
     vectors: VectorCheck
     store_watch: StoreWatch
     metrics: ServiceMetrics
-    patterns: Patterns
-    statistics: StatisticsReports
     opened_at: float
 
 
@@ -132,8 +135,6 @@ async def open_context(
         if settings.indexing.here and learning.can_learn:
             indexer.start()
         await stack.enter_async_context(nightly(settings, store))
-        cohesion = _cohesion_rules(settings.boundaries)
-        patterns = Patterns(store=store, memory=memory, redactor=redactor)
 
         yield Context(
             settings=settings,
@@ -156,9 +157,12 @@ async def open_context(
             ),
             redactor=redactor,
             changing=asyncio.Lock(),
-            cohesion=cohesion,
+            cohesion=_cohesion_rules(settings.boundaries),
             clock=lambda: datetime.now(UTC),
             tool_facts=TTLCache(maxsize=2_000, ttl=60),
+            sums=TTLCache(maxsize=512, ttl=5),
+            sums_of_past_hours=TTLCache(maxsize=256, ttl=3600),
+            pattern_marks=LRUCache(maxsize=20),
             parsers=parsers,
             memory=memory,
             seed_patterns=len(stores.seeds.entries),
@@ -166,14 +170,6 @@ async def open_context(
             vectors=VectorCheck(store=store, index=index, seeds=len(stores.seeds.entries)),
             store_watch=StoreWatch(store),
             metrics=metrics,
-            patterns=patterns,
-            statistics=StatisticsReports(
-                store=store,
-                memory=memory,
-                patterns=patterns,
-                cohesion=cohesion,
-                is_settled=suggester.is_settled,
-            ),
             opened_at=time.monotonic(),
         )
 

@@ -1,27 +1,24 @@
 """Failure patterns, as the latest nightly job left them, and how often each was met."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from cachetools import LRUCache
 from pydantic import Field
 
 from aftercall.models import ErrorCategory, FailurePattern, FailurePatternList, WireModel
 from aftercall.models.base import Name
 from aftercall.redaction import Redactor
-from mongo.protocol import Store
 from mongo.records import Row, ToolKey, decoded
 from retrieval.fitness.registry import UnknownNameError, named
-from retrieval.memory import CONSOLIDATED, PATTERN, Memory
+from retrieval.memory import CONSOLIDATED, PATTERN
 from retrieval.patterns import ConsolidatedPattern
+from service.context import Context
 
 MAX_PATTERNS = 5_000
 """Patterns that are looked through, those of most failures. At a million executions there are some
 1,400 (`docs/figures/scale.md`)."""
-
-_MAX_WORKSPACES = 20
-"""Whose marks are kept: a few megabytes each at most."""
 
 
 class UnknownPatternError(UnknownNameError):
@@ -50,99 +47,79 @@ class PatternsQuery(WireModel):
         )
 
 
-class Patterns:
-    """Reads patterns. Every method raises `StoreError` when the store cannot say.
+async def listed(context: Context, workspace: str, query: PatternsQuery) -> FailurePatternList:
+    """Those that are asked for, most failures first.
 
-    Args:
-        store: where they are.
-        memory: knows registered tools.
-        redactor: masks secrets before anything is answered.
+    Raises:
+        StoreError: as every function here, when the store cannot say.
     """
+    is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
+    rows = await _most(context, workspace, MAX_PATTERNS if is_filtered else query.limit)
+    found = await asyncio.to_thread(_decoded, rows)
+    asked = [each for each in found if query.includes(each)][: query.limit]
+    return FailurePatternList(
+        patterns=await shown(context, workspace, asked),
+        consolidated_at=await consolidated_at(context, workspace),
+    )
 
-    def __init__(self, *, store: Store, memory: Memory, redactor: Redactor) -> None:
-        self._store = store
-        self._memory = memory
-        self._redactor = redactor
-        self._marks: LRUCache[tuple[str, datetime], Mapping[str, str]] = LRUCache(_MAX_WORKSPACES)
 
-    async def listed(self, workspace: str, query: PatternsQuery) -> FailurePatternList:
-        """Those that are asked for, most failures first."""
-        is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
-        rows = await self._most(workspace, MAX_PATTERNS if is_filtered else query.limit)
-        found = await asyncio.to_thread(_decoded, rows)
-        asked = [each for each in found if query.includes(each)][: query.limit]
-        return FailurePatternList(
-            patterns=await self._shown(workspace, asked),
-            consolidated_at=await self.consolidated_at(workspace),
-        )
+async def consolidated_at(context: Context, workspace: str) -> datetime | None:
+    """When the latest nightly job did so; None before the first."""
+    rows = await context.store.knowledge.get(workspace, CONSOLIDATED, [""])
+    return decoded(datetime, rows[0].data) if rows else None
 
-    async def consolidated_at(self, workspace: str) -> datetime | None:
-        """When the latest nightly job did so; None before the first."""
-        rows = await self._store.knowledge.get(workspace, CONSOLIDATED, [""])
-        return decoded(datetime, rows[0].data) if rows else None
 
-    async def by_pattern(self, workspace: str, marks: Mapping[str, int]) -> dict[str, int]:
-        """Failures that are counted by mark (hex), by pattern; those of none are left out."""
-        of_marks = await self._of_marks(workspace)
-        found: dict[str, int] = {}
-        for mark, count in marks.items():
-            if mark in of_marks:
-                found[of_marks[mark]] = found.get(of_marks[mark], 0) + count
+async def by_pattern(context: Context, workspace: str, marks: Mapping[str, int]) -> dict[str, int]:
+    """Failures that are counted by mark (hex), by pattern; those of none are left out."""
+    of_marks = await _of_marks(context, workspace)
+    found = Counter[str]()
+    for mark in marks.keys() & of_marks.keys():
+        found[of_marks[mark]] += marks[mark]
+    return found
+
+
+async def stored_patterns(
+    context: Context, workspace: str, pattern_ids: Sequence[str]
+) -> list[ConsolidatedPattern]:
+    """Those of the patterns that are there, in the order of the ids."""
+    rows = await context.store.knowledge.get(workspace, PATTERN, pattern_ids)
+    by_id = {row.key: decoded(ConsolidatedPattern, row.data) for row in rows}
+    return [by_id[each] for each in pattern_ids if each in by_id]
+
+
+async def shown(
+    context: Context, workspace: str, patterns: Sequence[ConsolidatedPattern]
+) -> list[FailurePattern]:
+    """Patterns as they are answered."""
+    registry = await context.memory.registry(workspace)
+
+    def made() -> list[FailurePattern]:
+        found = []
+        for each in patterns:
+            tool = ToolKey(workspace, each.server_name, each.tool_name)
+            stored = registry.named(tool)
+            tool_id = stored.tool.tool_id if stored else None
+            found.append(_answered(each, tool, tool_id, context.redactor))
         return found
 
-    async def find(
-        self, workspace: str, pattern_id: str
-    ) -> tuple[ConsolidatedPattern, FailurePattern]:
-        """A pattern as it is stored, and as it is answered.
+    return await asyncio.to_thread(made)
 
-        Raises:
-            UnknownPatternError: there is none of that id.
-        """
-        found = await self.get(workspace, [pattern_id])
-        if not found:
-            raise UnknownPatternError(pattern_id)
-        [shown] = await self._shown(workspace, found)
-        return found[0], shown
 
-    async def get(self, workspace: str, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
-        """Those of the patterns that are there, in the order of the ids."""
-        rows = await self._store.knowledge.get(workspace, PATTERN, pattern_ids)
-        by_id = {row.key: decoded(ConsolidatedPattern, row.data) for row in rows}
-        return [by_id[each] for each in pattern_ids if each in by_id]
+async def _most(context: Context, workspace: str, limit: int) -> list[Row]:
+    return await context.store.knowledge.scan(workspace, PATTERN, limit, by="rank")
 
-    async def shown(self, workspace: str, pattern_ids: Sequence[str]) -> list[FailurePattern]:
-        """As `get`, as they are answered."""
-        return await self._shown(workspace, await self.get(workspace, pattern_ids))
 
-    async def _most(self, workspace: str, limit: int) -> list[Row]:
-        return await self._store.knowledge.scan(workspace, PATTERN, limit, by="rank")
-
-    async def _shown(
-        self, workspace: str, patterns: Sequence[ConsolidatedPattern]
-    ) -> list[FailurePattern]:
-        registry = await self._memory.registry(workspace)
-
-        def made() -> list[FailurePattern]:
-            found = []
-            for each in patterns:
-                tool = ToolKey(workspace, each.server_name, each.tool_name)
-                stored = registry.named(tool)
-                tool_id = stored.tool.tool_id if stored else None
-                found.append(_answered(each, tool, tool_id, self._redactor))
-            return found
-
-        return await asyncio.to_thread(made)
-
-    async def _of_marks(self, workspace: str) -> Mapping[str, str]:
-        """Which pattern a failure belongs to, by its mark in hex; as of one consolidation."""
-        at = await self.consolidated_at(workspace)
-        if at is None:  # what is there is of a first run that is under way
-            return {}
-        known = self._marks.get((workspace, at))
-        if known is None:
-            rows = await self._most(workspace, MAX_PATTERNS)
-            known = self._marks[workspace, at] = await asyncio.to_thread(_marks_of, rows)
-        return known
+async def _of_marks(context: Context, workspace: str) -> Mapping[str, str]:
+    """Which pattern a failure belongs to, by its mark in hex; as of one consolidation."""
+    at = await consolidated_at(context, workspace)
+    if at is None:  # what is there is of a first run that is under way
+        return {}
+    known = context.pattern_marks.get((workspace, at))
+    if known is None:
+        rows = await _most(context, workspace, MAX_PATTERNS)
+        known = await asyncio.to_thread(_marks_of, rows)
+        context.pattern_marks[workspace, at] = known
+    return known
 
 
 def _marks_of(rows: Sequence[Row]) -> dict[str, str]:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.boundaries.cohesion import CohesionRules, cohesion_of
+from retrieval.boundaries.cohesion import cohesion_of
 from retrieval.fitness.registry import Registry, ToolCandidate, offered, plain_candidate
 from retrieval.fitness.score import quality_of, trials_of
 from retrieval.fitness.statistics import ToolTrials, merged
-from retrieval.memory import Memory
+from service.context import Context
 
 _AT_A_TIME = 20
 """Tools that are judged before others get the interpreter: a few milliseconds."""
@@ -27,17 +27,14 @@ class ToolStanding(NamedTuple):
 
 
 async def standings(
-    memory: Memory,
-    cohesion: CohesionRules,
-    workspace: str,
-    tools: Sequence[ToolKey],
-    now: datetime,
+    context: Context, workspace: str, tools: Sequence[ToolKey]
 ) -> Mapping[ToolKey, ToolStanding]:
     """How good these tools are now, registered or not.
 
     Raises:
         StoreError: the store cannot say.
     """
+    memory, now = context.memory, context.clock()
     registry = await memory.registry(workspace)
     clusters = await memory.axis_clusters(workspace)
     statistics, health = await memory.statistics(tools), await memory.health(tools)
@@ -49,7 +46,7 @@ async def standings(
                 time.sleep(0)
             candidate = _in_force(registry, registry.named(tool))
             known = health.get(tool)
-            score = cohesion_of(known, clusters, now=now, rules=cohesion) if known else None
+            score = cohesion_of(known, clusters, now=now, rules=context.cohesion) if known else None
             found[tool] = ToolStanding(
                 quality=_quality(candidate, statistics.get(tool), now),
                 cohesion=score.score if score else None,

@@ -1,17 +1,17 @@
-"""StatisticsReports of workspaces: sums of counters, and what else is known, as they are answered.
+"""Statistics of workspaces: sums of counters, and what else is known, as they are answered.
 
 They are right up to what has been learned; `is_complete` says whether that is all. A window ends
 now: `24h` begins with an hour, 24 hours before the present one; `7d` and `30d` begin with a day, so
 that whole days add up to them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
-from cachetools import TTLCache
 
 from aftercall.models import (
     Action,
@@ -46,15 +46,15 @@ from aftercall.models import (
     WindowTotals,
 )
 from mongo.contents import hour_of
-from mongo.protocol import CounterDimension, Store
+from mongo.protocol import CounterDimension
 from mongo.records import CounterSum, Cursor, ToolKey
 from retrieval import counters as what
-from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.confidence import Promise, reliability
 from retrieval.fitness.registry import Registry, UnknownNameError, named, nearest_names
-from retrieval.memory import JUDGED, REPAIR, Memory
-from service.patterns import Patterns
-from service.standings import ToolStanding, standings
+from retrieval.memory import JUDGED, REPAIR
+from service.context import Context
+from service.patterns import UnknownPatternError, by_pattern, shown, stored_patterns
+from service.standings import standings
 
 MAX_TOOLS_OF_AGENT = 20
 """Those with most failures, then most calls."""
@@ -64,19 +64,13 @@ MAX_REPAIRS = 2_000
 MAX_OUTCOMES = 2_000
 """The latest outcomes that are looked at."""
 
-_KEPT_S = 5.0
-"""Pages of many viewers ask for the same each second; what was learned since is never left out."""
-
-_HOUR_S = 3600
-
 _DAY = 24
-_WINDOWS: tuple[UsageWindow, ...] = ("24h", "7d", "30d")
 _DAYS: Mapping[UsageWindow, int] = {"24h": 1, "7d": 7, "30d": 30}
 _CALLS = (
     what.SUCCESS, what.FAILURE, what.RETRY_SUCCESS, what.RETRY_FAILURE, what.FOLLOWED_SUCCESS,
     what.FOLLOWED_FAILURE,
 )  # fmt: skip
-_DURATIONS = (f"{what.DURATION}*",)
+_DURATIONS = f"{what.DURATION}*"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -87,10 +81,13 @@ class UnknownAgentError(UnknownNameError):
         super().__init__("agent", agent, nearest, "GET /stats/usage?window=30d")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Span:
-    """Hours since 1970 from `first` to `last`, both among them; a step is one hour or 24."""
+    """Hours of a workspace since 1970, `first` and `last` among them; a step is one hour or 24."""
 
+    context: Context
+    workspace: str
+    window: UsageWindow
     first: int
     last: int
     step: int
@@ -100,456 +97,435 @@ class _Span:
         """The first hour of each step."""
         return range(self.first, self.last + 1, self.step)
 
-    def place(self, hour: int) -> int:
-        """The number of the step of an hour."""
-        return (hour - self.first) // self.step
+    @property
+    def unit(self) -> Literal["hour", "day"]:
+        """What a step is called."""
+        return "hour" if self.step == 1 else "day"
 
+    @property
+    def before(self) -> "_Span | None":
+        """As many hours before these; None where nobody keeps them."""
+        if self.window == "30d":
+            return None
+        return replace(self, first=self.first - _DAYS[self.window] * _DAY, last=self.first - 1)
 
-def _span(window: UsageWindow, now: datetime) -> _Span:
-    last = hour_of(now)
-    if window == "24h":
-        return _Span(last - _DAY, last, 1)
-    midnight = last - last % _DAY
-    return _Span(midnight - (_DAYS[window] - 1) * _DAY, last, _DAY)
-
-
-def _before(window: UsageWindow, span: _Span) -> _Span:
-    return _Span(span.first - _DAYS[window] * _DAY, span.first - 1, span.step)
-
-
-class StatisticsReports:
-    """Answers every question of `/stats`; times are UTC, and every window ends now.
-
-    Every method raises `StoreError` when the store cannot say.
-
-    Args:
-        store: holds counters, repairs and outcomes.
-        memory: what is known of tools, cached.
-        patterns: reads patterns.
-        cohesion: when a tool is said to be asked for several jobs.
-        is_settled: whether all that was answered is in the log.
-        clock: the time now, with a zone.
-    """
-
-    def __init__(
-        self,
-        *,
-        store: Store,
-        memory: Memory,
-        patterns: Patterns,
-        cohesion: CohesionRules,
-        is_settled: Callable[[], bool] = lambda: True,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._store = store
-        self._memory = memory
-        self._patterns = patterns
-        self._cohesion = cohesion
-        self._is_settled = is_settled
-        self._clock = clock
-        self._kept: TTLCache[Any, list[CounterSum]] = TTLCache(512, _KEPT_S)
-        self._over: TTLCache[Any, list[CounterSum]] = TTLCache(256, _HOUR_S)
-
-    async def totals(self, workspace: str, *, with_durations: bool = True) -> Totals:
-        """All calls within each window; durations are most of the work."""
-        windows = []
-        for window in _WINDOWS:
-            about, span = await self._about(workspace, window)
-            before = None
-            if window != "30d":
-                before = _counts(await self._calls(workspace, _before(window, span)))
-            totals = await self._all_calls(workspace, span, with_durations=with_durations)
-            windows.append(WindowTotals(**about, totals=totals, before=before))
-        return Totals(windows=windows)
-
-    async def usage(self, workspace: str, window: UsageWindow, limit: int) -> Usage:
-        """Calls by tool, agent and kind of failure; at most `limit` tools and agents."""
-        about, span = await self._about(workspace, window)
-        by_tool, other_tools = await self._by_tool(workspace, span, limit)
-        agents = await self._agents(workspace, span)
-        ranked = sorted(agents.items(), key=lambda each: (-sum(each[1]), each[0]))
-        shown = [each for each in ranked if each[0] != what.OTHER][:limit]
-        others = [pair for name, pair in ranked if name not in dict(shown)]
-        categories = await self._named_sums(workspace, what.CATEGORY, span)
-        categories.pop(what.OTHER, None)
-        return Usage(
-            **about,
-            computed_at=about["until"],
-            totals=await self._all_calls(workspace, span),
-            by_tool=by_tool,
-            by_agent=[
-                AgentUsage(agent=name, successes=worked, failures=failed)
-                for name, (worked, failed) in shown
-            ],
-            by_category=[
-                CategoryUsage.model_validate({"category": name, "failures": number})
-                for name, number in _most(categories)
-            ],
-            other_tools=other_tools,
-            other_agents=CallCounts(
-                successes=sum(pair[0] for pair in others), failures=sum(pair[1] for pair in others)
-            ),
-        )
-
-    async def called(self, workspace: str, window: UsageWindow, limit: int) -> list[ToolUsage]:
-        """As `usage` tells tools, without their durations."""
-        span = _span(window, self._clock())
-        found, _ = await self._by_tool(workspace, span, limit, with_durations=False)
-        return found
-
-    async def trend(
-        self, workspace: str, window: UsageWindow, tool: ToolKey | None = None
-    ) -> Trend:
-        """Calls hour by hour or day by day, of one tool or all."""
-        about, span = await self._about(workspace, window)
-        points = await self._points(workspace, _CALLS, span, tool)
-        return Trend(
-            **about,
-            step="hour" if span.step == 1 else "day",
-            tool=await self._named(tool),
-            points=[TrendPoint(at=at, **_fields(point)) for at, point in points],
-        )
-
-    async def latency(
-        self, workspace: str, window: UsageWindow, tool: ToolKey | None = None
-    ) -> Latency:
-        """How long calls took, hour by hour or day by day, of one tool or all."""
-        about, span = await self._about(workspace, window)
-        points = await self._points(workspace, _DURATIONS, span, tool)
-        overall: dict[str, int] = {}
-        for _, point in points:
-            _add_all(overall, point)
-        return Latency(
-            **about,
-            step="hour" if span.step == 1 else "day",
-            tool=await self._named(tool),
-            overall=_quantiles(overall),
-            points=[
-                LatencyPoint(at=at, calls=sum(point.values()), duration_ms=_quantiles(point))
-                for at, point in points
-            ],
-        )
-
-    async def tools(self, workspace: str, window: UsageWindow, limit: int) -> ToolStatisticsList:
-        """Tools that were called in a window, at most `limit`, and how good they are now."""
-        about, span = await self._about(workspace, window)
-        by_tool, others = await self._by_tool(workspace, span, limit)
-        keys = [ToolKey(workspace, e.tool.server_name, e.tool.tool_name) for e in by_tool]
-        known = await standings(self._memory, self._cohesion, workspace, keys, self._clock())
-        return ToolStatisticsList(
-            **about,
-            tools=[
-                ToolStatistics(**dict(each), **known[key]._asdict())
-                for each, key in zip(by_tool, keys, strict=True)
-            ],
-            other_tools=others,
-        )
-
-    async def standing(self, tool: ToolKey) -> ToolStanding:
-        """How good one tool is now, called or not."""
-        known = await standings(self._memory, self._cohesion, tool.workspace, [tool], self._clock())
-        return known[tool]
-
-    async def agent(self, workspace: str, agent: str, window: UsageWindow) -> AgentStatistics:
-        """The calls of one agent; those of a known one that has none in the window are none.
-
-        Raises:
-            UnknownAgentError: nobody of that name called anything lately.
-        """
-        about, span = await self._about(workspace, window)
-        longest = await self._agents(workspace, _span("30d", self._clock()))
-        if agent not in longest or agent == what.OTHER:
-            raise UnknownAgentError(agent, nearest_names(agent, list(longest), ()))
-        names = (f"{what.AGENT_SUCCESS}{agent}", f"{what.AGENT_FAILURE}{agent}")
-        sums = await self._by_key(workspace, names, span)
-        tools = {tool: tuple(each.get(name, 0) for name in names) for tool, each in sums.items()}
-        heaviest = sorted(tools, key=lambda tool: (-tools[tool][1], -sum(tools[tool]), str(tool)))
-        registry = await self._memory.registry(workspace)
-        return AgentStatistics(
-            **about,
-            agent=agent,
-            usage=AgentUsage(
-                agent=agent,
-                successes=sum(pair[0] for pair in tools.values()),
-                failures=sum(pair[1] for pair in tools.values()),
-            ),
-            tools=[
-                AgentTool(
-                    tool=_name(tool, registry), successes=tools[tool][0], failures=tools[tool][1]
-                )
-                for tool in heaviest[:MAX_TOOLS_OF_AGENT]
-            ],
-        )
-
-    async def reflection(self, workspace: str, window: UsageWindow) -> ReflectionStatistics:
-        """What asking about failures did.
-
-        Which retry belongs to which first attempt is not counted: `tasks` takes each success for
-        that of another task, as many as there are.
-        """
-        about, span = await self._about(workspace, window)
-        calls = await self._calls(workspace, span)
-        counted = _fields(calls)
-        first = (
-            calls.get(what.SUCCESS, 0) - calls.get(what.RETRY_SUCCESS, 0),
-            calls.get(what.FAILURE, 0) - calls.get(what.RETRY_FAILURE, 0),
-        )
-        done = min(calls.get(what.SUCCESS, 0), sum(first))
-        by_suggestion, by_agents = await self._repair_times(workspace, about)
-        return ReflectionStatistics(
-            **about,
-            first_attempts=CallCounts(successes=first[0], failures=first[1]),
-            tasks=CallCounts(successes=done, failures=sum(first) - done),
-            retries=counted["retries"],
-            suggested=counted["suggested"],
-            answers=await self._answers(workspace, span),
-            with_suggestion=by_suggestion,
-            without_suggestion=by_agents,
-        )
-
-    async def patterns(self, workspace: str, window: UsageWindow, limit: int) -> PatternStatistics:
-        """Patterns that were met in a window, at most `limit`; none before the first nightly job.
-
-        They are those of the latest run: a failure that says something new is among the others.
-        """
-        about, span = await self._about(workspace, window)
-        marks = await self._named_sums(workspace, what.SIGNATURE, span)
-        failures = await self._patterns.by_pattern(workspace, marks)
-        before: Mapping[str, int] | None = None
-        if window != "30d":
-            earlier = await self._named_sums(workspace, what.SIGNATURE, _before(window, span))
-            before = await self._patterns.by_pattern(workspace, earlier)
-        most = [name for name, _ in _most(failures)][:limit]
-        shown = [
-            PatternFailures(
-                pattern=each,
-                failures=failures[each.pattern_id],
-                before=None if before is None else before.get(each.pattern_id, 0),
-            )
-            for each in await self._patterns.shown(workspace, most)
-        ]
-        total = (await self._calls(workspace, span)).get(what.FAILURE, 0)
-        other = max(0, total - sum(each.failures for each in shown))
-        return PatternStatistics(**about, patterns=shown, other_failures=other)
-
-    async def pattern(self, workspace: str, pattern_id: str, window: UsageWindow) -> PatternHistory:
-        """How often a pattern was met, day by day.
-
-        Raises:
-            UnknownPatternError: there is none of that id.
-        """
-        pattern, shown = await self._patterns.find(workspace, pattern_id)
-        about, span = await self._about(workspace, window)
-        marks = [f"{what.SIGNATURE}{mark.hex()}" for mark in pattern.marks()]
-        points = await self._points(workspace, marks, span)
-        return PatternHistory(
-            **about,
-            pattern=shown,
-            points=[FailurePoint(at=at, failures=sum(point.values())) for at, point in points],
-        )
-
-    async def confidence(self, workspace: str) -> ConfidenceStatistics:
-        """What suggestions promised and what came of it, of the latest outcomes."""
-        rows = await self._store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
-        judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
-        return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
-
-    async def _about(self, workspace: str, window: UsageWindow) -> tuple[dict[str, Any], _Span]:
-        """What every answer about a window says of it, and its hours."""
-        now = self._clock().astimezone(UTC)
-        span = _span(window, now)
-        is_settled = self._is_settled()  # before the log is read, which else may lack an answer
-        head = (await self._store.events.heads()).get(workspace)
-        cursor = (await self._store.knowledge.cursors()).get(workspace)
+    async def about(self) -> dict[str, Any]:
+        """What every answer says of its window."""
+        context = self.context
+        now = context.clock().astimezone(UTC)
+        # Before the log is read, which else may lack an answer.
+        is_settled = context.suggester.is_settled()
+        head = (await context.store.events.heads()).get(self.workspace)
+        cursor = (await context.store.knowledge.cursors()).get(self.workspace)
         learned, there = cursor.position if cursor else 0, head.position if head else 0
-        about = {
-            "window": window,
-            "since": _moment(span.first),
+        return {
+            "window": self.window,
+            "since": _moment(self.first),
             "until": now,
             "is_complete": learned >= there and is_settled,
         }
-        return about, span
 
-    async def _sums(
+    async def sums(
         self,
-        workspace: str,
         names: Sequence[str],
-        span: _Span,
         by: tuple[CounterDimension, ...],
         tool: ToolKey | None = None,
     ) -> list[CounterSum]:
-        """Sums over a span. The present hour is read anew, hours that are over where they must be.
+        """Sums of counters. The present hour is read anew, hours that are over where they must be.
 
         Counters only grow within a generation, so hours that are over hold what they held as long
         as no more is counted in them.
         """
-        knowledge = self._store.knowledge
-        seen = (knowledge.generation, workspace, (await knowledge.cursors()).get(workspace))
-        over = replace(span, last=min(span.last, hour_of(self._clock()) - 1))
-        rest = replace(span, first=over.last + 1)
-        counted = sum(each.number for each in await self._read(seen, (what.COUNTED,), over))
-        key = (*seen[:2], tuple(names), over, by, tool, counted)
-        closed = self._over.get(key)
+        knowledge, over_lately = self.context.store.knowledge, self.context.sums_of_past_hours
+        generation = knowledge.generation
+        seen = (generation, (await knowledge.cursors()).get(self.workspace))
+        over = replace(self, last=min(self.last, hour_of(self.context.clock()) - 1))
+        rest = replace(self, first=over.last + 1)
+        counted = sum(each.number for each in await over.read(seen, (what.COUNTED,)))
+        key = (generation, self.workspace, over.first, over.last, *names, by, tool, counted)
+        closed = over_lately.get(key)
         if closed is None:
-            closed = await self._read(seen, names, over, by, tool)
-            if self._store.knowledge.generation != seen[0]:  # these are of the one after it
-                return await self._sums(workspace, names, span, by, tool)
-            self._over[key] = closed
+            closed = await over.read(seen, names, by, tool)
+            if knowledge.generation != generation:  # these are of the one after it
+                return await self.sums(names, by, tool)
+            over_lately[key] = closed
         if rest.first > rest.last:
             return closed
-        opened = await self._read(seen, names, rest, by, tool)
+        opened = await rest.read(seen, names, by, tool)
         if "hour" in by:
             return closed + opened
-        sums: dict[Any, int] = {each[1:]: each.number for each in closed}
-        for each in opened:
-            _add(sums, each[1:], each.number)
+        sums = Counter[tuple[Any, ...]]()
+        for each in (*closed, *opened):
+            sums[each[1:]] += each.number
         return [CounterSum(number, *group) for group, number in sums.items()]
 
-    async def _read(
+    async def read(
         self,
-        seen: tuple[int, str, Cursor | None],
+        seen: tuple[int, Cursor | None],
         names: Sequence[str],
-        span: _Span,
         by: tuple[CounterDimension, ...] = (),
         tool: ToolKey | None = None,
     ) -> list[CounterSum]:
-        """What the store sums up, read once while nothing is learned."""
-        key = (seen, tuple(names), span, by, tool)
-        found = self._kept.get(key)
+        """What the store sums up, read once while the generation and its cursor are as `seen`."""
+        kept = self.context.sums
+        key = (*seen, self.workspace, self.first, self.last, *names, by, tool)
+        found = kept.get(key)
         if found is None:
-            found = self._kept[key] = await self._store.counters.sums(
-                seen[1], names, since=span.first, until=span.last, by=by, tool=tool
+            found = kept[key] = await self.context.store.counters.sums(
+                self.workspace, names, since=self.first, until=self.last, by=by, tool=tool
             )
         return found
 
-    async def _named_sums(self, workspace: str, prefix: str, span: _Span) -> dict[str, int]:
-        """Sums of the counters of a prefix, by the rest of their names."""
-        found = await self._sums(workspace, (f"{prefix}*",), span, ("what",))
-        return {(each.what or "").removeprefix(prefix): each.number for each in found}
+    async def by_name(self, *names: str, prefix: str = "") -> Counter[str]:
+        """Sums of counters by what follows a prefix; of all of the prefix where none is named."""
+        found = await self.sums(names or (f"{prefix}*",), ("what",))
+        return Counter({(e.what or "").removeprefix(prefix): e.number for e in found})
 
-    async def _calls(self, workspace: str, span: _Span) -> dict[str, int]:
-        found = await self._sums(workspace, _CALLS, span, ("what",))
-        return {each.what or "": each.number for each in found}
+    async def calls(self) -> Counter[str]:
+        """How calls went."""
+        return await self.by_name(*_CALLS)
 
-    async def _points(
-        self, workspace: str, names: Sequence[str], span: _Span, tool: ToolKey | None = None
-    ) -> list[tuple[datetime, dict[str, int]]]:
-        """The sums of each step of a span by name, with its beginning."""
-        points: list[dict[str, int]] = [{} for _ in span.steps]
-        found = await self._sums(workspace, names, span, ("hour", "what"), tool) if names else ()
-        for each in found:
-            _add(points[span.place(each.hour or 0)], each.what or "", each.number)
-        return list(zip(map(_moment, span.steps), points, strict=True))
+    async def points(
+        self, names: Sequence[str], tool: ToolKey | None = None
+    ) -> list[tuple[datetime, Counter[str]]]:
+        """The sums of each step by name, with its beginning."""
+        points = [Counter[str]() for _ in self.steps]
+        for each in await self.sums(names, ("hour", "what"), tool) if names else ():
+            place = ((each.hour or 0) - self.first) // self.step
+            points[place][each.what or ""] += each.number
+        return list(zip(map(_moment, self.steps), points, strict=True))
 
-    async def _by_key(
-        self, workspace: str, names: Sequence[str], span: _Span
-    ) -> dict[ToolKey, dict[str, int]]:
+    async def by_key(self, *names: str) -> dict[ToolKey, Counter[str]]:
         """The sums of each tool by name."""
-        sums: dict[ToolKey, dict[str, int]] = {}
-        for each in await self._sums(workspace, names, span, ("tool", "what")):
+        sums: dict[ToolKey, Counter[str]] = {}
+        for each in await self.sums(names, ("tool", "what")):
             if each.tool is not None:
-                _add(sums.setdefault(each.tool, {}), each.what or "", each.number)
+                sums.setdefault(each.tool, Counter())[each.what or ""] += each.number
         return sums
 
-    async def _all_calls(
-        self, workspace: str, span: _Span, *, with_durations: bool = True
-    ) -> dict[str, Any]:
-        found = _fields(await self._calls(workspace, span))
-        if with_durations:
-            durations = await self._sums(workspace, _DURATIONS, span, ("what",))
-            found["duration_ms"] = _quantiles({each.what or "": each.number for each in durations})
-        return found
-
-    async def _by_tool(
-        self, workspace: str, span: _Span, limit: int, *, with_durations: bool = True
+    async def by_tool(
+        self, limit: int, *, with_durations: bool = True
     ) -> tuple[list[ToolUsage], CallCounts]:
-        calls = await self._by_key(workspace, _CALLS, span)
-        durations = await self._by_key(workspace, _DURATIONS, span) if with_durations else {}
-        ranked = sorted(calls, key=lambda tool: (-_weight(calls[tool]), str(tool[1:])))
-        registry = await self._memory.registry(workspace)
+        """The most called tools, and the calls of all others."""
+        calls = await self.by_key(*_CALLS)
+        durations = await self.by_key(_DURATIONS) if with_durations else {}
+        ranked = sorted(
+            calls,
+            key=lambda tool: (
+                -calls[tool][what.SUCCESS] - calls[tool][what.FAILURE], str(tool[1:])
+            ),
+        )  # fmt: skip
+        registry = await self.context.memory.registry(self.workspace)
         shown = [
             ToolUsage(
                 tool=_name(tool, registry),
-                duration_ms=_quantiles(durations.get(tool, {})),
+                duration_ms=_quantiles(durations.get(tool, Counter())),
                 **_fields(calls[tool]),
             )
             for tool in ranked[:limit]
         ]
-        others: dict[str, int] = {}
-        for tool in ranked[limit:]:
-            _add_all(others, calls[tool])
-        return shown, _counts(others)
+        return shown, _counts(sum((calls[tool] for tool in ranked[limit:]), Counter()))
 
-    async def _agents(self, workspace: str, span: _Span) -> dict[str, tuple[int, int]]:
-        worked = await self._named_sums(workspace, what.AGENT_SUCCESS, span)
-        failed = await self._named_sums(workspace, what.AGENT_FAILURE, span)
-        return {name: (worked.get(name, 0), failed.get(name, 0)) for name in {**worked, **failed}}
+    async def agents(self) -> dict[str, tuple[int, int]]:
+        """Successes and failures of each agent."""
+        worked = await self.by_name(prefix=what.AGENT_SUCCESS)
+        failed = await self.by_name(prefix=what.AGENT_FAILURE)
+        return {name: (worked[name], failed[name]) for name in {**worked, **failed}}
 
-    async def _answers(self, workspace: str, span: _Span) -> AnswerCounts:
-        sums = await self._named_sums(workspace, what.ANSWER, span)
-        actions = {f"action:{each}": each for each in get_args(Action)}
-        kinds = {f"{what.ABSTAINED}:{each}": each for each in get_args(ErrorCategory)}
-        return AnswerCounts(
-            asked=sums.get(what.ASKED, 0),
-            abstained=sums.get(what.ABSTAINED, 0),
-            confident=sums.get(what.SURE, 0),
-            by_action=[
-                ActionCount(action=actions[name], answers=number)
-                for name, number in _most(sums)
-                if name in actions
-            ],
-            abstentions=[
-                CategoryAbstentions(category=kinds[name], answers=number)
-                for name, number in _most(sums)
-                if name in kinds
-            ],
+    async def all_calls(self, *, with_durations: bool = True) -> dict[str, Any]:
+        """The fields of `CallTotals`."""
+        found = _fields(await self.calls())
+        if with_durations:
+            found["duration_ms"] = _quantiles(await self.by_name(_DURATIONS))
+        return found
+
+
+def _span(context: Context, workspace: str, window: UsageWindow) -> _Span:
+    last = hour_of(context.clock())
+    if window == "24h":
+        return _Span(context, workspace, window, last - _DAY, last, 1)
+    first = last - last % _DAY - (_DAYS[window] - 1) * _DAY
+    return _Span(context, workspace, window, first, last, _DAY)
+
+
+async def totals(context: Context, workspace: str, *, with_durations: bool = True) -> Totals:
+    """All calls within each window; durations are most of the work.
+
+    Raises:
+        StoreError: as every function here, when the store cannot say.
+    """
+    windows = []
+    for window in _DAYS:
+        span = _span(context, workspace, window)
+        windows.append(
+            WindowTotals(
+                **await span.about(),
+                totals=await span.all_calls(with_durations=with_durations),
+                before=_counts(await span.before.calls()) if span.before else None,
+            )
         )
+    return Totals(windows=windows)
 
-    async def _repair_times(
-        self, workspace: str, about: Mapping[str, Any]
-    ) -> tuple[RepairTimes, RepairTimes]:
-        """Of the failures that were mended in a window: those by a suggestion, and the others."""
-        rows = await self._store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
-        waited: dict[bool, list[float]] = {True: [], False: []}
-        for row in rows:
-            each = REPAIR.decode(row)
-            if about["since"] <= each.mended_at <= about["until"]:
-                # By another clock a success may be of before its failure.
-                seconds = max(0.0, (each.mended_at - each.failed_at) / timedelta(seconds=1))
-                waited[each.followed_suggestion].append(seconds * 1000)
-        return _times(waited[True]), _times(waited[False])
 
-    async def _named(self, tool: ToolKey | None) -> ToolName | None:
-        return None if tool is None else _name(tool, await self._memory.registry(tool.workspace))
+async def usage(context: Context, workspace: str, window: UsageWindow, limit: int) -> Usage:
+    """Calls by tool, agent and kind of failure; at most `limit` tools and agents."""
+    span = _span(context, workspace, window)
+    about = await span.about()
+    by_tool, other_tools = await span.by_tool(limit)
+    agents = await span.agents()
+    ranked = sorted(agents, key=lambda name: (-sum(agents[name]), name))
+    shown = [name for name in ranked if name != what.OTHER][:limit]
+    categories = await span.by_name(prefix=what.CATEGORY)
+    categories.pop(what.OTHER, None)
+    return Usage(
+        **about,
+        computed_at=about["until"],
+        totals=await span.all_calls(),
+        by_tool=by_tool,
+        by_agent=[
+            AgentUsage(agent=name, successes=agents[name][0], failures=agents[name][1])
+            for name in shown
+        ],
+        by_category=[
+            CategoryUsage.model_validate({"category": name, "failures": number})
+            for name, number in _most(categories)
+        ],
+        other_tools=other_tools,
+        other_agents=_pairs(agents[name] for name in agents.keys() - shown),
+    )
+
+
+async def called(
+    context: Context, workspace: str, window: UsageWindow, limit: int
+) -> list[ToolUsage]:
+    """As `usage` tells tools, without their durations."""
+    found, _ = await _span(context, workspace, window).by_tool(limit, with_durations=False)
+    return found
+
+
+async def trend(
+    context: Context, workspace: str, window: UsageWindow, tool: ToolKey | None = None
+) -> Trend:
+    """Calls hour by hour or day by day, of one tool or all."""
+    span = _span(context, workspace, window)
+    return Trend(
+        **await span.about(),
+        step=span.unit,
+        tool=await _named(context, tool),
+        points=[
+            TrendPoint(at=at, **_fields(point)) for at, point in await span.points(_CALLS, tool)
+        ],
+    )
+
+
+async def latency(
+    context: Context, workspace: str, window: UsageWindow, tool: ToolKey | None = None
+) -> Latency:
+    """How long calls took, hour by hour or day by day, of one tool or all."""
+    span = _span(context, workspace, window)
+    about, points = await span.about(), await span.points((_DURATIONS,), tool)
+    return Latency(
+        **about,
+        step=span.unit,
+        tool=await _named(context, tool),
+        overall=_quantiles(sum((point for _, point in points), Counter())),
+        points=[
+            LatencyPoint(at=at, calls=point.total(), duration_ms=_quantiles(point))
+            for at, point in points
+        ],
+    )
+
+
+async def tools(
+    context: Context, workspace: str, window: UsageWindow, limit: int
+) -> ToolStatisticsList:
+    """Tools that were called in a window, at most `limit`, and how good they are now."""
+    span = _span(context, workspace, window)
+    about = await span.about()
+    by_tool, others = await span.by_tool(limit)
+    keys = [ToolKey(workspace, e.tool.server_name, e.tool.tool_name) for e in by_tool]
+    known = await standings(context, workspace, keys)
+    return ToolStatisticsList(
+        **about,
+        tools=[
+            ToolStatistics(**dict(each), **known[key]._asdict())
+            for each, key in zip(by_tool, keys, strict=True)
+        ],
+        other_tools=others,
+    )
+
+
+async def agent(
+    context: Context, workspace: str, agent: str, window: UsageWindow
+) -> AgentStatistics:
+    """The calls of one agent; those of a known one that has none in the window are none.
+
+    Raises:
+        UnknownAgentError: nobody of that name called anything lately.
+    """
+    span = _span(context, workspace, window)
+    about = await span.about()
+    longest = await _span(context, workspace, "30d").agents()
+    if agent not in longest or agent == what.OTHER:
+        raise UnknownAgentError(agent, nearest_names(agent, list(longest), ()))
+    names = (f"{what.AGENT_SUCCESS}{agent}", f"{what.AGENT_FAILURE}{agent}")
+    sums = await span.by_key(*names)
+    tools = {tool: (each[names[0]], each[names[1]]) for tool, each in sums.items()}
+    heaviest = sorted(tools, key=lambda tool: (-tools[tool][1], -sum(tools[tool]), str(tool)))
+    registry = await context.memory.registry(workspace)
+    return AgentStatistics(
+        **about,
+        agent=agent,
+        usage=AgentUsage(agent=agent, **dict(_pairs(tools.values()))),
+        tools=[
+            AgentTool(tool=_name(tool, registry), successes=tools[tool][0], failures=tools[tool][1])
+            for tool in heaviest[:MAX_TOOLS_OF_AGENT]
+        ],
+    )
+
+
+async def reflection(context: Context, workspace: str, window: UsageWindow) -> ReflectionStatistics:
+    """What asking about failures did.
+
+    Which retry belongs to which first attempt is not counted: `tasks` takes each success for
+    that of another task, as many as there are.
+    """
+    span = _span(context, workspace, window)
+    about, calls = await span.about(), await span.calls()
+    counted = _fields(calls)
+    first = CallCounts(
+        successes=calls[what.SUCCESS] - calls[what.RETRY_SUCCESS],
+        failures=calls[what.FAILURE] - calls[what.RETRY_FAILURE],
+    )
+    began = first.successes + first.failures
+    done = min(calls[what.SUCCESS], began)
+    by_suggestion, by_agents = await _repair_times(context, workspace, about)
+    return ReflectionStatistics(
+        **about,
+        first_attempts=first,
+        tasks=CallCounts(successes=done, failures=began - done),
+        retries=counted["retries"],
+        suggested=counted["suggested"],
+        answers=_answers(await span.by_name(prefix=what.ANSWER)),
+        with_suggestion=by_suggestion,
+        without_suggestion=by_agents,
+    )
+
+
+async def patterns(
+    context: Context, workspace: str, window: UsageWindow, limit: int
+) -> PatternStatistics:
+    """Patterns that were met in a window, at most `limit`; none before the first nightly job.
+
+    They are those of the latest run: a failure that says something new is among the others.
+    """
+    span = _span(context, workspace, window)
+    about, before = await span.about(), span.before
+
+    async def met(span: _Span) -> dict[str, int]:
+        return await by_pattern(context, workspace, await span.by_name(prefix=what.SIGNATURE))
+
+    failures, earlier = await met(span), await met(before) if before else None
+    most = await stored_patterns(context, workspace, [name for name, _ in _most(failures)][:limit])
+    found = [
+        PatternFailures(
+            pattern=each,
+            failures=failures[each.pattern_id],
+            before=None if earlier is None else earlier.get(each.pattern_id, 0),
+        )
+        for each in await shown(context, workspace, most)
+    ]
+    total = (await span.calls())[what.FAILURE]
+    other = max(0, total - sum(each.failures for each in found))
+    return PatternStatistics(**about, patterns=found, other_failures=other)
+
+
+async def pattern(
+    context: Context, workspace: str, pattern_id: str, window: UsageWindow
+) -> PatternHistory:
+    """How often a pattern was met, day by day.
+
+    Raises:
+        UnknownPatternError: there is none of that id.
+    """
+    stored = await stored_patterns(context, workspace, [pattern_id])
+    if not stored:
+        raise UnknownPatternError(pattern_id)
+    [answered] = await shown(context, workspace, stored)
+    span = _span(context, workspace, window)
+    about = await span.about()
+    points = await span.points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored[0].marks()])
+    return PatternHistory(
+        **about,
+        pattern=answered,
+        points=[FailurePoint(at=at, failures=point.total()) for at, point in points],
+    )
+
+
+async def confidence(context: Context, workspace: str) -> ConfidenceStatistics:
+    """What suggestions promised and what came of it, of the latest outcomes."""
+    rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
+    judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
+    return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
+
+
+def _answers(sums: Counter[str]) -> AnswerCounts:
+    actions = {f"action:{each}": each for each in get_args(Action)}
+    kinds = {f"{what.ABSTAINED}:{each}": each for each in get_args(ErrorCategory)}
+    return AnswerCounts(
+        asked=sums[what.ASKED],
+        abstained=sums[what.ABSTAINED],
+        confident=sums[what.SURE],
+        by_action=[
+            ActionCount(action=actions[name], answers=number)
+            for name, number in _most(sums)
+            if name in actions
+        ],
+        abstentions=[
+            CategoryAbstentions(category=kinds[name], answers=number)
+            for name, number in _most(sums)
+            if name in kinds
+        ],
+    )
+
+
+async def _repair_times(
+    context: Context, workspace: str, about: Mapping[str, Any]
+) -> tuple[RepairTimes, RepairTimes]:
+    """Of the failures that were mended in a window: those by a suggestion, and the others."""
+    rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
+    waited: dict[bool, list[float]] = {True: [], False: []}
+    for each in map(REPAIR.decode, rows):
+        if about["since"] <= each.mended_at <= about["until"]:
+            # By another clock a success may be of before its failure.
+            seconds = max(0.0, (each.mended_at - each.failed_at) / timedelta(seconds=1))
+            waited[each.followed_suggestion].append(seconds * 1000)
+    return _times(waited[True]), _times(waited[False])
+
+
+async def _named(context: Context, tool: ToolKey | None) -> ToolName | None:
+    return None if tool is None else _name(tool, await context.memory.registry(tool.workspace))
 
 
 def _moment(hour: int) -> datetime:
     return _EPOCH + timedelta(hours=hour)
 
 
-def _add(sums: dict[Any, int], key: object, number: int) -> None:
-    sums[key] = sums.get(key, 0) + number
-
-
-def _add_all(sums: dict[str, int], others: Mapping[str, int]) -> None:
-    for name, number in others.items():
-        _add(sums, name, number)
-
-
-def _weight(calls: Mapping[str, int]) -> int:
-    return calls.get(what.SUCCESS, 0) + calls.get(what.FAILURE, 0)
+def _pairs(pairs: Iterable[tuple[int, int]]) -> CallCounts:
+    """The sum of successes and failures."""
+    worked, failed = map(sum, zip((0, 0), *pairs, strict=True))
+    return CallCounts(successes=worked, failures=failed)
 
 
 def _counts(
-    calls: Mapping[str, int], worked: str = what.SUCCESS, failed: str = what.FAILURE
+    calls: Counter[str], worked: str = what.SUCCESS, failed: str = what.FAILURE
 ) -> CallCounts:
-    return CallCounts(successes=calls.get(worked, 0), failures=calls.get(failed, 0))
+    return CallCounts(successes=calls[worked], failures=calls[failed])
 
 
-def _fields(calls: Mapping[str, int]) -> dict[str, Any]:
+def _fields(calls: Counter[str]) -> dict[str, Any]:
     return {
-        "successes": calls.get(what.SUCCESS, 0),
-        "failures": calls.get(what.FAILURE, 0),
+        **dict(_counts(calls)),
         "retries": _counts(calls, what.RETRY_SUCCESS, what.RETRY_FAILURE),
         "suggested": _counts(calls, what.FOLLOWED_SUCCESS, what.FOLLOWED_FAILURE),
     }

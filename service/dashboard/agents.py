@@ -3,6 +3,7 @@
 from typing import Final
 
 from aftercall.models import AgentUsage, FailurePattern
+from service import statistics
 from service.dashboard.html import (
     Column,
     Link,
@@ -44,7 +45,7 @@ _COUNTS: Final = (
 
 async def agents(look: Look) -> Shown:
     """The page of all."""
-    usage = await look.context.statistics.usage(look.workspace, look.window, MAX_AGENTS)
+    usage = await statistics.usage(look.context, look.workspace, look.window, MAX_AGENTS)
     busiest = sorted(usage.by_agent, key=lambda each: (-calls(each), each.agent))[:_CHARTED]
     left = calls(usage.other_agents)
     others = f"Agents beyond these {count(len(usage.by_agent))} made {count(left)} calls."
@@ -87,16 +88,16 @@ async def agent(look: Look) -> Shown:
     Raises:
         NothingHereError: no agent of that name called anything.
     """
-    name, reports = look.named["agent"], look.context.statistics
+    name = look.named["agent"]
     try:
-        statistics = await reports.agent(look.workspace, name, look.window)
+        found = await statistics.agent(look.context, look.workspace, name, look.window)
     except UnknownAgentError as error:
         raise NothingHereError(
             f"{str(error)[:1].upper()}{str(error)[1:]}.",
             "Names count as calls give them, in upper and lower case. The page Agents lists those "
             "that called a tool in the window.",
         ) from error
-    usage = statistics.usage
+    usage = found.usage
     rate = percent(success_rate(usage))
     content = [
         link("All agents", look.link("/agents")),
@@ -121,7 +122,7 @@ async def agent(look: Look) -> Shown:
                     Column("server", "Server", of=lambda each: each.tool.server_name or ""),
                     *_COUNTS,
                 ],
-                statistics.tools,
+                found.tools,
                 missing="It called no tool in this window.",
             ),
             remark="Most failures first.",
@@ -150,13 +151,12 @@ async def agent(look: Look) -> Shown:
         ),
     ]
     title = one_line(name)
-    return Shown(title, content, statistics.until, is_complete=statistics.is_complete)
+    return Shown(title, content, found.until, is_complete=found.is_complete)
 
 
 async def _patterns(look: Look, agent: str) -> list[FailurePattern]:
     """The patterns that are known to have happened to an agent, most failures first."""
-    reports = look.context.statistics
-    found = await reports.patterns(look.workspace, look.window, MAX_PATTERNS)
+    found = await statistics.patterns(look.context, look.workspace, look.window, MAX_PATTERNS)
     own = [each.pattern for each in found.patterns if agent in each.pattern.agents]
     return sorted(own, key=lambda each: (-each.count, each.pattern_id))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, get_args
 
 from aftercall.models import ErrorCategory, PatternFailures
+from service import statistics
 from service.dashboard.html import (
     Column,
     Html,
@@ -41,6 +42,7 @@ from service.dashboard.words import (
     percent,
     tool_name,
 )
+from service.patterns import consolidated_at
 
 MAX_PATTERNS: Final = 500
 """Patterns in the table, those met most in the window; as many as `GET /stats/patterns` gives."""
@@ -52,9 +54,8 @@ _TRIED: Final = 3
 
 async def failures(look: Look) -> Shown:
     """The page."""
-    reports = look.context.statistics
-    found = await reports.patterns(look.workspace, look.window, MAX_PATTERNS)
-    usage = await reports.usage(look.workspace, look.window, 1)
+    found = await statistics.patterns(look.context, look.workspace, look.window, MAX_PATTERNS)
+    usage = await statistics.usage(look.context, look.workspace, look.window, 1)
     met, failed = found.patterns, usage.totals.failures
     is_complete = found.is_complete and usage.is_complete
     content = [
@@ -100,7 +101,7 @@ async def _nothing_met(look: Look, failed: int, is_complete: bool) -> Html:  # n
             "aftercall demo --history",
             is_complete=is_complete,
         )
-    if await look.context.patterns.consolidated_at(look.workspace) is None:
+    if await consolidated_at(look.context, look.workspace) is None:
         return empty(
             "Failures are not gathered into patterns yet.",
             "The nightly run does that; run it now:",

@@ -21,6 +21,7 @@ from retrieval.log import executions, repairs
 from retrieval.memory import MendedFailure
 from retrieval.patterns import ConsolidatedPattern, mark_of
 from retrieval.proposals.experience import rule_trials
+from service import statistics
 from service.context import Context
 from service.dashboard.charts import bar_chart
 from service.dashboard.html import (
@@ -59,7 +60,7 @@ from service.dashboard.words import (
     tool_name,
     visible,
 )
-from service.patterns import UnknownPatternError
+from service.patterns import UnknownPatternError, stored_patterns
 
 SAME_CALL: Final = "Nothing was changed: the same call worked when it was made again."
 
@@ -137,7 +138,7 @@ async def evidence_of(
     """
     of_tools: dict[ToolKey, Sequence[MendedFailure]] = {}
     mending: dict[str, list[MendedFailure]] = {}
-    for each in await context.patterns.get(workspace, [one.pattern_id for one in patterns]):
+    for each in await stored_patterns(context, workspace, [one.pattern_id for one in patterns]):
         tool = ToolKey(workspace, each.server_name, each.tool_name)
         if tool not in of_tools:
             of_tools[tool] = await repairs(context.store, tool, _MAX_LOOKED)
@@ -356,7 +357,7 @@ async def pattern(look: Look) -> Shown:
     """
     pattern_id = look.named["pattern_id"]
     try:
-        history = await look.context.statistics.pattern(look.workspace, pattern_id, look.window)
+        history = await statistics.pattern(look.context, look.workspace, pattern_id, look.window)
     except UnknownPatternError as error:
         raise NothingHereError(
             f"There is no failure pattern {one_line(pattern_id, 80)!r}.",
@@ -399,7 +400,7 @@ async def _evidence(
 ) -> tuple[PatternEvidence, list[Row]]:
     evidence = await evidence_of(context, workspace, [pattern], _MAX_SHOWN)
     rules: list[Row] = []
-    for known in await context.patterns.get(workspace, [pattern.pattern_id]):
+    for known in await stored_patterns(context, workspace, [pattern.pattern_id]):
         tool = ToolKey(workspace, known.server_name, known.tool_name)
         belongs = belonging_to(workspace, known)
         rules = rules_of(await record_of(context, tool), belongs, context.redactor)

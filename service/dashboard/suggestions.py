@@ -12,6 +12,7 @@ from aftercall.models import (
     RepairTimes,
 )
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling, log_odds, logistic
+from service import statistics
 from service.dashboard.charts import Point, scatter_chart
 from service.dashboard.html import (
     Column,
@@ -48,9 +49,8 @@ _SHOWN_CONFIDENCES: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 async def suggestions(look: Look) -> Shown:
     """The page."""
-    reports = look.context.statistics
-    reflection = await reports.reflection(look.workspace, look.window)
-    confidence = await reports.confidence(look.workspace)
+    reflection = await statistics.reflection(look.context, look.workspace, look.window)
+    confidence = await statistics.confidence(look.context, look.workspace)
     known = await look.context.memory.calibration(look.workspace)
     is_empty = not calls(reflection.first_attempts) and not confidence.judged
     content = [

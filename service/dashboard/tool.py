@@ -21,6 +21,7 @@ from mongo.records import ToolKey
 from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError, recorded_name
 from retrieval.fitness.score import quality_of
 from retrieval.fitness.statistics import NO_VERSION, ToolTrials
+from service import statistics
 from service.dashboard.boundaries import cohesion_words
 from service.dashboard.charts import line_chart
 from service.dashboard.failures import pattern_columns
@@ -73,7 +74,7 @@ from service.health import health_of, tool_health
 from service.known_tools import KnownToolsQuery, known_tools
 from service.promotions import read_promotion
 from service.recommendations import recommendations_about
-from service.standings import ToolStanding
+from service.standings import ToolStanding, standings
 
 _MAX_PATTERNS: Final = 500
 _MAX_MARKS: Final = 20
@@ -123,10 +124,9 @@ async def tool(look: Look) -> Shown:
     except UnknownToolError as error:
         return _unknown(look, asked or "/".join(filter(None, (server, name))), error.nearest)
     key = ToolKey(look.workspace, health.tool.server_name, health.tool.tool_name)
-    statistics = look.context.statistics
-    trend = await statistics.trend(look.workspace, look.window, key)
-    latency = await statistics.latency(look.workspace, look.window, key)
-    standing = await statistics.standing(key)
+    trend = await statistics.trend(look.context, look.workspace, look.window, key)
+    latency = await statistics.latency(look.context, look.workspace, look.window, key)
+    standing = (await standings(look.context, look.workspace, [key]))[key]
     evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
     content = [
         p(
@@ -389,8 +389,7 @@ def _recommendation(each: Recommendation) -> Html:
 
 
 async def _patterns(look: Look, health: ToolHealth) -> Html:
-    reports = look.context.statistics
-    found = await reports.patterns(look.workspace, look.window, _MAX_PATTERNS)
+    found = await statistics.patterns(look.context, look.workspace, look.window, _MAX_PATTERNS)
     own = [each for each in found.patterns if place_of(each.pattern.tool) == place_of(health.tool)]
     left_out = ("tool", "agents")
     columns = [each for each in pattern_columns(look) if each.key not in left_out]

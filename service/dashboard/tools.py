@@ -6,6 +6,7 @@ from typing import Final
 
 from aftercall.models import ToolName, ToolStatistics, ToolStatisticsList
 from mongo.contents import StoredTool
+from service import statistics
 from service.dashboard.html import Column, Html, Link, empty, note, section, stat, stats
 from service.dashboard.look import Look, Shown
 from service.dashboard.words import calls, count, counted, percent, success_rate
@@ -23,7 +24,7 @@ ToolId = tuple[str | None, str]
 async def tools(look: Look) -> Shown:
     """The page."""
     context = look.context
-    found = await context.statistics.tools(look.workspace, look.window, MAX_TOOLS)
+    found = await statistics.tools(context, look.workspace, look.window, MAX_TOOLS)
     registered = await context.memory.tools(look.workspace)
     # Each reading weighs all the evidence anew.
     open_ones = await look.rarely("open recommendations", lambda: _open(look))

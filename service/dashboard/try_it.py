@@ -52,7 +52,7 @@ from service.dashboard.words import (
 )
 from service.errors import ProblemError, safe_message
 from service.explain import faults_of
-from service.patterns import PatternsQuery
+from service.patterns import PatternsQuery, listed
 
 logger = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ async def _patterns(look: Look, call: FailedCall | None) -> Sequence[FailurePatt
         server_name=None if call is None else call.server_name,
         limit=_MAX_PATTERNS,
     )
-    found = await look.context.patterns.listed(look.workspace, query)
+    found = await listed(look.context, look.workspace, query)
     return found.patterns
 
 

@@ -12,6 +12,9 @@ from retrieval.edits import Clamp, Edit, Rename, Replace
 from retrieval.knowledge.documents import document_id
 from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.patterns import ConsolidatedPattern, mark_of
+from service import statistics
+from service.context import Context
+from service.dashboard import pattern as dashboard_pattern
 from service.dashboard.failures import compared
 from service.dashboard.pattern import (
     PatternEvidence,
@@ -20,7 +23,6 @@ from service.dashboard.pattern import (
     mended_share,
     rules_of,
 )
-from service.patterns import Patterns
 from tests.dashboard.made import pattern
 from tests.dashboard.test_calls import pattern_of
 from tests.retrieval.known_tools.made_records import knowledge, mended, record
@@ -109,14 +111,15 @@ def test_a_rule_without_edits_is_the_same_call_again() -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    async def get(_: Patterns, __: str, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
+    async def get(_: Context, __: str, pattern_ids: Sequence[str]) -> list[ConsolidatedPattern]:
         return [KNOWN[each] for each in pattern_ids if each in KNOWN]
 
     with (
         pytest.MonkeyPatch.context() as patched,
         running(hashing_settings(tmp_path_factory.mktemp("evidence"))) as started,
     ):
-        patched.setattr(Patterns, "get", get)
+        for module in (dashboard_pattern, statistics):
+            patched.setattr(module, "stored_patterns", get)
         yield started
 
 

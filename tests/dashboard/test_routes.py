@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from mongo.errors import StoreError
+from service import statistics
 from service.app import create_app
 from service.context import Lifecycle, open_context
 from service.settings import Settings
@@ -96,15 +97,17 @@ async def test_what_has_not_changed_is_not_sent_again(house: House) -> None:
     assert "rag_query" in changed.text
 
 
-async def test_a_page_is_made_once_for_all_who_ask_at_a_time(house: House) -> None:
-    reads, read = 0, house.context.statistics.tools
+async def test_a_page_is_made_once_for_all_who_ask_at_a_time(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, read = 0, statistics.tools
 
     async def counted(*args: Any) -> Any:
         nonlocal reads
         reads += 1
         return await read(*args)
 
-    house.context.statistics.tools = counted
+    monkeypatch.setattr(statistics, "tools", counted)
     await asyncio.gather(*(house.get("/tools") for _ in range(20)))
     assert reads == 1
 
@@ -158,24 +161,28 @@ async def test_until_the_context_is_open_it_says_so(house: House) -> None:
 
 
 @pytest.mark.parametrize("what", ["workspaces", "tools"])
-async def test_a_store_that_is_away_is_no_empty_page(house: House, what: str) -> None:
+async def test_a_store_that_is_away_is_no_empty_page(
+    house: House, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """503, and not a word of the store's own; it is tried again."""
     if what == "workspaces":
         house.context.store.events.heads = away
     else:
-        house.context.statistics.tools = away
+        monkeypatch.setattr(statistics, "tools", away)
     answer = await house.get("/tools")
     assert answer.status_code == 503
     assert "This page cannot be shown at the moment." in answer.text
     assert "secret" not in answer.text
 
 
-async def test_while_it_still_counts_it_does_not_say_that_there_is_nothing(house: House) -> None:
+async def test_while_it_still_counts_it_does_not_say_that_there_is_nothing(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An empty state is one only once it is known to be."""
     paths = ("/", "/failures", "/tools", "/agents")
     for path in paths:
         assert 'class="what">No ' in (await house.get(path)).text
-    house.context.statistics._is_settled = lambda: False  # as while an answer is written
+    monkeypatch.setattr(type(house.context.suggester), "is_settled", lambda _: False)
     await asyncio.sleep(LIVE_S)
     for path in paths:
         text = (await house.get(path)).text

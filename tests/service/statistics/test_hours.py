@@ -4,16 +4,19 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast, get_args
 
 import pytest
+from cachetools import TTLCache
 
 from aftercall.models import UsageWindow
 from mongo.contents import hour_of
 from mongo.records import Commit, Counter, ToolKey
 from mongo.sqlite.store import SqliteKnowledge, SqliteStore, open_sqlite_store
 from retrieval import counters as what
-from service.statistics import StatisticsReports
+from service import statistics
+from service.context import Context
 
 WORKSPACE = "default"
 TOOL = ToolKey(WORKSPACE, "web", "search")
@@ -30,10 +33,10 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 @dataclass
 class Counted:
-    """Reports over a store, and what was counted in it, by hour."""
+    """A context with a store, and what was counted in it, by hour."""
 
     store: SqliteStore
-    reports: StatisticsReports
+    context: Context
     successes: dict[int, int]
 
     async def count(self, hours: Mapping[int, int]) -> None:
@@ -51,24 +54,24 @@ class Counted:
     async def check(self) -> None:
         """What is answered is what was counted, whole and in parts."""
         for window in cast("tuple[UsageWindow, ...]", get_args(UsageWindow)):
-            trend = await self.reports.trend(WORKSPACE, window)
-            took = await self.reports.latency(WORKSPACE, window)
+            trend = await statistics.trend(self.context, WORKSPACE, window)
+            took = await statistics.latency(self.context, WORKSPACE, window)
             since = hour_of(trend.since)
             expected = sum(n for hour, n in self.successes.items() if since <= hour <= HOUR)
             assert sum(point.successes for point in trend.points) == expected
             assert sum(point.calls for point in took.points) == expected
-        totals = await self.reports.totals(WORKSPACE)
+        totals = await statistics.totals(self.context, WORKSPACE)
         day = sum(n for hour, n in self.successes.items() if hour >= HOUR - 24)
         assert totals.windows[0].totals.successes == day
 
 
 @pytest.fixture
 async def counted(store: SqliteStore) -> Counted:
-    unused = cast("Any", None)
-    reports = StatisticsReports(
-        store=store, memory=unused, patterns=unused, cohesion=unused, clock=lambda: NOW
-    )
-    found = Counted(store, reports, {})
+    context = SimpleNamespace(
+        store=store, clock=lambda: NOW, suggester=SimpleNamespace(is_settled=lambda: True),
+        sums=TTLCache(512, 60), sums_of_past_hours=TTLCache(256, 3600),
+    )  # fmt: skip
+    found = Counted(store, cast("Context", context), {})
     await found.count({HOUR: 3, HOUR - 1: 5, HOUR - 20: 7, HOUR - 30: 11, HOUR - 500: 13})
     await found.check()
     return found
