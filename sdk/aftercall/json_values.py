@@ -8,29 +8,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
-from pydantic import JsonValue
+from pydantic import JsonValue as JsonValue  # noqa: PLC0414  # others take it from here
 
 JsonObject: TypeAlias = dict[str, JsonValue]
-
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_INTEGER",
-    "MAX_NAME_CHARS",
-    "MAX_RESULT_CHARS",
-    "InvalidJsonValueError",
-    "JsonObject",
-    "JsonValue",
-    "bounded_json",
-    "bounded_name",
-    "bounded_text",
-    "canonical_json",
-    "check_json_object",
-    "check_json_value",
-    "check_text",
-    "clean_text",
-    "content_hash",
-    "make_json_value",
-]
 
 MAX_DEPTH = 100
 """Deepest nesting accepted. Real tool arguments stay under 20; parsers break near 200."""

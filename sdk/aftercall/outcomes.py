@@ -41,6 +41,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar, get_args, overload
 
 from aftercall.errors import AftercallError
@@ -419,7 +420,7 @@ def make_error(
     error_type: str,
     message: object,
     *,
-    details: Mapping[str, object],
+    details: Mapping[str, object] = MappingProxyType({}),
     code: str | int | None = None,
     stack: str | None = None,
 ) -> ExecutionError:

@@ -160,9 +160,16 @@ async def test_over_http_agents_share_the_servers(
     [
         ("{", (), "Expecting property name"),
         ('{"mcpServers": {"a": {}}}', (), "server 'a': needs either"),
-        ('{"mcpServers": {"a": {"command": "x"}}}', ("--min-confidence", "7"), "between 0 and 1"),
+        (
+            '{"mcpServers": {"a": {"command": "x"}}}', ("--min-confidence", "7"),
+            "min_confidence must be between 0 and 1",
+        ),
+        (
+            '{"mcpServers": {"a": {"command": "x"}}}', ("--min-failure-rate", "7"),
+            "min_failure_rate must be between 0 and 1",
+        ),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(
     tmp_path: Path, environment: dict[str, str], content: str, more: Sequence[str], message: str
 ) -> None:

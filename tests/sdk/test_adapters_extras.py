@@ -1,6 +1,7 @@
 """Adapters of frameworks that are not installed."""
 
 import importlib
+import subprocess
 import sys
 
 import pytest
@@ -24,3 +25,18 @@ def test_the_error_names_what_to_install(
         importlib.import_module(f"aftercall.adapters.{adapter}")
     assert f"pip install '{cure}'" in str(raised.value)
     assert raised.value.name == missing
+
+
+@pytest.mark.parametrize("adapter", ["functions", "hooks"])
+def test_the_adapters_without_an_extra_import_no_framework(adapter: str) -> None:
+    """A program that decorates functions pays for none, installed or not."""
+    script = (
+        f"import sys, aftercall.adapters.{adapter}\n"
+        "frameworks = {'agents', 'fastmcp', 'langchain', 'langgraph', 'mcp', 'mcp_types', "
+        "'opentelemetry', 'prometheus_client'}\n"
+        "sys.exit(', '.join(sorted(frameworks.intersection(sys.modules))) or 0)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

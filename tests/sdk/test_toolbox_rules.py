@@ -13,9 +13,9 @@ from aftercall.executors.protocol import (
     ToolRefusedError,
     rejected,
     timed_out,
-    tool_error,
 )
 from aftercall.models import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
+from aftercall.outcomes import make_error
 from aftercall.toolbox.resolver import as_tool, entry_for, in_place_of, rank_by_words
 from aftercall.toolbox.rules import (
     LocalCandidate,
@@ -34,7 +34,7 @@ def tool(tool_id: str, annotations: ToolAnnotations = READS, **fields: Any) -> T
 
 
 def failed(kind: str = "ValueError", *, ran: bool = True) -> ToolFailedError:
-    return ToolFailedError(tool_error(kind, "went wrong"), ran=ran)
+    return ToolFailedError(make_error(kind, "went wrong"), ran=ran)
 
 
 def rules(*tools: Tool, **options: Any) -> ResilientRules:

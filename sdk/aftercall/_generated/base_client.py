@@ -102,11 +102,7 @@ class BaseClient:
         return self.send(record(executions, self._redactor))
 
     def get_execution(self, execution_id: str) -> models.Execution:
-        """An execution as it is stored.
-
-        Raises:
-            NotFoundError: there is none of this id.
-        """
+        """An execution as it is stored."""
         return self._get(f"/executions/{segment(execution_id)}", models.Execution)
 
     def status(self) -> models.Status:
@@ -180,11 +176,7 @@ class BaseClient:
         return self._send("PUT", f"/tools/{segment(tool_id)}", clean, models.Tool)
 
     def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> models.Tool:
-        """A registered tool; with `use_evolved` the version that was promoted in its place.
-
-        Raises:
-            NotFoundError: there is none of this id.
-        """
+        """A registered tool; with `use_evolved` the version that was promoted in its place."""
         return self._get(f"/tools/{segment(tool_id)}", models.Tool, use_evolved=use_evolved or None)
 
     def list_tools(self) -> list[models.Tool]:
@@ -192,11 +184,7 @@ class BaseClient:
         return (self._get("/tools", models.ToolList)).tools
 
     def delete_tool(self, tool_id: str) -> None:
-        """Forget a tool's registration; what was learned about its calls stays.
-
-        Raises:
-            NotFoundError: there is none of this id.
-        """
+        """Forget a tool's registration; what was learned about its calls stays."""
         self.send(Request("DELETE", f"/tools/{segment(tool_id)}", reads_nothing))
 
     def healthy(self) -> bool:

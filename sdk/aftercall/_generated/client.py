@@ -35,7 +35,9 @@ class Client(BaseClient):
 
     Arguments that many methods have: `tool_name` and `server_name` name a tool as its calls do
     (without a server that of the tool without one), `window` is the last 24 hours, 7 days or 30
-    days up to now, and `limit` the most to return; the service's own number when None.
+    days up to now, and `limit` the most to return; the service's own number when None. What there
+    is none of, or nothing is known of, is a `NotFoundError`; where there are like names, its
+    details hold them.
 
     Args:
         timeout_s: seconds to wait for an answer once connected; longest silence, not longest
@@ -67,10 +69,6 @@ class Client(BaseClient):
 
         With `use_rag` tools like it are compared too, and failures in scenarios like this one
         count. `mode` is how they are ranked; the service's own way when None.
-
-        Raises:
-            NotFoundError: there is no such namespace, or nothing in it fits; the nearest names
-                stand in the details.
         """
         return self._get(
             f"/namespaces/{segment(namespace)}/best",
@@ -115,9 +113,6 @@ class Client(BaseClient):
         `version` is the one that failed, the one in force when None. `execution_id` names the
         recorded call that failed so; it and the mark count once. `negative_tags` are what the tool
         is not to be offered for any more. `mark_id` is a UUID: the same mark twice counts once.
-
-        Raises:
-            NotFoundError: there is no tool of this id.
         """
         mark = models.FailureMark(
             mark_id=mark_id or str(uuid4()),
@@ -146,19 +141,11 @@ class Client(BaseClient):
         return self._send("PUT", path, promotion, models.PromotionStatus, masked=PROMOTION_TEXTS)
 
     def get_promotion(self, namespace: str) -> models.PromotionStatus:
-        """The promotion that holds, and how both versions fared.
-
-        Raises:
-            NotFoundError: nothing is promoted there.
-        """
+        """The promotion that holds, and how both versions fared."""
         return self._get(_promotion(namespace), models.PromotionStatus)
 
     def remove_promotion(self, namespace: str) -> None:
-        """Let the original stand for itself again.
-
-        Raises:
-            NotFoundError: nothing is promoted there.
-        """
+        """Let the original stand for itself again."""
         self.send(Request("DELETE", _promotion(namespace), reads_nothing))
 
     def rollback_promotion(self, namespace: str) -> models.PromotionHistory:
@@ -262,9 +249,6 @@ class Client(BaseClient):
         """How a tool fares: failures, repairs, utility, cohesion, what it refers elsewhere.
 
         A tool that is not registered goes by the name of its calls, or `serverName/toolName`.
-
-        Raises:
-            NotFoundError: nothing is known of such a tool; the nearest ids stand in the details.
         """
         return self._get(f"/tools/{segment(tool_id)}/health", models.ToolHealth)
 
@@ -284,9 +268,6 @@ class Client(BaseClient):
 
         `state` None: the open and the taken ones. `tool_id` is a tool's id, or the name of its
         calls, or a namespace. `limit` is 1 to 1,000.
-
-        Raises:
-            NotFoundError: nothing is known of such a tool or namespace.
         """
         found = self._get(
             "/recommendations",
@@ -306,11 +287,7 @@ class Client(BaseClient):
         reason: str | None = None,
         changed_by: str | None = None,
     ) -> models.Recommendation:
-        """Say what is done about a recommendation; a reason is needed to dismiss it.
-
-        Raises:
-            NotFoundError: there is none of this id.
-        """
+        """Say what is done about a recommendation; a reason is needed to dismiss it."""
         change = models.RecommendationChange(state=state, reason=reason, changed_by=changed_by)
         path = f"/recommendations/{segment(recommendation_id)}"
         return self._send("PUT", path, change, models.Recommendation, masked=("reason",))
@@ -328,9 +305,6 @@ class Client(BaseClient):
         What tools and users said stands in it as data, escaped. `tools` are ids, or names as
         recorded calls have them, with those that serve the `namespace`; all when neither is named.
         `max_tokens` is of the text, by an estimate from above; the service's own number when None.
-
-        Raises:
-            NotFoundError: nothing is known of one of them; the nearest names stand in the details.
         """
         asked = query(
             {
@@ -389,11 +363,7 @@ class Client(BaseClient):
     def agent_statistics(
         self, agent: str, window: models.UsageWindow = "24h"
     ) -> models.AgentStatistics:
-        """What one agent called, and how that went.
-
-        Raises:
-            NotFoundError: nobody of that name called anything lately.
-        """
+        """What one agent called, and how that went."""
         return self._get(f"/stats/agents/{segment(agent)}", models.AgentStatistics, window=window)
 
     def reflection(self, window: models.UsageWindow = "24h") -> models.ReflectionStatistics:
@@ -409,11 +379,7 @@ class Client(BaseClient):
     def pattern_history(
         self, pattern_id: str, window: models.UsageWindow = "30d"
     ) -> models.PatternHistory:
-        """How often a pattern was met over time; ids are those of `patterns`.
-
-        Raises:
-            NotFoundError: there is none of this id.
-        """
+        """How often a pattern was met over time; ids are those of `patterns`."""
         return self._get(
             f"/stats/patterns/{segment(pattern_id)}", models.PatternHistory, window=window
         )

@@ -150,11 +150,7 @@ class Toolbox:
         scenario: str | None = None,
         timeout_s: float | None = None,
     ) -> CallResult:
-        """Run this very version of a tool, and record it.
-
-        Raises:
-            ToolFailedError, ToolRefusedError: as `call_tool`.
-        """
+        """Run this very version of a tool, and record it; raises as `call_tool`."""
         return self._loop.run(
             self._toolbox.run(tool, input_data, scenario=scenario, timeout_s=timeout_s)
         )

@@ -128,11 +128,7 @@ class Reflector:
     def call(
         self, call: Callable[[JsonObject], Any], tool: KnownTool, **facts: Any
     ) -> ReflectedResult[Any]:
-        """As `call_async`, without an event loop.
-
-        Raises:
-            ConfigurationError: the client is an `AsyncClient`.
-        """
+        """As `call_async`, without an event loop; raises as `Asking`."""
         asking = Asking(self.client, tool)
         return call_with_reflection_sync(call, client=asking, **self._settings(**facts))
 

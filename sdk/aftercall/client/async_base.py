@@ -103,11 +103,7 @@ class AsyncBaseClient:
         return await self.send(await asyncio.to_thread(record, executions, self._redactor))
 
     async def get_execution(self, execution_id: str) -> models.Execution:
-        """An execution as it is stored.
-
-        Raises:
-            NotFoundError: there is none of this id.
-        """
+        """An execution as it is stored."""
         return await self._get(f"/executions/{segment(execution_id)}", models.Execution)
 
     async def status(self) -> models.Status:
@@ -183,11 +179,7 @@ class AsyncBaseClient:
         return await self._send("PUT", f"/tools/{segment(tool_id)}", clean, models.Tool)
 
     async def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> models.Tool:
-        """A registered tool; with `use_evolved` the version that was promoted in its place.
-
-        Raises:
-            NotFoundError: there is none of this id.
-        """
+        """A registered tool; with `use_evolved` the version that was promoted in its place."""
         return await self._get(
             f"/tools/{segment(tool_id)}", models.Tool, use_evolved=use_evolved or None
         )
@@ -197,11 +189,7 @@ class AsyncBaseClient:
         return (await self._get("/tools", models.ToolList)).tools
 
     async def delete_tool(self, tool_id: str) -> None:
-        """Forget a tool's registration; what was learned about its calls stays.
-
-        Raises:
-            NotFoundError: there is none of this id.
-        """
+        """Forget a tool's registration; what was learned about its calls stays."""
         await self.send(Request("DELETE", f"/tools/{segment(tool_id)}", reads_nothing))
 
     async def healthy(self) -> bool:

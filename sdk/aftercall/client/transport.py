@@ -73,11 +73,7 @@ class Request(Generic[T]):
 
 
 def segment(text: str) -> str:
-    """One segment of a path, whatever the id holds.
-
-    Raises:
-        ValueError: it is empty.
-    """
+    """One segment of a path, whatever the id holds; ValueError when it is empty."""
     if not text:
         raise ValueError("the id is empty; a request would go to another endpoint")
     # Left as they are, dots would be resolved: DELETE /tools/.. would become DELETE /.

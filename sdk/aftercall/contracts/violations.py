@@ -19,10 +19,9 @@ from aftercall.contracts.values import (
     schema_errors,
     type_of,
 )
-from aftercall.executors.protocol import tool_error
 from aftercall.json_values import JsonObject, JsonValue, bounded_json
 from aftercall.models.calls import ExecutionError
-from aftercall.outcomes import CONTRACT_VIOLATION, ToolFailedError
+from aftercall.outcomes import CONTRACT_VIOLATION, ToolFailedError, make_error
 
 MAX_VIOLATIONS = 20
 """Reported of one result; of more, the first."""
@@ -96,7 +95,7 @@ def violation_error(violations: Sequence[Violation]) -> ExecutionError:
         message += f"; and {least}{more} more"
     every: list[JsonValue] = [violation.to_dict() for violation in violations]
     details: JsonObject = {**first.to_dict(), "violations": every}
-    return tool_error(CONTRACT_VIOLATION, message, details=details)
+    return make_error(CONTRACT_VIOLATION, message, details=details)
 
 
 def check(value: object, deliverable: Deliverable) -> list[Violation]:

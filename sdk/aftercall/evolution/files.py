@@ -233,9 +233,6 @@ def read_changelog(path: Path) -> list[ChangelogEntry]:
     """The entries of a changelog, oldest first; none when there is no file.
 
     Lines that are no entries, such as one that a killed process left half written, are skipped.
-
-    Raises:
-        OSError: it cannot be read.
     """
     entries = []
     with suppress(FileNotFoundError):
@@ -285,11 +282,7 @@ def version_in(name: str, script_name: str) -> VersionNumber | None:
 
 
 def versions_beside(script: Path) -> list[VersionNumber]:
-    """The versions of a script that exist in its folder, be they a file, a folder or a link.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
+    """The versions of a script that exist in its folder, be they a file, a folder or a link."""
     names = os.listdir(script.parent)  # noqa: PTH208  # names are all that is asked for
     return [version for name in names if (version := version_in(name, script.name))]
 
@@ -322,11 +315,7 @@ def resolve_script(script: Path, root: Path) -> Path:
 
 
 def read_source(script: Path) -> str:
-    """The source of a script.
-
-    Raises:
-        ScriptError: it cannot be read, is too large or not UTF-8.
-    """
+    """The source of a script; a `ScriptError` where it is too large or cannot be read."""
     try:
         with script.open("rb") as file:
             content = file.read(MAX_SOURCE_BYTES + 1)

@@ -43,12 +43,11 @@ from aftercall.executors.protocol import (
     result_of,
     timed_out,
     titled,
-    tool_error,
 )
 from aftercall.json_values import JsonObject, JsonValue, clean_text
 from aftercall.models.calls import ExecutionError
 from aftercall.models.tools import Tool
-from aftercall.outcomes import ToolFailedError, typed_error_in_text
+from aftercall.outcomes import ToolFailedError, make_error, typed_error_in_text
 from aftercall.promotions_file import (
     MissingFileError,
     UnsafePathError,
@@ -172,7 +171,7 @@ class CommandExecutor:
             )
         except OutputTooLargeError as error:
             problem = f"it wrote more than {self._max_output_bytes:,} bytes and was killed"
-            raise ToolFailedError(tool_error("OutputTooLarge", problem)) from error
+            raise ToolFailedError(make_error("OutputTooLarge", problem)) from error
         except OSError as error:
             raise ToolRefusedError(
                 f"{command.program} cannot be started: {error.strerror or error}"
@@ -374,10 +373,10 @@ def _failure(finished: Finished, status: int) -> ExecutionError:
     if status < 0:
         known = {each.value: each.name for each in signal.Signals}
         name = known.get(-status, f"signal {-status}")
-        return tool_error("Killed", f"killed by {name}", code=name, details=details)
+        return make_error("Killed", f"killed by {name}", code=name, details=details)
     if text and (last := _LAST_LINE.fullmatch(text.splitlines()[-1].strip())):
         kind = last[1].rpartition(".")[2]
-        return tool_error(kind, last[2], code=status, details=details)
+        return make_error(kind, last[2], code=status, details=details)
     shown = last_chars(text, _MESSAGE_CHARS) or "it wrote nothing"
     message = f"exit status {status}: {shown}"
-    return tool_error("ExitStatus", message, code=status, details=details)
+    return make_error("ExitStatus", message, code=status, details=details)

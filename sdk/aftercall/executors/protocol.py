@@ -9,16 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from aftercall.json_values import JsonObject, JsonValue, clean_text, make_json_value
-from aftercall.models.calls import ExecutionError
+from aftercall.json_values import JsonObject, JsonValue, make_json_value
 from aftercall.models.tools import Tool
-from aftercall.outcomes import Outcome, ToolFailedError
+from aftercall.outcomes import Outcome, ToolFailedError, make_error
 
 DEFAULT_TIMEOUT_S = 60.0
 """Seconds that a tool may take when nobody says otherwise."""
-
-MAX_MESSAGE_CHARS = 8_000
-"""Of an error's message that is kept; its end, where command lines say what went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +96,7 @@ class Executors:
     async def execute(
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
-        """Run the tool by the first that fits.
-
-        Raises:
-            ToolFailedError: as that executor's.
-            ToolRefusedError: also when none fits.
-        """
+        """Run the tool by the first that fits; it is refused when none does."""
         executor = self._fitting(tool)
         if executor is None:
             raise ToolRefusedError(
@@ -138,20 +129,7 @@ class ToolRefusedError(ToolFailedError):
     """This machine did not run the tool, which says nothing about the tool; see the message."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(tool_error("ToolRefused", message), ran=False)
-
-
-def tool_error(
-    kind: str, message: str, *, code: str | int | None = None, details: JsonObject | None = None
-) -> ExecutionError:
-    """An error in the words of the wire, cut to its bounds and clean."""
-    cleaned = make_json_value(details or {})
-    return ExecutionError(
-        type=clean_text(kind)[:256] or "Error",
-        message=clean_text(last_chars(message, MAX_MESSAGE_CHARS)),
-        code=None if code is None else clean_text(str(code))[:256],
-        details=cleaned if isinstance(cleaned, dict) else {},
-    )
+        super().__init__(make_error("ToolRefused", message), ran=False)
 
 
 def last_chars(text: str, most: int) -> str:
@@ -161,9 +139,9 @@ def last_chars(text: str, most: int) -> str:
 
 def rejected(message: str, *, kind: str = "InvalidInput") -> ToolFailedError:
     """The input does not fit the tool; it was not run."""
-    return ToolFailedError(tool_error(kind, message), ran=False)
+    return ToolFailedError(make_error(kind, message), ran=False)
 
 
 def timed_out(timeout_s: float, what: str) -> ToolFailedError:
     """No result in time; whatever it did until then is done."""
-    return ToolFailedError(tool_error("Timeout", f"no result within {timeout_s:g} s; {what}"))
+    return ToolFailedError(make_error("Timeout", f"no result within {timeout_s:g} s; {what}"))

@@ -17,11 +17,10 @@ from aftercall.executors.protocol import (
     result_of,
     timed_out,
     titled,
-    tool_error,
 )
 from aftercall.json_values import JsonValue
 from aftercall.models.tools import Tool, same_version
-from aftercall.outcomes import ToolFailedError
+from aftercall.outcomes import ToolFailedError, make_error
 from aftercall.reflection.results import read_exception
 
 ToolFunction = Callable[..., Any]
@@ -146,7 +145,7 @@ def failure_of(error: BaseException) -> ToolFailedError:
         return ToolFailedError(read_exception(error))
     messages = {SystemExit: f"the tool exited: {error}", KeyboardInterrupt: "the tool raised it"}
     message = messages.get(type(error), "the tool cancelled itself")
-    return ToolFailedError(tool_error(type(error).__name__, message))
+    return ToolFailedError(make_error(type(error).__name__, message))
 
 
 def _guarded(call: partial[Any]) -> Any:

@@ -223,11 +223,7 @@ class Upstream:
             ) from error
 
     async def list_tools(self) -> list[mcp_types.Tool]:
-        """The tools of the server.
-
-        Raises:
-            UpstreamUnavailableError: the server cannot be reached.
-        """
+        """The tools of the server, or an `UpstreamUnavailableError`."""
         try:
             return await self._request(lambda client: client.list_tools())
         except UpstreamUnavailableError:
@@ -415,11 +411,7 @@ class UpstreamProvider(ProxyProvider):
         return (self._tools or {}).get(tool_name)
 
     async def refresh(self) -> dict[str, Tool]:
-        """Ask the server for its tools.
-
-        Raises:
-            UpstreamUnavailableError: it cannot be reached.
-        """
+        """Ask the server for its tools; an `UpstreamUnavailableError` where it is away."""
         listed = await self._upstream.list_tools()
         self._tools = {tool.name: UpstreamTool.of(self._upstream, tool) for tool in listed}
         self._on_tools(self._upstream.name, listed)

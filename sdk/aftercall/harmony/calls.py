@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 from aftercall.background import within_sync
-from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, tool_error
+from aftercall.executors.protocol import DEFAULT_TIMEOUT_S
 from aftercall.executors.python import ToolFunction, bound, call_function, failure_of
 from aftercall.harmony.markup import MAX_NAME_CHARS
 from aftercall.json_values import (
@@ -22,7 +22,7 @@ from aftercall.json_values import (
     clean_text,
     make_json_value,
 )
-from aftercall.outcomes import Outcome, ToolFailedError
+from aftercall.outcomes import Outcome, ToolFailedError, make_error
 from aftercall.redaction import DEFAULT_REDACTOR
 
 
@@ -246,7 +246,7 @@ class Dispatcher:
     def _bound(self, call: HarmonyCall) -> partial[Any]:
         name = call.tool or ""
         if (function := self._functions.get(name)) is None:
-            error = tool_error("tool_not_found", self._not_found(name))
+            error = make_error("tool_not_found", self._not_found(name))
             raise ToolFailedError(error, ran=False)
         return bound(function, call.arguments or {}, repr(name))
 

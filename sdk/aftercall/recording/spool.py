@@ -48,11 +48,7 @@ class Segment:
         _release(self._descriptor)
 
     def lines(self) -> list[bytes]:
-        """The executions in it, one JSON text each.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        """The executions in it, one JSON text each; OSError where it cannot be read."""
         with open(self._descriptor, "rb", closefd=False) as file:  # a descriptor
             return [line for line in file.read().split(b"\n") if line]
 

@@ -225,11 +225,7 @@ class AsyncToolbox:
         scenario: str | None = None,
         timeout_s: float | None = None,
     ) -> CallResult:
-        """Run this very version of a tool, and record it.
-
-        Raises:
-            ToolFailedError, ToolRefusedError: as `call_tool`.
-        """
+        """Run this very version of a tool, and record it; raises as `call_tool`."""
         parameters = _parameters_of(input_data)  # a copy, as a tool may change its input
         timestamp, started = datetime.now(UTC), time.perf_counter()
         result, failure = None, None
