@@ -7,10 +7,9 @@ more; and after a rebuild this process has to answer from the new vectors.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Any
 
 from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
@@ -57,6 +56,7 @@ class Learning:
         self._stores = stores
         self._named: set[str] = set()
         self._woken = asyncio.Event()
+        self._idle_s = 0.0
         self._is_failing = False
         self._other_model: str | None = None
         self.indexer = Indexer(
@@ -84,8 +84,12 @@ class Learning:
         """Whether the vectors are of this process's model."""
         return self._other_model is None
 
-    async def follow(self) -> None:
-        """Notice what other processes did; what goes wrong is logged the first time."""
+    async def follow(self) -> float:
+        """Notice what other processes did; what goes wrong is logged the first time.
+
+        Returns:
+            Seconds until it is to be called again, as `cluster`.
+        """
         try:
             if await self._stores.store.refresh():
                 await self._switch()
@@ -103,6 +107,7 @@ class Learning:
             if self._is_failing:
                 log_event(logger, "what other processes do is seen again")
             self._is_failing = False
+        return EVERY_S
 
     async def _switch(self) -> None:
         """Another generation is current: answer from it and its vectors."""
@@ -134,27 +139,26 @@ class Learning:
         self._named.add(workspace)
         self._woken.set()
 
-    async def cluster(self) -> None:
-        """Cluster axes soon after new ones were named, at the start and now and then; for ever.
+    async def cluster(self) -> float:
+        """Cluster axes soon after new ones were named, at the start and now and then.
 
         All axes are clustered anew by the nightly job.
         """
-        wait = 0.0
-        while True:
-            try:
-                async with asyncio.timeout(wait):
-                    await self._woken.wait()
-            except TimeoutError:
-                self._named |= set(await self._stores.store.knowledge.cursors())
-            await asyncio.sleep(_SETTLE_S)
-            self._woken.clear()
-            workspaces, self._named = self._named, set()
-            started = time.monotonic()
-            for workspace in sorted(workspaces):
-                if await self.clusterer.is_due(workspace):
-                    await self.clusterer.cluster(workspace)
-            await asyncio.sleep(_REST * (time.monotonic() - started))
-            wait = _AT_LEAST.total_seconds()
+        try:
+            idle_s, self._idle_s = self._idle_s, 0.0  # after a failure, all are looked at
+            async with asyncio.timeout(idle_s):
+                await self._woken.wait()
+        except TimeoutError:
+            self._named |= set(await self._stores.store.knowledge.cursors())
+        await asyncio.sleep(_SETTLE_S)
+        self._woken.clear()
+        workspaces, self._named = self._named, set()
+        started = time.monotonic()
+        for workspace in sorted(workspaces):
+            if await self.clusterer.is_due(workspace):
+                await self.clusterer.cluster(workspace)
+        self._idle_s = _AT_LEAST.total_seconds()
+        return _REST * (time.monotonic() - started)
 
 
 @asynccontextmanager
@@ -169,21 +173,8 @@ async def open_learning(settings: Settings, stores: Stores) -> AsyncIterator[Lea
     async with AsyncExitStack() as stack:
         stack.push_async_callback(learning.indexer.close)
         await learning.follow()
-        for name, step, every_s in (
-            ("following", learning.follow, EVERY_S),
-            ("clustering", learning.cluster, _SETTLE_S),
-        ):
-            work = _again_and_again(name, step, every_s)
-            await stack.enter_async_context(beside(work, name))
+        for step, name, wait_s in (
+            (learning.follow, "following", EVERY_S), (learning.cluster, "clustering", _SETTLE_S),
+        ):  # fmt: skip
+            await stack.enter_async_context(beside(step, name, wait_s, retry_s=wait_s))
         yield learning
-
-
-async def _again_and_again(
-    name: str, step: Callable[[], Coroutine[Any, Any, None]], every_s: float
-) -> None:
-    while True:
-        await asyncio.sleep(every_s)
-        try:
-            await step()
-        except Exception as error:  # noqa: BLE001  # whatever it is, the next time may do better
-            log_event(logger, f"{name} failed", level="warning", error=error)

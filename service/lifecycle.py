@@ -6,12 +6,13 @@ import ctypes
 import gc
 import logging
 import os
+import random
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from aftercall.errors import AftercallError
 from aftercall.process import ended_by_signals
@@ -80,10 +81,28 @@ async def done_or_stopped(stopping: asyncio.Event, work: Awaitable[T]) -> T | No
         return None
 
 
+Step = Callable[[], Awaitable[float]]
+"""Does what is to be done now, and returns the seconds until it is to be called again."""
+
+_JITTER = 0.05
+"""Share of a wait by which it is drawn out, so that processes started together do not meet."""
+
+
+async def again_and_again(step: Step, name: str, wait_s: float, retry_s: float) -> None:
+    """Take steps for ever, the first after a wait; one that fails is logged, and taken again."""
+    while True:
+        await asyncio.sleep(wait_s * random.uniform(1, 1 + _JITTER))  # noqa: S311  # no secret
+        try:
+            wait_s = await step()
+        except Exception as error:  # noqa: BLE001  # whatever it is, the next time may do better
+            log_event(logger, f"{name} failed", level="warning", error=error)
+            wait_s = retry_s
+
+
 @contextlib.asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
-    """The work goes on beside the block, and is cancelled at its end."""
-    task = asyncio.create_task(work, name=name)
+async def beside(step: Step, name: str, wait_s: float, retry_s: float) -> AsyncIterator[None]:
+    """As `again_and_again`, beside the block; cancelled at its end."""
+    task = asyncio.create_task(again_and_again(step, name, wait_s, retry_s), name=name)
     try:
         yield
     finally:

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import random
 import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -42,9 +41,6 @@ SETTLE = timedelta(minutes=10)
 _AGAIN = timedelta(hours=1)
 """Until a run is tried again that did not come to its end, or that another process has at hand."""
 
-_JITTER = 0.05
-"""Share of the wait by which it is drawn out, so that services started together do not meet."""
-
 _STOP_S = 5.0
 """A run that is stopped ends after the statement at hand; whatever it had done holds."""
 
@@ -74,8 +70,17 @@ async def nightly(
     if not every:
         yield
         return
-    done = run or (lambda: run_process(settings))
-    async with beside(_run(store, every, settle, done), "nightly"):
+    retry_s = min(every, _AGAIN).total_seconds()
+
+    async def step() -> float:
+        if (wait_s := await _due_in_s(store, every)) > 0:
+            return wait_s
+        status = await (run() if run else run_process(settings))
+        if status not in (0, BUSY):
+            log_event(logger, "the nightly run failed", level="warning", status=status)
+        return max(retry_s, await _due_in_s(store, every))
+
+    async with beside(step, "the nightly run", settle.total_seconds(), retry_s):
         yield
 
 
@@ -115,34 +120,13 @@ async def _stopped(process: Process) -> None:
         await process.wait()
 
 
-async def _run(store: Store, every: timedelta, settle: timedelta, run: RunNight) -> None:
-    least = settle
-    while True:
-        wait = max(least, await _until_due(store, every))
-        await asyncio.sleep(wait.total_seconds() * random.uniform(1, 1 + _JITTER))  # noqa: S311
-        if await _until_due(store, every) > timedelta(0):
-            continue  # another process has done it meanwhile
-        try:
-            status = await run()
-        except Exception as error:  # noqa: BLE001  # whatever it is, the next run may do better
-            log_event(logger, "the nightly run was not started", level="warning", error=error)
-            status = 1
-        if status not in (0, BUSY):
-            log_event(logger, "the nightly run failed", level="warning", status=status)
-        least = min(every, _AGAIN)
-
-
-async def _until_due(store: Store, every: timedelta) -> timedelta:
+async def _due_in_s(store: Store, every: timedelta) -> float:
     """Until the next run is due; not positive when it is overdue, or there was none."""
-    try:
-        last = await last_report(store)
-    except Exception as error:  # noqa: BLE001  # as above
-        log_event(logger, "the last nightly run is not known", level="warning", error=error)
-        last = None
+    last = await last_report(store)
     if last is None:
-        return timedelta(0)
+        return 0
     # A clock may have been set back.
-    return min(every, last.started_at + every - datetime.now(UTC))
+    return min(every, last.started_at + every - datetime.now(UTC)).total_seconds()
 
 
 Say = Callable[[str], None]

@@ -5,7 +5,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
@@ -23,9 +23,6 @@ STEPS = ("patterns", "calibration", "classifier", "axes", "expiry")
 
 _NICENESS = 10
 _UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_JITTER = 0.05
-"""Share of the wait by which it is drawn out, so that machines started together do not meet."""
-
 _EPILOG = (
     "Exit codes: 0 all steps done; 1 a step failed, or the store could not be used (the report and "
     "the log say why; the other steps were run, and running it again is safe); 75 another process "
@@ -68,7 +65,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.every is None:
         night = _night(settings, args.only, as_json=args.json, is_quiet=args.background)
         return asyncio.run(_once(night))
-    asyncio.run(_nights(args.every, lambda: _again(settings, args.only, as_json=args.json)))
+    asyncio.run(_nights(args.every, settings, args.only, as_json=args.json))
     return DONE
 
 
@@ -131,31 +128,22 @@ async def _night(
     return FAILED if report.failed else DONE
 
 
-async def _again(settings: "Settings", only: tuple[str, ...], *, as_json: bool) -> int:
-    """One run of many: whatever keeps it from being done may be over by the next."""
-    from aftercall.errors import AftercallError
-
-    try:
-        return await _night(settings, only, as_json=as_json)
-    except AftercallError as error:
-        say(f"{error}; it is tried again at the next time")
-        return FAILED
-
-
-async def _nights(every_s: float, night: Callable[[], Awaitable[int]]) -> None:
+async def _nights(
+    every_s: float, settings: "Settings", only: tuple[str, ...], *, as_json: bool
+) -> None:
     """Runs one after the other, until a signal; the one at hand is given up then."""
-    import asyncio
-    import contextlib
-    import random
+    from aftercall.errors import AftercallError
+    from service.lifecycle import again_and_again, done_or_stopped, stopped_by_signals
 
-    from service.lifecycle import done_or_stopped, stopped_by_signals
+    async def step() -> float:
+        try:
+            await _night(settings, only, as_json=as_json)
+        except AftercallError as error:
+            say(f"{error}; it is tried again at the next time")
+        return every_s
 
     with stopped_by_signals() as stopping:
-        while not stopping.is_set():
-            await done_or_stopped(stopping, night())
-            pause = every_s * random.uniform(1, 1 + _JITTER)  # noqa: S311 - no secret
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), pause)
+        await done_or_stopped(stopping, again_and_again(step, "the nightly run", 0, every_s))
 
 
 def _progress() -> Callable[[str, int], None]:

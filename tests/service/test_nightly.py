@@ -312,7 +312,7 @@ async def test_a_restart_neither_repeats_nor_postpones_a_run(
 ) -> None:
     """What is left of the day since the last one is waited for, never more than a day."""
     await ran(store, ago)
-    until = max(timedelta(0), await schedule._until_due(store, DAY))
+    until = timedelta(seconds=max(0, await schedule._due_in_s(store, DAY)))
     assert left - timedelta(minutes=1) <= until <= left
 
 
