@@ -248,7 +248,6 @@ _OPENING = re.compile(
 
 
 def _clauses(text: str) -> Iterator[tuple[str, bool]]:
-    """The parts of a message, and whether each is a question."""
     start = 0
     for end in _END.finditer(text):
         yield text[start : end.start()].strip(), "?" in end[0]

@@ -196,13 +196,10 @@ class Outcome(Generic[ValueT]):
     ) -> "Outcome[Any]":
         """What was asked for crosses a boundary of this tool.
 
-        Args:
-            message: what the caller should know.
-            boundary_axes: the capabilities that the request mixes: `["transport", "extraction"]`.
-            observed_task_shape: what kind of task it is, such as `fetch + extract`.
-            suggested_split: the tools, or the jobs, to split it into, in order.
-            evidence: why, in short. Without it the referral counts, marked as lacking it.
-            metadata: anything else; kept in the details.
+        `boundary_axes` are the capabilities that the request mixes (`["transport", "extraction"]`),
+        `observed_task_shape` is such as `fetch + extract`, `suggested_split` the tools or jobs to
+        split it into, in order. `evidence` is why, in short; without it the referral counts, marked
+        as lacking it. Anything else is kept in the details.
         """
         fields = {
             "boundary_axes": boundary_axes,

@@ -90,7 +90,6 @@ class _ToldOnce(SpanExporter):
 
     @property
     def is_away(self) -> bool:
-        """Whether the last spans could not be delivered."""
         return self._lost > 0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:

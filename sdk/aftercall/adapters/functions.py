@@ -85,13 +85,9 @@ def reflecting(
     A plain function waits in its own thread while the service is asked and before a retry, so in a
     program with an event loop it is to be called as before: in a thread.
 
-    Args:
-        agent: who calls.
-        annotations: claims about the tool; those registered at the service when None.
-        may_repeat: calling twice does no harm.
-
-    All other arguments are those of `ReflectionOptions` (a `Client` serves all functions, an
-    `AsyncClient` the `async` ones) and `FunctionOptions`.
+    `annotations` are claims about the tool, those registered at the service when None; with
+    `may_repeat` calling twice does no harm. All other arguments are those of `ReflectionOptions` (a
+    `Client` serves all functions, an `AsyncClient` the `async` ones) and `FunctionOptions`.
 
     Raises:
         ConfigurationError: when it is put on what cannot be called again with other arguments: a
@@ -208,7 +204,6 @@ class _Call:
     def attempted(
         self, parameters: JsonObject
     ) -> Iterator[tuple[Sequence[Any], Mapping[str, Any]]]:
-        """The arguments for one attempt."""
         self.has_run = False
         try:
             yield self._signature.corrected(self._args, self._kwargs, self.given, parameters)
@@ -250,7 +245,6 @@ class _FunctionReader(OutcomeReader):
     """As for any callable; what is still to be awaited or gone through is no outcome yet."""
 
     def is_outcome(self, result: object) -> bool:
-        """False for an awaitable or a generator that a plain function returned."""
         return not (
             inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result)
         )

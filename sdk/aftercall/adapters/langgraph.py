@@ -168,7 +168,6 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._present(call, reflected)
 
     def _facts(self, call: "_Call") -> dict[str, Any]:
-        """What both ways of calling take."""
         return {
             **call.facts(),
             **({"agent": self._agent} if self._agent else {}),
@@ -227,7 +226,6 @@ class _Call(ResultReader[object]):
         return self.request.override(tool_call={**self.request.tool_call, "args": args})
 
     def known(self) -> KnownTool:
-        """What is known of the tool."""
         tool = self.request.tool
         return KnownTool(
             schema=lambda: _schema_of(tool),
@@ -259,7 +257,6 @@ class _Call(ResultReader[object]):
         return next((m for m in _messages(result) if m.tool_call_id == call_id), None)
 
     def read_failure(self, result: object) -> ExecutionError | None:
-        """The error in the message."""
         message = self.message_in(result)
         if message is None:
             return None
@@ -282,7 +279,6 @@ class _Call(ResultReader[object]):
         return read_exception(error)
 
     def is_outcome(self, result: object) -> bool:
-        """False for an interrupt."""
         return not isinstance(result, _Interrupted)
 
     def summarise(self, result: object) -> JsonValue:

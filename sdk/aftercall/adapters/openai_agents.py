@@ -389,7 +389,6 @@ class _FailurePolicy:
         return None if said is None else str(said)
 
     def raises(self, error: Exception) -> bool:
-        """Whether the run ends with the error."""
         if isinstance(error, ToolTimeoutError):
             return self._tool.timeout_behavior == "raise_exception"
         return self._function is None

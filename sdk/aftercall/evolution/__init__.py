@@ -150,21 +150,15 @@ async def evolve(
     The version in force is the one that is changed: the promoted one where its file is beside the
     script, else the original. Whatever goes wrong is said in the result, and has changed nothing.
 
-    Args:
-        tool: what to evolve.
-        evolver: who writes the new version.
-        promotions_file: `.tool_promotions.json`; made when missing. The changelog is beside it.
-        reason: why, in words; kept with the promotion.
-        mutation_hint: the wanted change, in words. Kept with the promotion; without one the
-            evolver's own summary is.
-        scenario: what the tool was to do when it failed.
-        failures: most telling first; those that the service knows come after them.
-        lessons: what else is known, one sentence or two each.
-        service: asked for failures and like evolutions, and informed of the promotion. While it is
-            away the tool is evolved all the same.
-        redactor: masks secrets in all that the evolver sees and that is kept. Those in the source
-            are put back into the new version. None masks nothing.
-        max_rounds: how often the evolver is asked; from the second time on it gets what was wrong.
+    - The promotions file is made when missing; the changelog is beside it. Kept with the promotion
+      are the reason and the `mutation_hint` (the wanted change), or else the evolver's own summary.
+    - The scenario is what the tool was to do when it failed. Failures stand most telling first;
+      those that the service knows come after them. Lessons have one sentence or two each.
+    - The service is asked for failures and like evolutions, and informed of the promotion. While it
+      is away the tool is evolved all the same.
+    - Secrets are masked in all that the evolver sees and that is kept. Those in the source are put
+      back into the new version.
+    - From the second of the `max_rounds` on the evolver gets what was wrong.
 
     Raises:
         ValueError: `max_rounds` is less than 1, the version is none, or tool id or namespace is no

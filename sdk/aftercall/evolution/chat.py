@@ -290,7 +290,6 @@ _FORMS = "answer with exactly one fenced code block, or one JSON object of code 
 
 
 def _code_of(content: bytes, language: str) -> EvolvedCode:
-    """The code in a chat completion."""
     try:
         completion = json.loads(content)
         choices = completion["choices"]
@@ -315,10 +314,7 @@ def _code_of(content: bytes, language: str) -> EvolvedCode:
 def read_code(answer: str, *, language: str) -> EvolvedCode:
     """The code that an answer gives.
 
-    Args:
-        answer: the text of the assistant's message.
-        language: the tool's language; a block that is marked `json` is read as the JSON form unless
-            the tool is JSON itself.
+    A block that is marked `json` is read as the JSON form unless that is the tool's language.
 
     Raises:
         UnusableAnswerError: no code, several blocks, a block without its end, JSON of another

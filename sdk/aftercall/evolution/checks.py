@@ -219,10 +219,7 @@ def language_of(suffix: str) -> str:
 def accept(code: str, *, known: Sequence[str], language: str) -> str:
     r"""The code as it is to be written: lines end in `\n`, the last one too.
 
-    Args:
-        code: the candidate.
-        known: sources that it must differ from: the one it was made from, the first of all.
-        language: as `language_of`; only Python is parsed.
+    It must differ from the `known` sources. Only Python is parsed.
 
     Raises:
         RejectedCodeError: too large, not UTF-8, with unseen characters, not Python, or but for

@@ -256,7 +256,6 @@ class _Filling:
     evolved_file: Path | None
 
     def script(self, item: str) -> Path:
-        """The script that the first item of a template names."""
         if item == _EVOLVED and self.evolved_file is not None:
             return self.evolved_file
         relative = item.removeprefix(_SCRIPT)

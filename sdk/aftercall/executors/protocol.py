@@ -52,13 +52,9 @@ class Executor(Protocol):
     async def execute(
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
-        """Run the tool.
+        """Run this very version of a tool.
 
-        Args:
-            tool: the very version to run.
-            input_data: an object of parameters, or any other JSON value as the only input; None
-                is no input.
-            timeout_s: longest time in seconds.
+        The input is an object of parameters, or any other JSON value as the only one; None is none.
 
         Raises:
             ToolFailedError: the tool failed, or was rejected before it ran (`ran` is False).

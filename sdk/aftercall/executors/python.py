@@ -47,13 +47,10 @@ class PythonExecutor:
             self.register(tool, function)
 
     def register(self, tool: str, function: ToolFunction, *, version: str | None = None) -> None:
-        """Add a callable; one for the same tool and version is replaced.
+        """Add a callable for a tool's id or name; one for the same version is replaced.
 
-        Args:
-            tool: id or name of the tool.
-            function: what to call.
-            version: the version that it is. One without stands for any version as registered, but
-                never for a promoted one, which is other code.
+        One without a version stands for any version as registered, but never for a promoted one,
+        which is other code.
         """
         self._functions.setdefault(tool, {})[version] = function
 

@@ -257,7 +257,6 @@ class _Upstreams:
         return None, exposed
 
     def deliverable(self, server_name: str | None, tool_name: str) -> Deliverable | None:
-        """What the configuration says that the tool's results must be."""
         return self._deliverables.get(server_name or "", {}).get(tool_name)
 
     def _listed(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
@@ -278,7 +277,6 @@ class _Upstreams:
         self._absent[server_name] = absent
 
     def input_schema(self, exposed: str) -> dict[str, Any] | None:
-        """The input schema of an exposed tool; None while it is not known."""
         server_name, tool_name = self.locate(exposed)
         provider = self.providers.get(server_name or "")
         tool = provider.known(tool_name) if provider is not None else None

@@ -63,10 +63,8 @@ def tool_name(recipient: str) -> str | None:
 def read_header(raw: str, *, complete: bool = True) -> tuple[MessageHeader, str]:
     """The header, and the rest of `raw` from the first word on that does not belong to one.
 
-    Args:
-        raw: what stands between `<|start|>` and `<|message|>`, with the markers between.
-        complete: whether `<|message|>` came. Only then is an unknown first word a role or a
-            channel, and the rest of no interest.
+    It is `complete` when `<|message|>` came. Only then is an unknown first word a role or a
+    channel, and the rest of no interest.
     """
     role, channel, recipient, begin, section = "", None, None, 0, "role"
     while True:

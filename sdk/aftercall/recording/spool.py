@@ -59,8 +59,6 @@ class Segment:
 
 @dataclass(slots=True)
 class _Writing:
-    """The open segment of this process."""
-
     path: Path
     descriptor: int
     size: int = 0
