@@ -25,6 +25,7 @@ from ingest.learner import (
     failure_document,
     learn_failure,
     learn_outcome,
+    learn_passed,
     learn_recoveries,
     learn_repair,
     learn_success,
@@ -33,7 +34,7 @@ from ingest.learner import (
     tool_document,
     tool_document_row_id,
 )
-from ingest.mining import Repair, mine
+from ingest.mining import Repair, mine, passed
 from ingest.workspace import SESSION_CALLS, WorkspaceCache
 from mongo.contents import (
     Called,
@@ -47,12 +48,14 @@ from mongo.contents import (
     SuggestionOutcome,
     ToolChange,
     execution_of,
+    thread_of,
 )
 from mongo.protocol import EventLog, Knowledge
 from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
 from retrieval.edits import edit_key, edits_of_key
 from retrieval.knowledge.documents import Document, document_id, shape_of
-from retrieval.knowledge.rules import UNNAMED_AGENT, workspace_wide
+from retrieval.knowledge.links import MAX_CALLS, extract, session_call
+from retrieval.knowledge.rules import UNNAMED_AGENT, ToolKnowledge, workspace_wide
 from retrieval.memory import (
     AGENTS,
     AXES,
@@ -207,6 +210,7 @@ def _learn_execution(
     trials.learn_trial(cache, stored, reading)
     learned.named_axes |= trials.learn_health(cache, stored, reading)
     learned.counters.update(counts_of_execution(cache, stored, reading))
+    _learn_links(cache, stored, knowledge)
     _learn_repairs(cache, batch, stored, schema_hash)
     _learn_followed(cache, batch, stored)
     notes = cache.get(CALL, execution.execution_id)
@@ -218,13 +222,26 @@ def _learn_execution(
         cache.put(CALL, execution.execution_id)
 
 
+def _learn_links(cache: WorkspaceCache, stored: StoredExecution, known: ToolKnowledge) -> None:
+    """From which earlier calls of its session a success has its values."""
+    execution = stored.execution
+    if execution.session_id is None or execution.outcome != "success":
+        return
+    since = stored.received_at - LOOKBACK
+    earlier = [
+        session_call(each.execution.tool_name, each.execution.parameters, each.execution.result)
+        for each in list(cache.sessions.get(execution.session_id, ()))[-MAX_CALLS:]
+        if each.execution.outcome == "success" and each.received_at >= since
+    ]
+    if earlier and execution.parameters_known:
+        known.links.learn(execution.parameters, earlier)
+
+
 def _learn_repairs(
     cache: WorkspaceCache, batch: Batch, stored: StoredExecution, schema_hash: str | None
 ) -> None:
     """Repairs of which this call is the half that arrived last."""
-    session = stored.execution.session_id
-    if session is None:
-        return
+    session = thread_of(stored.execution)
     calls = cache.sessions.setdefault(session, deque(maxlen=SESSION_CALLS))
     cache.sessions.move_to_end(session)
     calls.append(_slim(stored))
@@ -241,6 +258,9 @@ def _learn_repairs(
     ]
     if len({each.outcome for each in of_tool}) == 1:
         return
+    if found := passed([each.execution for each in calls], stored.execution):
+        knowledge = cache.made(KNOWLEDGE, tool_row(tool))
+        learn_passed(knowledge, found, _reading(batch, found.failed))
     for repair in mine(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
         knowledge = cache.made(KNOWLEDGE, tool_row(tool))
         everywhere = cache.made(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
@@ -456,9 +476,9 @@ def _called(batch: Batch, event: Event, execution_id: str | None) -> Called | No
 async def _load_sessions(cache: WorkspaceCache, batch: Batch, log_: EventLog) -> None:
     """The calls before the batch of those of its sessions that are not in the cache."""
     sessions = {
-        each.execution.session_id
+        thread_of(each.execution)
         for each in batch.contents.values()
-        if isinstance(each, StoredExecution) and each.execution.session_id is not None
+        if isinstance(each, StoredExecution)
     }
     unknown = sessions - cache.sessions.keys()
     if not unknown:
@@ -477,8 +497,10 @@ async def _load_sessions(cache: WorkspaceCache, batch: Batch, log_: EventLog) ->
 
 
 def _slim(stored: StoredExecution) -> StoredExecution:
-    """Without its result, which no repair is read from."""
-    execution = stored.execution.model_copy(update={"result": None})
+    """With no more of its result than its plain values."""
+    result = stored.execution.result
+    kept = extract(result) if stored.execution.session_id is not None else None
+    execution = stored.execution.model_copy(update={"result": kept})
     return StoredExecution(
         stored.position, stored.workspace, execution, stored.schema_hash, stored.received_at
     )

@@ -7,7 +7,7 @@ from datetime import datetime
 from aftercall.json_values import JsonObject, canonical_json
 from aftercall.models import ErrorCategory, Execution, Outcome
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
-from ingest.mining import Repair
+from ingest.mining import Passed, Repair
 from ingest.workspace import WorkspaceCache
 from mongo.contents import IssuedSuggestion, StoredExecution, StoredPromotion, StoredTool, hour_of
 from mongo.records import Counter, Event
@@ -25,16 +25,25 @@ from retrieval.fitness.registry import tool_document_id
 from retrieval.fitness.relevance import tool_terms, tool_text
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
+from retrieval.knowledge.repairs import (
+    MAX_FIRST_CALLS,
+    MAX_HEARD,
+    FirstCall,
+    RepairExample,
+    add_example,
+)
 from retrieval.knowledge.rules import (
     MAX_EDITS_LENGTH,
     MAX_FAULTS,
     MAX_PROFILES,
     MAX_SHARED_RULES,
     NO_SCHEMA,
+    TRANSIENT,
     UNNAMED_AGENT,
     RepairRule,
     SignatureKnowledge,
     ToolKnowledge,
+    agent_mark,
     forget_repeat,
     learn_recovery,
     learn_repeat,
@@ -51,6 +60,7 @@ from retrieval.reading.reader import ErrorReading
 from retrieval.values import same_value
 
 _BLAMES_PARAMETERS = frozenset({"invalid_parameters", "not_found"})
+_OF_THE_MOMENT = TRANSIENT | {"contract_violation", "user_rejected"}
 _MAX_EXAMPLE = 2_000
 _LATER = 0.5
 """Weight of a repair that is one only by its likeness: other successes lie between."""
@@ -137,6 +147,10 @@ def learn_repair(
     """
     known = knowledge.signature_to_update(repair.reading.signature, repair.reading.category)
     known.faults = skeleton_of(repair.reading)
+    if repair.all_edits:
+        add_example(known.examples, _example(repair))
+    if repair.certainty == "followed":
+        return
     value_sources = ValueSources(repair.reading.faults, repair.failed.context)
     agent = repair.mended.agent
     for rule in known.rules.values():
@@ -156,6 +170,35 @@ def learn_repair(
         for rule in _shared_rules(shared, known, repair.edits):
             _count_repair(rule, repair, NO_SCHEMA)
     known.mends += 1
+
+
+def learn_passed(knowledge: ToolKnowledge, found: Passed, reading: ErrorReading) -> None:
+    """Add to a failure's signature what was called before the same call worked, in place."""
+    if reading.category in _OF_THE_MOMENT:
+        return
+    known = knowledge.signature_to_update(reading.signature, reading.category)
+    session = session_of(found.worked)
+    remember(known.passed, session, MAX_HEARD)
+    for each in {each.tool_name: each for each in found.between}.values():
+        if each.tool_name not in known.first_calls and len(known.first_calls) >= MAX_FIRST_CALLS:
+            least = min(known.first_calls.values(), key=lambda first: len(first.sessions))
+            del known.first_calls[least.tool_name]
+        first = known.first_calls.setdefault(each.tool_name, FirstCall(tool_name=each.tool_name))
+        if each.parameters_known:
+            first.learn(session, each.parameters, found.failed.parameters, each.execution_id)
+
+
+def _example(repair: Repair) -> RepairExample:
+    return RepairExample(
+        failed=repair.failed.parameters,
+        mended=repair.mended.parameters,
+        edits=list(repair.all_edits),
+        agent=agent_mark(repair.mended.agent),
+        session=session_of(repair.mended),
+        execution_id=repair.mended.execution_id,
+        at=repair.mended.timestamp,
+        followed=repair.certainty == "followed",
+    )
 
 
 def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSources) -> bool:

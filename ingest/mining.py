@@ -13,7 +13,7 @@ from typing import Literal
 from aftercall.json_patch import same_json
 from aftercall.models import Execution
 from retrieval.edits import Edit, ValueSources
-from retrieval.inference import infer_edits
+from retrieval.inference import all_edits, infer_edits
 from retrieval.reading.reader import ErrorReading
 
 MAX_GAP = timedelta(minutes=30)
@@ -25,9 +25,10 @@ _MAY_PASS = _TRANSIENT | {"contract_violation"}
 
 Read = Callable[[Execution], ErrorReading]
 
-Certainty = Literal["stated", "next", "later"]
+Certainty = Literal["stated", "next", "later", "followed"]
 """Who says that it is a repair: the caller (`repairOf`); the order, when it is the first success
-after the failure; or only its likeness, when other successes lie between."""
+after the failure; only its likeness, when other successes lie between; or nobody, when it followed
+a suggestion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Repair:
     reading: ErrorReading
     edits: list[Edit] | None
     certainty: Certainty = "next"
+    all_edits: Sequence[Edit] = ()
+    """Everything that the success did differently, the next intent of its caller too."""
 
 
 def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]:
@@ -77,6 +80,38 @@ def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]
     return repairs
 
 
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A failed call that worked later as it was, and the other tools' successes in between."""
+
+    failed: Execution
+    worked: Execution
+    between: Sequence[Execution]
+
+
+def passed(calls: Sequence[Execution], new: Execution) -> Passed | None:
+    """The latest failure of the very call that works now, with what made it work; None for none.
+
+    Args:
+        calls: of all tools in the session, in order, the new one last.
+        new: arrived last.
+    """
+    if new.outcome != "success" or new.suggestion_id is not None:
+        return None
+    between: list[Execution] = []
+    for each in reversed(calls):
+        if new.timestamp - each.timestamp > MAX_GAP or len(between) > MAX_CALLS_BETWEEN:
+            return None
+        if each.execution_id == new.execution_id:
+            continue
+        is_tool = (each.server_name, each.tool_name) == (new.server_name, new.tool_name)
+        if is_tool and same_json(each.parameters, new.parameters):
+            return Passed(each, new, between[::-1]) if each.error is not None else None
+        if each.outcome == "success" and not is_tool and each.server_name == new.server_name:
+            between.append(each)
+    return None
+
+
 def _is_near(failed: Execution, later: Execution) -> bool:
     return later.timestamp - failed.timestamp <= MAX_GAP and later.repair_of in (
         None,
@@ -91,7 +126,9 @@ def _mended(
     otherwise: Repair | None = None
     for rank, success in enumerate(successes):
         if success.suggestion_id is not None:
-            return None  # our own doing: it teaches as the outcome of that suggestion
+            # Our own doing: it teaches as the outcome of that suggestion, and here what it was.
+            every = all_edits(failed.parameters, success.parameters, value_sources)
+            return Repair(failed, success, reading, None, "followed", every) if not rank else None
         certainty: Certainty = (
             "stated" if success.repair_of is not None else "later" if rank else "next"
         )
@@ -99,13 +136,16 @@ def _mended(
             # The same call worked later: a repair only where waiting or trying again is one.
             passed = reading.category in _MAY_PASS
             return Repair(failed, success, reading, [], certainty) if passed else None
-        if reading.category in _TRANSIENT:
+        edits = None
+        if reading.category not in _TRANSIENT:
+            edits = infer_edits(failed.parameters, success.parameters, reading, value_sources)
+        if not edits and (certainty == "later" or otherwise is not None):
             continue
-        edits = infer_edits(failed.parameters, success.parameters, reading, value_sources)
+        every = all_edits(failed.parameters, success.parameters, value_sources)
+        repair = Repair(failed, success, reading, edits or None, certainty, every)
         if edits:
-            return Repair(failed, success, reading, edits, certainty)
-        if certainty != "later" and otherwise is None:
-            otherwise = Repair(failed, success, reading, None, certainty)
+            return repair
+        otherwise = repair
     return otherwise
 
 

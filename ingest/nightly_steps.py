@@ -59,7 +59,9 @@ from retrieval.patterns import (
     MAX_FAILURES,
     ConsolidatedPattern,
     Failure,
+    Lesson,
     Vector,
+    example_of_pattern,
     grouped,
     lesson_of_pattern,
     merged,
@@ -135,9 +137,10 @@ class _Consolidation:
         groups, embedded = await grouped(tool, previous, failures, self._job.embedder)
         self._done["embedded"] += embedded
 
-        def lesson_of(pattern: ConsolidatedPattern, members: Sequence[Failure]) -> str:
+        def lesson_of(pattern: ConsolidatedPattern, members: Sequence[Failure]) -> Lesson:
             said = [each.signature for each in members]
-            return lesson_of_pattern(said, pattern.category, record)
+            lesson = lesson_of_pattern(said, pattern.category, record)
+            return lesson, example_of_pattern(said, record)
 
         patterns = [merged(each, lesson_of) for each in groups]
         made = [_row(tool, pattern) for pattern in patterns]

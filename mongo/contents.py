@@ -72,11 +72,16 @@ def execution_event(
         id=execution.execution_id,
         data=encoded(_Recorded(execution, stands_for), sparse=True),
         tool=ToolKey(workspace, execution.server_name, execution.tool_name),
-        session=execution.session_id,
+        session=thread_of(execution),
         content_hash=content_hash,
         schema_hash=schema_hash,
         input_schema=input_schema,
     )
+
+
+def thread_of(execution: Execution) -> str:
+    """What ties an agent's calls together: its session, or its name where it has none."""
+    return execution.session_id or f"~{execution.agent}"
 
 
 def execution_of(event: Event) -> StoredExecution:

@@ -31,11 +31,14 @@ from retrieval.edits import (
     Cast,
     Clamp,
     Edit,
+    Nest,
     Reformat,
     Remove,
     Rename,
     Replace,
     Respell,
+    Rewrite,
+    Scale,
     edit_key,
 )
 from retrieval.knowledge.documents import shape_of
@@ -46,6 +49,9 @@ from retrieval.proposals.experience import rule_trials
 from retrieval.texts import Style
 
 _MAX_VALUE = 80
+_LIKELY = 0.5
+_EXPERIENCE = frozenset({"repairs", "session"})
+"""Sources that may know better than the words of an error."""
 _STYLES: dict[Style, str] = {
     "lower": "in lower case", "upper": "in capitals", "title": "Like This",
     "capital": "with a capital first", "snake": "like_this", "kebab": "like-this",
@@ -58,7 +64,24 @@ def lesson_of(edits: Sequence[Edit]) -> str:
     return " ".join(dict.fromkeys(_sentence(edit) for edit in edits))
 
 
+def learned_lesson(edits: Sequence[Edit], share: str | None) -> str:
+    """The lesson with the share of the sessions that mended it so (`10 of 10`), where known."""
+    if share is None:
+        return lesson_of(edits)
+    said = (
+        f"{spoken(each.path)}: {shown(each.before)} is refused, {shown(each.value)} works."
+        if isinstance(each, Replace)
+        else lesson_of([each])
+        for each in edits
+    )
+    return f"{' '.join(said).removesuffix('.')}: {share}."
+
+
 _SENTENCES = {
+    "rewrite": "{place}: {words}.",
+    "scale": "Give {place} times {factor}.",
+    "nest": "Put {fields} into {place}{listed}.",
+    "flatten": "Give what is in {place} in its place.",
     "remove": "Leave out {place}.",
     "add": "{place} must be given, such as {value}.",
     "cast": "{place} must be of type {to}.",
@@ -89,11 +112,25 @@ def _sentence(edit: Edit) -> str:
         case Add() | Replace():
             fields |= {"value": shown(edit.value)}
             fields |= {"before": shown(edit.before)} if isinstance(edit, Replace) else {}
+        case Rewrite():
+            fields["words"] = _rewriting(edit)
+        case Scale():
+            fields["factor"] = f"{edit.factor:g}"
+        case Nest():
+            fields["fields"] = ", ".join(edit.fields)
+            fields["listed"] = ", a list of one" if edit.listed else ""
         case Respell():
             fields["style"] = _STYLES[edit.style]
         case Reformat():
             fields["to"] = edit.to or "that the error asks for"
     return _SENTENCES[edit.kind].format(place=place, **fields)
+
+
+def _rewriting(edit: Rewrite) -> str:
+    where = {"start": "at its beginning", "end": "at its end", "inside": "in it"}[edit.where]
+    if not edit.old:
+        return f"{shown(edit.new)} {where} was missing"
+    return f"{shown(edit.new)} instead of {shown(edit.old)} {where}"
 
 
 def _bounds(name: str, edit: Clamp) -> str:
@@ -154,6 +191,8 @@ class RankedSuggestion:
     suggestion: Suggestion
     edit_key: str
     estimate: float | None = None
+    alike: bool = False
+    """Whether several sessions mended such a call so."""
 
     def noted(self, note: str | None) -> "RankedSuggestion":
         """The same with a note behind its lesson."""
@@ -213,30 +252,42 @@ def _advised_or_ranked(
     """
     note = loop_note(question.call_context)
     ranked = []
-    if question.case.parameters_known and (advice is None or advice.yields):
+    known = question.case.signature
+    yields = advice is None or advice.yields or (known is not None and bool(known.examples))
+    if question.case.parameters_known and yields:
         ranked = [each.noted(note) for each in _ranked(question)]
     if advice is None:
         return ranked
-    learned = [each for each in ranked if "repairs" in each.suggestion.evidence.sources]
+    learned = [
+        each for each in ranked if not _EXPERIENCE.isdisjoint(each.suggestion.evidence.sources)
+    ]
     if isinstance(advice, NoAdvice):
         return learned
     advised = _advised(question.case, advice)
     if advice.action != "retry_unchanged":
         advised = advised.noted(note)
-    return sorted([advised, *learned], key=lambda each: -each.suggestion.confidence)
+    return sorted([advised, *learned], key=_order)
+
+
+def _order(ranked: RankedSuggestion) -> tuple[bool, float]:
+    """What several sessions mended alike comes first, as long as it is likely to be right."""
+    confidence = ranked.suggestion.confidence
+    return not (ranked.alike and confidence >= _LIKELY), -confidence
 
 
 def _ranked(question: Question) -> list[RankedSuggestion]:
     case = question.case
-    return [
+    ranked = [
         RankedSuggestion(
             _suggestion(case, judged.proposal, judged.estimate, question.shapes),
             edit_key(_edits(judged.proposal)),
             judged.estimate.shipped,
+            any(option.share for option in judged.proposal.options),
         )
         for judged in judge(case, question.calibration)
         if judged.estimate.probability >= MIN_CONFIDENCE
     ]
+    return sorted(ranked, key=_order)
 
 
 def _edits(proposal: Proposal) -> list[Edit]:
@@ -259,6 +310,7 @@ def _suggestion(
         sources.append("similar")
         ids += [call.execution_id for call in case.similar if shape_of(call.parameters) == wanted]
     lessons = [option.lesson for option in options if option.lesson]
+    told = [learned_lesson(option.edits, option.share) for option in options]
     return Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action="change_parameters",
@@ -273,7 +325,7 @@ def _suggestion(
             execution_ids=list(dict.fromkeys(ids))[:5],
             sources=list(dict.fromkeys(sources)),
         ),
-        lesson=" ".join([*lessons, lesson_of(edits)]) if lessons else lesson_of(edits),
+        lesson=" ".join([*lessons, *dict.fromkeys(told)]),
         example=Example(
             failed={k: v for k, v in case.parameters.items() if k in proposal.touched},
             successful={k: v for k, v in proposal.parameters.items() if k in proposal.touched},
@@ -320,12 +372,13 @@ def _advised(case: Case, advice: Advice) -> RankedSuggestion:
         sources.append("repairs")
     elif advice.execution_ids:
         sources.append("similar")
-    is_retry = advice.action == "retry_unchanged"
+    is_retry, is_first = advice.action == "retry_unchanged", advice.action == "call_first"
     unchanged = case.parameters if case.parameters_known else None
     suggestion = Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action=advice.action,
-        corrected_parameters=unchanged if is_retry else advice.parameters,
+        corrected_parameters=unchanged if is_retry else None if is_first else advice.parameters,
+        parameters=advice.parameters if is_first else None,
         tool=advice.tool,
         split=list(advice.split),
         retry_after_ms=advice.retry_after_ms,

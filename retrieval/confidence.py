@@ -240,9 +240,9 @@ class Estimate(NamedTuple):
     high: float
     shipped: float
 
-    def at_most(self, limit: float) -> "Estimate":
-        """The same, none of its numbers above the limit."""
-        return Estimate(*(min(limit, each) for each in self))
+    def times(self, factor: float) -> "Estimate":
+        """The same, each of its numbers so much smaller: what was less likely stays so."""
+        return Estimate(*(factor * each for each in self))
 
 
 class Scaling(BaseModel):
@@ -315,6 +315,8 @@ def shipped() -> Calibration:
     return Calibration(intercept=fitted["intercept"], weights=fitted["weights"])
 
 
+_AFTER_A_FAILURE = 0.66
+"""What is left of a confidence after a reported failure: below half after three of one agent."""
 MOST_WITHOUT_CONSENT = 0.75
 _SAID = frozenset({"error", "schema", "context", "parameters"})
 _MAX_NUMBERS = 1_000
@@ -394,7 +396,9 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         features = features_of(case, proposal, own, others)
         estimate = calibration.estimate(features, proposal)
         if needs_consent(case, proposal):
-            estimate = estimate.at_most(MOST_WITHOUT_CONSENT)
+            estimate = estimate.times(MOST_WITHOUT_CONSENT)
+        failed = max(option.failed for option in proposal.options)
+        estimate = estimate.times(_AFTER_A_FAILURE**failed)
         found.append(RankedProposal(proposal, features, estimate))
     return sorted(found, key=lambda each: (-each.estimate.probability, each.proposal.key))
 

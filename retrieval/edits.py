@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import MAX_INTEGER, JsonObject, JsonValue
+from aftercall.json_values import MAX_INTEGER, JsonObject, JsonValue, canonical_json
 from aftercall.models.base import Json
 from aftercall.redaction import is_redacted
 from retrieval.parameters import EVERY, MAX_ELEMENTS, JsonType, Path, leaves_like
@@ -90,8 +90,9 @@ class EditModel(BaseModel):
     def _short(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Top-level edits stay as short as they are: `inside` is only written when there is one."""
         fields: dict[str, Any] = handler(self)
-        if not self.inside:
-            fields.pop("inside", None)
+        for name in ("inside", "day_first"):
+            if not fields.get(name) and name in fields and fields[name] is not False:
+                fields.pop(name)
         return fields
 
 
@@ -190,16 +191,20 @@ class Respell(ValueEdit):
 
 
 class Reformat(ValueEdit):
-    """Write a date or time in another form; without `to`, in the one that the error asks for."""
+    """Write a date or time in another form; without `to`, in the one that the error asks for.
+
+    `day_first` says how 03/04/2026 is read; where nobody knows (None), it is left alone.
+    """
 
     kind: Literal["reformat"] = "reformat"
     to: str | None = None
+    day_first: bool | None = None
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The date or time in that form."""
         text = _text(value)
         forms = [self.to] if self.to else [fault.expected_format for fault in site.faults()]
-        written = (rewrite(text, form) for form in forms if form)
+        written = (rewrite(text, form, day_first=self.day_first) for form in forms if form)
         first = next((each for each in written if each is not None), text)
         return _found([] if first == text else [first], "is not known in the form that is wanted")
 
@@ -248,6 +253,100 @@ class Snap(ValueEdit):
             if near and allowed[near[0]] != value:
                 return allowed[near[0]]
         raise EditDoesNotApplyError("no allowed value is near it")
+
+
+class Rewrite(ValueEdit):
+    """Write another beginning or ending of a text, or other words in it; the rest stays.
+
+    A number is rewritten as its text: `5` -> `5d`.
+    """
+
+    kind: Literal["rewrite"] = "rewrite"
+    where: Literal["start", "end", "inside"]
+    old: str = ""
+    new: str = ""
+
+    def change(self, value: JsonValue, _site: Site) -> JsonValue:
+        """The text with the new words for the old ones."""
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        text = _text(str(value) if number else value)
+        changed = self._rewritten(text)
+        return _found([] if changed in (None, text) else [changed], "is written so already")
+
+    def _rewritten(self, text: str) -> str | None:
+        old, new = self.old, self.new
+        match self.where:
+            case "start" if text.startswith(old) and text != old:
+                return None if not old and text.startswith(new) else new + text[len(old) :]
+            case "end" if text.endswith(old) and text != old:
+                return None if not old and text.endswith(new) else text[: -len(old) or None] + new
+            case "inside" if old and old in text:
+                return text.replace(old, new)
+        return None
+
+
+class Scale(ValueEdit):
+    """Say a number in another unit: a fixed number of times as large."""
+
+    kind: Literal["scale"] = "scale"
+    factor: float
+
+    def change(self, value: JsonValue, _site: Site) -> JsonValue:
+        """The number times the factor; whole where it is whole."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value:
+            raise EditDoesNotApplyError("it is no number")
+        made = round(value * self.factor, 9)
+        return int(made) if made.is_integer() and abs(made) <= MAX_INTEGER else made
+
+
+class Nest(EditModel):
+    """Put parameters of an object into a new object under one name, or into a list of one."""
+
+    spreads: ClassVar[bool] = False
+
+    kind: Literal["nest"] = "nest"
+    fields: tuple[str, ...]
+    listed: bool = False
+
+    def nested(self, around: JsonObject) -> JsonObject:
+        """The object around with those of the fields that it has in their new place.
+
+        Raises:
+            EditDoesNotApplyError: it has none of them, or the place is taken.
+        """
+        moved = {name: around[name] for name in self.fields if name in around}
+        kept = {name: value for name, value in around.items() if name not in moved}
+        name = str(self.path[-1])
+        if not moved or name in kept:
+            raise EditDoesNotApplyError(f"nothing can be put into {name}")
+        return {**kept, name: [moved] if self.listed else moved}
+
+
+class Flatten(EditModel):
+    """Put the members of an object, or of the only object of a list, in the place of itself.
+
+    `fields` are those that were seen there; whatever is there moves.
+    """
+
+    spreads: ClassVar[bool] = False
+
+    kind: Literal["flatten"] = "flatten"
+    fields: tuple[str, ...] = ()
+
+    def flattened(self, around: JsonObject) -> JsonObject:
+        """The object around with the members one level higher.
+
+        Raises:
+            EditDoesNotApplyError: there are none, or their names are taken.
+        """
+        name = str(self.path[-1])
+        inner = around.get(name)
+        if isinstance(inner, list) and len(inner) == 1:
+            inner = inner[0]
+        kept = {each: value for each, value in around.items() if each != name}
+        if not isinstance(inner, dict) or not inner or inner.keys() & kept.keys():
+            raise EditDoesNotApplyError(f"{name} has no members that could stand for it")
+        return {**kept, **inner}
 
 
 class FromError(ValueEdit):
@@ -373,12 +472,14 @@ def _typed_like(stated: JsonValue, sent: JsonValue) -> JsonValue:
 
 Edit = Annotated[
     Rename | Remove | Add | Replace | Cast | Unwrap | Respell | Reformat | Clamp | Snap
-    | FromError | FromContext | Balance,
+    | FromError | FromContext | Balance | Rewrite | Scale | Nest | Flatten,
     Field(discriminator="kind"),
 ]  # fmt: skip
 
 _EDIT: TypeAdapter[Edit] = TypeAdapter(Edit)
-_OF_A_TOOL = (Rename, Remove, Add, Replace, FromContext, Balance)
+_OF_A_TOOL = (
+    Rename, Remove, Add, Replace, FromContext, Balance, Rewrite, Scale, Nest, Flatten,
+)  # fmt: skip
 
 
 def edit_key(edits: Iterable[Edit]) -> str:
@@ -399,7 +500,29 @@ def names_of(edit: Edit) -> set[str]:
     """The top-level parameters that an edit changes, takes away or supplies."""
     if isinstance(edit, Rename) and not edit.inside:
         return {edit.name, edit.to}
+    if isinstance(edit, Nest | Flatten) and not edit.inside:
+        return {edit.name, *edit.fields}
     return {edit.name}
+
+
+def changed_names(before: JsonObject, after: JsonObject) -> list[str]:
+    """The top-level parameters that differ, in order; values that edits left alone are shared."""
+    return sorted(
+        name
+        for name in before.keys() | after.keys()
+        if (name in before) != (name in after)
+        or (before[name] is not after[name] and not same_json(before[name], after[name]))
+    )
+
+
+def effect_key(after: JsonObject, names: Sequence[str]) -> str:
+    """Equal for changes of one call that give the same parameters; of what differs only."""
+    return canonical_json([[name, name in after, _one_number(after.get(name))] for name in names])
+
+
+def _one_number(value: JsonValue) -> JsonValue:
+    """1.0 as 1: two changes that differ in no more are one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def touches(edit: Edit, other: Edit) -> bool:
@@ -423,6 +546,8 @@ def _places(edit: Edit) -> list[tuple[str | int, ...]]:
     places = [edit.path]
     if isinstance(edit, Rename):
         places.append((*edit.path[:-1], edit.to))
+    if isinstance(edit, Nest | Flatten):
+        places += [(*edit.path[:-1], field) for field in edit.fields]
     return places
 
 
@@ -465,6 +590,13 @@ def _apply(parameters: JsonObject, edit: Edit, site: Site) -> None:
         holder = holder[way]
     step = site.path[-1]
     is_there = isinstance(holder, list) or step in holder
+    if isinstance(edit, Nest | Flatten):
+        if isinstance(holder, list):
+            raise EditDoesNotApplyError(f"{step} has no name")
+        moved = edit.nested(holder) if isinstance(edit, Nest) else edit.flattened(holder)
+        holder.clear()
+        holder.update(moved)
+        return
     if isinstance(edit, Rename | Add):
         target = edit.to if isinstance(edit, Rename) else step
         if isinstance(holder, list) or target in holder:

@@ -22,8 +22,10 @@ from retrieval.edits import (
     Clamp,
     Edit,
     EditDoesNotApplyError,
+    Flatten,
     FromContext,
     FromError,
+    Nest,
     Reformat,
     Remove,
     Rename,
@@ -180,6 +182,15 @@ def infer_edits(
     return only_the_repair(edits, failed, reading)
 
 
+def all_edits(failed: JsonObject, mended: JsonObject, value_sources: ValueSources) -> list[Edit]:
+    """Everything that two calls differ in, as edits, whatever its reason; none when it is too much.
+
+    What of it was the repair is for other repairs of the same error to say.
+    """
+    edits = list(islice(_Search(failed, value_sources, None).of_objects(failed, mended, ()), 21))
+    return edits if len(edits) <= _MAX_EDITS else []
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     failed: JsonObject
@@ -189,6 +200,9 @@ class _Search:
 
     def of_objects(self, before: JsonObject, after: JsonObject, path: Path) -> Iterator[Edit]:
         """The edits that turn one object into the other; `path` leads to it."""
+        while moved := next(_moved_levels(before, after), None):
+            yield moved.under(path)
+            before = moved.nested(before) if isinstance(moved, Nest) else moved.flattened(before)
         gone = [name for name in before if name not in after]
         new = [name for name in after if name not in before]
         for source in tuple(gone):
@@ -318,6 +332,32 @@ def _rewritings(before: str, after: str) -> Iterator[_Candidate]:
         yield from _REFORMATS
     if before[:1].lower() == after[:1].lower() or not before[:1].isalnum():
         yield from _RESPELLS
+
+
+def _moved_levels(before: JsonObject, after: JsonObject) -> Iterator[Nest | Flatten]:
+    """Parameters that were put under a name of their own, and members that were taken out of one.
+
+    At least two of them stand there with the values that they had.
+    """
+    gone = [name for name in before if name not in after]
+    new = [name for name in after if name not in before]
+    for name in new:
+        value = after[name]
+        listed = isinstance(value, list) and len(value) == 1
+        inner = value[0] if isinstance(value, list) and listed else value
+        fields = [each for each in gone if isinstance(inner, dict) and _same(before, inner, each)]
+        if len(fields) > 1:
+            yield Nest(name=name, fields=tuple(fields), listed=listed)
+    for name in gone:
+        inner = before[name]
+        inner = inner[0] if isinstance(inner, list) and len(inner) == 1 else inner
+        fields = [each for each in new if isinstance(inner, dict) and _same(after, inner, each)]
+        if len(fields) > 1 and isinstance(inner, dict) and inner.keys().isdisjoint(before):
+            yield Flatten(name=name, fields=tuple(fields))
+
+
+def _same(one: JsonObject, other: JsonObject, name: str) -> bool:
+    return name in one and name in other and same_json(one[name], other[name])
 
 
 def _at_the_end(edit: Balance, call: JsonObject) -> Balance:

@@ -261,6 +261,11 @@ class Memory:
         """The registered tool that executions name so: the latest put, when several share it."""
         return (await self.registry(tool.workspace)).named(tool)
 
+    async def called(self, workspace: str, limit: int) -> list[ToolKey]:
+        """Tools that were called, the latest used first; not cached."""
+        rows = await self._store.knowledge.scan(workspace, USED.name, limit, by="rank")
+        return [tool_of_row(workspace, row.key) for row in rows]
+
     async def tools(self, workspace: str) -> list[StoredTool]:
         """All registered tools of a workspace, by id; not to be changed by the caller."""
         known = self._tools.get(workspace, "")

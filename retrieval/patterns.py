@@ -25,12 +25,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonValue
-from aftercall.models import ErrorCategory
+from aftercall.models import ErrorCategory, Example
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
-from retrieval.answer import lesson_of, shown, spoken
+from retrieval.answer import learned_lesson, lesson_of, shown, spoken
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Clamp, Edit, Remove, Replace, Snap
+from retrieval.knowledge.repairs import open_example
 from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
 from retrieval.known_tools.common import ToolRecord, may_be_told
 from retrieval.known_tools.facts import concrete
@@ -66,6 +67,8 @@ MAX_AGENTS = 24
 MAX_EXAMPLES = 5
 _UNCHANGED = "The same call, made again later, worked."
 
+_SEVERAL = 3
+_EACH_OTHERWISE = "Mended {} times, each time otherwise: the right value is the caller's own."
 _BY_CATEGORY: dict[ErrorCategory, str] = {
     "rate_limited": "Wait before calling again; the call itself is right.",
     "timeout": "The call took too long: ask for less, or call again later.",
@@ -106,6 +109,8 @@ class ConsolidatedPattern(BaseModel):
     agents: list[str] = Field(default_factory=list)
     execution_ids: list[str] = Field(default_factory=list)
     lesson: str = ""
+    example: Example | None = None
+    """What failed and what worked, in the parameters that the lesson is about."""
     first_seen: datetime | None = None
     last_seen: datetime | None = None
 
@@ -261,7 +266,9 @@ def _begun(tool: ToolKey, failure: Failure) -> ConsolidatedPattern:
     )
 
 
-LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], str]
+Lesson = tuple[str, Example | None]
+"""What helps, in words, and an example of it."""
+LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], Lesson]
 """The lesson of a pattern with these failures."""
 
 
@@ -320,6 +327,7 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
     failures = sorted(group.failures, key=_most_frequent_first)
     latest = sorted(failures, key=_latest_last)
     marks = {mark_of(each.document_id) for each in failures}
+    lesson, example = lesson_of(pattern, failures)
     first_seen = [pattern.first_seen, *(each.first_seen or each.last_seen for each in failures)]
     found = pattern.model_copy(
         update={
@@ -331,7 +339,8 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
                 (one for each in reversed(latest) for one in reversed(each.execution_ids)),
                 MAX_EXAMPLES,
             )[::-1],
-            "lesson": lesson_of(pattern, failures),
+            "lesson": lesson,
+            "example": example,
             "first_seen": min(filter(None, first_seen), default=None),
             "last_seen": max((each.last_seen for each in failures if each.last_seen), default=None),
         }
@@ -363,17 +372,35 @@ def lesson_of_pattern(
     one before one about a single value; else what the category says.
     """
     known = [found for each in signatures if (found := _known(record, each)) is not None]
-    told = [(_is_about_one(rule), -rule.repairs, text) for rule, text in _told(known, record)]
-    return min(told)[2] if told else _BY_CATEGORY.get(category, "")
+    told = [
+        (share is None, share is None and _is_about_one(rule), -rule.repairs, text)
+        for rule, share, text in _told(known, record)
+    ]
+    if told:
+        return min(told)[-1]
+    mends = sum(each.mends for each in known if each.examples)
+    otherwise = _EACH_OTHERWISE.format(mends) if mends >= _SEVERAL else ""
+    return _BY_CATEGORY.get(category, otherwise)
+
+
+def example_of_pattern(signatures: Sequence[str], record: ToolRecord) -> Example | None:
+    """What failed and what worked in the repair that most sessions made; None where none did."""
+    known = [found for each in signatures if (found := _known(record, each)) is not None]
+    repairs = [repair for each in known for repair in each.learned()]
+    if not repairs:
+        return None
+    failed, successful = open_example(max(repairs, key=lambda each: each.sessions))
+    return Example(failed=failed, successful=successful)
 
 
 def _told(
     known: Sequence[SignatureKnowledge], record: ToolRecord
-) -> Iterator[tuple[RepairRule, str]]:
+) -> Iterator[tuple[RepairRule, str | None, str]]:
     for each in known:
-        for rule in each.rules.values():
+        for rule, share in each.told_rules():
             if may_be_told(rule, record) and lower_bound(rule_trials(rule)) >= MIN_CONFIDENCE:
-                yield rule, _text(rule, each.faults, record)
+                text = _text(rule, each.faults, record)
+                yield rule, share, learned_lesson(rule.edits, share) if share else text
 
 
 def _is_about_one(rule: RepairRule) -> bool:

@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import islice
+from typing import TypedDict
 from uuid import uuid4
 
 import numpy as np
@@ -28,17 +30,18 @@ from aftercall.redaction import Redactor
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
 from embeddings.text import question_text, terms_text
-from mongo.contents import IssuedSuggestion, StoredTool, suggestion_event
+from mongo.contents import IssuedSuggestion, StoredTool, execution_of, suggestion_event
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import Event, ToolKey
-from retrieval.advice.advise import needs_like_calls, needs_other_tools
+from retrieval.advice.advise import needs_like_calls, needs_names, needs_other_tools
 from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, text_of
 from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE
 from retrieval.health.record import Referred
 from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import CommonMistakes, Document, SeedEntry, shape_of
+from retrieval.knowledge.links import MAX_CALLS, Links, SessionCall, extract, session_call
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import (
     TRANSIENT,
@@ -60,6 +63,7 @@ NEAR_SUCCESSES = 20
 """Like successes asked for over all tools: some of the tools come up several times."""
 _MAX_TOOLS = 2_000
 _MAX_SESSIONS = 120
+_MAX_CALLED = 200
 
 
 async def _other_tools(
@@ -144,7 +148,31 @@ async def _call_context(
         others=await _other_tools(tool.workspace, memory, hits_anywhere) if others else (),
         referrals=await _referrals(tool, reading, memory),
         may_show=may_show,
+        **await _tools_of_server(tool, call, memory),
     )
+
+
+class _Named(TypedDict, total=False):
+    names: tuple[str, ...]
+    needs: dict[str, frozenset[str]]
+
+
+async def _tools_of_server(tool: ToolKey, call: FailedCall, memory: Memory) -> _Named:
+    """The tools of the server, registered or called, where one of them has to be called first."""
+    if not needs_names(call.error):
+        return {}
+    registered = [each.tool_key for each in await memory.tools(tool.workspace)]
+    called = await memory.called(tool.workspace, _MAX_CALLED)
+    keys = [each for each in {*registered, *called} if each.server_name == tool.server_name]
+    needs = {}
+    for key in keys[:_MAX_CALLED]:
+        schema = stored.tool.input_schema if (stored := await memory.tool(key)) else None
+        knowledge = await memory.knowledge(key) if schema is None else None
+        view = _view(schema, _profile(knowledge, None)[0])
+        if view is not None:
+            required = (each.name for each in view.parameters.values() if each.required)
+            needs[key.tool_name] = frozenset(required)
+    return {"names": tuple(sorted(key.tool_name for key in keys)), "needs": needs}
 
 
 async def _referrals(tool: ToolKey, reading: ErrorReading, memory: Memory) -> tuple[Referred, ...]:
@@ -243,7 +271,9 @@ class Suggester:
             knowledge = await self._memory.knowledge(tool)
             registered = await self._memory.tool(tool)
         annotations = _trusted(request, registered)
-        hits, near_seeds, anywhere = await self._near(tool, call, reading)
+        (hits, near_seeds, anywhere), earlier = await asyncio.gather(
+            self._near(tool, call, reading), self._session(workspace, call)
+        )
         with stage("suggest.read_documents") as noted:
             found_documents = await self._memory.documents(
                 workspace, [hit.document_id for hit in hits]
@@ -260,6 +290,7 @@ class Suggester:
         case = replace(
             _case(call, reading, knowledge, registered, annotations, hits, documents, seeds),
             any_tool=await self._memory.knowledge(workspace_wide(workspace)),
+            session=cache(lambda: _session_calls(earlier)),
         )
         with stage("suggest.read_situation"):
             call_context = await _call_context(
@@ -330,6 +361,15 @@ class Suggester:
             # A guess of another category is no ground for a retry of a call that writes.
             rejected_before_run=reading.rejected_before_run and found.category == reading.category,
         )
+
+    async def _session(self, workspace: str, call: FailedCall) -> list[Event]:
+        """The session's earlier calls, oldest first."""
+        if call.session_id is None:
+            return []
+        with stage("suggest.read_session"):
+            sessions = [call.session_id]
+            found = await self._log.latest(workspace, "execution", MAX_CALLS, sessions=sessions)
+        return found[::-1]
 
     async def _near(
         self, tool: ToolKey, call: FailedCall, reading: ErrorReading
@@ -503,6 +543,7 @@ def _case(
         profile=profile,
         profile_is_current=is_current,
         signature=knowledge.signature(reading.signature) if knowledge else None,
+        elsewhere=knowledge.elsewhere(reading.signature) if knowledge else None,
         like_signatures=(
             tuple(knowledge.like(reading.signature, skeleton_of(reading))) if knowledge else ()
         ),
@@ -510,9 +551,19 @@ def _case(
         context=call.context,
         agent=call.agent,
         seeds=seeds,
+        links=knowledge.links if knowledge else Links(),
         writes=not annotations.read_only_hint,
         schema=schema,
         schema_hash=schema_hash,
+    )
+
+
+def _session_calls(earlier: Sequence[Event]) -> tuple[SessionCall, ...]:
+    calls = (execution_of(each).execution for each in earlier)
+    return tuple(
+        session_call(each.tool_name, each.parameters, extract(each.result))
+        for each in calls
+        if each.outcome == "success"
     )
 
 

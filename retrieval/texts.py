@@ -35,15 +35,22 @@ _DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d %B %Y", "%B %d, %Y",
           "%d %b %Y", "%b %d, %Y", "%b %d %Y")  # fmt: skip
 
 
-def rewrite(text: str, wanted: str) -> str | None:
-    """`text` in the form `wanted` (`HH:MM`, `YYYY-MM-DD`, ...); None when that would be a guess."""
+_DAY_FIRST = ("%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y")
+_MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y")
+
+
+def rewrite(text: str, wanted: str, *, day_first: bool | None = None) -> str | None:
+    """`text` in the form `wanted` (`HH:MM`, `YYYY-MM-DD`, ...); None when that would be a guess.
+
+    `day_first` says how 03/04/2026 is read; None where nobody knows.
+    """
     form = _NAMED.get(wanted.strip().lower())
     if form is None:
         return None
     if "%H" in form:
         moment = _clock(text)
         return moment.strftime(form) if moment else None
-    day = _day(text)
+    day = _day(text, day_first=day_first)
     return day.strftime(form) if day else None
 
 
@@ -69,11 +76,12 @@ def _clock(text: str) -> time | None:
         return None
 
 
-def _day(text: str) -> date | None:
+def _day(text: str, *, day_first: bool | None = None) -> date | None:
     text = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text.strip())
     if re.match(r"\d{4}-\d\d-\d\d[T ]", text):
         text = text[:10]
-    for form in _DATES:
+    known = {None: (), True: _DAY_FIRST, False: _MONTH_FIRST}[day_first]
+    for form in (*_DATES, *known):
         try:
             return datetime.strptime(text, form).date()  # noqa: DTZ007 - a day has no zone
         except ValueError:

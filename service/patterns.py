@@ -146,6 +146,7 @@ def _answered(
         agents=pattern.agents,
         examples=pattern.execution_ids,
         lesson=redactor.text(pattern.lesson),
+        example=pattern.example,
         first_seen=pattern.first_seen,
         last_seen=pattern.last_seen,
     )

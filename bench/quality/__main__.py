@@ -5,8 +5,9 @@
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
-but for `choosing`, `regret` and `boundaries`, which have pages of their own in `docs/figures/`;
-the part `final` (APIs that nothing was developed on) is measured only when it is named.
+but for `choosing`, `regret`, `boundaries` and `memory`, which have pages of their own in
+`docs/figures/`; the part `final` (APIs that nothing was developed on) is measured only when it is
+named.
 """
 
 import argparse
@@ -16,7 +17,15 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from bench.quality import ablation, boundaries_report, choosing, classifier, datasets, regret_report
+from bench.quality import (
+    ablation,
+    boundaries_report,
+    choosing,
+    classifier,
+    datasets,
+    memory,
+    regret_report,
+)
 from bench.quality.brain import Recording
 from bench.quality.learning import learning_curve
 from bench.quality.plots import plot_learning, plot_reliability
@@ -110,13 +119,17 @@ async def _boundaries(embedder: Embedder, _: Figures) -> None:
     boundaries_report.write(await boundaries_report.measure(embedder), FOLDER)
 
 
+async def _memory(embedder: Embedder, _: Figures) -> None:
+    await memory.measure(embedder, FOLDER)
+
+
 STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
     "refusals": _refusals, "classifier": _classifier, "final": _final,
-    "choosing": _choosing, "regret": _regret, "boundaries": _boundaries,
+    "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
 }  # fmt: skip
 
-OF_THEIR_OWN = {"choosing", "regret", "boundaries"}
+OF_THEIR_OWN = {"choosing", "regret", "boundaries", "memory"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 
 

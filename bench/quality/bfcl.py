@@ -161,7 +161,16 @@ def _replayed(task: Json, turns: list[list[str]]) -> Session:
             found = _execute(instances[owner], tool, parameters)
             if not isinstance(found, Failure):
                 calls.append(
-                    GoldCall(task["id"], len(calls), tool, owner, parameters, context, before)
+                    GoldCall(
+                        session=task["id"],
+                        sequence=len(calls),
+                        tool=tool,
+                        server=owner,
+                        parameters=parameters,
+                        context=context,
+                        result=json.loads(_snapshot(found)),
+                        state=before,
+                    )
                 )
     return Session(task["id"], tuple(calls))
 

@@ -50,6 +50,11 @@ class Brain:
             assert not receipt.rejected, receipt.rejected[:3]
         await self.indexer.catch_up()
 
+    async def record(self, executions: Sequence[Execution]) -> None:
+        """Record executions that are not learned from: what a question's session did before."""
+        receipt = await self.intake.accept(WORKSPACE, executions)
+        assert not receipt.rejected, receipt.rejected[:3]
+
     async def ask(self, call: FailedCall, *, reads: bool | None = None) -> SuggestResponse:
         """What to do about a failed call. `reads` is the tool's claim that it only reads."""
         annotations = None if reads is None else ToolAnnotations(read_only_hint=reads)
@@ -91,7 +96,7 @@ class Recording:
 
     def add(
         self, *, agent: str, session: str, tool: str, server: str, parameters: Json,
-        context: str, schema: Json | None, error: Json | None = None,
+        context: str, schema: Json | None, error: Json | None = None, result: Any = None,
     ) -> None:  # fmt: skip
         """One more execution; a failure when there is an error."""
         self.now += timedelta(seconds=5)
@@ -103,5 +108,6 @@ class Recording:
             "tool_name": tool, "server_name": server, "parameters": parameters,
             "context": context[:2000], "input_schema": schema,
             "outcome": "failure" if error else "success", "error": error,
+            "result": None if error else result,
         }  # fmt: skip
         self.executions.append(Execution.model_validate(fields))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aftercall.models import Execution, FailedCall
 from aftercall.reflection.retry_rules import apply_changes
-from bench.quality.brain import Brain
+from bench.quality.brain import Brain, Recording
 from bench.quality.trial import Attempt, Json, Result, Trial
 from embeddings.protocol import Embedder
 from embeddings.text import call_text
@@ -33,10 +33,30 @@ async def results_of(trials: Sequence[Trial], method: Method) -> list[Result]:
     return found
 
 
+def session_of(trial: Trial) -> str:
+    """The session that a trial is asked about in: its calls up to there."""
+    return f"test/{trial.session}/{trial.sequence}"
+
+
+async def record_earlier(brain: Brain, trial: Trial, known: set[str]) -> None:
+    """Record what the trial's session did before, once; nothing is learned from it."""
+    session = session_of(trial)
+    if session in known or not trial.earlier:
+        return
+    known.add(session)
+    recording = Recording([])
+    for call in trial.earlier:
+        recording.add(
+            agent="tester", session=session, tool=call.tool, server=call.server,
+            parameters=call.parameters, context=call.context, schema=None, result=call.result,
+        )  # fmt: skip
+    await brain.record(recording.executions)
+
+
 def failed_call(trial: Trial, *, with_schema: bool, agent: str = "tester") -> FailedCall:
     """The trial as it is asked about."""
     fields = {
-        "agent": agent, "session_id": f"test/{trial.session}", "tool_name": trial.tool,
+        "agent": agent, "session_id": session_of(trial), "tool_name": trial.tool,
         "server_name": trial.server, "parameters": trial.damaged,
         "context": trial.context[:2000] or None, "error": trial.error,
         "input_schema": trial.schema if with_schema else None,
@@ -46,8 +66,10 @@ def failed_call(trial: Trial, *, with_schema: bool, agent: str = "tester") -> Fa
 
 def aftercall(brain: Brain, *, with_schema: bool) -> Method:
     """What `/suggest` says; with an empty memory, what schema and error text alone say."""
+    known: set[str] = set()
 
     async def attempts(trial: Trial) -> list[Attempt]:
+        await record_earlier(brain, trial, known)
         answer = await brain.ask(failed_call(trial, with_schema=with_schema))
         found = []
         for suggestion in answer.suggestions:

@@ -3,7 +3,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from bench.quality.brain import Recording
@@ -24,6 +24,7 @@ class GoldCall:
     server: str
     parameters: Json
     context: str
+    result: Any = field(default=None, repr=False)
     state: Any = field(default=None, repr=False)
     """What the call is executed on, where that is not one server for all."""
 
@@ -64,7 +65,9 @@ async def trials(dataset: Dataset, chosen: Sequence[Session]) -> list[Trial]:
     for session in chosen:
         for call in session.calls:
             rng = random.Random(f"{session.name}/{call.sequence}")
-            found += await dataset.trials_of(call, others[call.tool], rng)
+            made = await dataset.trials_of(call, others[call.tool], rng)
+            earlier = session.calls[: session.calls.index(call)]
+            found += [replace(each, sequence=call.sequence, earlier=earlier) for each in made]
     return found
 
 
@@ -100,7 +103,7 @@ def record(recording: Recording, call: GoldCall, agent: str, schema: Json | None
     """Record a right call as its agent made it."""
     recording.add(
         agent=agent, session=call.session, tool=call.tool, server=call.server,
-        parameters=call.parameters, context=call.context, schema=schema,
+        parameters=call.parameters, context=call.context, schema=schema, result=call.result,
     )  # fmt: skip
 
 

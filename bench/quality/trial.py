@@ -49,6 +49,9 @@ class Trial:
     schema: Json | None
     damage: Damage
     judge: Callable[[Json], Awaitable[Verdict]] = field(repr=False)
+    sequence: int = 0
+    earlier: tuple[Any, ...] = field(default=(), repr=False)
+    """The session's calls before it, as `sessions.GoldCall`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ in 4-rules.md, Retrying.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -18,6 +18,7 @@ from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnn
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import is_redacted
 from retrieval import read_table
+from retrieval.advice.first_calls import learned_first_call, stated_first_call
 from retrieval.advice.other_tools import (
     near_name_advice,
     split_advice,
@@ -32,7 +33,7 @@ from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
-from retrieval.values import catalogue, is_about, words_of
+from retrieval.values import catalogue, is_about
 
 _MAX_TOLD = 3
 """Violations that a reason tells."""
@@ -98,42 +99,6 @@ def _told(violation: dict[str, JsonValue]) -> str:
     return f"{where}{kind}{': ' if sides else ''}{', '.join(sides)}"
 
 
-_READ = 500
-_MAX_TOOLS = 2_000
-# Ways to say that somebody has to log in, as tools are named for it.
-_LOGIN = re.compile(r"log(?:ged)? ?in|sign(?:ed)? ?in|authenticat", re.IGNORECASE)
-_LOGIN_NAMES = re.compile(r"log_?in|sign_?in|authenticate|^auth$|_auth$", re.IGNORECASE)
-_ENDINGS = ("ing", "ed", "es", "s", "e")
-_MIN_STEM = 3
-
-
-def first_tool(message: str, failed: str, names: Iterable[str]) -> str | None:
-    """The one tool whose name says what the message asks for; None when none or several do.
-
-    `startEngine` is named by "the engine must be started", `user_login` by "must be logged in".
-    `names` are registered tools of the same server; the one that `failed` is not called first.
-    """
-    text = message[:_READ]
-    said = {_stem(word) for word in words_of(text)}
-    wants_login = _LOGIN.search(text) is not None
-    found = []
-    for name, _ in zip(names, range(_MAX_TOOLS), strict=False):
-        words = [_stem(word) for word in words_of(name)]
-        is_login = wants_login and _LOGIN_NAMES.search("_".join(words_of(name))) is not None
-        if name != failed and (is_login or (len(words) >= 2 and said.issuperset(words))):
-            found.append(name)
-    return found[0] if len(found) == 1 else None
-
-
-def _stem(word: str) -> str:
-    """A word without its usual endings: `started`, `starting` and `starts` are `start`."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
-            word = word.removesuffix(ending)
-            return word[:-1] if word[-2:] in ("tt", "pp", "nn", "gg", "mm") else word
-    return word
-
-
 # Pseudo-trials: how often handing over is right, when the tool says so in these words.
 _ESCALATE = Trials(20, 1.5)
 _REFUSED = Trials(14, 2)
@@ -161,8 +126,11 @@ def needs_like_calls(reading: ErrorReading) -> bool:
 
 def needs_other_tools(reading: ErrorReading, error: ExecutionError, tool_name: str) -> bool:
     """Whether the workspace's other tools matter to the answer, so that they are gathered."""
-    if needs_like_calls(reading) or is_unknown_tool(error, tool_name):
-        return True
+    return needs_like_calls(reading) or is_unknown_tool(error, tool_name)
+
+
+def needs_names(error: ExecutionError) -> bool:
+    """Whether the names of the server's tools matter to the answer, so that they are gathered."""
     refusal = refusal_of(error.message)
     return refusal is not None and refusal.kind == "precondition"
 
@@ -170,7 +138,19 @@ def needs_other_tools(reading: ErrorReading, error: ExecutionError, tool_name: s
 def advise(
     case: Case, error: ExecutionError, call_context: CallContext
 ) -> Advice | NoAdvice | None:
-    """What to do about an error that no change of parameters mends; None for all other errors."""
+    """What to do about an error that no change of parameters mends; None for all other errors.
+
+    A call that several sessions made first counts before what the error says.
+    """
+    category = case.reading.category
+    of_the_moment = category in TRANSIENT or category == "user_rejected"
+    first = None if of_the_moment else learned_first_call(case)
+    return first or _stated(case, error, call_context)
+
+
+def _stated(
+    case: Case, error: ExecutionError, call_context: CallContext
+) -> Advice | NoAdvice | None:
     category = case.reading.category
     if category == "user_rejected":
         return Advice(
@@ -215,16 +195,12 @@ def _refused(
 ) -> Advice:
     said = f"The tool says {quoted(refusal.words)}"
     if refusal.kind == "precondition":
-        here = (
-            each.tool.name
-            for each in call_context.others
-            if each.tool.server_name == call_context.server_name
-        )
-        first = first_tool(error.message, call_context.tool_name, here)
-        what = f"call {quoted(first)}" if first else "do what it asks for"
+        first = stated_first_call(case, error.message, call_context, said)
+        if first is not None:
+            return first
         lesson = (
             f"{said}: no parameter is wrong, something has to be done first. If the user wants it, "
-            f"{what}, and then the same call again."
+            "do what it asks for, and then the same call again."
         )
     else:
         lesson = f"{said}: {_ASK[refusal.kind]}. Other parameters are the user's to decide."

@@ -25,14 +25,24 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PrivateAttr
 
 from aftercall.json_values import JsonObject, content_hash
 from aftercall.models import ErrorCategory, Outcome
 from aftercall.redaction import is_redacted
 from mongo.records import ToolKey
 from retrieval.edits import Edit, Respell, edit_key
+from retrieval.knowledge.links import Links
 from retrieval.knowledge.profile import ToolProfile
+from retrieval.knowledge.repairs import (
+    MAX_EXAMPLES,
+    CommonChange,
+    FirstCall,
+    LearnedRepair,
+    RepairExample,
+    common_changes,
+    common_repairs,
+)
 from retrieval.parameters import place_of
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
@@ -207,8 +217,8 @@ HALF_LIFE = 2.0
 _KEPT = 2.0 ** (-1 / HALF_LIFE)
 MOST_OF_ONE_AGENT = 4
 """Repairs (of distinct sessions) and successes of one agent that count."""
-MOST_FAILURES_OF_ONE_AGENT = 2
-"""Less than of successes: a failure weighs more (see `retrieval.proposals.experience`)."""
+_HEARD_AGAIN = 0.5
+"""What an agent's earlier failures keep at a further one: each lowers, to 2 in all."""
 MOST_REPAIRS = 10
 MOST_SUCCESSES = 12
 """So many count at most: a wrong suggestion that succeeds would else make itself sure."""
@@ -257,7 +267,7 @@ class AgentEvidence(BaseModel):
         """It saw the rule fail."""
         self.repairs *= _KEPT
         self.successes *= _KEPT
-        self.failures = min(self.failures + 1, MOST_FAILURES_OF_ONE_AGENT)
+        self.failures = _HEARD_AGAIN * self.failures + 1
         self.failed_at = at
 
 
@@ -290,7 +300,7 @@ class RuleEvidence(BaseModel):
 
     def mended_otherwise(self, agent: str) -> None:
         """An agent mended such a failure by something else."""
-        key = _agent_key(agent)
+        key = agent_mark(agent)
         if key not in self.otherwise and len(self.otherwise) >= MAX_AGENTS_HEARD:
             del self.otherwise[min(self.otherwise, key=lambda each: self.otherwise[each])]
         self.otherwise[key] = self.otherwise.get(key, 0) + 1
@@ -326,14 +336,15 @@ class RuleEvidence(BaseModel):
         )
 
     def _heard(self, agent: str) -> AgentEvidence:
-        key = _agent_key(agent)
+        key = agent_mark(agent)
         if key not in self.by_agent and len(self.by_agent) >= MAX_AGENTS_HEARD:
             del self.by_agent[min(self.by_agent, key=lambda each: self.by_agent[each].heard_at)]
         self.reports += 1
         return self.by_agent.setdefault(key, AgentEvidence())
 
 
-def _agent_key(agent: str) -> str:
+def agent_mark(agent: str) -> str:
+    """A short mark of an agent's name; empty where it has none."""
     return hashlib.sha256(agent.encode()).hexdigest()[:12] if agent else UNNAMED_AGENT
 
 
@@ -401,12 +412,46 @@ class SignatureKnowledge(BaseModel):
     """Failures that were mended, by a rule or otherwise."""
     faults: dict[str, FaultKind] = Field(default_factory=dict)
     """Its skeleton: what was wrong, by place; the last reading's."""
+    examples: list[RepairExample] = Field(default_factory=list)
+    passed: list[str] = Field(default_factory=list)
+    """Sessions in which the same call worked later, though the failure was none of the moment."""
+    first_calls: dict[str, FirstCall] = Field(default_factory=dict)
+    """What these called in between, by the tool's name."""
+    _changes: tuple[list[str], list[CommonChange]] = PrivateAttr(([], []))
+
+    def changes(self) -> list[CommonChange]:
+        """What the examples have in common; kept until there is another one."""
+        ids = [each.execution_id for each in self.examples]
+        if self._changes[0] != ids:
+            self._changes = ids, common_changes(self.examples)
+        return self._changes[1]
+
+    def learned(self) -> list[LearnedRepair]:
+        """What several mended alike, for everybody's ears."""
+        return common_repairs(self.examples, self.changes())
+
+    def told_rules(self) -> list[tuple[RepairRule, str | None]]:
+        """What is learned and the rules, each edits once, with the share of the sessions."""
+        learned = {}
+        for repair in self.learned():
+            rule = RepairRule(
+                edits=list(repair.edits),
+                repairs=repair.sessions,
+                execution_ids=list(repair.execution_ids),
+                last_seen=max(each.at for each in repair.mended),
+            )
+            for each in repair.mended:
+                remember(rule.sessions, each.session)
+                rule.evidence.repaired(each.agent, each.session)
+            learned[edit_key(repair.edits)] = rule, repair.share
+        others = ((rule, None) for key, rule in self.rules.items() if key not in learned)
+        return [*learned.values(), *others]
 
     def rule_to_update(self, edits: list[Edit], limit: int = MAX_RULES) -> RepairRule:
         """The rule of these edits, made when it is new in the place of the weakest."""
         key = edit_key(edits)
         if key not in self.rules and len(self.rules) >= limit:
-            weakest = min(self.rules, key=lambda k: sum(self.rules[k].weight()[:2]))
+            weakest = min(self.rules, key=lambda k: sum(self.rules[k].weight()))
             del self.rules[weakest]
         # What can be done to any text could have been done to all that were mended otherwise.
         rule = self.rules.setdefault(key, RepairRule(edits=edits))
@@ -423,6 +468,9 @@ class ToolKnowledge(BaseModel):
     signatures: dict[str, SignatureKnowledge] = Field(default_factory=dict)
     recoveries: dict[ErrorCategory, RecoveryTimes] = Field(default_factory=dict)
     """How long transient failures lasted (see `retrieval.knowledge.rules`)."""
+    links: Links = Field(default_factory=Links)
+    """Where its parameters' values come from in a session."""
+    _elsewhere: SignatureKnowledge | None = PrivateAttr(None)
     runs: dict[str, Run] = Field(default_factory=dict)
     """Calls that keep failing with the same error (see `retrieval.knowledge.rules`)."""
 
@@ -451,8 +499,24 @@ class ToolKnowledge(BaseModel):
         return [
             each
             for each in self.signatures.values()
-            if faults and each.rules and each.faults == faults and each.signature != known
+            if faults
+            and (each.rules or each.examples)
+            and each.faults == faults
+            and each.signature != known
         ]
+
+    def elsewhere(self, known: str) -> SignatureKnowledge:
+        """The latest repairs of all other kinds of failure, as if they were of one."""
+        others = [
+            example
+            for each in self.signatures.values()
+            if each.signature != known
+            for example in each.examples
+        ]
+        latest = sorted(others, key=lambda each: (each.at, each.execution_id))[-MAX_EXAMPLES:]
+        if self._elsewhere is None or self._elsewhere.examples != latest:
+            self._elsewhere = SignatureKnowledge(signature="", category="unknown", examples=latest)
+        return self._elsewhere
 
     def signature_to_update(self, text: str, category: ErrorCategory) -> SignatureKnowledge:
         """The same, made when it is new; the least recent is forgotten when there is no room."""

@@ -14,7 +14,7 @@ from math import log
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
-from retrieval.answer import lesson_of
+from retrieval.answer import learned_lesson, lesson_of
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import cohesion_of
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
@@ -331,16 +331,17 @@ class _Facts:
         prompt = f"pitfall, {times(known.count)}: {error}"
         page = f"Mistake ({times(known.count)}): {error}."
         rules = [
-            (-confidence, lesson_of(rule.edits), rule)
-            for rule in known.rules.values()
+            (share is None, -confidence, learned_lesson(rule.edits, share), rule)
+            for rule, share in known.told_rules()
             if rule.edits and may_be_told(rule, self.record)
             if (confidence := lower_bound(rule_trials(rule))) >= MIN_CONFIDENCE
         ]
         if not rules:
             return Statement(_BARE_ERROR * rate, prompt, page, PITFALLS), None
-        unsure, _, rule = min(rules, key=lambda one: one[:2])
+        _, unsure, said, rule = min(rules, key=lambda one: one[:3])
         edits = [concrete(self.record, e) if isinstance(e, Clamp) else e for e in rule.edits]
-        lesson = in_quotes(self.plain(lesson_of(edits), _MAX_LESSON))
+        said = said if edits == rule.edits else lesson_of(edits)
+        lesson = in_quotes(self.plain(said, _MAX_LESSON))
         sure = f"(sure {-unsure:.2f})"
         page += f" Correction: {lesson} {sure}.{self._example(edits)}"
         priority = (_BARE_ERROR - (_LESSON - _BARE_ERROR) * unsure) * rate

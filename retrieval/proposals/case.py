@@ -11,7 +11,7 @@ that leaves the parameters as they are.
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -24,6 +24,7 @@ from aftercall.redaction import is_redacted
 from retrieval.edits import Edit, ValueSources, edit_key
 from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
+from retrieval.knowledge.links import Links, SessionCall
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.rules import RecoveryTimes, Repeats, SignatureKnowledge, ToolKnowledge
 from retrieval.parameters import ParameterView, Path, ToolView, object_view
@@ -263,8 +264,9 @@ class SimilarCall:
 class Case:
     """A failed call with what is known of its tool.
 
-    `writes` is true unless the tool is known to only read: then no value is added that the schema
-    or a repair rule does not give. `profile_is_current` is false when the profile was gathered
+    `session` gives the earlier successes of its session, read when they are wanted. `writes` is
+    true unless the tool is known to only read: then no value is added that the schema or a repair
+    rule does not give. `profile_is_current` is false when the profile was gathered
     under another schema than `schema`. Where the parameters are not known (`parameters_known`),
     they are empty and show nothing: there are only the faults that the error names.
     """
@@ -277,11 +279,14 @@ class Case:
     schema_hash: str | None = None
     signature: SignatureKnowledge | None = None
     like_signatures: tuple[SignatureKnowledge, ...] = ()
+    elsewhere: SignatureKnowledge | None = None
     any_tool: ToolKnowledge | None = None
     similar: tuple[SimilarCall, ...] = ()
     context: str | None = None
     agent: str = ""
     seeds: tuple[SeedEntry, ...] = ()
+    session: Callable[[], Sequence[SessionCall]] = tuple
+    links: Links | None = None
     writes: bool = True
     schema: JsonObject | None = None
     parameters_known: bool = True
@@ -338,6 +343,10 @@ class Trials:
         return replace(self, right=self.right * _OLD_SCHEMA, wrong=self.wrong + 1)
 
 
+_IN_VAIN = 16.0
+"""Pseudo-wrongs of a suggestion that was followed in vain, on whatever grounds it was made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One way to mend one fault (or several at once)."""
@@ -350,9 +359,11 @@ class Option:
     successes: int = 0
     failures: int = 0
     failed: float = 0.0
-    """Pseudo-wrongs of reported failures, beside `trials`."""
+    """Reported failures as they weigh now, beside `trials`."""
     execution_ids: tuple[str, ...] = ()
     lesson: str | None = None
+    share: str | None = None
+    """Of the sessions that met such a call, those that mended it so: `10 of 10`."""
     covers: frozenset[int] = field(default_factory=frozenset)
     """Indexes of the faults it mends."""
 
@@ -364,7 +375,7 @@ class Option:
     @property
     def evidence(self) -> Trials:
         """What speaks for it and against it in all."""
-        return replace(self.trials, wrong=self.trials.wrong + self.failed)
+        return replace(self.trials, wrong=self.trials.wrong + _IN_VAIN * self.failed)
 
     def merged(self, other: "Option") -> "Option":
         """One option for two that do the same: they agree, and the surer one's words stay.
@@ -388,6 +399,7 @@ class Option:
             failures=max(first.failures, second.failures),
             execution_ids=tuple(dict.fromkeys((*first.execution_ids, *second.execution_ids)))[:5],
             lesson=first.lesson or second.lesson,
+            share=first.share or second.share,
             covers=first.covers | second.covers,
         )
 
@@ -438,6 +450,8 @@ class CallContext:
         others: registered tools of the same workspace; gathered only where they can matter.
         referrals: the tool's latest, oldest first; gathered only when the call was referred, too.
         may_show: whether a value of a parameter is open today; what was learned may be older.
+        names: of the server's tools; gathered only where the error asks for another call first.
+        needs: the parameters that these must be given, where known.
     """
 
     now: datetime | None = None
@@ -450,6 +464,8 @@ class CallContext:
     others: tuple[Candidate, ...] = ()
     referrals: tuple[Referred, ...] = ()
     may_show: Callable[[str, JsonValue], bool] = lambda _name, _value: True
+    names: tuple[str, ...] = ()
+    needs: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 PLAIN = CallContext()

@@ -4,12 +4,12 @@ For a fault inside a nested value, the object that it is in becomes a case of it
 of the schema that is about it, and the edits that mend it are lifted to their place in the call.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
 from retrieval import WORDS
 from retrieval.edits import (
@@ -19,12 +19,20 @@ from retrieval.edits import (
     Remove,
     Rename,
     apply_edits,
-    names_of,
+    changed_names,
+    effect_key,
     touches,
 )
 from retrieval.parameters import Path, element_view, object_view, value_at
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
-from retrieval.proposals.experience import rule_options, seed_options
+from retrieval.proposals.experience import (
+    WORKED,
+    Reports,
+    reports,
+    rule_options,
+    seed_options,
+)
+from retrieval.proposals.session import session_options
 from retrieval.proposals.values import (
     context_options,
     out_of_range_options,
@@ -333,27 +341,45 @@ def propose(case: Case) -> list[Proposal]:
             parameters = apply_edits(case.parameters, edits, value_sources)
         except EditDoesNotApplyError:
             continue
-        names = _changed_names(case.parameters, parameters, edits)
-        # The key is of what differs: parameters may be large, and most of them stay.
-        key = canonical_json(
-            [[name, name in parameters, _whole(parameters.get(name))] for name in names]
-        )
+        names = changed_names(case.parameters, parameters)
         if names:
+            key = effect_key(parameters, names)
             found.append(Proposal(parameters, options, frozenset(names), key))
-    return found
+    return _after_reports(case, found)
 
 
-def _whole(value: JsonValue) -> JsonValue:
-    """1.0 as 1: two proposals that differ in no more are one."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _after_reports(case: Case, proposals: list[Proposal]) -> list[Proposal]:
+    """The proposals with what others did: what was reported of the same change, and was learned."""
+    reported = reports(case)
+    learned = [each for each in proposals if any(option.share for option in each.options)]
+    return [_told(each, reported.get(each.key, Reports()), learned) for each in proposals]
 
 
-def _changed_names(before: JsonObject, after: JsonObject, edits: Iterable[Edit]) -> list[str]:
-    return [
-        name
-        for name in sorted({name for edit in edits for name in names_of(edit)})
-        if (name in before) != (name in after) or not same_json(before.get(name), after.get(name))
-    ]
+def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> Proposal:
+    first, *rest = proposal.options
+    trials = first.trials.plus(Trials(WORKED * report.worked, 0))
+    if proposal not in learned:
+        for each in learned:
+            if not proposal.touched.isdisjoint(each.touched) and not _is_within(each, proposal):
+                of = max((option.trials for option in each.options), key=lambda known: known.right)
+                trials = trials.plus(Trials(0, max(0.0, of.right - of.wrong)))
+    told = replace(
+        first,
+        trials=trials,
+        failed=max(first.failed, report.weight),
+        failures=max(first.failures, report.failures),
+        successes=max(first.successes, report.successes),
+    )
+    return replace(proposal, options=(told, *rest))
+
+
+def _is_within(learned: Proposal, other: Proposal) -> bool:
+    """Whether another proposal does all that was learned."""
+    one, two = learned.parameters, other.parameters
+    return all(
+        (name in one) == (name in two) and same_json(one.get(name), two.get(name))
+        for name in learned.touched
+    )
 
 
 def options_of(case: Case) -> list[Option]:
@@ -431,6 +457,7 @@ def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         if fault.parameter is not None:
             yield from unwrapped_options(case, index, fault.parameter)
     yield from context_options(case, index, fault)
+    yield from session_options(case, index, fault)
 
 
 def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -442,6 +469,7 @@ def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     yield from renamed
     if not renamed:
         yield from context_options(case, index, fault)
+        yield from session_options(case, index, fault)
         yield from usual_values(case, index, name)
 
 

@@ -1,7 +1,7 @@
 """What mended this before: repair rules of the tool and of all tools, and the shipped corpus."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
@@ -18,10 +18,19 @@ from retrieval.edits import (
     Respell,
     ValueSources,
     apply_edits,
+    changed_names,
+    effect_key,
     touches,
 )
 from retrieval.knowledge.profile import AGENT_DIGITS, COMMON_SESSIONS, token
-from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
+from retrieval.knowledge.repairs import learned_repairs
+from retrieval.knowledge.rules import (
+    NO_SCHEMA,
+    RepairRule,
+    SignatureKnowledge,
+    ToolKnowledge,
+    agent_mark,
+)
 from retrieval.parameters import (
     ParameterView,
     Path,
@@ -35,19 +44,19 @@ from retrieval.proposals.case import Case, Option, Trials, value_sources_of
 from retrieval.reading.faults import Fault
 from retrieval.values import fits, type_of
 
-_PER_REPAIR = 6.0
+MENDED = 6.0
 """Pseudo-rights of a mined repair: the agent itself chose that edit, and it worked."""
-_PER_SUCCESS = 1.0
+WORKED = 1.0
 """Of a reported success; less, since to succeed is weak evidence of right (4-rules.md)."""
 _PER_FAILURE = 4.0
-_FOLLOWED_IN_VAIN = 16.0
-"""The same of a suggestion, which may be made on other grounds as well."""
 _UNPROVEN = 3.0
 """Pseudo-wrongs of edits that no agent made by itself: that they ran is weak evidence of right."""
 _VAGUE = 10.0
 """Pseudo-wrongs of an edit that nearly every text takes: that it could be made says little."""
 _MOST_NEAR = 10
 """Rules of other signatures, and of other tools for one fault, that are looked at."""
+_GENERAL = 2.0
+"""Pseudo-wrongs of a change that was never made to a value like this one."""
 _SEED = Trials(9, 1.5)
 
 
@@ -60,6 +69,13 @@ def rule_options(
     same faults (`ToolKnowledge.like`), and what was `shared` by any tool of the workspace, half.
     """
     value_sources = value_sources_of(case)
+    learned = list(learned_options(case, case.signature)) if case.signature is not None else []
+    if not learned and case.elsewhere is not None:
+        learned = [
+            replace(each, trials=each.trials.under_old_schema(), share=None)
+            for each in learned_options(case, case.elsewhere, exactly=True)
+        ]
+    yield from learned
     if case.signature is not None:
         yield from _of_signature(case, case.signature, value_sources, "the same error", near=False)
     for signature in near[:_MOST_NEAR]:
@@ -69,6 +85,74 @@ def rule_options(
             known = shared.signature(fault.kind)
             if known is not None and fault.path:
                 yield from _of_any_tool(case, index, fault, known, value_sources)
+
+
+def learned_options(
+    case: Case, known: SignatureKnowledge, *, exactly: bool = False
+) -> Iterator[Option]:
+    """What several mended alike, whatever the error says and whatever changed.
+
+    With `exactly` only what was done to exactly such values: for errors of other words.
+    """
+    repairs = learned_repairs(
+        known.examples, known.changes(), case.parameters, agent_mark(case.agent)
+    )
+    said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
+    for repair in repairs:
+        if exactly and (repair.is_general or not all(isinstance(e, Replace) for e in repair.edits)):
+            continue
+        if any(_is_overruled(case, edit) for edit in repair.edits) or is_retired(
+            case, repair.edits
+        ):
+            continue
+        doubts = _GENERAL if repair.is_general else 0.0
+        yield Option(
+            repair.edits,
+            f"{repair.share} sessions mended such a call so",
+            Trials(1 + MENDED * repair.sessions, 1 + doubts + MENDED * repair.otherwise),
+            ("repairs",),
+            repairs=repair.sessions,
+            execution_ids=repair.execution_ids,
+            share=repair.share,
+            covers=_touched(case, repair.edits) | said,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What became of suggestions of one change; `weight` is the failures as they weigh now."""
+
+    failures: int = 0
+    successes: int = 0
+    weight: float = 0.0
+    worked: float = 0.0
+    """The successes as they weigh now."""
+
+
+def reports(case: Case) -> dict[str, Reports]:
+    """What was reported of changes that this error was answered with, by their effect here.
+
+    Two edits that give the same parameters are one change: what failed as the one has failed as
+    the other.
+    """
+    found: dict[str, Reports] = {}
+    value_sources = value_sources_of(case)
+    for rule in case.signature.rules.values() if case.signature else ():
+        if not rule.failures and not rule.successes:
+            continue
+        try:
+            made = apply_edits(case.parameters, rule.edits, value_sources)
+        except EditDoesNotApplyError:
+            continue
+        key = effect_key(made, changed_names(case.parameters, made))
+        known = found.get(key, Reports())
+        found[key] = Reports(
+            known.failures + rule.failures,
+            known.successes + rule.successes,
+            known.weight + rule.weight().failures,
+            known.worked + rule.weight().successes,
+        )
+    return found
 
 
 def _of_signature(
@@ -110,7 +194,7 @@ def _option(
         repairs=rule.repairs,
         successes=rule.successes,
         failures=rule.failures,
-        failed=_FOLLOWED_IN_VAIN * rule.weight().failures,
+        failed=rule.weight().failures,
         execution_ids=tuple(rule.execution_ids[-3:]),
         covers=_touched(case, edits),
     )
@@ -169,10 +253,10 @@ def _mended(rule: RepairRule) -> Trials:
     that it mended counts for it.
     """
     standing = rule.weight()
-    right = 1 + _PER_REPAIR * standing.repairs + _PER_SUCCESS * standing.successes
+    right = 1 + MENDED * standing.repairs + WORKED * standing.successes
     vague = _VAGUE if any(isinstance(edit, Respell) for edit in rule.edits) else 0
     unproven = _UNPROVEN if standing.repairs == 0 else 0
-    return Trials(right, 1 + unproven + vague + _PER_REPAIR * rule.evidence.doubts())
+    return Trials(right, 1 + unproven + vague + MENDED * rule.evidence.doubts())
 
 
 def seed_options(case: Case) -> Iterator[Option]:

@@ -13,7 +13,7 @@ from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of
 from retrieval.confidence import lower_bound
-from retrieval.edits import Edit, edits_of_key
+from retrieval.edits import Edit, edit_key, edits_of_key
 from retrieval.knowledge.documents import document_id
 from retrieval.knowledge.rules import RepairRule
 from retrieval.known_tools.common import ToolRecord, may_be_told
@@ -420,8 +420,8 @@ def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redac
     """
     same: dict[str, list[RepairRule]] = {}
     for kind in record.knowledge.signatures.values() if record.knowledge else ():
-        for key, rule in kind.rules.items() if belongs(kind.signature) else ():
-            same.setdefault(key, []).append(rule)
+        for rule, _ in kind.told_rules() if belongs(kind.signature) else ():
+            same.setdefault(edit_key(rule.edits), []).append(rule)
     rows: list[dict[str, Any]] = [
         {
             "lesson": lesson_in_words(each[0].edits, redactor) if each[0].edits else _SAME_CALL,

@@ -378,6 +378,8 @@ def headline(suggestion: Suggestion) -> str:
         return f"Call again unchanged{f' after {duration(after)}' if after else ''}"
     if suggestion.action == "switch_tool":
         return f"Call another tool: {one_line(suggestion.tool or 'none is named', _MAX_VALUE)}"
+    if suggestion.action == "call_first":
+        return f"Call first: {one_line(suggestion.tool or 'none is named', _MAX_VALUE)}"
     return "Hand it over to somebody who can decide"
 
 

@@ -94,7 +94,8 @@ def test_our_own_suggestions_are_no_repairs_of_the_agents() -> None:
     """A success that followed a suggestion teaches as its outcome, not as independent evidence."""
     failed = call(1, {"tz": "UTC"}, error=MISSING)
     ours = call(2, {"timezone": "UTC"}, suggestion_id=str(UUID(int=99)))
-    assert mined([failed, ours]) == []
+    [repair] = mined([failed, ours])
+    assert (repair.certainty, repair.edits) == ("followed", None)
 
 
 def edits_mined(calls: list[Execution]) -> list[list[Edit]]:

@@ -199,10 +199,18 @@ ErrorCategory = Literal[
     "unknown",
 ]
 
-Action = Literal["change_parameters", "retry_unchanged", "switch_tool", "escalate"]
+Action = Literal["change_parameters", "retry_unchanged", "switch_tool", "call_first", "escalate"]
 
 EvidenceSource = Literal[
-    "schema", "error", "context", "repairs", "profile", "similar", "parameters", "seed"
+    "schema",
+    "error",
+    "context",
+    "repairs",
+    "profile",
+    "similar",
+    "parameters",
+    "session",
+    "seed",
 ]
 
 
@@ -287,7 +295,11 @@ class Suggestion(WireModel):
     action: Action
     changes: list[Change] = Field(default_factory=list)
     corrected_parameters: Object | None = None
-    tool: Name | None = Field(default=None, description="For `switch_tool`.")
+    tool: Name | None = Field(default=None, description="For `switch_tool` and `call_first`.")
+    parameters: Object | None = Field(
+        default=None,
+        description="For `call_first`, where known: what to call `tool` with before this call.",
+    )
     split: list[Text] = Field(
         default_factory=list,
         description="For a request that crosses a tool's boundary: the parts to split it into, in "

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from aftercall.models.base import Name, Share, Text, Timestamp, WireModel
-from aftercall.models.calls import Action, ErrorCategory
+from aftercall.models.calls import Action, ErrorCategory, Example
 from aftercall.models.health import ToolName
 
 
@@ -24,6 +24,8 @@ class FailurePattern(WireModel):
     examples: list[Name] = Field(default_factory=list)
     """Executions, the latest last; they may have expired."""
     lesson: Text = Field(default="", description="What helps, in words; empty if nothing is known.")
+    example: Example | None = None
+    """The parameters that the lesson is about, as they failed and as they worked."""
     first_seen: Timestamp | None = None
     last_seen: Timestamp | None = None
 

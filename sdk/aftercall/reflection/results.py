@@ -153,6 +153,9 @@ def _action(suggestion: Suggestion) -> str:
         if len(parts) > 1:
             return f"split the task over other tools, in this order: {', then '.join(parts)}"
         return f"use another tool: {_quoted(suggestion.tool)}"
+    if suggestion.action == "call_first":
+        shown = "" if suggestion.parameters is None else f" with {_quoted(suggestion.parameters)}"
+        return f"call {_quoted(suggestion.tool)}{shown} first, then the same call again"
     if parts:
         return f"do not retry; the task is several jobs: {', then '.join(parts)}"
     return "do not retry; hand over to someone who can decide"

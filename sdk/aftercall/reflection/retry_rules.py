@@ -9,7 +9,8 @@ The rules (document 004 of the seeds, narrowed where a retry could do harm):
   or not: what it proposes is for the caller;
 - never the same parameters twice, except for `retry_unchanged`;
 - never where a retry could repeat a side effect; each failure is judged by itself;
-- `escalate` and `switch_tool` are for the caller to decide, and so is everything ranked below them;
+- `escalate`, `switch_tool` and `call_first` are for the caller to decide, and so is everything
+  ranked below them;
 - full jitter between attempts (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
 """
 
@@ -27,7 +28,7 @@ from aftercall.redaction import is_redacted
 MOST_ATTEMPTS = 3
 """Seed 004: "Limit to 3 retry attempts per tool call"; the first call is one of them."""
 
-_FOR_THE_CALLER = ("escalate", "switch_tool")
+_FOR_THE_CALLER = ("escalate", "switch_tool", "call_first")
 _NEVER_RETRIED = ("permission_denied", "user_rejected")
 _WHY_REFERRED = {
     "wrong_tool_boundary": "wrong_tool_boundary is a referral: the tool says that this is not its "

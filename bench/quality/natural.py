@@ -1,0 +1,242 @@
+"""Natural failures in time order: what agents really did, and what they then did about it.
+
+At each failure the memory knows what happened before it, in all sessions and in its own, and
+nothing after. What is right is read from the traces: the agent's own repair where the data mark a
+likely one; the same call again where it worked later unchanged; else nothing that is sent.
+
+A repair is within reach when each value that it brings in stands in the call, the error, the
+context, an earlier call or result of the session, or an earlier repair. MIT, entireio/cli and
+sierra-research/tau-bench.
+"""
+
+import argparse
+import asyncio
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from aftercall.models import FailedCall, SuggestResponse
+from aftercall.reflection.retry_rules import apply_changes
+from bench.quality.brain import Recording, open_brain
+from bench.quality.trial import Json
+from embeddings.cache import open_embedder
+from embeddings.protocol import Embedder
+
+_DATA = Path(__file__).parents[3] / "shared" / "data"
+SETS = ("tau_airline", "claude_code")
+Truth = Literal["change", "same", "nothing"]
+_LATER = 30
+"""Calls of the session after a failure in which the same call may work unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A failure, what was answered and what the agent did about it."""
+
+    row: Json
+    truth: Truth
+    mended: Json | None
+    """The agent's own repair, where it is one."""
+    reachable: bool
+    action: str
+    confidence: float
+    sent: Json | None
+    at_once: bool = False
+    """Whether the same call worked with nothing in between; else something else had to be done."""
+
+    @property
+    def right_key(self) -> bool:
+        """Whether the same parameters were changed as the agent changed."""
+        failed = self.row["parameters"]
+        if self.sent is None or self.mended is None:
+            return False
+        return _changed(failed, self.sent) == _changed(failed, self.mended)
+
+    @property
+    def equal(self) -> bool:
+        """Whether it is what the agent itself then sent."""
+        return self.sent is not None and self.sent == self.mended
+
+    @property
+    def right_action(self) -> bool:
+        """Whether the kind of action was right; a change only with the right parameters."""
+        if self.truth == "change":
+            return self.right_key
+        if self.truth == "same" and self.at_once:
+            return self.action == "retry_unchanged"
+        return self.action in ("abstained", "escalate", "call_first", "switch_tool")
+
+
+def rows(name: str, what: str) -> list[Json]:
+    """The rows of a file of a set."""
+    with gzip.open(_DATA / f"{name}.{what}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def available(name: str) -> bool:
+    """Whether the traces are there."""
+    return (_DATA / f"{name}.traces.jsonl.gz").exists()
+
+
+async def replay(embedder: Embedder, name: str) -> list[Answered]:
+    """Ask about each failure as it happens."""
+    traces = sorted(
+        rows(name, "traces"), key=lambda row: (row["timestamp"] or "", row["session"], row["seq"])
+    )
+    if any(row["timestamp"] is None for row in traces):
+        traces.sort(key=lambda row: (row["session"], row["seq"]))
+    repairs = {
+        (row["session"], row["failed_seq"]): row["corrected_parameters"]
+        for row in rows(name, "repairs")
+        if row["likely_repair"]
+    }
+    by_session: dict[str, list[Json]] = {}
+    for row in traces:
+        by_session.setdefault(row["session"], []).append(row)
+    found, brought = [], set[str]()
+    async with open_brain(embedder) as brain:
+        recording = Recording([])
+        for row in traces:
+            error = row["error"] and {"message": row["error"]["message"]}
+            if row["outcome"] == "failure":
+                await brain.learn(recording.executions)
+                recording = Recording([], recording.now, recording.count)
+                answer = await brain.ask(FailedCall.model_validate(_failed(row, error)))
+                mended = repairs.get((row["session"], row["seq"]))
+                known = _known(row, by_session[row["session"]]) | brought
+                found.append(_judged(row, answer, mended, known, by_session[row["session"]]))
+                if mended is not None:
+                    brought |= set(_leaves(mended))
+            recording.add(
+                agent=row["agent"], session=row["session"], tool=row["tool"],
+                server=row["server"], parameters=row["parameters"],
+                context=row["context"] or "", schema=None, error=error, result=row.get("result"),
+            )  # fmt: skip
+    return found
+
+
+def _failed(row: Json, error: Json) -> Json:
+    return {
+        "agent": row["agent"], "session_id": row["session"], "tool_name": row["tool"],
+        "server_name": row["server"], "parameters": row["parameters"],
+        "context": (row["context"] or "")[:2000] or None, "error": error,
+    }  # fmt: skip
+
+
+def _judged(
+    row: Json,
+    answer: SuggestResponse,
+    mended: Json | None,
+    known: set[str],
+    session: Sequence[Json],
+) -> Answered:
+    first = answer.suggestions[0] if answer.suggestions else None
+    changes = first is not None and first.action == "change_parameters"
+    sent = apply_changes(row["parameters"], first) if first is not None and changes else None
+    later = [each for each in session if row["seq"] < each["seq"] <= row["seq"] + _LATER]
+    same = [
+        at
+        for at, each in enumerate(later)
+        if each["outcome"] == "success"
+        and (each["tool"], each["parameters"]) == (row["tool"], row["parameters"])
+    ]
+    truth: Truth = "same" if same else "change" if mended is not None else "nothing"
+    return Answered(
+        row=row,
+        truth=truth,
+        mended=mended if truth == "change" else None,
+        reachable=mended is not None and _reaches(row["parameters"], mended, known),
+        action=first.action if first else "abstained",
+        confidence=first.confidence if first else 0.0,
+        sent=sent,
+        at_once=same[:1] == [0],
+    )
+
+
+def _known(row: Json, session: Sequence[Json]) -> set[str]:
+    """The plain values, and the text, that were there before a failure."""
+    before = [each for each in session if each["seq"] < row["seq"]]
+    found = set(_leaves(row["parameters"]))
+    for each in before:
+        found |= set(_leaves(each["parameters"]))
+    texts = [row["error"]["message"], row["context"] or ""]
+    texts += [str(each.get("result") or "") for each in before]
+    return found | {f"\x00{' '.join(texts)}"}
+
+
+def _reaches(failed: Json, mended: Json, known: set[str]) -> bool:
+    text = next((each for each in known if each.startswith("\x00")), "")
+    new = set(_leaves(mended)) - set(_leaves(failed))
+    return all(each in known or (len(each) > 1 and each in text) for each in new)
+
+
+def _changed(before: Json, after: Json) -> set[str]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield str(value)
+
+
+def row_of(found: Sequence[Answered]) -> Json:
+    """The figures of a set."""
+    reach = [each for each in found if each.truth == "change" and each.reachable]
+    sure = [each for each in found if each.sent is not None and each.confidence > 0.8]
+    return {
+        "failures": len(found),
+        "likely repairs": sum(each.truth == "change" for each in found),
+        "within reach": len(reach),
+        "right key of these": _share(each.right_key for each in reach),
+        "equal value of these": _share(each.equal for each in reach),
+        "worked later unchanged": sum(each.truth == "same" for each in found),
+        "right action of all": _share(each.right_action for each in found),
+        "changed": sum(each.sent is not None for each in found),
+        "sure": len(sure),
+        "equal of the sure": sum(each.equal for each in sure),
+        **{
+            f"answered with {action}": sum(each.action == action for each in found)
+            for action in sorted({each.action for each in found})
+        },
+    }
+
+
+def _share(values: Iterator[bool]) -> float:
+    found = list(values)
+    return round(sum(found) / len(found), 3) if found else 0.0
+
+
+async def main() -> None:
+    """Print the figures of the sets that are there."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--wrong", action="store_true", help="print reachable repairs not made")
+    args = parser.parse_args()
+    embedder = await open_embedder()
+    try:
+        for name in filter(available, SETS):
+            found = await replay(embedder, name)
+            print(name, json.dumps(row_of(found), indent=1))
+            for each in found if args.wrong else ():
+                if each.truth == "change" and each.reachable and not each.equal:
+                    new = {
+                        key: (each.row["parameters"].get(key), (each.mended or {}).get(key))
+                        for key in _changed(each.row["parameters"], each.mended or {})
+                    }
+                    print("-", each.row["tool"], each.row["error"]["message"][:150])
+                    print("   ", json.dumps(new)[:400])
+                    print("   ", each.action, each.confidence, json.dumps(each.sent)[:200])
+    finally:
+        await embedder.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

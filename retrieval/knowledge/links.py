@@ -1,0 +1,205 @@
+"""Links: from which earlier call of a session a parameter takes its values.
+
+`flight_number` of a booking is what the search gave at `[].flight_number`; `folder` is what `find`
+printed. A link is a place of a result, or of the arguments, of an earlier tool, and a place of the
+parameters. It is counted over the successes of all sessions: how often the one value that was there
+was the one that was sent. The values themselves stay inside their session; of a result only a
+bounded extract of its plain values is looked at.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.redaction import is_redacted
+from retrieval.parameters import leaves_like, place_of
+from retrieval.values import words_of
+
+MAX_CALLS = 30
+"""Earlier calls of a session that are looked at."""
+_MAX_LEAVES = 120
+_MAX_TEXT = 20_000
+_LONGEST = 200
+_MAX_PLACES = 40
+_MAX_SOURCES = 6
+_MOST = 40
+"""Counts beyond which both halve, so that what changes is learned anew."""
+_ARGUMENT = "@"
+_MAP = "{}"
+_KEY = re.compile(r"[.\[\]]+(?=\w)")
+_PAIR = re.compile(r'"([^"\\]{1,60})"\s*:\s*(?:"([^"\\]{1,200})"|(-?\d+(?:\.\d+)?))')
+_MAP_KEY = re.compile(r'"([^"\\\s]{0,59}\d[^"\\\s]{0,59})"\s*:\s*\{')
+_WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>|]{2,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCall:
+    """An earlier call of a session: its plain values by place, those of its arguments under `@`."""
+
+    tool_name: str
+    values: dict[str, list[JsonValue]]
+
+
+def extract(result: JsonValue) -> JsonObject:
+    """The plain values of a result by place, bounded.
+
+    Of a text these are what it holds as JSON (its `"key": value` pairs where that is cut off), or
+    its words.
+    """
+    found: dict[str, list[JsonValue]] = {}
+    for count, (place, value) in enumerate(_values(result, 0)):
+        if count >= _MAX_LEAVES:
+            break
+        known = found.setdefault(place, [])
+        if not any(same_json(value, each) for each in known):
+            known.append(value)
+    return dict(found.items())
+
+
+def _values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
+    if isinstance(result, str):
+        yield from _of_text(result[:_MAX_TEXT], depth)
+        return
+    yield from _keys(result, "")
+    for path, value in leaves_like({"": result}, ()):
+        place = place_of(path).lstrip(".")
+        if isinstance(value, str) and depth < 2 and value[:1] in "[{":
+            yield from _of_text(value[:_MAX_TEXT], depth + 1)
+        elif isinstance(value, str) and len(value) > _LONGEST:
+            yield from _of_text(value[:_MAX_TEXT], 2)
+        elif isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
+            yield place, value
+
+
+def _keys(value: JsonValue, place: str) -> Iterator[tuple[str, JsonValue]]:
+    """The keys of objects that are maps: keys with a digit are somebody's, and no field's name."""
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        if any(letter.isdigit() for letter in key):
+            yield f"{place}{_MAP}", key
+        if isinstance(inner, dict) and len(place) < _LONGEST:
+            yield from _keys(inner, f"{place}.{key}" if place else key)
+
+
+def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
+    if text[:1] in ("{", "[") and depth < 2:
+        try:
+            whole = json.loads(text)
+        except (ValueError, RecursionError):
+            for found in _PAIR.finditer(text):
+                number = found[3]
+                yield found[1], found[2] if number is None else json.loads(number)
+            yield from ((_MAP, found[1]) for found in _MAP_KEY.finditer(text))
+        else:
+            yield from _values(whole, depth + 1)
+        return
+    if 0 < len(text) <= _LONGEST:
+        yield "text", text
+    for word in _WORD.finditer(text):
+        yield "word", word[0].rstrip(".:")
+
+
+def session_call(tool_name: str, parameters: JsonObject, extracted: JsonValue) -> SessionCall:
+    """An earlier call, of its arguments and the extract of its result."""
+    values: dict[str, list[JsonValue]] = {}
+    for path, value in leaves_like(parameters, ()):
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            values.setdefault(_ARGUMENT + place_of(path), []).append(value)
+    for place, each in extracted.items() if isinstance(extracted, dict) else ():
+        values[place] = list(each) if isinstance(each, list) else [each]
+    return SessionCall(tool_name, values)
+
+
+class Link(BaseModel):
+    """How often the only value at a source was the one that was sent, and was not.
+
+    `among` and `missed` count the same of sources with several values.
+    """
+
+    right: int = 0
+    wrong: int = 0
+    among: int = 0
+    missed: int = 0
+
+    def learn(self, values: Sequence[JsonValue], sent: JsonValue) -> None:
+        """Count one success, in place."""
+        is_there = any(_alike(each, sent) for each in values)
+        if len(values) == 1:
+            self.right, self.wrong = self.right + is_there, self.wrong + (not is_there)
+        else:
+            self.among, self.missed = self.among + is_there, self.missed + (not is_there)
+        if self.right + self.wrong + self.among + self.missed > _MOST:
+            self.right, self.wrong = self.right // 2, self.wrong // 2
+            self.among, self.missed = self.among // 2, self.missed // 2
+
+
+class Links(BaseModel):
+    """Sources of a tool's parameters: by place, then by tool and place of the source."""
+
+    by_place: dict[str, dict[str, Link]] = Field(default_factory=dict)
+
+    def learn(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
+        """Count a success's values against what its session had before, in place."""
+        sources = _latest(earlier)
+        for path, sent in leaves_like(parameters, ()):
+            if isinstance(sent, bool) or sent in (None, "") or is_redacted(sent):
+                continue
+            place = place_of(path)
+            known = self.by_place.get(place, {})
+            for source, values in sources.items():
+                if source in known or any(_alike(each, sent) for each in values):
+                    self._link(place, source).learn(values, sent)
+
+    def _link(self, place: str, source: str) -> Link:
+        if place not in self.by_place and len(self.by_place) >= _MAX_PLACES:
+            return Link()
+        known = self.by_place.setdefault(place, {})
+        if source not in known and len(known) >= _MAX_SOURCES:
+            least = min(known, key=lambda each: known[each].right + known[each].among)
+            if known[least].right + known[least].among > 1:
+                return Link()
+            del known[least]
+        return known.setdefault(source, Link())
+
+    def candidates(
+        self, place: str, earlier: Sequence[SessionCall]
+    ) -> Iterator[tuple[str, list[JsonValue], Link]]:
+        """The session's values that a place may take, each source's with its link.
+
+        Those whose key is the parameter's name are among them before they were ever seen to be.
+        """
+        known, wanted = self.by_place.get(place, {}), words_of(place)
+        for source, values in _latest(earlier).items():
+            tool, where = source.split("\x1f", 1)
+            is_named = not where.startswith(_ARGUMENT) and words_of(_KEY.split(where)[-1]) == wanted
+            if source in known or is_named:
+                link = known.get(source, Link())
+                yield (
+                    f"{tool} {where}",
+                    values,
+                    link.model_copy(
+                        update={"right": link.right + is_named, "among": link.among + is_named}
+                    ),
+                )
+
+
+def _latest(earlier: Sequence[SessionCall]) -> dict[str, list[JsonValue]]:
+    """The values of each source, as the latest call of its tool gave them."""
+    found: dict[str, list[JsonValue]] = {}
+    seen: set[str] = set()
+    for call in reversed(earlier[-MAX_CALLS:]):
+        if call.tool_name in seen:
+            continue
+        seen.add(call.tool_name)
+        for place, values in call.values.items():
+            found[f"{call.tool_name}\x1f{place}"] = values
+    return found
+
+
+def _alike(one: JsonValue, other: JsonValue) -> bool:
+    """Equal, whatever the type: what a text prints as `5` is the number 5."""
+    return same_json(one, other) or str(one) == str(other)

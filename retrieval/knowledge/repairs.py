@@ -1,0 +1,507 @@
+"""What several mended alike: examples of repairs, and what they have in common.
+
+An example is a failed call with the call of the same agent that then worked, whatever the error
+said and whatever changed. What of it was the repair is told by counting: a change that sessions
+have in common is learned, one that differs each time (the next question) is not. A change is held
+in the most general form that explains the examples: `topK` 50, 40 and 23 to 10 is a bound, `users`
+to `app_users` and `orders` to `app_orders` a prefix (programming by example over a small language
+of edits: Gulwani 2011; least general generalisation: Plotkin 1970).
+
+Each example carries its agent and session. A value that one agent brought is its own; from two
+other agents on it is common knowledge of the tool (4-rules.md). Names and structure are anybody's.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import BaseModel, Field
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.redaction import is_redacted
+from retrieval.edits import (
+    Add,
+    Clamp,
+    Edit,
+    EditDoesNotApplyError,
+    Flatten,
+    Nest,
+    Reformat,
+    Rename,
+    Replace,
+    Rewrite,
+    Scale,
+    apply_edits,
+    changed_names,
+    edit_key,
+    effect_key,
+    names_of,
+    touches,
+)
+from retrieval.parameters import EVERY, Path, value_at
+from retrieval.values import same_value, type_of
+
+MAX_EXAMPLES = 24
+MAX_OF_ONE_AGENT = 8
+MAX_SIZE = 1_500
+"""Characters of an example's two calls; larger ones are not kept."""
+NOBODY = "\x00"
+"""Who asks for everybody: no agent's own values are for it."""
+MIN_SESSIONS = 2
+MIN_AGENTS = 2
+"""Other agents whose value is common knowledge."""
+_IN_COMMON = 2 / 3
+"""More than this share of the sessions with such a call a change must have mended."""
+_TOGETHER = 0.6
+"""Share of the examples of one change that have another as well, for both to be one repair."""
+_MOST = 3
+MAX_HEARD = 12
+"""Sessions that are remembered of a call that has to come first."""
+MAX_FIRST_CALLS = 8
+
+
+class RepairExample(BaseModel):
+    """A failed call and the one that mended it; `agent` and `session` are short hashes."""
+
+    failed: JsonObject
+    mended: JsonObject
+    edits: list[Edit]
+    agent: str
+    session: str
+    execution_id: str
+    at: datetime
+    followed: bool = False
+    """Whether it followed a suggestion: then it says what such a call may also have meant, and
+    speaks for no change, since that it ran is weak evidence of right."""
+
+
+def add_example(examples: list[RepairExample], new: RepairExample) -> None:
+    """Add an example in place; one of each session, the latest few of each agent and in all."""
+    if len(canonical_json(new.failed)) + len(canonical_json(new.mended)) > MAX_SIZE:
+        return
+    kept = [each for each in examples if each.session != new.session]
+    own = [each for each in kept if each.agent == new.agent]
+    dropped = own[: max(0, len(own) + 1 - MAX_OF_ONE_AGENT)]
+    kept = [each for each in kept if each not in dropped]
+    examples[:] = [*kept, new][-MAX_EXAMPLES:]
+
+
+class FirstCall(BaseModel):
+    """A tool that was called between a failure and the same call's success.
+
+    `parameters` says which of its parameters had the value of which of the failed call's, in every
+    session; `is_whole` that these were all that it was given.
+    """
+
+    tool_name: str
+    sessions: list[str] = Field(default_factory=list)
+    parameters: dict[str, str] = Field(default_factory=dict)
+    is_whole: bool = True
+    execution_ids: list[str] = Field(default_factory=list)
+
+    def learn(
+        self, session: str, parameters: JsonObject, failed: JsonObject, execution_id: str
+    ) -> None:
+        """Add one session, in place."""
+        same = {
+            name: next((other for other, mine in failed.items() if same_json(mine, value)), None)
+            for name, value in parameters.items()
+        }
+        found = {name: other for name, other in same.items() if other is not None}
+        if not self.sessions:
+            self.parameters = found
+        both = self.parameters.items() & found.items()
+        self.parameters = {name: other for name, other in found.items() if (name, other) in both}
+        self.is_whole = self.is_whole and len(self.parameters) == len(parameters)
+        self.sessions = [*(each for each in self.sessions if each != session), session][-MAX_HEARD:]
+        self.execution_ids = [*self.execution_ids, execution_id][-_MOST:]
+
+
+@dataclass(frozen=True, slots=True)
+class CommonChange:
+    """An edit that examples have in common, by their places in the list of examples.
+
+    `mended` are those that it explains, `otherwise` those that it could have been made to and that
+    were mended differently. `is_general` says that it was never made to a call quite like this.
+    """
+
+    edit: Edit
+    mended: frozenset[int]
+    otherwise: frozenset[int] = field(default_factory=frozenset)
+    is_general: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedRepair:
+    """What mended calls like this one: edits, and how many sessions and agents made them."""
+
+    edits: tuple[Edit, ...]
+    sessions: int
+    agents: int
+    otherwise: int
+    """Sessions that mended such a call differently."""
+    is_general: bool
+    mended: tuple[RepairExample, ...]
+
+    @property
+    def share(self) -> str:
+        """Of the sessions that met such a call, those that mended it so: `10 of 10`."""
+        return f"{self.sessions} of {self.sessions + self.otherwise}"
+
+    @property
+    def execution_ids(self) -> tuple[str, ...]:
+        """The latest calls that it mended."""
+        return tuple(each.execution_id for each in self.mended[-_MOST:])
+
+
+def learned_repairs(
+    examples: Sequence[RepairExample],
+    changes: Sequence[CommonChange],
+    parameters: JsonObject,
+    agent: str,
+) -> list[LearnedRepair]:
+    """What the examples say of a call, most sessions first.
+
+    Args:
+        examples: of the call's signature.
+        changes: `common_changes` of them.
+        parameters: of the failed call.
+        agent: the short hash of who asks.
+    """
+    found: list[LearnedRepair] = []
+    candidates = [
+        each for each in _by_effect(changes, parameters) if _is_open(each, examples, agent)
+    ]
+    for first in candidates[:_MOST]:
+        together, mended = [first], first.mended
+        for other in candidates:
+            shared = mended & other.mended
+            apart = not any(touches(other.edit, each.edit) for each in together)
+            if apart and len(shared) >= max(1, _TOGETHER * len(mended)):
+                together.append(other)
+                mended = shared
+        together += _after(together, mended, changes, parameters)
+        repair = _repair(together, mended, first.otherwise, examples)
+        if _is_common(repair) and repair.edits not in [each.edits for each in found]:
+            found.append(repair)
+    return found
+
+
+def _after(
+    together: Sequence[CommonChange],
+    mended: frozenset[int],
+    changes: Sequence[CommonChange],
+    parameters: JsonObject,
+) -> Iterator[CommonChange]:
+    """Changes of what others of the same repair put there: a new name's value in another type."""
+    edits = [each.edit for each in together]
+    for change in changes:
+        of_all = mended <= change.mended and not _applies(parameters, [change.edit])
+        if of_all and _applies(parameters, [*edits, change.edit]):
+            yield change
+
+
+def _applies(parameters: JsonObject, edits: Sequence[Edit]) -> bool:
+    try:
+        apply_edits(parameters, edits)
+    except EditDoesNotApplyError:
+        return False
+    return True
+
+
+def common_repairs(
+    examples: Sequence[RepairExample], changes: Sequence[CommonChange]
+) -> list[LearnedRepair]:
+    """What the latest examples have in common and everybody may hear, most sessions first."""
+    found: dict[str, LearnedRepair] = {}
+    for each in [each for each in examples if not each.followed][-_MOST:]:
+        for repair in learned_repairs(examples, changes, each.failed, NOBODY):
+            found.setdefault(edit_key(repair.edits), repair)
+    return sorted(found.values(), key=lambda each: -each.sessions)
+
+
+def open_example(repair: LearnedRepair) -> tuple[JsonObject, JsonObject]:
+    """What failed and what worked in the latest example, as everybody may see it.
+
+    Of the parameters that were changed; values that the repair does not itself name as its type.
+    """
+    latest = repair.mended[-1]
+    known = [value for edit in repair.edits for value in _values_of(edit)]
+    names = {name for edit in repair.edits for name in names_of(edit)}
+    failed, mended = (
+        {name: _opened(value, known) for name, value in call.items() if name in names}
+        for call in (latest.failed, latest.mended)
+    )
+    return failed, mended
+
+
+def _values_of(edit: Edit) -> list[JsonValue]:
+    match edit:
+        case Replace():
+            return [edit.before, edit.value]
+        case Add():
+            return [edit.value]
+        case _:
+            return []
+
+
+def _opened(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
+    if any(same_json(value, each) for each in known):
+        return value
+    if isinstance(value, dict):
+        return {name: _opened(each, known) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_opened(each, known) for each in value]
+    return value if value is None or isinstance(value, bool) else f"<{type_of(value)}>"
+
+
+def _is_common(repair: LearnedRepair) -> bool:
+    share = repair.sessions / (repair.sessions + repair.otherwise)
+    return repair.sessions >= MIN_SESSIONS and share > _IN_COMMON
+
+
+def _repair(
+    together: Sequence[CommonChange],
+    mended: frozenset[int],
+    otherwise: frozenset[int],
+    examples: Sequence[RepairExample],
+) -> LearnedRepair:
+    of = [examples[at] for at in sorted(mended)]
+    return LearnedRepair(
+        tuple(each.edit for each in together),
+        sessions=len({each.session for each in of}),
+        agents=len({each.agent for each in of}),
+        otherwise=len({examples[at].session for at in otherwise}),
+        is_general=any(each.is_general for each in together),
+        mended=tuple(of),
+    )
+
+
+def _is_open(change: CommonChange, examples: Sequence[RepairExample], agent: str) -> bool:
+    """Whether a change may be offered to an agent: its values are its own, or common knowledge."""
+    agents = {examples[at].agent for at in change.mended}
+    if not carries_value(change.edit) or agent in agents:
+        return True
+    return len(agents) >= MIN_AGENTS
+
+
+def carries_value(edit: Edit) -> bool:
+    """Whether an edit brings in what somebody sent, and not only another form or name."""
+    match edit:
+        case Add() | Replace() | Rewrite():
+            return True
+        case Clamp():
+            return (edit.minimum, edit.maximum) != (None, None)
+        case _:
+            return False
+
+
+def _by_effect(changes: Sequence[CommonChange], parameters: JsonObject) -> list[CommonChange]:
+    """Those that apply to a call, each effect once with all that speaks for it; most first."""
+    effects: dict[str, CommonChange] = {}
+    for change in changes:
+        try:
+            made = apply_edits(parameters, [change.edit])
+        except EditDoesNotApplyError:
+            continue
+        key = effect_key(made, changed_names(parameters, made))
+        known = effects.get(key)
+        if known is not None:
+            mended = known.mended | change.mended
+            effects[key] = CommonChange(
+                max(known, change, key=lambda each: len(each.mended)).edit,
+                mended,
+                (known.otherwise | change.otherwise) - mended,
+                known.is_general and change.is_general,
+            )
+        else:
+            effects[key] = change
+    return sorted(
+        effects.values(), key=lambda each: (len(each.otherwise) - len(each.mended), each.is_general)
+    )
+
+
+def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
+    """Every change of the examples, and what they come to in general, with what speaks for each."""
+    own = [each for each in examples if not each.followed]
+    candidates = {edit_key([edit]): (edit, False) for each in own for edit in each.edits}
+    for path, pairs in _replaced(own).items():
+        for edit in _general(pairs):
+            placed = edit.at(path)
+            candidates.setdefault(edit_key([placed]), (placed, True))
+    found = []
+    for key, (edit, is_general) in candidates.items():
+        made_by = {
+            at
+            for at, each in enumerate(examples)
+            if not each.followed and key in {edit_key([e]) for e in each.edits}
+        }
+        mended, otherwise = set(made_by), set[int]()
+        for at, each in enumerate(examples):
+            explains = None if at in made_by else _explain([edit], each)
+            if explains is False:
+                otherwise.add(at)
+            elif explains and not each.followed:
+                mended.add(at)
+        if mended and not _is_masked(edit):
+            found.append(CommonChange(edit, frozenset(mended), frozenset(otherwise), is_general))
+    return found
+
+
+def _is_masked(edit: Edit) -> bool:
+    """A mask is equal for many values: it explains nothing."""
+    match edit:
+        case Replace():
+            return is_redacted(edit.before) or is_redacted(edit.value)
+        case Add():
+            return is_redacted(edit.value)
+        case _:
+            return False
+
+
+def _explain(edits: Sequence[Edit], example: RepairExample) -> bool | None:
+    """Whether edits of an example's failed call give what mended it; None: they do not apply.
+
+    Only the places that they are about are compared.
+    """
+    try:
+        made = apply_edits(example.failed, edits)
+    except EditDoesNotApplyError:
+        return None
+    return all(
+        same_value(_at(made, path), _at(example.mended, path))
+        for edit in edits
+        for path in _places(edit)
+    )
+
+
+_MISSING = "\x00missing"
+
+
+def _at(value: JsonObject, path: Path) -> JsonValue:
+    around = value_at(value, path[:-1])
+    if isinstance(around, dict) and str(path[-1]) not in around:
+        return _MISSING
+    return value_at(value, path)
+
+
+def _places(edit: Edit) -> Iterator[Path]:
+    path = edit.path
+    if EVERY in path:
+        yield path[: path.index(EVERY)]
+        return
+    yield path
+    if isinstance(edit, Rename):
+        yield (*path[:-1], edit.to)
+    if isinstance(edit, Nest | Flatten):
+        yield from ((*path[:-1], name) for name in edit.fields)
+
+
+def _replaced(
+    examples: Sequence[RepairExample],
+) -> dict[Path, list[tuple[JsonValue, JsonValue]]]:
+    """The values before and after by place, of examples that replaced one there."""
+    found: dict[Path, list[tuple[JsonValue, JsonValue]]] = {}
+    for each in examples:
+        for edit in each.edits:
+            if isinstance(edit, Replace):
+                found.setdefault(edit.path, []).append((edit.before, edit.value))
+    return found
+
+
+def _general(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
+    """Edits of a value, without its place, that may explain several pairs at once."""
+    distinct = {canonical_json(before): (before, after) for before, after in pairs}
+    numbers = [pair for pair in distinct.values() if all(map(_is_number, pair))]
+    if numbers:
+        yield from _of_numbers(numbers)
+    if len(distinct) > 1:
+        yield from _of_texts(list(distinct.values()))
+
+
+def _is_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _of_numbers(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
+    befores = [float(before) for before, _ in pairs]  # type: ignore[arg-type]
+    afters = {float(after) for _, after in pairs}  # type: ignore[arg-type]
+    if len(afters) == 1:
+        [bound] = afters
+        if min(befores) > bound:
+            yield Clamp(name="", maximum=bound)
+        elif max(befores) < bound:
+            yield Clamp(name="", minimum=bound)
+    elif 0 not in befores:
+        factors = {round(float(after) / float(before), 9) for before, after in pairs}  # type: ignore[arg-type]
+        if len(factors) == 1:
+            yield Scale(name="", factor=factors.pop())
+
+
+def _of_texts(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
+    found: dict[str, Edit] = {}
+    for before, after in pairs:
+        if isinstance(after, str) and (isinstance(before, str) or _is_number(before)):
+            for edit in (*_rewrites(str(before), after), *_reformats(after)):
+                found[edit_key([edit])] = edit
+    for edit in found.values():
+        made = [pair for pair in pairs if _makes(edit, *pair)]
+        if len(made) > 1:
+            yield edit
+
+
+_FORMS = {
+    r"\d{4}-\d\d-\d\d": "YYYY-MM-DD", r"\d{4}/\d\d/\d\d": "YYYY/MM/DD", r"\d{8}": "YYYYMMDD",
+    r"\d\d/\d\d/\d{4}": "DD/MM/YYYY",
+}  # fmt: skip
+
+
+def _reformats(after: str) -> Iterator[Edit]:
+    for form, name in _FORMS.items():
+        if re.fullmatch(form, after, re.ASCII):
+            yield from (Reformat(name="", to=name, day_first=first) for first in (True, False))
+
+
+def _makes(edit: Edit, before: JsonValue, after: JsonValue) -> bool:
+    try:
+        return same_value(apply_edits({"": before}, [edit])[""], after)
+    except EditDoesNotApplyError:
+        return False
+
+
+def _rewrites(before: str, after: str) -> Iterator[Edit]:
+    """How one text may have become another: by its beginning, its ending, or words inside."""
+    start = _common(before, after)
+    end = _common(before[::-1], after[::-1])
+    # The ending that both have, whole words of it: what is before it was written anew.
+    if end:
+        old, new = before[: len(before) - end], after[: len(after) - end]
+        while end and old and new and before[-end].isalnum() and old[-1].isalnum():
+            end -= 1
+            old, new = before[: len(before) - end], after[: len(after) - end]
+        if end:
+            yield Rewrite(name="", where="start", old=old, new=new)
+    if start and before[start:]:
+        start = _word_start(before, start)
+    if start:
+        yield Rewrite(name="", where="end", old=before[start:], new=after[start:])
+    end = min(end, len(before) - start, len(after) - start)
+    end = _word_start(before[::-1], end)
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    if start and end and old:
+        yield Rewrite(name="", where="inside", old=old, new=new)
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _word_start(text: str, at: int) -> int:
+    """Where the word begins that a place is in."""
+    while 0 < at < len(text) and text[at].isalnum() and text[at - 1].isalnum():
+        at -= 1
+    return at

@@ -1,0 +1,86 @@
+"""What the session itself knows: values of its earlier results and arguments, by learned links."""
+
+import re
+from collections.abc import Iterator
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonValue
+from aftercall.redaction import is_redacted
+from retrieval.edits import Add, Replace
+from retrieval.parameters import place_of
+from retrieval.proposals.case import Case, Option, Trials
+from retrieval.reading.faults import Fault
+from retrieval.values import CastError, cast, fits, nearest
+
+_MOST = 3
+_SAYS_A_KIND = 4
+_PRIOR = Trials(0.5, 1)
+"""Of a link before it was ever used: that a value was there and was sent says little."""
+
+
+def session_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """The session's values that a missing or refused parameter takes by its links, likeliest first.
+
+    Of a source with one value that one; of one with several the one that was nearly written.
+    """
+    name = fault.parameter
+    if name is None or len(fault.path) > 1 or case.links is None:
+        return
+    sent = case.parameters.get(name)
+    if fault.kind == "unexpected" or is_redacted(sent) or isinstance(sent, dict | list):
+        return
+    view = case.parameter(name)
+    found: dict[str, tuple[JsonValue, str, Trials]] = {}
+    for source, values, link in case.links.candidates(place_of((name,)), case.session()):
+        value, right, wrong = _chosen(values, sent), link.right, link.wrong
+        if len(values) > 1:
+            right, wrong = link.among, link.missed
+        if value is None or right <= wrong:
+            continue
+        typed = _typed(value, view.types if view else ())
+        if typed is None or same_json(typed, sent):
+            continue
+        trials = _PRIOR.plus(Trials(right, wrong))
+        known = found.get(str(typed))
+        if known is None or trials.mean > known[2].mean:
+            found[str(typed)] = typed, source, trials
+    ranked = sorted(found.values(), key=lambda each: -each[2].mean)
+    for value, source, trials in ranked[:_MOST]:
+        edit = (
+            Replace(name=name, before=sent, value=value)
+            if name in case.parameters
+            else Add(name=name, value=value)
+        )
+        reason = f"the session has it from {source}, where {name} mostly comes from"
+        yield Option((edit,), reason, trials, ("session",), covers=frozenset({index}))
+
+
+def _chosen(values: list[JsonValue], sent: JsonValue) -> JsonValue:
+    if len(values) == 1:
+        return values[0]
+    if not isinstance(sent, str):
+        return None
+    near = nearest(sent, [str(each) for each in values])
+    if near is not None:
+        return near[0]
+    # Of several ids the only one of the same kind: `credit_card_7334` and `credit_card_9074831`.
+    kind = _kind(sent)
+    like = [each for each in values if kind and isinstance(each, str) and _kind(each) == kind]
+    return like[0] if len(like) == 1 else None
+
+
+def _kind(text: str) -> str:
+    """What an id says of its kind: its words without the digits; empty where it says nothing."""
+    kind = re.sub(r"\d+", "0", text)
+    return kind if len(kind) > _SAYS_A_KIND and kind != text else ""
+
+
+def _typed(value: JsonValue, types: tuple[str, ...]) -> JsonValue:
+    if fits(value, types):  # type: ignore[arg-type]
+        return value
+    for kind in types:
+        try:
+            return cast(value, kind)  # type: ignore[arg-type]
+        except CastError:
+            continue
+    return None
