@@ -149,8 +149,9 @@ def learn_repair(
     known.faults = skeleton_of(repair.reading)
     if repair.all_edits:
         add_example(known.examples, _example(repair))
-    if repair.certainty == "followed":
-        return
+    of_the_moment = repair.edits is None and repair.reading.category in TRANSIENT
+    if repair.certainty == "followed" or of_the_moment:
+        return  # it says what such calls may have meant, and not that a rule is right or wrong
     value_sources = ValueSources(repair.reading.faults, repair.failed.context)
     agent = repair.mended.agent
     for rule in known.rules.values():

@@ -397,8 +397,7 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         estimate = calibration.estimate(features, proposal)
         if needs_consent(case, proposal):
             estimate = estimate.times(MOST_WITHOUT_CONSENT)
-        failed = max(option.failed for option in proposal.options)
-        estimate = estimate.times(_AFTER_A_FAILURE**failed)
+        estimate = estimate.times(_AFTER_A_FAILURE**proposal.doubt)
         found.append(RankedProposal(proposal, features, estimate))
     return sorted(found, key=lambda each: (-each.estimate.probability, each.proposal.key))
 

@@ -326,6 +326,8 @@ class Proposal:
     options: tuple[Option, ...]
     touched: frozenset[str]
     key: str
+    doubt: float = 0.0
+    """Reported failures of the same change as they weigh now, the less the more it also worked."""
 
 
 def propose(case: Case) -> list[Proposal]:
@@ -346,6 +348,10 @@ def propose(case: Case) -> list[Proposal]:
             key = effect_key(parameters, names)
             found.append(Proposal(parameters, options, frozenset(names), key))
     return _after_reports(case, found)
+
+
+_HEALING = 2.0
+"""Reported successes that halve what a reported failure weighs."""
 
 
 def _after_reports(case: Case, proposals: list[Proposal]) -> list[Proposal]:
@@ -370,7 +376,8 @@ def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> P
         failures=max(first.failures, report.failures),
         successes=max(first.successes, report.successes),
     )
-    return replace(proposal, options=(told, *rest))
+    doubt = report.weight * _HEALING / (_HEALING + report.worked)
+    return replace(proposal, options=(told, *rest), doubt=doubt)
 
 
 def _is_within(learned: Proposal, other: Proposal) -> bool:

@@ -317,18 +317,17 @@ def test_an_unknown_tool_without_a_near_name_is_an_abstention() -> None:
 
 
 def test_what_to_do_first_is_named_when_a_tool_does_it() -> None:
-    """The registered tool whose name says what the message asks for."""
-    others = tuple(
-        Candidate(tool(name)) for name in ("startEngine", "lockDoors", "user_login", "set_cruise")
-    )
-    call_context = CallContext(tool_name="set_cruise", server_name="srv", others=others)
-    assert (
-        '"startEngine"'
-        in best("The engine must be started first", call_context=call_context).lesson
-    )
-    assert (
-        '"user_login"' in best("User must be logged in to do it", call_context=call_context).lesson
-    )
+    """The tool of the server whose name says what the message asks for; `call_first` it."""
+    names = ("startEngine", "lockDoors", "user_login", "set_cruise", "Read")
+    call_context = CallContext(tool_name="set_cruise", server_name="srv", names=names)
+    for message, tool_name in (
+        ("The engine must be started first", "startEngine"),
+        ("User must be logged in to do it", "user_login"),
+        ("File has not been read yet. Read it first before writing to it.", "Read"),
+    ):
+        found = best(message, call_context=call_context)
+        assert (found.action, found.tool, found.parameters) == ("call_first", tool_name, None)
+        assert f'"{tool_name}"' in found.lesson
     assert "do what it asks" in best("No file is open", call_context=call_context).lesson
 
 

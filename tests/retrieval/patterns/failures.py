@@ -81,4 +81,4 @@ def clustered(
 
     before = [each.model_copy(deep=True) for each in previous]
     groups, _ = asyncio.run(grouped(TOOL, before, failures, open_model))
-    return [merged(each, lambda pattern, _: pattern.leader) for each in groups]
+    return [merged(each, lambda pattern, _: (pattern.leader, None)) for each in groups]
