@@ -28,6 +28,7 @@ from bench.quality.trial import Trial
 from embeddings.protocol import Embedder
 from retrieval import answer, confidence, inference
 from retrieval.advice import advise, waits
+from retrieval.knowledge import repairs, rules
 from retrieval.proposals import case, compose, experience, values
 from retrieval.reading import faults, reader
 
@@ -78,6 +79,7 @@ def parts() -> list[Part]:
         *_reading(),
         *_faults(),
         *_proposers(),
+        *memory_parts(),
         *_advice(),
         *_confidence(),
         *_edits(),
@@ -135,6 +137,16 @@ def _proposers() -> Iterator[Part]:
     )
     yield Part("proposals: date in another form", ((values, "rewrite", _none),))
     yield Part("proposals: schema retires rules", ((experience, "is_retired", _false),))
+
+
+def memory_parts() -> Iterator[Part]:
+    """What is remembered of sessions; `bench.quality.memory` has a table of its own for them."""
+    yield Part("memory: mended alike", ((experience, "learned_options", _nothing),))
+    yield Part("memory: general values", ((repairs, "_general", _nothing),))
+    yield Part("memory: errors of other words", ((rules.ToolKnowledge, "elsewhere", _none),))
+    yield Part("memory: evidence adds up", ((compose, "_told", lambda proposal, *_: proposal),))
+    yield Part("memory: the session's values", ((compose, "session_options", _nothing),))
+    yield Part("memory: what comes first", ((advise, "learned_first_call", _none),))
 
 
 def _both(one: ModuleType, other: ModuleType, name: str, instead: Any) -> tuple[Patch, ...]:
