@@ -32,10 +32,9 @@ from retrieval.known_tools.facts import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
 from service.learning import Learning, open_learning
-from service.lifecycle import OnPhase
+from service.lifecycle import OnPhase, Shared
 from service.metrics import ServiceMetrics
 from service.nightly import nightly
-from service.readiness import StoreWatch, VectorCheck
 from service.settings import BoundarySettings, Settings
 from service.stores import open_stores
 
@@ -74,8 +73,7 @@ class Context:
     seed_patterns: int
     memory: Memory
     learning: Learning
-    vectors: VectorCheck
-    store_watch: StoreWatch
+    shared: Shared
     metrics: ServiceMetrics
     opened_at: float
 
@@ -167,8 +165,7 @@ async def open_context(
             memory=memory,
             seed_patterns=len(stores.seeds.entries),
             learning=learning,
-            vectors=VectorCheck(store=store, index=index, seeds=len(stores.seeds.entries)),
-            store_watch=StoreWatch(store),
+            shared=Shared(),
             metrics=metrics,
             opened_at=time.monotonic(),
         )

@@ -9,10 +9,10 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aftercall.errors import AftercallError
 from aftercall.process import ended_by_signals
@@ -108,6 +108,44 @@ async def beside(step: Step, name: str, wait_s: float, retry_s: float) -> AsyncI
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+class Shared:
+    """What several ask for at about the same time is asked once. For one event loop."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]], seconds: float) -> T:
+        """What `read` returns or raises, or did so for somebody else a moment ago.
+
+        Args:
+            key: names what is read, with all that it depends on.
+            read: reads it; what it returns is given to several, so nobody may change it.
+            seconds: a result is given out until so long after it was begun to be read. One that
+                took longer is given out three times as long, so that reading it over and over
+                takes a quarter of the time at most. An error is not kept.
+        """
+        task = self._tasks.get(key)
+        if task is None:
+            begun = asyncio.get_running_loop().time()
+            task = self._tasks[key] = asyncio.create_task(_awaited(read))
+            task.add_done_callback(lambda done: self._done(key, done, begun, seconds))
+        # One who leaves must not stop what others wait for.
+        result: T = await asyncio.shield(task)
+        return result
+
+    def _done(self, key: Hashable, task: "asyncio.Task[Any]", begun: float, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        took = loop.time() - begun
+        if task.cancelled() or task.exception() is not None:  # who waits hears of it
+            del self._tasks[key]
+        else:
+            loop.call_later(max(seconds - took, 3 * took), self._tasks.pop, key)
+
+
+async def _awaited(read: Callable[[], Awaitable[T]]) -> T:
+    return await read()
 
 
 OnPhase = Callable[[str], None]

@@ -1,8 +1,9 @@
-"""The page of `/metrics`: what is counted, and how the stores are at the moment of a scrape.
+"""How the stores are: whether they answer, whether they agree, and the page of `/metrics`.
 
-Stores are asked then, and never waited for long. `prometheus_client` chooses the form, of those
-that we know it to write well: it raises on a version that is no number, repeats the asked version
-in its answer whatever that is, and spells names otherwise for schemes that ours do not need.
+At a scrape they are asked, and never waited for long. `prometheus_client` chooses the form of the
+page, of those that we know it to write well: it raises on a version that is no number, repeats the
+asked version in its answer whatever that is, and spells names otherwise for schemes that ours do
+not need.
 """
 
 import asyncio
@@ -10,7 +11,8 @@ import gzip
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -21,6 +23,7 @@ from mongo.errors import StoreError
 from retrieval.index.protocol import VectorIndexError
 from retrieval.log import StoreCounts, counts, lag_s
 from service.context import Context, Lifecycle
+from service.lifecycle import Shared
 from service.logs import log_event
 from service.metrics import RequestMetrics
 
@@ -35,34 +38,91 @@ WORKSPACES = 8
 """Whose oldest execution is asked for at a scrape, of those with work."""
 
 
-class SlowQuestion(Generic[T]):
-    """Asked by many, one at a time: what does not answer is not asked again meanwhile.
+_LOOKS = 3
+_BETWEEN_LOOKS_S = 0.2
+"""What disagrees this many times in a row, while nothing moved, disagrees for good."""
 
-    Args:
-        within_s: seconds that anybody waits for the answer.
+_CURE = "run `aftercall rebuild`, which makes the vectors anew from the log"
+
+
+async def log_store_answers(context: Context, within_s: float = 2.0) -> bool:
+    """Whether the log store answers; a slower one serves nobody.
+
+    Supervisors and load balancers ask often, several at a time: that it answered holds for a
+    second, that it did not for nobody else.
     """
 
-    def __init__(self, within_s: float = WITHIN_S) -> None:
-        self._within_s = within_s
-        self._asking: asyncio.Task[T | None] | None = None
+    async def asked() -> object:
+        async with asyncio.timeout(within_s):
+            return await context.store.metadata.get("generation")
 
-    async def answer(self, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """What was answered; None when it was not, or not in time."""
-        task = self._asking
-        if task is None or task.done():
-            task = self._asking = asyncio.create_task(_asked(ask), name="ask for metrics")
-        await asyncio.wait({task}, timeout=self._within_s)
-        return task.result() if task.done() and not task.cancelled() else None
-
-
-async def _asked(ask: Callable[[], Awaitable[T]]) -> T | None:
     try:
-        return await ask()
-    except (StoreError, VectorIndexError):
-        return None  # a page is asked for all the time: `aftercall_store_up` says it, not the log
-    except Exception as error:  # noqa: BLE001  # the page is read when something is wrong
-        log_event(logger, "metrics could not be asked for", level="error", error=error)
-        return None
+        await context.shared.get("log store answers", asked, 1.0)
+    except (StoreError, TimeoutError):
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What a look at both stores has shown."""
+
+    vectors: int | None
+    """In the index, over all workspaces; None when it does not answer."""
+    consistent: bool = True
+    problem: str | None = None
+    """A sentence with its cure; None while all is well."""
+
+
+async def agreement(context: Context) -> Agreement:
+    """Whether there are as many vectors as there should be: a document without one is never found.
+
+    A count of all vectors takes milliseconds on a large index, and status pages ask often: what it
+    found is kept for five seconds, as long as the log store counts the same.
+
+    Raises:
+        StoreError: when the log store does not answer.
+    """
+    known = await counts(context.store)
+    return await context.shared.get(("agreement", known), lambda: _compared(context), 5.0)
+
+
+async def _compared(context: Context) -> Agreement:
+    for left in reversed(range(_LOOKS)):
+        before = await counts(context.store)
+        try:
+            vectors = await context.index.count()
+        except VectorIndexError:
+            return Agreement(
+                None, problem="the vector index does not answer; suggestions come from rules"
+            )
+        problem = disagreement(before, vectors, context.seed_patterns)
+        if problem is None or await counts(context.store) != before:
+            return Agreement(vectors)
+        if left:
+            await asyncio.sleep(_BETWEEN_LOOKS_S)
+    return Agreement(vectors, consistent=False, problem=problem)
+
+
+def disagreement(counts: StoreCounts, vectors: int, seeds: int) -> str | None:
+    """What is wrong with a number of vectors, with the cure; None when it can be explained.
+
+    What is queued may be there already, or not yet. Entries of an earlier version's corpus may be
+    left in the index; nobody is answered from them.
+
+    Args:
+        counts: of the log store over all workspaces.
+        vectors: in the index.
+        seeds: entries of the shipped corpus.
+    """
+    expected = counts.documents + seeds
+    if vectors < expected - counts.pending:
+        missing = expected - counts.pending - vectors
+        return f"{missing:,} documents have no vector although none is queued: {_CURE}"
+    if vectors > expected + counts.pending + seeds:
+        surplus = vectors - expected - counts.pending
+        return f"{surplus:,} vectors are of documents that the log store does not know: {_CURE}"
+    return None
 
 
 class _Counted(NamedTuple):
@@ -73,34 +133,41 @@ class _Counted(NamedTuple):
     lag_s: float
 
 
-class StateOfStores:
-    """Looks at the stores of an open context, both at the same time."""
+async def _state(context: Context | None) -> list[Metric]:
+    """What the stores say in time, both asked at once; the rest is left out. None: not open yet."""
+    if context is None:
+        return [_gauge("ready", "Whether calls are served.", 0.0)]
+    store = context.store
 
-    def __init__(self) -> None:
-        self._log = SlowQuestion[_Counted]()
-        self._vectors = SlowQuestion[int]()
+    async def counted() -> _Counted:
+        cursors, heads = await store.knowledge.cursors(), await store.events.heads()
+        behind = [
+            name
+            for name, head in heads.items()
+            if name not in cursors or cursors[name].position < head.position
+        ]
+        lags = [await lag_s(store, each) for each in behind[:WORKSPACES]]
+        tools = sum([len(await context.memory.tools(each)) for each in heads])
+        return _Counted(await counts(store), tools, max(lags, default=0.0))
 
-    async def look(self, context: Context | None) -> list[Metric]:
-        """What is known within the time; what is not is left out. None while it is starting."""
-        if context is None:
-            return [_gauge("ready", "Whether calls are served.", 0.0)]
-        store = context.store
+    log, vectors = await asyncio.gather(
+        in_time(context.shared, "counts for metrics", counted),
+        in_time(context.shared, "vectors for metrics", context.index.count),
+    )
+    return list(_families(context, log, vectors))
 
-        async def counted() -> _Counted:
-            cursors, heads = await store.knowledge.cursors(), await store.events.heads()
-            behind = [
-                name
-                for name, head in heads.items()
-                if name not in cursors or cursors[name].position < head.position
-            ]
-            lags = [await lag_s(store, each) for each in behind[:WORKSPACES]]
-            tools = sum([len(await context.memory.tools(each)) for each in heads])
-            return _Counted(await counts(store), tools, max(lags, default=0.0))
 
-        log, vectors = await asyncio.gather(
-            self._log.answer(counted), self._vectors.answer(context.index.count)
-        )
-        return list(_families(context, log, vectors))
+async def in_time(
+    shared: Shared, key: str, ask: Callable[[], Awaitable[T]], within_s: float = WITHIN_S
+) -> T | None:
+    """What was answered; None when it was not, or not in time. It is not asked again meanwhile."""
+    try:
+        return await asyncio.wait_for(shared.get(key, ask, 0.0), within_s)
+    except (StoreError, VectorIndexError, TimeoutError):
+        return None  # a page is asked for all the time: `aftercall_store_up` says it, not the log
+    except Exception as error:  # noqa: BLE001  # the page is read when something is wrong
+        log_event(logger, "metrics could not be asked for", level="error", error=error)
+        return None
 
 
 def _families(context: Context, log: _Counted | None, vectors: int | None) -> Iterator[Metric]:
@@ -149,7 +216,6 @@ class MetricsPage:
     def __init__(self, requests: RequestMetrics, lifecycle: Lifecycle) -> None:
         self._requests = requests
         self._lifecycle = lifecycle
-        self._state = StateOfStores()
         # Of its own: it must not wait behind a batch that is learned. One page at a time.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="aftercall-metrics")
 
@@ -161,7 +227,7 @@ class MetricsPage:
             accept_encoding: its `Accept-Encoding`; any text.
         """
         context = self._lifecycle.context
-        now = await self._state.look(context)
+        now = await _state(context)
         counted = None if context is None else context.metrics
         encode, content_type = choose_encoder(",".join(_known(accept)))
         headers = {"content-type": content_type, "vary": "accept, accept-encoding"}

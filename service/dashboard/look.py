@@ -3,17 +3,17 @@
 "Path" is everywhere one below `/dashboard`, as in `/tools`.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import quote, urlencode
 
 from aftercall.errors import AftercallError
 from aftercall.models import ToolName, UsageWindow
 from service.context import Context
 from service.dashboard.html import Column, Content, DataTable, Html
+from service.lifecycle import Shared
 from service.routes.parameters import DEFAULT_WORKSPACE
 
 PREFIX: Final = "/dashboard"
@@ -22,6 +22,8 @@ DEFAULT_WINDOW: Final[UsageWindow] = "24h"
 
 MOVED: Final = "at"
 """Query parameter with what cannot stand in a path: browsers resolve `..` before they ask."""
+
+_RARELY_S: Final = 15.0
 
 Read = TypeVar("Read")
 
@@ -52,47 +54,6 @@ class Shown:
     """Whether it is asked for again while somebody looks."""
 
 
-class Shared:
-    """What several ask for at about the same time is read once. For one event loop."""
-
-    def __init__(self, seconds: float) -> None:
-        """A result is given out until `seconds` after it was begun to be read.
-
-        One that took longer is given out three times as long, so that reading it over and over
-        takes a quarter of the time at most.
-        """
-        self._seconds = seconds
-        self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
-
-    async def get(self, key: Hashable, read: Callable[[], Awaitable[Read]]) -> Read:
-        """What `read` returns or raises, or did so for somebody else a moment ago.
-
-        Args:
-            key: names what is read, with all that it depends on.
-            read: reads it; what it returns is shown to several, so nobody may change it.
-        """
-        task = self._tasks.get(key)
-        if task is None:
-            begun = asyncio.get_running_loop().time()
-            task = self._tasks[key] = asyncio.create_task(_awaited(read))
-            task.add_done_callback(lambda done: self._done(key, done, begun))
-        # One who leaves must not stop what others wait for.
-        result: Read = await asyncio.shield(task)
-        return result
-
-    def _done(self, key: Hashable, task: asyncio.Task[Any], begun: float) -> None:
-        loop = asyncio.get_running_loop()
-        took = loop.time() - begun
-        if task.cancelled() or task.exception() is not None:  # who waits hears of it
-            del self._tasks[key]
-        else:
-            loop.call_later(max(self._seconds - took, 3 * took), self._tasks.pop, key)
-
-
-async def _awaited(read: Callable[[], Awaitable[Read]]) -> Read:
-    return await read()
-
-
 @dataclass(frozen=True, slots=True)
 class Look:
     """What a page is given."""
@@ -108,7 +69,7 @@ class Look:
     """What the path names, such as the id of a tool."""
     workspaces: Sequence[str]
     """All there are, in order."""
-    slow: Shared
+    shared: Shared
     tables: dict[str, DataTable] = field(default_factory=dict)
     """Tables of the page that can be taken along, by name."""
 
@@ -171,7 +132,7 @@ class Look:
             key: names what is read; workspace and window need not be in it.
             read: reads it.
         """
-        return await self.slow.get((self.workspace, self.window, key), read)
+        return await self.shared.get((self.workspace, self.window, key), read, _RARELY_S)
 
 
 def _in_path(path: str) -> tuple[str, dict[str, str]]:

@@ -29,7 +29,6 @@ from service.dashboard.look import (
     PREFIX,
     Look,
     NothingHereError,
-    Shared,
     Shown,
 )
 from service.dashboard.overview import overview
@@ -40,6 +39,7 @@ from service.dashboard.tools import tools
 from service.dashboard.try_it import try_it
 from service.dashboard.words import WINDOWS, moment
 from service.errors import NotFoundProblemError, UnavailableError, safe_message
+from service.lifecycle import Shared
 from service.logs import log_event
 from service.middleware import own_hosts, refuse_foreign_origin
 from service.routes.parameters import DEFAULT_WORKSPACE
@@ -92,7 +92,6 @@ HEADERS: Final = {
 frame one. Lengths of bars are styles that stand in the page."""
 
 _LIVE_S: Final = 0.5
-_RARELY_S: Final = 15.0
 _MAX_NAME: Final = 120
 """Characters of an unknown workspace or window that a page repeats."""
 
@@ -109,12 +108,12 @@ class Dashboard:
     def __init__(self, settings: Settings, lifecycle: Lifecycle) -> None:
         self._server = settings.server
         self._lifecycle = lifecycle
-        self._pages, self._rarely = Shared(_LIVE_S), Shared(_RARELY_S)
+        self._shared = Shared()
 
     async def get(self, page: Page, request: Request) -> Response:
         """A page, one of its tables as a file, or the news that nothing has changed."""
         key = page.path, request.url.path, request.url.query
-        look, shown = await self._pages.get(key, lambda: self._made(page, request))
+        look, shown = await self._shared.get(key, lambda: self._made(page, request), _LIVE_S)
         table = look.tables.get(request.query_params.get("table", "")) if look else None
         if table is not None:
             return _file(table, request.query_params.get("as", ""))
@@ -164,7 +163,7 @@ class Dashboard:
         query, named = dict(request.query_params), dict(request.path_params)
         if MOVED in query:
             named = {name: query[MOVED] if each == "-" else each for name, each in named.items()}
-        known = await self._pages.get("workspaces", context.store.events.heads)
+        known = await self._shared.get("workspaces", context.store.events.heads, _LIVE_S)
         asked = query.get("window")
         return Look(
             context=context,
@@ -174,7 +173,7 @@ class Dashboard:
             query=query,
             named=named,
             workspaces=sorted({DEFAULT_WORKSPACE, *known}),
-            slow=self._rarely,
+            shared=self._shared,
         )
 
 

@@ -8,7 +8,7 @@ from aftercall.models import CalibrationStatus, Status
 from retrieval.confidence import Scaling
 from retrieval.log import counts, lag_s
 from service.errors import UnavailableError
-from service.metrics_page import MetricsPage
+from service.metrics_page import MetricsPage, agreement, log_store_answers
 from service.routes.parameters import CurrentLifecycle, CurrentSpace
 from service.stores import where_store_is
 from service.version import VERSION
@@ -24,7 +24,7 @@ async def status(space: CurrentSpace) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     context, workspace = space
     known = await counts(context.store, workspace)
-    agreement = await context.vectors.look()
+    agreed = await agreement(context)
     calibration = await context.memory.calibration(workspace)
     return Status(
         version=VERSION,
@@ -39,9 +39,9 @@ async def status(space: CurrentSpace) -> Status:
         vector_index=context.index.name,
         uptime_s=round(time.monotonic() - context.opened_at, 1),
         calibration=_calibration(calibration.scaling),
-        vectors=agreement.vectors,
-        consistent=agreement.consistent,
-        problem=context.learning.problem or agreement.problem,
+        vectors=agreed.vectors,
+        consistent=agreed.consistent,
+        problem=context.learning.problem or agreed.problem,
         generation=context.store.knowledge.generation,
         indexing="here" if context.settings.indexing.here else "workers",
         indexing_lag_s=round(await lag_s(context.store, workspace), 1),
@@ -76,7 +76,7 @@ async def readyz(lifecycle: CurrentLifecycle) -> Response:
     context = lifecycle.context
     if context is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
-    if not await context.store_watch.answers():
+    if not await log_store_answers(context):
         raise UnavailableError(
             "store_unavailable",
             f"the log store at {where_store_is(context.settings)} does not answer; "

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from aftercall.models import ToolName, UsageWindow
 from service.dashboard.html import is_local
-from service.dashboard.look import Look, Shared
+from service.dashboard.look import Look
+from service.lifecycle import Shared
 
 
 def look(
@@ -25,7 +26,7 @@ def look(
         query=query or {},
         named={},
         workspaces=[workspace],
-        slow=Shared(1.0),
+        shared=Shared(),
     )
 
 
@@ -79,25 +80,28 @@ class Source:
         return self.reads
 
 
+SECONDS = 0.05
+
+
 async def test_readers_of_one_moment_share_one_read() -> None:
     """By its key; one who leaves stops nobody else; when it is old it is read anew."""
-    shared, source = Shared(0.05), Source()
-    asking = [asyncio.create_task(shared.get("k", source.read)) for _ in range(20)]
+    shared, source = Shared(), Source()
+    asking = [asyncio.create_task(shared.get("k", source.read, SECONDS)) for _ in range(20)]
     await asyncio.sleep(0)
     asking.pop().cancel()
     source.let_go.set()
     assert set(await asyncio.gather(*asking)) == {1}
-    assert await shared.get("other", source.read) == 2
+    assert await shared.get("other", source.read, SECONDS) == 2
     await asyncio.sleep(0.1)
-    assert await shared.get("k", source.read) == 3
+    assert await shared.get("k", source.read, SECONDS) == 3
 
 
 async def test_a_failed_read_is_not_kept() -> None:
     """All who waited for it hear of it; who comes later reads anew."""
-    shared, source = Shared(60.0), Source(fails=True)
+    shared, source = Shared(), Source(fails=True)
     source.let_go.set()
     with pytest.raises(ValueError, match="not now"):
-        await shared.get("k", source.read)
+        await shared.get("k", source.read, SECONDS)
     await asyncio.sleep(0)
     source.fails = False
-    assert await shared.get("k", source.read) == 2
+    assert await shared.get("k", source.read, SECONDS) == 2

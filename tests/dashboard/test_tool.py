@@ -11,10 +11,11 @@ from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.fitness.statistics import ToolTrials as Remembered
 from retrieval.fitness.statistics import trial_of
-from service.dashboard.look import Look, Shared
+from service.dashboard.look import Look
 from service.dashboard.tool import UNNAMED, evidence_of, version_rows
 from service.dashboard.tools import with_never_called
 from service.health import tool_health
+from service.lifecycle import Shared
 from tests.dashboard.made import NOW
 from tests.dashboard.test_pattern import learned, repaired
 from tests.service.fitness_client import fresh
@@ -95,7 +96,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 def look(service: RunningService) -> Look:
     return Look(
         context=service.context, workspace="default", window="7d", path="/tool", query={},
-        named={}, workspaces=["default"], slow=Shared(1.0),
+        named={}, workspaces=["default"], shared=Shared(),
     )  # fmt: skip
 
 

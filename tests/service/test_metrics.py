@@ -13,7 +13,8 @@ from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndexUnavailableError
 from service.app import create_app
 from service.context import Lifecycle
-from service.metrics_page import SlowQuestion
+from service.lifecycle import Shared
+from service.metrics_page import in_time
 from tests.service.metrics_page import read_open_metrics, read_text, scrape
 from tests.service.running_service import (
     RunningService,
@@ -255,7 +256,7 @@ def test_a_store_that_hangs_does_not_hang_the_page(
 
 async def test_a_question_goes_on_when_who_asked_it_went_away() -> None:
     """The next one gets its answer; an error that nobody expected is no answer."""
-    question = SlowQuestion[int](60.0)
+    shared = Shared()
     may_answer = asyncio.Event()
 
     async def slow() -> int:
@@ -265,14 +266,14 @@ async def test_a_question_goes_on_when_who_asked_it_went_away() -> None:
     async def broken() -> int:
         raise RuntimeError("of nobody's making")
 
-    first = asyncio.create_task(question.answer(slow))
+    first = asyncio.create_task(in_time(shared, "it", slow, 60.0))
     await asyncio.sleep(0)
     first.cancel()
-    second = asyncio.create_task(question.answer(slow))
+    second = asyncio.create_task(in_time(shared, "it", slow, 60.0))
     await asyncio.sleep(0)
     may_answer.set()
     assert await second == 7
-    assert await question.answer(broken) is None
+    assert await in_time(shared, "other", broken) is None
 
 
 async def test_the_page_is_there_while_the_service_is_starting(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ import pytest
 from mongo.errors import StoreDamagedError, StoreReadOnlyError, StoreUnavailableError
 from mongo.protocol import Store
 from retrieval.index.protocol import (
-    VectorIndex,
     VectorIndexUnavailableError,
 )
 from retrieval.log import StoreCounts, counts
-from service.lifecycle import when_it_answers
-from service.readiness import StoreWatch, VectorCheck, disagreement
+from service.context import Context
+from service.lifecycle import Shared, when_it_answers
+from service.metrics_page import agreement, disagreement, log_store_answers
 from service.settings import Settings
 from service.stores import index_place, is_remote, where_index_is, where_store_is
 from tests.service.running_service import hashing_settings
@@ -196,7 +196,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[StoreCounts]:
     async def counts(_: object) -> StoreCounts:
         return left.pop(0) if len(left) > 1 else left[0]
 
-    monkeypatch.setattr("service.readiness.counts", counts)
+    monkeypatch.setattr("service.metrics_page.counts", counts)
+    monkeypatch.setattr("service.metrics_page._BETWEEN_LOOKS_S", 0)
     return left
 
 
@@ -212,20 +213,15 @@ class CountingIndex:
         return self.vectors
 
 
-def check_of(index: CountingIndex, clock: list[float]) -> VectorCheck:
-    return VectorCheck(
-        store=cast("Store", None),
-        index=cast("VectorIndex", index),
-        seeds=0,
-        clock=lambda: clock[0],
-        between_looks_s=0,
-    )
+def context_of(**fields: object) -> Context:
+    known = {"shared": Shared(), "store": None, "seed_patterns": 0, **fields}
+    return cast("Context", SimpleNamespace(**known))
 
 
 async def test_vectors_that_are_missing_for_good_are_told(told: list[StoreCounts]) -> None:
     """With their number and the cure."""
     told.append(StoreCounts(9, 0, 9))
-    found = await check_of(CountingIndex(4), [0.0]).look()
+    found = await agreement(context_of(index=CountingIndex(4)))
     assert (found.vectors, found.consistent) == (4, False)
     assert found.problem is not None
     assert found.problem.startswith("5 documents")
@@ -234,7 +230,7 @@ async def test_vectors_that_are_missing_for_good_are_told(told: list[StoreCounts
 async def test_what_moves_meanwhile_is_no_disagreement(told: list[StoreCounts]) -> None:
     """Two counts are never of one moment."""
     told += [StoreCounts(9, 0, 9), StoreCounts(9, 0, 9), StoreCounts(9, 1, 9)]
-    found = await check_of(CountingIndex(8), [0.0]).look()
+    found = await agreement(context_of(index=CountingIndex(8)))
     assert found.consistent
 
 
@@ -242,22 +238,21 @@ async def test_an_index_that_is_away_says_nothing_of_agreement(told: list[StoreC
     """It is a problem of its own, and the status page is there all the same."""
     told.append(StoreCounts(9, 0, 9))
     index = CountingIndex(VectorIndexUnavailableError("away"))
-    found = await check_of(index, [0.0]).look()
+    found = await agreement(context_of(index=index))
     assert (found.vectors, found.consistent) == (None, True)
     assert found.problem is not None
 
 
 async def test_vectors_are_not_counted_for_every_request(told: list[StoreCounts]) -> None:
-    """Some seconds old will do, and then it is looked again."""
-    told.append(StoreCounts(9, 0, 9))
-    clock, index = [0.0], CountingIndex(9)
-    check = check_of(index, clock)
-    await check.look()
-    clock[0] = 4.0
-    await check.look()
+    """Some seconds old will do, as long as the log store counts the same."""
+    told += [StoreCounts(9, 0, 9)]
+    index = CountingIndex(9)
+    context = context_of(index=index)
+    for _ in range(3):
+        await agreement(context)
     assert index.asked == 1
-    clock[0] = 6.0
-    await check.look()
+    told[:] = [StoreCounts(10, 0, 9)]
+    await agreement(context)
     assert index.asked == 2
 
 
@@ -285,26 +280,25 @@ class AnsweringStore:
 
 async def test_a_store_that_comes_back_is_noticed() -> None:
     """By itself, as soon as it is asked again."""
-    store, clock = AnsweringStore(), [0.0]
-    watch = StoreWatch(cast("Store", store), clock=lambda: clock[0])
-    assert await watch.answers()
-    store.error, clock[0] = StoreUnavailableError("away"), 1.0
-    assert not await watch.answers()
-    store.error, clock[0] = None, 2.0
-    assert await watch.answers()
+    store = AnsweringStore()
+    store.error = StoreUnavailableError("away")
+    context = context_of(store=store)
+    assert not await log_store_answers(context)
+    store.error = None
+    assert await log_store_answers(context)
 
 
 async def test_a_store_that_hangs_does_not_answer() -> None:
     """Whoever asks is told within the bound."""
     store = AnsweringStore()
     store.hangs = True
-    watch = StoreWatch(cast("Store", store), within_s=0.01)
-    assert not await watch.answers()
+    assert not await log_store_answers(context_of(store=store), within_s=0.01)
 
 
 async def test_many_who_ask_at_once_are_one_question() -> None:
     """A page of probes is no load."""
     store = AnsweringStore()
-    watch = StoreWatch(cast("Store", store), clock=lambda: 0.0)
-    assert await asyncio.gather(*(watch.answers() for _ in range(20))) == [True] * 20
+    context = context_of(store=store)
+    answers = await asyncio.gather(*(log_store_answers(context) for _ in range(20)))
+    assert answers == [True] * 20
     assert store.asked == 1
