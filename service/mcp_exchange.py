@@ -27,8 +27,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aftercall import AsyncClient
-from aftercall.callers import Caller, name_or_none
 from aftercall.json_values import JsonObject
+from aftercall.mcp_calls import Caller, name_or_none
 from aftercall.mcp_server.server import build_server, client_name
 from service.middleware import request_id_of
 

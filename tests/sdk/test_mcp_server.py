@@ -13,7 +13,7 @@ from mcp import Client
 from mcp_types import CallToolResult, Implementation
 
 from aftercall import AsyncClient
-from aftercall.callers import Caller
+from aftercall.mcp_calls import Caller
 from aftercall.mcp_server.server import build_server
 from aftercall.mcp_server.tools import TOOLS
 from aftercall.models import SuggestResponse

@@ -46,10 +46,9 @@ from aftercall.adapters.reflector import (
     has_run,
     repair_facts,
 )
-from aftercall.callers import Caller, name_or_none
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader, canonical
 from aftercall.json_values import JsonObject
-from aftercall.mcp_results import McpResultReader
+from aftercall.mcp_calls import Caller, McpResultReader, name_or_none
 from aftercall.models.calls import ExecutionError, ToolAnnotations
 from aftercall.outcomes import STATUS_KEY, Outcome, referral_of, typed_error_in_text
 from aftercall.reflection import ReflectedResult, ResultReader

@@ -30,7 +30,7 @@ from aftercall.adapters.reflector import (
     Reflector,
 )
 from aftercall.json_values import bounded_text
-from aftercall.mcp_results import McpResultReader
+from aftercall.mcp_calls import McpResultReader
 from aftercall.models.calls import ExecutionError, ToolAnnotations, execution_of
 from aftercall.outcomes import ToolFailedError
 from aftercall.reflection import ReflectedResult, ResultReader

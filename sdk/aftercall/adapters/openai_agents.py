@@ -68,7 +68,7 @@ from aftercall.adapters.reflector import (
 )
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject
-from aftercall.mcp_results import McpResultReader
+from aftercall.mcp_calls import McpResultReader
 from aftercall.models.calls import ExecutionError, ToolAnnotations
 from aftercall.reflection import ReflectedResult
 

@@ -20,7 +20,7 @@ from aftercall.executors.protocol import (
     titled,
 )
 from aftercall.json_values import JsonValue, make_json_value
-from aftercall.mcp_results import McpResultReader
+from aftercall.mcp_calls import McpResultReader
 from aftercall.models.tools import Tool
 from aftercall.outcomes import ToolFailedError
 from aftercall.reflection.results import read_exception

@@ -17,7 +17,6 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ValidationError
 
-from aftercall.callers import Caller, name_or_none
 from aftercall.client import AsyncClient
 from aftercall.errors import (
     AftercallError,
@@ -29,6 +28,7 @@ from aftercall.errors import (
     ServiceUnreachableError,
 )
 from aftercall.json_values import JsonObject, bounded_text
+from aftercall.mcp_calls import Caller, name_or_none
 from aftercall.mcp_server.tools import INSTRUCTIONS, SHOWN, TOOLS, ToolDefinition
 from aftercall.process import ended_by_signals, exit_code, gated_stdin, log_to_stderr
 

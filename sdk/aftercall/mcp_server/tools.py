@@ -16,10 +16,10 @@ from uuid import uuid4
 import mcp_types as types
 from pydantic import BaseModel, Field
 
-from aftercall.callers import Caller
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text
+from aftercall.mcp_calls import Caller
 from aftercall.models import (
     BestTool,
     Execution,
