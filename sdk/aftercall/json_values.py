@@ -102,6 +102,20 @@ def bounded_text(text: str, max_chars: int) -> str:
     return clean_text(str(text) if len(text) <= max_chars else text[: max_chars - 1] + "…")
 
 
+def printable_json(value: JsonValue) -> str:
+    """A value as JSON on one line; what cannot be printed is escaped, so it stays that value."""
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+
+
+def quoted(value: object, max_chars: int) -> str:
+    """Foreign text, or any value, for a reader: as `printable_json`, cut to its first characters.
+
+    It cannot pass for a line of ours, nor turn the direction of one around.
+    """
+    return bounded_text(printable_json(bounded_json(value, max_chars=max_chars)), max_chars + 2)
+
+
 def bounded_name(text: str | None) -> str | None:
     """A clean name of at most 256 characters; None when nothing is left of it."""
     return (clean_text(text).strip()[:MAX_NAME_CHARS] or None) if text else None

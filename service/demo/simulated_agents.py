@@ -18,14 +18,13 @@ from pydantic import Field
 
 from aftercall.json_values import JsonObject
 from aftercall.models import (
-    Change,
     Execution,
     ExecutionError,
     FailedCall,
     Severity,
     SuggestResponse,
 )
-from aftercall.reflection.retry_rules import FailedAttempt, ReflectionPolicy, RetryRules
+from aftercall.reflection.retry_rules import ReflectionPolicy, RetryRules
 from service.demo.simulated_tools import (
     HOPELESS,
     PASSING,
@@ -312,8 +311,8 @@ class _Player:
     def _reflect(self, task: SimTask, failed: SimCall) -> Generator[FailedCall, Answer, None]:
         """Ask and follow, as the SDK does."""
         policy = ReflectionPolicy(min_confidence=self._agent.min_confidence)
-        rules = RetryRules(policy, may_repeat=False, jitter=self._dice.random)
-        changes: tuple[Change, ...] = ()
+        first = failed.execution.parameters
+        rules = RetryRules(policy, first, may_repeat=False, jitter=self._dice.random)
         counts = self.played.counts
         while failed.fault is not None and failed.execution.attempt < policy.max_attempts:
             before = failed.execution
@@ -323,10 +322,9 @@ class _Player:
             counts["abstained"] += answer is not None and answer.abstained
             task.is_asking = answer is not None
             error = before.error or ExecutionError(message="")
-            retry = rules.next_retry(FailedAttempt(before.parameters, error, changes), answer)
+            retry = rules.next_retry(error, answer)
             if retry is None or self.at >= self._now:
                 return
-            changes = retry.changes
             self.at += timedelta(seconds=retry.wait_s)
             failed = self._call(
                 task, retry.parameters, "suggested", attempt=before.attempt + 1,

@@ -5,7 +5,6 @@ an answer: short, the most useful first. What tools, users and agents said is da
 on one line, between quotation marks, without control characters, so that it cannot pass for ours.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
-from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text
+from aftercall.json_values import JsonObject, bounded_json, printable_json, quoted
 from aftercall.mcp_calls import Caller
 from aftercall.models import (
     BestTool,
@@ -35,6 +34,7 @@ from aftercall.models import (
 )
 from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
 from aftercall.models.tools import Scenario
+from aftercall.reflection.results import describe_action
 
 MAX_PARAMETERS = 8_000
 """Characters of the parameters to call again with; longer ones stand in the structured answer."""
@@ -42,7 +42,6 @@ MAX_PARAMETERS = 8_000
 MAX_TOOLS = 100
 """Tools that are asked for by name at once: as many as the service takes in one question."""
 
-_MAX_VALUE = 200
 _MAX_WORDS = 500
 SHOWN = 5
 """Of a list that the structured answer has in full, and of faults in one message."""
@@ -436,23 +435,13 @@ def _suggestion_lines(suggestion: Suggestion) -> Iterator[str]:
     if suggestion.confidence_interval is not None:
         low, high = suggestion.confidence_interval
         sure += f", {low:.2f} to {high:.2f}"
-    aim = ""
-    if suggestion.tool is not None:
-        aim = f" to {_quoted(suggestion.tool)}"
-    elif suggestion.retry_after_ms:
-        aim = f" after {suggestion.retry_after_ms:.0f} ms"
-    yield f"{suggestion.action} ({sure}){aim}"
+    yield f"{suggestion.action} ({sure})"
     if suggestion.corrected_parameters is not None:
-        text = _json(suggestion.corrected_parameters)
+        text = printable_json(suggestion.corrected_parameters)
         if len(text) > MAX_PARAMETERS:
             text = "`correctedParameters` of the structured answer"
         yield f"call with {text}"
-    for change in suggestion.changes:
-        value = "" if change.op == "remove" else f" {_cut_json(change.value)}"
-        before = f" {_cut_json(change.from_)} by" if change.op == "replace" else ""
-        yield f"{change.op} {_quoted(change.path)}{before}{value}: {_quoted(change.reason)}"
-    if suggestion.split:
-        yield f"split into {', '.join(map(_quoted, suggestion.split))}"
+    yield describe_action(suggestion)
     yield f"lesson: {_quoted(suggestion.lesson)}"
     yield f"suggestionId {suggestion.suggestion_id}"
 
@@ -472,16 +461,4 @@ def _score(ranked: RankedTool) -> str:
 
 
 def _quoted(text: str) -> str:
-    line = " ".join(text.split())
-    clean = "".join(char if char.isprintable() else "\ufffd" for char in line)
-    return json.dumps(bounded_text(clean, _MAX_WORDS), ensure_ascii=False)
-
-
-def _cut_json(value: JsonValue) -> str:
-    return bounded_text(_json(value), _MAX_VALUE)
-
-
-def _json(value: JsonValue) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    # As JSON escapes them, so that what is copied from here is the same value.
-    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+    return quoted(text, _MAX_WORDS)

@@ -28,7 +28,7 @@ from aftercall.reflection.results import (
     ReflectedResult,
     ResultReader,
 )
-from aftercall.reflection.retry_rules import FailedAttempt, ReflectionPolicy, Retry, RetryRules
+from aftercall.reflection.retry_rules import ReflectionPolicy, Retry, RetryRules
 
 ResultT = TypeVar("ResultT")
 
@@ -185,10 +185,8 @@ class ReflectedCall(Generic[ResultT]):
         last = self._attempts[-1]
         if last.error is None or self._rules is None:
             return None
-        failure = FailedAttempt(last.parameters, last.error, last.changes)
-        retry = self._rules.next_retry(
-            failure, answer if isinstance(answer, SuggestResponse) else None
-        )
+        answered = answer if isinstance(answer, SuggestResponse) else None
+        retry = self._rules.next_retry(last.error, answered)
         if retry is not None and not self._can_be_replayed:
             self._rules.reason = "the parameters hold values outside JSON"
             return None
@@ -290,7 +288,9 @@ class ReflectedCall(Generic[ResultT]):
             rate = None if self._rates is None else self._rates.rate(tool)
             if rate is not None and rate < self._policy.min_failure_rate:
                 return False
-            self._rules = RetryRules(self._policy, may_repeat=self._may_repeat, jitter=self._jitter)
+            self._rules = RetryRules(
+                self._policy, self._sent, may_repeat=self._may_repeat, jitter=self._jitter
+            )
             return True
         return len(self._attempts) < self._policy.max_attempts  # else nobody could act on it
 

@@ -6,12 +6,18 @@ to a bound, and the first line says that they are data.
 """
 
 import errno
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar, cast
 
-from aftercall.json_values import MAX_NAME_CHARS, JsonObject, JsonValue, bounded_json, bounded_text
+from aftercall.json_values import (
+    MAX_NAME_CHARS,
+    JsonObject,
+    JsonValue,
+    bounded_json,
+    bounded_text,
+    quoted,
+)
 from aftercall.models.calls import Change, ExecutionError, Suggestion
 from aftercall.outcomes import MAX_MESSAGE_CHARS, Outcome
 
@@ -132,7 +138,7 @@ def describe_suggestions(
     if not suggestions and not tried:
         return ""
     lines = [_HEADING]
-    lines += [f"- Tried: {_action(s)}. It failed: {_quoted(error)}" for s, error in tried]
+    lines += [f"- Tried: {describe_action(s)}. It failed: {_quoted(error)}" for s, error in tried]
     lines += [f"{rank}. {describe_suggestion(s)}" for rank, s in enumerate(suggestions, start=1)]
     return bounded_text("\n".join(lines), max_chars)
 
@@ -140,10 +146,11 @@ def describe_suggestions(
 def describe_suggestion(suggestion: Suggestion) -> str:
     """One suggestion in one line: what to do, how sure, and why."""
     lesson = f" Lesson: {_quoted(suggestion.lesson)}" if suggestion.lesson else ""
-    return f"{_action(suggestion)} (confidence {suggestion.confidence:.2f}).{lesson}"
+    return f"{describe_action(suggestion)} (confidence {suggestion.confidence:.2f}).{lesson}"
 
 
-def _action(suggestion: Suggestion) -> str:
+def describe_action(suggestion: Suggestion) -> str:
+    """What to do, in one line."""
     if suggestion.action == "change_parameters":
         return "; ".join(_describe_change(change) for change in suggestion.changes)
     if suggestion.action == "retry_unchanged":
@@ -173,8 +180,7 @@ def _describe_change(change: Change) -> str:
 
 
 def _quoted(value: JsonValue) -> str:
-    text = json.dumps(bounded_json(value, max_chars=_MAX_VALUE_CHARS), ensure_ascii=False)
-    return bounded_text(text, _MAX_VALUE_CHARS + 2)
+    return quoted(value, _MAX_VALUE_CHARS)
 
 
 ResultT = TypeVar("ResultT")

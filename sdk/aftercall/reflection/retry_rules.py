@@ -15,7 +15,7 @@ The rules (document 004 of the seeds, narrowed where a retry could do harm):
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aftercall.errors import ConfigurationError
@@ -95,31 +95,30 @@ class Retry:
     changes: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FailedAttempt:
-    """A failed attempt as the rules see it; `changes` as in `Retry`."""
-
-    parameters: JsonObject
-    error: ExecutionError
-    changes: tuple[Change, ...] = ()
+_Sent = tuple[JsonObject, tuple[Change, ...]]
+"""What an attempt sends, and the changes that lead to it from the first one."""
 
 
 class RetryRules:
-    """Decides about one call, failure by failure.
+    """Decides about one call, first made with these parameters, failure by failure.
 
-    Args:
-        policy: the limits.
-        may_repeat: the caller vouches that calling twice does no harm.
-        jitter: a random number in [0, 1), drawn once per retry.
+    With `may_repeat` the caller vouches that calling twice does no harm. `jitter` is a random
+    number in [0, 1), drawn once per retry.
     """
 
     def __init__(
-        self, policy: ReflectionPolicy, *, may_repeat: bool, jitter: Callable[[], float]
+        self,
+        policy: ReflectionPolicy,
+        parameters: JsonObject,
+        *,
+        may_repeat: bool,
+        jitter: Callable[[], float],
     ) -> None:
         self._policy = policy
         self._may_repeat = may_repeat
         self._jitter = jitter
-        self._failures: list[FailedAttempt] = []
+        self._sent: list[_Sent] = [(parameters, ())]
+        self._errors: list[ExecutionError] = []
         self._first_answer: deque[Suggestion] = deque()
         self._followed: set[str] = set()
         self._offered: list[Suggestion] = []
@@ -132,32 +131,31 @@ class RetryRules:
         """Suggestions offered and not tried, for a manual fix."""
         return [offer for offer in self._offered if offer.suggestion_id not in self._followed]
 
-    def next_retry(self, failure: FailedAttempt, answer: SuggestResponse | None) -> Retry | None:
-        """What to do about `failure`; None ends the call and leaves `reason`.
+    def next_retry(self, error: ExecutionError, answer: SuggestResponse | None) -> Retry | None:
+        """What to do about the error of the latest attempt; None ends the call, for a `reason`.
 
-        Args:
-            failure: the attempt that has just failed.
-            answer: what the service says about it; None when it did not answer.
+        `answer` is what the service says about it; None when it did not answer.
         """
-        is_first = not self._failures
-        self._failures.append(failure)
+        is_first = not self._errors
+        self._errors.append(error)
         if answer is not None:
             known = {offer.suggestion_id for offer in self._offered}
             self._offered += [s for s in answer.suggestions if s.suggestion_id not in known]
         if is_first and answer is not None:
             self._first_answer = deque(answer.suggestions)
             self._why_none = answer.reason or self._why_none
-        if len(self._failures) >= self._policy.max_attempts:
+        if len(self._errors) >= self._policy.max_attempts:
             self.reason = "no attempt is left"
             return None
-        if refusal := self._refusal(failure.error, answer):
+        if refusal := self._refusal(error, answer):
             self.reason = refusal
             return None
-        retry = self._first_usable(self._first_answer, self._failures[0])
+        retry = self._first_usable(self._first_answer, self._sent[0])
         if retry is None and not is_first and answer is not None:
-            retry = self._first_usable(self._for_the_new_error(answer), failure)
+            retry = self._first_usable(self._for_the_new_error(answer), self._sent[-1])
         if retry is not None:
             self._followed.add(retry.suggestion.suggestion_id)
+            self._sent.append((retry.parameters, retry.changes))
         return retry
 
     def _refusal(self, error: ExecutionError, answer: SuggestResponse | None) -> str | None:
@@ -176,11 +174,11 @@ class RetryRules:
 
     def _for_the_new_error(self, answer: SuggestResponse) -> deque[Suggestion]:
         """For the same error again only waiting is new; another change would be a guess."""
-        last, before = self._failures[-1].error, self._failures[-2].error
+        before, last = self._errors[-2:]
         is_new = (last.type, last.code, last.message) != (before.type, before.code, before.message)
         return deque(s for s in answer.suggestions if is_new or s.action == "retry_unchanged")
 
-    def _first_usable(self, offers: deque[Suggestion], about: FailedAttempt) -> Retry | None:
+    def _first_usable(self, offers: deque[Suggestion], about: _Sent) -> Retry | None:
         """The best suggestion that may be followed; those that were looked at are used up."""
         self.reason = "there is no further suggestion" if self._offered else self._why_none
         while offers:
@@ -197,24 +195,25 @@ class RetryRules:
                 return retry
         return None
 
-    def _follow(self, offer: Suggestion, about: FailedAttempt) -> Retry | None:
-        backoff_s = self._jitter() * self._policy.base_backoff_s * 2.0 ** (len(self._failures) - 1)
+    def _follow(self, offer: Suggestion, about: _Sent) -> Retry | None:
+        parameters, changes = about
+        backoff_s = self._jitter() * self._policy.base_backoff_s * 2.0 ** (len(self._errors) - 1)
         if offer.action == "retry_unchanged":
             # The jitter comes on top: never earlier than advised, and not all at the same moment.
             wait_s = (offer.retry_after_ms or 0.0) / 1000 + backoff_s
             if wait_s > self._policy.max_wait_s:
                 self.reason = f"the advised wait of {wait_s:.1f} s is too long to hold the call"
                 return None
-            return Retry(about.parameters, wait_s, offer, about.changes)
-        corrected = apply_changes(about.parameters, offer)
+            return Retry(parameters, wait_s, offer, changes)
+        corrected = apply_changes(parameters, offer)
         if corrected is None:
             self.reason = "the suggested change does not fit the parameters that were sent"
             return None
-        if was_sent(corrected, (failure.parameters for failure in self._failures)):
+        if any(same_json(corrected, before) for before, _ in self._sent):
             self.reason = "the suggested parameters have been tried"
             return None
         wait_s = min(backoff_s, self._policy.max_wait_s)
-        return Retry(corrected, wait_s, offer, (*about.changes, *offer.changes))
+        return Retry(corrected, wait_s, offer, (*changes, *offer.changes))
 
 
 def apply_changes(parameters: JsonObject, suggestion: Suggestion) -> JsonObject | None:
@@ -251,8 +250,3 @@ def _unmasked(change: Change, changes: Sequence[Change], parameters: JsonObject)
     if len(moved) != 1 or len(takers) != 1:
         raise JsonPatchError(f"{change.path} is given a masked value")
     return value_at(parameters, moved[0].path)
-
-
-def was_sent(parameters: JsonObject, sent: Iterable[JsonObject]) -> bool:
-    """Whether `parameters` equal any of `sent`, as JSON."""
-    return any(same_json(parameters, before) for before in sent)
