@@ -114,12 +114,7 @@ async def agent(look: Look) -> Shown:
             look.table(
                 "Tools of an agent",
                 [
-                    Column(
-                        "tool",
-                        "Tool",
-                        of=lambda each: Link(each.tool.tool_name, look.tool(each.tool)),
-                    ),
-                    Column("server", "Server", of=lambda each: each.tool.server_name or ""),
+                    *look.tool_columns(),
                     *_COUNTS,
                 ],
                 found.tools,

@@ -15,7 +15,6 @@ from aftercall.models import (
 from service.dashboard.html import (
     Column,
     Html,
-    Link,
     badge,
     code,
     empty,
@@ -134,8 +133,7 @@ def _tables(look: Look, report: Boundaries) -> list[Html]:
     tools = look.table(
         "Tools with boundary failures",
         [
-            Column("tool", "Tool",
-                   of=lambda each: Link(tool_name(each.tool), look.tool(each.tool))),
+            look.whole_tool_column(),
             Column("warning", "Warning",
                    of=lambda each: "warning" if each.cohesion.warning else ""),
             Column("score", "Cohesion", "number", "1: all on one axis",

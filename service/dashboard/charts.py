@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
+from aftercall.models import Trend
 from service.dashboard.html import Column, Content, Html, details, markup, plain_table, tag
-from service.dashboard.words import score
+from service.dashboard.words import axis, score, success_rate
 
 Point = tuple[float, float]
 
@@ -62,6 +63,18 @@ def line_chart(
         ]  # fmt: skip
         drawn += [_mark(place, *each) for each in points if each is not None]
     return _over_time(title, labels, series, (low, step, high), drawn, unit, height)
+
+
+def success_chart(title: str, trend: Trend, height: int = 260) -> Html:
+    """The share of calls that succeeded, over time."""
+    rates = [success_rate(each) for each in trend.points]
+    return line_chart(
+        title,
+        axis((each.at for each in trend.points), trend.window),
+        {"Succeeded": [None if each is None else 100 * each for each in rates]},
+        "%",
+        height,
+    )
 
 
 def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 260) -> Html:

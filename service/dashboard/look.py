@@ -12,7 +12,8 @@ from urllib.parse import quote, urlencode
 from aftercall.errors import AftercallError
 from aftercall.models import ToolName, UsageWindow
 from service.context import Context
-from service.dashboard.html import Column, Content, DataTable, Html
+from service.dashboard.html import Column, Content, DataTable, Html, Link
+from service.dashboard.words import tool_name
 from service.lifecycle import Shared
 from service.routes.parameters import DEFAULT_WORKSPACE
 
@@ -109,6 +110,19 @@ class Look:
     def agent(self, agent: str) -> str:
         """The page of an agent."""
         return self.link(f"/agents/{agent}")
+
+    def whole_tool_column(self) -> Column:
+        """The tool of a row, by server and name, with its page."""
+        return Column(
+            "tool", "Tool", of=lambda each: Link(tool_name(each.tool), self.tool(each.tool))
+        )
+
+    def tool_columns(self) -> list[Column]:
+        """The same as two columns."""
+        return [
+            Column("tool", "Tool", of=lambda each: Link(each.tool.tool_name, self.tool(each.tool))),
+            Column("server", "Server", of=lambda each: each.tool.server_name or ""),
+        ]
 
     def table(
         self,

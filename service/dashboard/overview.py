@@ -17,12 +17,11 @@ from aftercall.models import (
     WindowTotals,
 )
 from service import statistics
-from service.dashboard.charts import bar_chart, line_chart
+from service.dashboard.charts import bar_chart, success_chart
 from service.dashboard.failures import pattern_columns
 from service.dashboard.html import (
     Column,
     Html,
-    Link,
     Tone,
     box,
     empty,
@@ -137,16 +136,9 @@ def _totals(totals: Totals) -> Html:
 
 def _trend(look: Look, trend: Trend) -> Html:
     labels = axis((each.at for each in trend.points), look.window)
-    rates = [success_rate(each) for each in trend.points]
     return section(
         f"Success rate, {WINDOWS[look.window]}",
-        line_chart(
-            "Success rate over time",
-            labels,
-            {"Succeeded": [None if each is None else 100 * each for each in rates]},
-            "%",
-            height=200,
-        ),
+        success_chart("Success rate over time", trend, height=200),
         bar_chart(
             "Calls over time",
             labels,
@@ -229,9 +221,7 @@ def _tools(look: Look, tools: Sequence[ToolUsage]) -> Html:
     table = plain_table(
         "Tools in trouble",
         [
-            Column(
-                "name", "Tool", of=lambda each: Link(tool_name(each.tool), look.tool(each.tool))
-            ),
+            look.whole_tool_column(),
             Column("failures", "Failures", "number"),
             Column("rate", "Succeeded", "percent", of=success_rate),
             Column("calls", "Calls", "number", of=calls),

@@ -23,7 +23,7 @@ from retrieval.fitness.score import quality_of
 from retrieval.fitness.statistics import NO_VERSION, ToolTrials
 from service import statistics
 from service.dashboard.boundaries import cohesion_words
-from service.dashboard.charts import line_chart
+from service.dashboard.charts import line_chart, success_chart
 from service.dashboard.failures import pattern_columns
 from service.dashboard.html import (
     Column,
@@ -288,17 +288,11 @@ def _numbers(trend: Trend, latency: Latency, health: ToolHealth, standing: ToolS
 
 
 def _charts(trend: Trend, latency: Latency) -> Html:
-    rates = [success_rate(each) for each in trend.points]
     took = [each.duration_ms for each in latency.points]
     return grid(
         section(
             "Success over time",
-            line_chart(
-                "Success rate of this tool",
-                axis((each.at for each in trend.points), trend.window),
-                {"Success": [None if each is None else 100 * each for each in rates]},
-                "%",
-            ),
+            success_chart("Success rate of this tool", trend),
             remark="Share of calls that succeeded.",
         ),
         section(

@@ -7,7 +7,7 @@ from typing import Final
 from aftercall.models import ToolName, ToolStatistics, ToolStatisticsList
 from mongo.contents import StoredTool
 from service import statistics
-from service.dashboard.html import Column, Html, Link, empty, note, section, stat, stats
+from service.dashboard.html import Column, Html, empty, note, section, stat, stats
 from service.dashboard.look import Look, Shown
 from service.dashboard.words import calls, count, counted, percent, success_rate
 from service.recommendations import RecommendationQuery, recommendations
@@ -85,8 +85,7 @@ async def _open(look: Look) -> Counter[ToolId]:
 
 def _columns(look: Look, open_ones: Mapping[ToolId, int]) -> list[Column]:
     return [
-        Column("tool", "Tool", of=lambda each: Link(each.tool.tool_name, look.tool(each.tool))),
-        Column("server", "Server", of=lambda each: each.tool.server_name or ""),
+        *look.tool_columns(),
         Column("calls", "Calls", "number", of=calls),
         Column("success", "Success", "percent", of=success_rate),
         Column("p50", "p50", "duration", "Half of the calls took no longer.",

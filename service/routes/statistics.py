@@ -49,7 +49,7 @@ async def totals(_query: NoQuery, space: CurrentSpace) -> Totals:
 
     24h begins with an hour, the others with a day (UTC), so that points of `/stats/trend` add up.
     """
-    return await statistics.totals(space.context, space.workspace)
+    return await statistics.totals(*space)
 
 
 @router.get("/stats/usage", summary="How often tools were called, by whom, and how that went")
@@ -59,7 +59,7 @@ async def usage(query: ListQuery, space: CurrentSpace) -> Usage:
     It stays when executions expire. Times are those that callers gave their calls. Tools and agents
     beyond the limit are counted together.
     """
-    return await statistics.usage(space.context, space.workspace, query.window, query.limit)
+    return await statistics.usage(*space, query.window, query.limit)
 
 
 @router.get("/stats/trend", summary="How calls went over time")
@@ -68,9 +68,7 @@ async def trend(query: OverTimeQuery, space: CurrentSpace) -> Trend:
 
     A tool that nobody called has points of none.
     """
-    return await statistics.trend(
-        space.context, space.workspace, query.window, query.tool(space.workspace)
-    )
+    return await statistics.trend(*space, query.window, query.tool(space.workspace))
 
 
 @router.get("/stats/latency", summary="How long calls took over time")
@@ -79,9 +77,7 @@ async def latency(query: OverTimeQuery, space: CurrentSpace) -> Latency:
 
     Of calls that say how long they took; null where there is none.
     """
-    return await statistics.latency(
-        space.context, space.workspace, query.window, query.tool(space.workspace)
-    )
+    return await statistics.latency(*space, query.window, query.tool(space.workspace))
 
 
 @router.get("/stats/tools", summary="Tools that were called, and how good they are")
@@ -91,13 +87,13 @@ async def tools(query: ListQuery, space: CurrentSpace) -> ToolStatisticsList:
     Quality is that of the tool's fitness (`GET /namespaces/{namespace}/best`), cohesion that of
     `GET /boundaries`.
     """
-    return await statistics.tools(space.context, space.workspace, query.window, query.limit)
+    return await statistics.tools(*space, query.window, query.limit)
 
 
 @router.get("/stats/agents/{agent:name}", summary="What one agent called, and how that went")
 async def agent(agent: AgentName, query: WindowQuery, space: CurrentSpace) -> AgentStatistics:
     """Some of its tools, those with most failures first. The name may hold slashes."""
-    return await statistics.agent(space.context, space.workspace, agent, query.window)
+    return await statistics.agent(*space, agent, query.window)
 
 
 @router.get("/stats/reflection", summary="What asking about failures did")
@@ -107,7 +103,7 @@ async def reflection(query: WindowQuery, space: CurrentSpace) -> ReflectionStati
     Repairs are of the latest 2,000, and of as many outcomes of suggestions (a success that followed
     one counts when it names in `repairOf` what it mends). Times are those that callers gave.
     """
-    return await statistics.reflection(space.context, space.workspace, query.window)
+    return await statistics.reflection(*space, query.window)
 
 
 @router.get("/patterns", summary="Ways in which tools fail, with what helps")
@@ -119,7 +115,7 @@ async def patterns(
     Failures of one tool that say one thing are one pattern, whatever their wording. A pattern keeps
     its id as long as any of it is there. What tools said is quoted as data.
     """
-    return await listed(space.context, space.workspace, query)
+    return await listed(*space, query)
 
 
 @router.get("/stats/patterns", summary="Failure patterns by what was met lately")
@@ -128,7 +124,7 @@ async def pattern_statistics(query: ListQuery, space: CurrentSpace) -> PatternSt
 
     Failures that are of no pattern yet are counted together. What tools said is quoted as data.
     """
-    return await statistics.patterns(space.context, space.workspace, query.window, query.limit)
+    return await statistics.patterns(*space, query.window, query.limit)
 
 
 @router.get("/stats/patterns/{patternId}", summary="How often a failure pattern was met over time")
@@ -136,7 +132,7 @@ async def pattern_history(
     pattern_id: PatternId, query: WindowQuery, space: CurrentSpace
 ) -> PatternHistory:
     """Up to now, those without failures too. Ids are those of `GET /patterns`; they last."""
-    return await statistics.pattern(space.context, space.workspace, pattern_id, query.window)
+    return await statistics.pattern(*space, pattern_id, query.window)
 
 
 @router.get("/stats/confidence", summary="What suggestions promised, and what came of it")
@@ -145,4 +141,4 @@ async def confidence(_query: NoQuery, space: CurrentSpace) -> ConfidenceStatisti
 
     A success is a call that succeeded: whether it did what was meant is not known from outcomes.
     """
-    return await statistics.confidence(space.context, space.workspace)
+    return await statistics.confidence(*space)
