@@ -117,11 +117,8 @@ async def export_store(
 
     What comes meanwhile belongs to the next export.
 
-    Args:
-        store: read only; it may be in use.
-        stream: where to.
-        embedder: the model of the store's vectors, for the header.
-        on_records: given the progress.
+    The store is only read and may be in use. `embedder` is the model of its vectors, for the
+    header.
 
     Raises:
         StoreError: the store cannot be read, or holds half an import.
@@ -203,9 +200,6 @@ def _json(value: Any) -> dict[str, Any]:
 
 class ArchiveReader:
     """The lines of an archive, each checked; `counts` says what came so far.
-
-    Args:
-        stream: what an archive is read from, with its header.
 
     Raises:
         ArchiveError: it begins with none, or with one that this version cannot read.

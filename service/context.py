@@ -1,8 +1,9 @@
 """The context: what an operation needs, made once at the start of the process.
 
 Operations are functions of a context and of typed models: routes, MCP tools, the dashboard and
-notebooks call the same ones. Stores, index, embedder and what stands on them are opened here in
-order, and closed in reverse.
+notebooks call the same ones. Each raises `StoreError` when the store cannot say or keep what it is
+about. Stores, index, embedder and what stands on them are opened here in order, and closed in
+reverse.
 """
 
 import asyncio
@@ -99,10 +100,6 @@ async def open_context(
     settings: Settings, on_phase: OnPhase = lambda _: None
 ) -> AsyncIterator[Context]:
     """Open the rooms and what stands on them; close all in reverse, failures included.
-
-    Args:
-        settings: what to open.
-        on_phase: told what is being done, and what is waited for.
 
     Raises:
         StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.

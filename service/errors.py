@@ -225,9 +225,7 @@ _RPC_CODES: Final = {403: 7, 404: 5, 405: 12, 408: 4, 413: 8, 429: 8, 500: 13, 5
 def render(problem: ProblemError, scope: Scope) -> Response:
     """The one form of every error; for exporters that speak protobuf, a `google.rpc.Status`.
 
-    Args:
-        problem: what to answer.
-        scope: of the request; OTLP wants its errors in the request's own encoding.
+    OTLP wants its errors in the request's own encoding, which `scope` tells.
     """
     message = safe_message(problem.message)
     if scope["path"] == TRACES and media_type(Headers(scope=scope)) == PROTOBUF:

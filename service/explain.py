@@ -39,9 +39,7 @@ class FieldFault(NamedTuple):
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
     """One line that names every faulty field and what it must be.
 
-    Args:
-        error: what `model` raised.
-        model: the model, for the names that were probably meant.
+    The model has the names that were probably meant.
     """
     return _joined(_sorted(error), lambda fault: _sentence(fault, model))
 

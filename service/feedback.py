@@ -55,7 +55,6 @@ async def record_outcome(
 
     Raises:
         UnknownSuggestionError: no such suggestion was made here.
-        StoreError: it cannot be stored.
     """
     log = context.store.events
     known = context.suggester.issued(workspace, suggestion_id) or await suggestion(
@@ -88,7 +87,6 @@ async def correct(context: Context, workspace: str, correction: Correction) -> R
         NothingToCorrectError: no such call of the session is recorded.
         InvalidCorrectionError: its time cannot be true.
         CorrectionConflictError: its id is taken by a correction with other content.
-        StoreError: when it cannot be stored.
     """
     clean = _masked(context, correction)
     correction_id = clean.correction_id or str(uuid4())
@@ -124,11 +122,7 @@ async def correct(context: Context, workspace: str, correction: Correction) -> R
 async def corrections(
     context: Context, workspace: str, *, limit: int, tool: ToolKey | None = None
 ) -> CorrectionList:
-    """The latest corrections, newest first; with a tool's name those that count for it.
-
-    Raises:
-        StoreError: when the store cannot say.
-    """
+    """The latest corrections, newest first; with a tool's name those that count for it."""
     log, most = context.store.events, limit if tool is None else _LOOKED_AT
     found = await log.latest(workspace, "correction", most)
     records = [decoded(CorrectionRecord, each.data) for each in found]

@@ -32,7 +32,6 @@ async def tool_health(context: Context, workspace: str, name: str) -> ToolHealth
 
     Raises:
         UnknownToolError: nothing is known of such a tool, or several servers have one.
-        StoreError: when the store cannot say.
     """
     tool, registered = await _tool_of(context, workspace, name)
     return await _health(context, tool, registered)
@@ -43,7 +42,6 @@ async def health_of(context: Context, tool: ToolKey) -> ToolHealth:
 
     Raises:
         UnknownToolError: it is neither registered nor was it ever called.
-        StoreError: when the store cannot say.
     """
     memory = context.memory
     # Under no name at all is kept what is known of the workspace.
@@ -97,11 +95,7 @@ async def _tool_of(
 
 
 async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries:
-    """The boundaries as of now; of clusters, co-occurrences and tools at most `limit` each.
-
-    Raises:
-        StoreError: when the store cannot say.
-    """
+    """The boundaries as of now; of clusters, co-occurrences and tools at most `limit` each."""
     tools = await troubled_tools(context.store, workspace, MAX_TOOLS)
     health = await context.memory.health(tools)
     book = await context.memory.axis_book(workspace)

@@ -221,9 +221,7 @@ def _messages(where: str, raw: bytes | None) -> Iterator[Message | Placed]:
 class ImportReport:
     """Counts what became of the calls, and tells of those that could not be taken.
 
-    Args:
-        say: told one line at a time.
-        file: gets each that could not be taken as a line `{"where": ..., "reason": ...}`.
+    `file` gets each of them as a line `{"where": ..., "reason": ...}`.
     """
 
     say: Callable[[str], None]
@@ -320,13 +318,8 @@ def send(
 ) -> None:
     """Send what a reader gives, without secrets; without a client it is only checked.
 
-    Args:
-        pieces: what was read, in order.
-        chosen: how; with an id that is known and other content it may be the same call, such as
-            another agent's.
-        client: the service.
-        report: what became of the pieces is counted there.
-        on_progress: called after each batch.
+    What became of the pieces is counted in the report. As `chosen` tells, one with an id that is
+    known and other content may be the same call, such as another agent's.
 
     Raises:
         AftercallError: the service cannot be reached, or refuses for good. Importing the file again

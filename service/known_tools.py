@@ -66,7 +66,6 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
 
     Raises:
         UnknownToolError, UnknownNamespaceError: there is none; the error has the nearest names.
-        StoreError: when the store cannot say.
     """
     registry = await context.memory.registry(workspace)
     if query.tool or query.namespace is not None:

@@ -44,12 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 class Learning:
-    """What learns, and what keeps it up with the store; `indexer` is started by who wants it.
-
-    Args:
-        settings: how the store is shared.
-        stores: what it stands on.
-    """
+    """What learns, and what keeps it up with the store; `indexer` is started by who wants it."""
 
     def __init__(self, settings: Settings, stores: Stores) -> None:
         self._settings = settings
@@ -163,12 +158,7 @@ class Learning:
 
 @asynccontextmanager
 async def open_learning(settings: Settings, stores: Stores) -> AsyncIterator[Learning]:
-    """Open what learns, and follow what other processes do; close it in reverse.
-
-    Args:
-        settings: how the store is shared.
-        stores: what it stands on.
-    """
+    """Open what learns, and follow what other processes do; close it in reverse."""
     learning = Learning(settings, stores)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(learning.indexer.close)

@@ -168,11 +168,8 @@ async def when_it_answers(
 ) -> T:
     """What `opened` returns, once whatever it needs is there.
 
-    Args:
-        opened: opens it, or raises; called again after a pause.
-        what: is waited for, with its address and without credentials.
-        on_phase: told each time that it is being waited for.
-        patience_s: seconds until it is given up; None for never.
+    `opened` opens it, or raises, and is called again after a pause; `what` is waited for, with its
+    address and without credentials. After `patience_s` seconds it is given up; None: never.
 
     Raises:
         StoreUnavailableError, VectorIndexUnavailableError: it was not there in time.

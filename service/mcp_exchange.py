@@ -88,12 +88,7 @@ Context: TypeAlias = ServerRequestContext[JsonObject, Any]
 
 
 class McpExchange:
-    """Answers MCP requests; holds nothing of any of them.
-
-    Args:
-        app: the service, which the tools ask.
-        max_body_bytes: of one request.
-    """
+    """Answers MCP requests; holds nothing of any of them."""
 
     def __init__(self, app: FastAPI, *, max_body_bytes: int) -> None:
         self._max_body_bytes = max_body_bytes

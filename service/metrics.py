@@ -52,9 +52,6 @@ class ServiceMetrics:
 
     Each series whose labels are known beforehand is there from the start, at 0: a rate over one
     that appears with its first event misses that event.
-
-    Args:
-        max_tools: tools with a label of their own.
     """
 
     def __init__(self, max_tools: int) -> None:
@@ -122,9 +119,7 @@ class ServiceMetrics:
     def received(self, accepted: Sequence[Execution], receipt: RecordReceipt) -> None:
         """Count what an intake took in.
 
-        Args:
-            accepted: those that are new, also those that sampling left out; each counts once.
-            receipt: what their sender is told.
+        `accepted` are those that are new, also those that sampling left out; each counts once.
         """
         for execution in accepted:
             self.tools.observe(
@@ -209,11 +204,8 @@ class RequestMetrics:
     def observe(self, method: str, route: str | None, status: int, seconds: float) -> None:
         """Count a request.
 
-        Args:
-            method: as it was sent; an unusual one is `other`.
-            route: the template, never the path, which may be anything; None for no such route.
-            status: of the answer; 0 when there was none.
-            seconds: how long it took.
+        An unusual method is `other`. The route is the template, never the path, which may be
+        anything; None for no such route. The status is 0 when there was no answer.
         """
         method = method if method in _METHODS else "other"
         route = route or "unknown"

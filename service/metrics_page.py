@@ -109,11 +109,6 @@ def disagreement(counts: StoreCounts, vectors: int, seeds: int) -> str | None:
 
     What is queued may be there already, or not yet. Entries of an earlier version's corpus may be
     left in the index; nobody is answered from them.
-
-    Args:
-        counts: of the log store over all workspaces.
-        vectors: in the index.
-        seeds: entries of the shipped corpus.
     """
     expected = counts.documents + seeds
     if vectors < expected - counts.pending:
@@ -206,12 +201,7 @@ _GZIP_LEVEL = 1
 
 
 class MetricsPage:
-    """Writes the page of one app, whatever the state of its context; it never fails.
-
-    Args:
-        requests: counted from the start of the app on.
-        lifecycle: where the context is, once it is open.
-    """
+    """Writes the page of one app, whatever the state of its context; it never fails."""
 
     def __init__(self, requests: RequestMetrics, lifecycle: Lifecycle) -> None:
         self._requests = requests
@@ -220,12 +210,7 @@ class MetricsPage:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="aftercall-metrics")
 
     async def answer(self, accept: str, accept_encoding: str) -> Response:
-        """The page as it is now, in the form that was asked for.
-
-        Args:
-            accept: the `Accept` of the request; any text.
-            accept_encoding: its `Accept-Encoding`; any text.
-        """
+        """The page as it is now, in the form that was asked for."""
         context = self._lifecycle.context
         now = await _state(context)
         counted = None if context is None else context.metrics

@@ -60,11 +60,9 @@ async def nightly(
 ) -> AsyncIterator[None]:
     """Have it run in the background until the block ends; a run at work is stopped then.
 
-    Args:
-        settings: how often, and on what; no run at all where that is 0.
-        store: remembers the last run, so that a restart neither repeats nor postpones one.
-        settle: least time from now to the first.
-        run: does it; a process of its own unless given.
+    The settings say how often; there is no run at all where that is 0. The store remembers the last
+    one, so that a restart neither repeats nor postpones one. `settle` is the least time from now to
+    the first.
     """
     every = timedelta(hours=settings.nightly.every_h)
     if not every:
@@ -139,11 +137,8 @@ async def run_nightly(
 
     The vector index is not opened: an embedded one belongs to its service.
 
-    Args:
-        settings: what to work on.
-        say: told what it waits for, in one line.
-        on_progress: told how far it is.
-        only: names of steps (`ingest.nightly_steps.STEP_NAMES`), when not all are to be run.
+    `only` names steps (`ingest.nightly_steps.STEP_NAMES`), when not all are to be run; `say` gets
+    what it waits for, in one line.
 
     Raises:
         NightlyBusyError: another process does it at the moment.

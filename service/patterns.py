@@ -48,11 +48,7 @@ class PatternsQuery(WireModel):
 
 
 async def listed(context: Context, workspace: str, query: PatternsQuery) -> FailurePatternList:
-    """Those that are asked for, most failures first.
-
-    Raises:
-        StoreError: as every function here, when the store cannot say.
-    """
+    """Those that are asked for, most failures first."""
     is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
     rows = await _most(context, workspace, MAX_PATTERNS if is_filtered else query.limit)
     found = await asyncio.to_thread(_decoded, rows)

@@ -47,7 +47,6 @@ async def promote(
         InvalidChangeError: its file is no safe path, or its words are too long.
         RefusedError: it is not above the original's version, or has neither a file nor a registered
             tool.
-        StoreError: when it cannot be stored.
     """
     _check(promotion)
     promotion = shown_promotion(promotion, context.redactor)
@@ -67,7 +66,6 @@ async def read_promotion(context: Context, workspace: str, namespace: str) -> Pr
 
     Raises:
         NotPromotedError, UnknownNamespaceError: nothing is.
-        StoreError: when the store cannot say.
     """
     registry = await context.memory.registry(workspace)
     return await _status(context, registry, _held_in(registry, namespace))
@@ -78,7 +76,6 @@ async def remove_promotion(context: Context, workspace: str, namespace: str) -> 
 
     Raises:
         NotPromotedError, UnknownNamespaceError: nothing is promoted.
-        StoreError: when it cannot be done.
     """
     async with context.changing:
         held = _held_in(await context.memory.registry(workspace), namespace)
@@ -92,7 +89,6 @@ async def promotion_history(
 
     Raises:
         UnknownNamespaceError: no tool serves it and nothing was promoted in it.
-        StoreError: when the store cannot say.
     """
     events = await events_of(context.store.events, workspace, namespace, limit)
     if not events:
@@ -114,7 +110,6 @@ async def roll_back(context: Context, workspace: str, namespace: str) -> Promoti
     Raises:
         NothingBeforeError: all is undone, or nothing was ever promoted.
         UnknownNamespaceError: no tool serves it and nothing was promoted in it.
-        StoreError: when it cannot be done.
     """
     async with context.changing:
         events = await events_of(context.store.events, workspace, namespace, _MAX_HISTORY)
@@ -135,11 +130,7 @@ async def roll_back(context: Context, workspace: str, namespace: str) -> Promoti
 
 
 async def export_promotions(context: Context, workspace: str) -> str:
-    """All promotions, as the text of `.tool_promotions.json`.
-
-    Raises:
-        StoreError: when the store cannot say.
-    """
+    """All promotions, as the text of `.tool_promotions.json`."""
     held = (await context.memory.registry(workspace)).promotions
     return render_promotions(
         {name: shown_promotion(held[name].promotion, context.redactor) for name in sorted(held)}
@@ -155,7 +146,6 @@ async def import_promotions(
 
     Raises:
         InvalidChangeError, RefusedError: as `promote`, naming the entry; nothing was imported.
-        StoreError: when it cannot be stored.
     """
     for name, promotion in promotions.items():
         _check(promotion, _place(name))

@@ -40,10 +40,7 @@ async def rebuild(
 
     Killed at any point, what was known holds, and it can be run again.
 
-    Args:
-        settings: of the stores, and of the model that is to make the vectors.
-        say: told how it goes.
-        grace_s: seconds from the switch until what was current on a server is removed.
+    What was current on a server is removed `grace_s` seconds after the switch.
 
     Raises:
         StoreError, EmbeddingError, VectorIndexError, OSError: what stopped it, with the cure.

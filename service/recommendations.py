@@ -79,7 +79,6 @@ async def recommendations(
 
     Raises:
         UnknownToolError: nothing is known of a tool or a namespace of that name.
-        StoreError: when the store cannot say.
     """
     found = await _all(context, workspace)
     if asked.tool_id is not None:
@@ -99,7 +98,6 @@ async def change_recommendation(
     Raises:
         InvalidChangeError: it is dismissed without a reason.
         UnknownRecommendationError: there is none of that id.
-        StoreError: when it cannot be stored.
     """
     reason = (change.reason or "").strip() or None
     if change.state == "dismissed" and reason is None:
@@ -142,9 +140,6 @@ async def recommendations_about(
 
     Without a look at the rest of the workspace, so that a `split` may be a `recompose` in the
     queue, under the same id.
-
-    Raises:
-        StoreError: when the store cannot say.
     """
     known = await context.memory.health(tools)
     if not known:

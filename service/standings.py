@@ -29,11 +29,7 @@ class ToolStanding(NamedTuple):
 async def standings(
     context: Context, workspace: str, tools: Sequence[ToolKey]
 ) -> Mapping[ToolKey, ToolStanding]:
-    """How good these tools are now, registered or not.
-
-    Raises:
-        StoreError: the store cannot say.
-    """
+    """How good these tools are now, registered or not."""
     memory, now = context.memory, context.clock()
     registry = await memory.registry(workspace)
     clusters = await memory.axis_clusters(workspace)

@@ -249,11 +249,7 @@ def _span(context: Context, workspace: str, window: UsageWindow) -> _Span:
 
 
 async def totals(context: Context, workspace: str, *, with_durations: bool = True) -> Totals:
-    """All calls within each window; durations are most of the work.
-
-    Raises:
-        StoreError: as every function here, when the store cannot say.
-    """
+    """All calls within each window; durations are most of the work."""
     windows = []
     for window in _DAYS:
         span = _span(context, workspace, window)

@@ -65,10 +65,7 @@ async def open_stores(
 ) -> AsyncIterator[Stores]:
     """Open everything in order; close it in reverse, failures included.
 
-    Args:
-        settings: what to open.
-        on_phase: told what is being done, and what is waited for.
-        patience_s: seconds to wait for a server; None for as long as it takes.
+    A server is waited for `patience_s` seconds; None: as long as it takes.
 
     Raises:
         StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
@@ -119,11 +116,9 @@ async def opened_store(
 ) -> AsyncIterator[Store]:
     """The log store, until the block ends; a server that is away is waited for.
 
-    Args:
-        settings: MongoDB where an address of one is set, else the embedded store.
-        on_phase: told what is being done.
-        beside: whether a running service may have the embedded store open; it goes on.
-        patience_s: seconds to wait for a server; None for as long as it takes.
+    It is MongoDB where an address of one is set, else the embedded store, which a running service
+    may have open with `beside`. A server is waited for `patience_s` seconds; None: as long as it
+    takes.
 
     Raises:
         StoreInUseError: a service has the embedded store open, and `beside` is false.

@@ -52,7 +52,6 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
 
     Raises:
         RefusedError: `evolvedFrom` leads back to the tool.
-        StoreError: when it cannot be stored.
     """
     spec = context.redactor.tool(spec)
     async with context.changing:
@@ -83,7 +82,6 @@ async def get_tool(
 
     Raises:
         UnknownToolError: there is none of that id.
-        StoreError: when the store cannot say.
     """
     registry = await context.memory.registry(workspace)
     stored = registry.by_id.get(tool_id)
@@ -100,7 +98,6 @@ async def delete_tool(context: Context, workspace: str, tool_id: str) -> None:
 
     Raises:
         UnknownToolError: there is none of that id.
-        StoreError: when it cannot be done.
     """
     async with context.changing:
         before = _registered(await context.memory.registry(workspace), tool_id)
@@ -151,7 +148,6 @@ async def mark_failure(
 
     Raises:
         UnknownToolError: no tool is registered under the id.
-        StoreError: when it cannot be stored.
     """
     log, redactor, now = context.store.events, context.redactor, context.clock()
     registry = await context.memory.registry(workspace)

@@ -39,12 +39,7 @@ def line_chart(
 ) -> Html:
     """Lines over time; those of percentages begin near the lowest one.
 
-    Args:
-        title: what is shown.
-        labels: of the points in time.
-        series: the values.
-        unit: `%` or `ms`.
-        height: in pixels.
+    `unit` is `%` or `ms`; the height is in pixels.
     """
     low, step, high = shares_axis(series) if unit == "%" else counts_axis(_highest(series))
     drawn: list[Content] = []

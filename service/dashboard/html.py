@@ -60,11 +60,8 @@ def markup(content: Content) -> Html:
 def tag(name: str, /, *content: Content, **attributes: str | int | bool | None) -> Html:
     """An element.
 
-    Args:
-        name: of the element.
-        content: what is in it.
-        attributes: by name; `_` stands for `-`, one at the end for nothing (`class_`). None and
-            False leave an attribute out, True writes it without a value.
+    Of the names of attributes `_` stands for `-`, one at the end for nothing (`class_`). None and
+    False leave an attribute out, True writes it without a value.
     """
     written = "".join(
         f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{_quoted(value)}"')

@@ -142,9 +142,7 @@ class Look:
     async def rarely(self, key: str, read: Callable[[], Awaitable[Read]]) -> Read:
         """What `read` returns, or returned some seconds ago: for what is too slow to be live.
 
-        Args:
-            key: names what is read; workspace and window need not be in it.
-            read: reads it.
+        `key` names what is read; workspace and window need not be in it.
         """
         return await self.shared.get((self.workspace, self.window, key), read, _RARELY_S)
 

@@ -274,11 +274,7 @@ def changes(
 ) -> list[DayChange]:
     """What changed in the last 24 hours, most general first; never empty.
 
-    Args:
-        day: the totals of 24h.
-        patterns: those of 24h.
-        tools_day: the tools of 24h.
-        tools_week: those of 7d, which hold these 24 hours too.
+    All are of 24 hours but `tools_week`, of 7 days, which hold these hours too.
     """
     if day.before is None:
         return [DayChange("There is nothing to compare with yet: a day's calls are needed first.")]

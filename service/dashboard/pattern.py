@@ -127,11 +127,7 @@ async def evidence_of(
 ) -> dict[str, PatternEvidence]:
     """What shows patterns, by id: a few questions to the store, however many there are.
 
-    Args:
-        context: of the service.
-        workspace: the tenant.
-        patterns: as they are answered.
-        most: repairs and examples of each.
+    Of each at most `most` repairs and examples.
 
     Raises:
         StoreError: when the store cannot say.
@@ -196,11 +192,7 @@ def lesson_in_words(edits: Sequence[Edit], redactor: Redactor) -> str:
 def call_html(look: Look, title: str, call: Execution, level: int) -> Html:
     """One call: who made it and when, what was sent, what the tool said, what it was for.
 
-    Args:
-        look: of the page.
-        title: what the call is here.
-        call: the call, secrets masked.
-        level: of the heading with the title; it comes after one of the level before.
+    `level` is that of the heading; it comes after one of the level before.
     """
 
     def part(name: str, content: Html) -> list[Html]:
@@ -231,10 +223,7 @@ def call_html(look: Look, title: str, call: Execution, level: int) -> Html:
 def repair_html(look: Look, repair: ShownRepair, level: int) -> Html:
     """The failed call and the one that mended it, and between them what changed.
 
-    Args:
-        look: of the page.
-        repair: both calls.
-        level: of the headings of the three; they come after one of the level before.
+    `level` is that of the headings of the three; they come after one of the level before.
     """
     waited = max(timedelta(), repair.mended.timestamp - repair.failed.timestamp)
     return box(
@@ -412,11 +401,6 @@ def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redac
 
     How sure it is goes by the surest wording; `worked` and `failed` are suggestions of it that were
     reported so.
-
-    Args:
-        record: what is known of the pattern's tool.
-        belongs: whether a signature belongs to the pattern.
-        redactor: masks secrets.
     """
     same: dict[str, list[RepairRule]] = {}
     for kind in record.knowledge.signatures.values() if record.knowledge else ():

@@ -94,12 +94,7 @@ async def record_of(context: Context, tool: ToolKey) -> ToolRecord:
 
 
 def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | None:
-    """The parameters of a tool; None where neither a schema nor a call says anything of them.
-
-    Args:
-        record: what is known of the tool.
-        redactor: masks secrets by their form, and by the name of their parameter.
-    """
+    """The parameters of a tool; None where neither a schema nor a call says anything of them."""
     view, profile = record.schema_view(), record.profile
     if view is None and profile is None:
         return None

@@ -211,14 +211,7 @@ def version_rows(
     statistics: ToolTrials | None,
     now: datetime,
 ) -> list[Row]:
-    """All versions that were called or are registered, the latest used first.
-
-    Args:
-        tool: the tool as executions name it.
-        registered: all registered tools of the workspace.
-        statistics: how it has done; None where nothing is known.
-        now: to when idleness counts.
-    """
+    """All versions that were called or are registered, the latest used first."""
     known = dict(statistics.versions) if statistics is not None else {}
     ids: dict[str, list[str]] = {name: [] for name in known}
     for each in registered:

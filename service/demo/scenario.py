@@ -410,9 +410,7 @@ class Played:
 async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
     """Play all sessions and the scenes after them, and show what happened.
 
-    Args:
-        console: where it is shown.
-        keep: a folder to leave the data and logs in; a temporary one that is removed when None.
+    Data and logs stay in `keep`; without it they are in a temporary folder that is removed.
 
     Raises:
         StageError: `keep` cannot be made or holds something, a process does not come up, or what

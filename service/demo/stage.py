@@ -94,10 +94,6 @@ async def hosted(folder: Path) -> AsyncIterator[Hosted]:
 async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[DemoStage]:
     """Start service and gateway; both are stopped at the end, whatever happened.
 
-    Args:
-        folder: an empty folder for data, repository and logs.
-        say: told what is going on, in a few words.
-
     Raises:
         StageError: when one of the processes does not come up.
     """
