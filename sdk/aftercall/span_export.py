@@ -107,6 +107,3 @@ class _ToldOnce(SpanExporter):
 
     def shutdown(self) -> None:
         self._inner.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self._inner.force_flush(timeout_millis)

@@ -27,7 +27,7 @@ except ModuleNotFoundError as error:
         "aftercall.tracing needs OpenTelemetry; install it with `pip install 'aftercall[otel]'`"
     ) from error
 
-from aftercall.json_values import MAX_NAME_CHARS, clean_text
+from aftercall.json_values import bounded_name
 from aftercall.models.calls import ExecutionError
 from aftercall.reflection.observers import ObservedAttempt, PlannedAttempt
 
@@ -55,7 +55,7 @@ class TracingObserver:
         current = otel_context.get_current()
         parent = self._parent(attempt, current)
         span = self._tracer.start_span(
-            f"execute_tool {_name(attempt.facts.tool_name)}",
+            f"execute_tool {bounded_name(attempt.facts.tool_name) or 'unknown'}",
             context=parent,
             kind=SpanKind.INTERNAL,
             attributes=_attributes(attempt),
@@ -114,7 +114,7 @@ class _TracedAttempt:
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
         del duration_ms  # the span has its own
         if error is not None:
-            self._span.set_attribute("error.type", _name(error.type))
+            self._span.set_attribute("error.type", bounded_name(error.type) or "unknown")
             self._span.set_status(StatusCode.ERROR)  # no description: it would be the message
             self._on_failure()
         self._end()
@@ -151,18 +151,14 @@ def _attributes(attempt: PlannedAttempt) -> dict[str, AttributeValue]:
     facts, suggestion = attempt.facts, attempt.suggestion
     attributes: dict[str, AttributeValue | None] = {
         "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": _name(facts.tool_name),
-        "gen_ai.agent.name": _name(facts.agent),
-        "gen_ai.conversation.id": _name(facts.session_id) if facts.session_id else None,
+        "gen_ai.tool.name": bounded_name(facts.tool_name) or "unknown",
+        "gen_ai.agent.name": bounded_name(facts.agent) or "unknown",
+        "gen_ai.conversation.id": bounded_name(facts.session_id),
         "aftercall.execution_id": attempt.execution_id,
         "aftercall.attempt": attempt.number,
-        "aftercall.server_name": _name(facts.server_name) if facts.server_name else None,
+        "aftercall.server_name": bounded_name(facts.server_name),
         "aftercall.repair_of": attempt.repair_of,
         "aftercall.suggestion.id": suggestion.suggestion_id if suggestion else None,
         "aftercall.suggestion.confidence": suggestion.confidence if suggestion else None,
     }
     return {name: value for name, value in attributes.items() if value is not None}
-
-
-def _name(text: str) -> str:
-    return clean_text(text)[:MAX_NAME_CHARS] or "unknown"

@@ -14,7 +14,6 @@ A service that is away or slow never makes a call worse: the tool's own error is
 
 # Made by `make generate` from reflection/async_driver.py; edit that.
 
-import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -124,10 +123,9 @@ def call_with_reflection_sync(
         parameters,
         policy,
         recorder,
-        rates,
-        reader,
-        may_repeat,
-        random.random,
+        rates=rates,
+        reader=reader,
+        may_repeat=may_repeat,
         observers=observers,
     )
     asked_with = annotations if policy.trust_annotations else ToolAnnotations()

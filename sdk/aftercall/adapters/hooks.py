@@ -130,10 +130,8 @@ class CallHooks:
             dict(arguments or {}),  # which takes the copy
             self._policy,
             self._reflector.recorder,
-            self._reflector.rates,
-            self._reader,
-            False,  # noqa: FBT003  # may_repeat: nothing is called again from here
-            lambda: 0.0,
+            rates=self._reflector.rates,
+            reader=self._reader,
             observers=self._reflector.observers,
         )
         job.begin()

@@ -14,7 +14,6 @@ This is the source of the synchronous driver too, which `make generate` writes.
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
@@ -123,10 +122,9 @@ async def call_with_reflection(
         parameters,
         policy,
         recorder,
-        rates,
-        reader,
-        may_repeat,
-        random.random,
+        rates=rates,
+        reader=reader,
+        may_repeat=may_repeat,
         observers=observers,
     )
     asked_with = annotations if policy.trust_annotations else ToolAnnotations()

@@ -4,8 +4,9 @@ No I/O but handing executions to the recorder; `aftercall.reflection` drives it.
 """
 
 import logging
+import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from threading import Lock
@@ -82,7 +83,7 @@ class ReflectedCall(Generic[ResultT]):
     """The attempts of one call, in order: `begin`, `stopped`, `returned` or `raised`, `question`.
 
     The arguments are those of `call_with_reflection`; of the parameters a copy is taken at once,
-    since tools may change theirs. `jitter` is a random number in [0, 1).
+    since tools may change theirs.
     """
 
     def __init__(
@@ -91,11 +92,10 @@ class ReflectedCall(Generic[ResultT]):
         parameters: JsonObject,
         policy: ReflectionPolicy,
         recorder: ExecutionSink,
-        rates: FailureRates | None,
-        reader: ResultReader[ResultT] | None,
-        may_repeat: bool,  # noqa: FBT001  # internal; its two callers pass it through
-        jitter: Callable[[], float],
         *,
+        rates: FailureRates | None = None,
+        reader: ResultReader[ResultT] | None = None,
+        may_repeat: bool = False,
         observers: Sequence[CallObserver] = (),
     ) -> None:
         self._facts = facts
@@ -104,7 +104,6 @@ class ReflectedCall(Generic[ResultT]):
         self._rates = rates
         self._reader: ResultReader[ResultT] = reader if reader is not None else OutcomeReader()
         self._may_repeat = may_repeat
-        self._jitter = jitter
         copy = make_json_value(parameters)
         self._sent: JsonObject = copy if isinstance(copy, dict) else {}
         self._can_be_replayed = same_json(self._sent, parameters)
@@ -289,7 +288,7 @@ class ReflectedCall(Generic[ResultT]):
             if rate is not None and rate < self._policy.min_failure_rate:
                 return False
             self._rules = RetryRules(
-                self._policy, self._sent, may_repeat=self._may_repeat, jitter=self._jitter
+                self._policy, self._sent, may_repeat=self._may_repeat, jitter=random.random
             )
             return True
         return len(self._attempts) < self._policy.max_attempts  # else nobody could act on it
