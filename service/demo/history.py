@@ -9,7 +9,6 @@ docs/demo-history.md tells what is in it.
 """
 
 import asyncio
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from uuid import UUID
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError, ApiError
@@ -38,8 +37,8 @@ from service.demo.simulated_agents import (
     play_session,
 )
 from service.demo.simulated_tools import PHASES, FaultKind, all_tools
-from service.demo.stage import StageError, empty_folder, hosted, learned
-from service.lifecycle import Stopping, done_or_stopped, stopped_by_signals
+from service.demo.stage import StageError, hosted, learned, stage_folder
+from service.lifecycle import done_or_stopped, stopped_by_signals
 
 _STAGES = 7
 """The memory learns as often."""
@@ -265,16 +264,26 @@ async def run_history(console: Console, options: HistoryOptions) -> int:
         AftercallError: the service holds executions already, cannot be reached, or does not take
             the history.
     """
+    played = asyncio.Event()
     with stopped_by_signals() as stopping:
-        if options.url is None:
-            return await _with_own(console, options, stopping)
-        done = await done_or_stopped(stopping, _to_running(console, options, options.url))
-    if done is None:
-        console.print("Stopped; what was sent so far stays in that service.")
-    return 0 if done else stopping.status
+        if options.url is not None:
+            await done_or_stopped(stopping, _to_running(console, options, options.url, played))
+            if not played.is_set():
+                console.print("Stopped; what was sent so far stays in that service.")
+            return 0 if played.is_set() else stopping.status
+        with stage_folder(options.keep) as folder:
+            await done_or_stopped(stopping, _own(console, options, folder, played))
+    if options.keep is None:
+        console.print("The service is stopped, and its made-up data are removed.")
+    else:
+        console.print("The service is stopped. To see its data again:")
+        _plain(console, f"  aftercall serve --data-dir {folder / 'data'}")
+    return 0 if played.is_set() else stopping.status
 
 
-async def _to_running(console: Console, options: HistoryOptions, url: str) -> bool:
+async def _to_running(
+    console: Console, options: HistoryOptions, url: str, played: asyncio.Event
+) -> None:
     async with AsyncClient(url, timeout_s=_PATIENCE_S) as client:
         held = (await client.status()).executions
         if held and not options.may_mix:
@@ -285,23 +294,7 @@ async def _to_running(console: Console, options: HistoryOptions, url: str) -> bo
         await _played(console, options, client)
     console.print("Failure patterns come with that service's next nightly ingest.")
     _plain(console, f"  {url.rstrip('/')}/dashboard")
-    return True
-
-
-async def _with_own(console: Console, options: HistoryOptions, stopping: Stopping) -> int:
-    folder = empty_folder(options.keep)
-    played = asyncio.Event()
-    try:
-        await done_or_stopped(stopping, _own(console, options, folder, played))
-    finally:
-        if options.keep is None:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-    if options.keep is None:
-        console.print("The service is stopped, and its made-up data are removed.")
-    else:
-        console.print("The service is stopped. To see its data again:")
-        _plain(console, f"  aftercall serve --data-dir {folder / 'data'}")
-    return 0 if played.is_set() else stopping.status
+    played.set()
 
 
 async def _own(
@@ -346,10 +339,10 @@ async def _played(console: Console, options: HistoryOptions, client: AsyncClient
 def show_report(console: Console, report: HistoryReport) -> None:
     """Two short tables: what happened, and how it went from stage to stage."""
     counts = report.counts
-    table = Table(title=f"{report.since:%d %b} to {report.until:%d %b %Y}", show_header=False)
-    table.add_column("what")
-    table.add_column("how many", justify="right")
-    table.add_column("of them", overflow="fold")
+    table = Table(
+        "what", Column(justify="right"), Column(overflow="fold"),
+        title=f"{report.since:%d %b} to {report.until:%d %b %Y}", show_header=False,
+    )  # fmt: skip
     kinds = report.failures.most_common(5)
     most = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in kinds)
     who = f"{report.agents} agents, {len({tool.tool_id for tool in all_tools()})} tools"
@@ -367,9 +360,9 @@ def show_report(console: Console, report: HistoryReport) -> None:
     ):  # fmt: skip
         table.add_row(what, f"{count:,}", words)
     console.print(table)
-    table = Table(title="Tasks that ended well")
-    for title in ("from", "calls", "at once", "in the end", "mended: asking", "mended: alone"):
-        table.add_column(title, justify="left" if title == "from" else "right")
+    numbers = ("calls", "at once", "in the end", "mended: asking", "mended: alone")
+    columns = (Column(each, justify="right") for each in numbers)
+    table = Table("from", *columns, title="Tasks that ended well")
     for stage in report.stages:
         mended = (stage.mended(asking=True), stage.mended(asking=False))
         rates = (stage.first_rate, stage.final_rate, *mended)

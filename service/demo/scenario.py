@@ -12,7 +12,6 @@ from `/suggest`, results from the retried calls. Two scenes come after it:
 import asyncio
 import json
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -27,7 +26,7 @@ from fastmcp.client.transports import StdioTransport
 from mcp_types import TextContent
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from aftercall import (
     AsyncClient,
@@ -45,7 +44,7 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Factors, Recommendation
 from aftercall.toolbox import AsyncToolbox
 from service.demo.simulated_tools import DemoTable, read_table
-from service.demo.stage import DemoStage, StageError, empty_folder, learned, open_stage
+from service.demo.stage import DemoStage, StageError, learned, open_stage, stage_folder
 
 NAMESPACE = "latest_changes"
 SCENARIO = "list the latest changes of the project"
@@ -290,12 +289,13 @@ async def _list_films(parameters: JsonObject) -> JsonValue:
 
 def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
     """Who was called and how it went; the factors and the score are the script's."""
-    table = Table(title=f"The fittest of the namespace {NAMESPACE}", expand=True)
-    for title in ("the script's list", "caller", "called", "ended"):
-        table.add_column(title, no_wrap=title == "called")
-    for title in ("base", "quality", "demotion", "score"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("fittest", no_wrap=True)
+    figures = ("base", "quality", "demotion", "score")
+    table = Table(
+        "the script's list", "caller", Column("called", no_wrap=True), "ended",
+        *(Column(each, justify="right", no_wrap=True) for each in figures),
+        Column("fittest", no_wrap=True),
+        title=f"The fittest of the namespace {NAMESPACE}", expand=True,
+    )  # fmt: skip
     for each in played:
         factors = each.factors
         numbers = (factors.base, factors.quality, factors.failure_demotion, each.score)
@@ -315,9 +315,10 @@ def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
 
 def show_boundaries(console: Console, scene: BoundaryScene) -> None:
     """What the tools said of themselves, and what a tool builder and the next agent are told."""
-    table = Table(title="What tools say of themselves", expand=True)
-    for title in ("tool", "asked for", "it said", "what became of it"):
-        table.add_column(title, no_wrap=title == "tool")
+    table = Table(
+        Column("tool", no_wrap=True), "asked for", "it said", "what became of it",
+        title="What tools say of themselves", expand=True,
+    )  # fmt: skip
     for each in scene.calls:
         table.add_row(escape(each.tool), escape(each.asked), _said(each), escape(each.lane))
     console.print(table)
@@ -416,29 +417,24 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
         StageError: `keep` cannot be made or holds something, a process does not come up, or what
             must happen does not.
     """
-    folder = empty_folder(keep)
     started = time.monotonic()
     calls: list[PlayedCall] = []
-    try:
-        with console.status("getting ready") as status:
-            async with open_stage(folder, lambda words: status.update(f"{words} ...")) as stage:
-                async with AsyncClient(stage.service_url) as client:
-                    for session in _sessions(str(stage.repository)):
-                        status.update(f"{session.agent}: {session.purpose} ...")
-                        calls += await _play(console, session, stage.gateway_url)
-                        # The next session builds on all attempts so far.
-                        tried = sum(1 if c.ending in ("fine", "failed") else 2 for c in calls)
-                        await learned(client, _LEARNED_S, tried)
-                    with Recorder(base_url=stage.service_url, spool_dir=None) as recorder:
-                        scene = Scene(stage, client, recorder)
-                        status.update("dee: what changed lately? ...")
-                        changes = await play_scene(console, scene)
-                        status.update("fay: which films are on tonight? ...")
-                        boundaries = await play_boundaries(console, scene)
-                status.update("stopping ...")
-    finally:
-        if keep is None:
-            shutil.rmtree(folder, ignore_errors=True)
+    with stage_folder(keep) as folder, console.status("getting ready") as status:
+        async with open_stage(folder, lambda words: status.update(f"{words} ...")) as stage:
+            async with AsyncClient(stage.service_url) as client:
+                for session in _sessions(str(stage.repository)):
+                    status.update(f"{session.agent}: {session.purpose} ...")
+                    calls += await _play(console, session, stage.gateway_url)
+                    # The next session builds on all attempts so far.
+                    tried = sum(1 if c.ending in ("fine", "failed") else 2 for c in calls)
+                    await learned(client, _LEARNED_S, tried)
+                with Recorder(base_url=stage.service_url, spool_dir=None) as recorder:
+                    scene = Scene(stage, client, recorder)
+                    status.update("dee: what changed lately? ...")
+                    changes = await play_scene(console, scene)
+                    status.update("fay: which films are on tonight? ...")
+                    boundaries = await play_boundaries(console, scene)
+            status.update("stopping ...")
     show_calls(console, calls)
     show_summary(console, calls)
     show_scene(console, changes)
@@ -500,11 +496,11 @@ def _operations(found: dict[str, Any]) -> list[Operation]:
 
 def show_calls(console: Console, played: Sequence[PlayedCall]) -> None:
     """Each call with its error, the suggestion and how the retry ended."""
-    table = Table(title="What the agents did", show_lines=True, expand=True)
-    table.add_column("call", ratio=3)
-    table.add_column("the tool's own error", ratio=4)
-    table.add_column("suggestion, confidence, evidence", ratio=5)
-    table.add_column("ended", no_wrap=True)
+    table = Table(
+        Column("call", ratio=3), Column("the tool's own error", ratio=4),
+        Column("suggestion, confidence, evidence", ratio=5), Column("ended", no_wrap=True),
+        title="What the agents did", show_lines=True, expand=True,
+    )  # fmt: skip
     for each in played:
         mistake = f"\n[dim]{each.call.mistake}[/]" if each.call.mistake else ""
         table.add_row(
@@ -549,9 +545,9 @@ def _essence(error: str | None) -> str:
 
 def show_summary(console: Console, played: Sequence[PlayedCall]) -> None:
     """Success before and after, over all and per session, and who profited from whom."""
-    table = Table(title="Calls that succeeded")
-    for title in ("session", "calls", "at the first try", "with Aftercall", "as meant"):
-        table.add_column(title, justify="left" if title == "session" else "right")
+    numbers = ("calls", "at the first try", "with Aftercall", "as meant")
+    columns = (Column(each, justify="right") for each in numbers)
+    table = Table("session", *columns, title="Calls that succeeded")
     for name in dict.fromkeys([*(each.session.name for each in played), "all"]):
         rows = [each for each in played if name in ("all", each.session.name)]
         fine = [each for each in rows if each.ending == "fine"]

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,25 +54,29 @@ class DemoStage:
     folder: Path
 
 
-def empty_folder(keep: Path | None) -> Path:
-    """The folder `keep`, made and empty; a temporary one when None, which the caller removes.
+@contextmanager
+def stage_folder(keep: Path | None) -> Iterator[Path]:
+    """The folder `keep`, made and empty; when None, a temporary one that is removed at the end.
 
     Raises:
         StageError: it cannot be made, or holds something.
     """
     try:
-        if keep is None:
-            return Path(tempfile.mkdtemp(prefix="aftercall-demo-"))
-        keep.mkdir(parents=True, exist_ok=True)
-        is_empty = not any(keep.iterdir())
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            if any(keep.iterdir()):
+                raise StageError(f"{keep} is not empty; name another folder with --keep")
+        folder = keep or Path(tempfile.mkdtemp(prefix="aftercall-demo-"))
     except OSError as error:
         what = keep or "the folder for temporary files"
         raise StageError(
             f"cannot use {what}: {error.strerror or error}; name another folder with --keep"
         ) from error
-    if not is_empty:
-        raise StageError(f"{keep} is not empty; name another folder with --keep")
-    return keep
+    try:
+        yield folder
+    finally:
+        if keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @asynccontextmanager
