@@ -161,6 +161,20 @@ async def test_what_is_copied_from_a_text_is_the_same_value(
     assert json.loads(line) == told
 
 
+async def test_what_to_call_first_is_told_with_its_parameters(
+    call_tool: CallTool, service: Service
+) -> None:
+    """In the words of an SDK's advice, so that a model can make that call."""
+    first = {
+        "suggestionId": str(uuid4()), "action": "call_first", "tool": "startEngine",
+        "parameters": {"mode": "START"}, "confidence": 0.9, "evidence": {}, "lesson": "",
+    }  # fmt: skip
+    told = {**SUGGESTED, "suggestions": [first]}
+    service.handler = lambda _: httpx2.Response(200, json=told)
+    text = text_of(await call_tool("suggest_fix", FAILED_CALL))
+    assert 'call "startEngine" with {"mode": "START"} first' in text
+
+
 @pytest.mark.parametrize("value", [7, "", "  ", None, ["ada"]])
 def test_meta_that_names_nobody_is_passed_over(value: object) -> None:
     """Whatever a client puts there."""
