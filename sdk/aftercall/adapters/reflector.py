@@ -10,6 +10,7 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import CodeType
 from typing import Any, Required, TypeAlias, TypedDict, cast
 
@@ -62,8 +63,19 @@ class KnownTool:
     annotations: ToolAnnotations | None = None
     has_run: Callable[[], bool] = lambda: False
 
-    def described(self, execution: Execution) -> Execution:
-        """The question with the tool's live schema, and whether it ran."""
+    def asked(
+        self,
+        client: AnySuggester,
+        execution: Execution,
+        *,
+        limit: int = 3,
+        annotations: ToolAnnotations | None = None,
+    ) -> Any:
+        """What the client answers, asked with the tool's schema and claims, and whether it ran."""
+        claims = self.annotations if annotations is None else annotations
+        return client.suggest(self._described(execution), limit=limit, annotations=claims)
+
+    def _described(self, execution: Execution) -> Execution:
         error = execution.error
         if error is not None and self.has_run():
             ran = error.model_copy(update={"details": {**error.details, "ran": True}})
@@ -158,31 +170,22 @@ class AsyncAsking:
         self._client = client
         self._tool = tool
 
-    async def suggest(
-        self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
-    ) -> SuggestResponse:
-        """As the client's, with schema and annotations of the tool."""
+    async def suggest(self, execution: Execution, **options: Any) -> SuggestResponse:
+        """As `KnownTool.asked`."""
         tool = self._tool if isinstance(self._tool, KnownTool) else await self._tool()
-        question = tool.described(execution)
-        claims = tool.annotations if annotations is None else annotations
+        ask = partial(tool.asked, self._client, execution, **options)
         if _is_async(self._client):
-            client = cast("AsyncSuggester", self._client)
-            return await client.suggest(question, limit=limit, annotations=claims)
-        plain = cast("Suggester", self._client)
+            return cast("SuggestResponse", await ask())
         if not _places.acquire(blocking=False):
             raise ServiceTimeoutError(f"{MAX_QUESTIONS} questions wait for their answers already")
 
-        def ask() -> SuggestResponse:
+        def ask_and_leave() -> SuggestResponse:
             try:
-                return plain.suggest(question, limit=limit, annotations=claims)
+                return cast("SuggestResponse", ask())
             finally:
                 _places.release()
 
-        return await in_thread(ask)
+        return await in_thread(ask_and_leave)
 
 
 class Asking:
@@ -198,20 +201,12 @@ class Asking:
                 "a tool is called without an event loop, and an AsyncClient cannot be asked then: "
                 "give a Client, which serves both ways"
             )
-        self._client = cast("Suggester", client)
+        self._client = client
         self._tool = tool
 
-    def suggest(
-        self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
-    ) -> SuggestResponse:
-        """As the client's, with schema and annotations of the tool."""
-        claims = self._tool.annotations if annotations is None else annotations
-        question = self._tool.described(execution)
-        return self._client.suggest(question, limit=limit, annotations=claims)
+    def suggest(self, execution: Execution, **options: Any) -> SuggestResponse:
+        """As `KnownTool.asked`."""
+        return cast("SuggestResponse", self._tool.asked(self._client, execution, **options))
 
 
 def _is_async(client: AnySuggester) -> bool:

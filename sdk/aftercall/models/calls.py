@@ -151,9 +151,7 @@ def execution_of(*, agent: str, tool_name: str, **fields: Any) -> Execution | No
         return Execution(**fields)
     except ValidationError as error:
         wrong = ", ".join(str(each["loc"]) for each in error.errors(include_input=False))
-        logging.getLogger("aftercall").warning(
-            "a call of %s could not be recorded: %s", tool_name, wrong
-        )
+        _LOGGER.warning("a call of %s could not be recorded: %s", tool_name, wrong)
         return None
 
 
