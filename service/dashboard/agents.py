@@ -45,7 +45,7 @@ _COUNTS: Final = (
 
 async def agents(look: Look) -> Shown:
     """The page of all."""
-    usage = await statistics.usage(look.context, look.workspace, look.window, MAX_AGENTS)
+    usage = await statistics.usage(*look.space, look.window, MAX_AGENTS)
     busiest = sorted(usage.by_agent, key=lambda each: (-calls(each), each.agent))[:_CHARTED]
     left = calls(usage.other_agents)
     others = f"Agents beyond these {count(len(usage.by_agent))} made {count(left)} calls."
@@ -90,7 +90,7 @@ async def agent(look: Look) -> Shown:
     """
     name = look.named["agent"]
     try:
-        found = await statistics.agent(look.context, look.workspace, name, look.window)
+        found = await statistics.agent(*look.space, name, look.window)
     except UnknownAgentError as error:
         raise NothingHereError(
             f"{str(error)[:1].upper()}{str(error)[1:]}.",
@@ -151,7 +151,7 @@ async def agent(look: Look) -> Shown:
 
 async def _patterns(look: Look, agent: str) -> list[FailurePattern]:
     """The patterns that are known to have happened to an agent, most failures first."""
-    found = await statistics.patterns(look.context, look.workspace, look.window, MAX_PATTERNS)
+    found = await statistics.patterns(*look.space, look.window, MAX_PATTERNS)
     own = [each.pattern for each in found.patterns if agent in each.pattern.agents]
     return sorted(own, key=lambda each: (-each.count, each.pattern_id))
 

@@ -71,7 +71,7 @@ _REFERRAL: Final = """{
 
 async def boundaries(look: Look) -> Shown:
     """The page."""
-    report = await boundary_report(look.context, look.workspace, MAX_LISTED)
+    report = await boundary_report(*look.space, MAX_LISTED)
     if not (report.clusters or report.tools):
         return Shown("Boundaries", _no_referral())
     content = [
@@ -121,7 +121,7 @@ def _warning(look: Look, each: ToolBoundary, advice: Sequence[str]) -> list[Html
 async def _advice(look: Look) -> dict[ToolId, list[str]]:
     """What is recommended for tools that should be split, by tool."""
     asked = RecommendationQuery(limit=_MAX_RECOMMENDATIONS)
-    queue = await recommendations(look.context, look.workspace, asked)
+    queue = await recommendations(*look.space, asked)
     found: dict[ToolId, list[str]] = {}
     for each in queue.recommendations:
         if each.tool is not None and each.kind in ("split", "recompose"):

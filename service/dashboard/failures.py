@@ -54,8 +54,8 @@ _TRIED: Final = 3
 
 async def failures(look: Look) -> Shown:
     """The page."""
-    found = await statistics.patterns(look.context, look.workspace, look.window, MAX_PATTERNS)
-    usage = await statistics.usage(look.context, look.workspace, look.window, 1)
+    found = await statistics.patterns(*look.space, look.window, MAX_PATTERNS)
+    usage = await statistics.usage(*look.space, look.window, 1)
     met, failed = found.patterns, usage.totals.failures
     is_complete = found.is_complete and usage.is_complete
     content = [
@@ -101,7 +101,7 @@ async def _nothing_met(look: Look, failed: int, is_complete: bool) -> Html:  # n
             "aftercall demo --history",
             is_complete=is_complete,
         )
-    if await consolidated_at(look.context, look.workspace) is None:
+    if await consolidated_at(*look.space) is None:
         return empty(
             "Failures are not gathered into patterns yet.",
             "The nightly run does that; run it now:",
@@ -117,9 +117,7 @@ async def _nothing_met(look: Look, failed: int, is_complete: bool) -> Html:  # n
 async def _met_most(look: Look, met: Sequence[PatternFailures]) -> Html:
     patterns = [each.pattern for each in met]
     key = f"examples of {[each.pattern_id for each in patterns]}"
-    examples = await look.rarely(
-        key, lambda: evidence_of(look.context, look.workspace, patterns, _TRIED)
-    )
+    examples = await look.rarely(key, lambda: evidence_of(*look.space, patterns, _TRIED))
     cards = [_card(look, each, examples[each.pattern.pattern_id]) for each in met]
     return section(
         "Met most",

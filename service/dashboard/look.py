@@ -15,7 +15,7 @@ from service.context import Context
 from service.dashboard.html import Column, Content, DataTable, Html, Link
 from service.dashboard.words import tool_name
 from service.lifecycle import Shared
-from service.routes.parameters import DEFAULT_WORKSPACE
+from service.routes.parameters import DEFAULT_WORKSPACE, Space
 
 PREFIX: Final = "/dashboard"
 
@@ -73,6 +73,11 @@ class Look:
     shared: Shared
     tables: dict[str, DataTable] = field(default_factory=dict)
     """Tables of the page that can be taken along, by name."""
+
+    @property
+    def space(self) -> Space:
+        """What operations are given first."""
+        return Space(self.context, self.workspace)
 
     def link(self, path: str, **query: str) -> str:
         """An address that keeps window and workspace, percent-encoded.

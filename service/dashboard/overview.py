@@ -78,22 +78,22 @@ _MOST: Final = 4
 
 async def overview(look: Look) -> Shown:
     """The page."""
-    context, space, window = look.context, look.workspace, look.window
-    totals = await statistics.totals(context, space, with_durations=False)
+    space, window = look.space, look.window
+    totals = await statistics.totals(*space, with_durations=False)
     day, month = totals.windows[0], totals.windows[-1]
     if not calls(month.totals):
         begin = _how_to_begin(is_complete=day.is_complete)
         return Shown("Overview", begin, day.until, is_complete=day.is_complete)
-    trend = await statistics.trend(context, space, window)
-    reflection = await statistics.reflection(context, space, window)
-    patterns = await statistics.patterns(context, space, window, _PATTERNS)
-    tools = await statistics.called(context, space, window, _TOOLS)
+    trend = await statistics.trend(*space, window)
+    reflection = await statistics.reflection(*space, window)
+    patterns = await statistics.patterns(*space, window, _PATTERNS)
+    tools = await statistics.called(*space, window, _TOOLS)
     # What changed is the same whatever the window; what was read for it is not read again.
     patterns_day = (
-        patterns if window == "24h" else await statistics.patterns(context, space, "24h", _PATTERNS)
+        patterns if window == "24h" else await statistics.patterns(*space, "24h", _PATTERNS)
     )
-    tools_day = tools if window == "24h" else await statistics.called(context, space, "24h", _TOOLS)
-    tools_week = tools if window == "7d" else await statistics.called(context, space, "7d", _TOOLS)
+    tools_day = tools if window == "24h" else await statistics.called(*space, "24h", _TOOLS)
+    tools_week = tools if window == "7d" else await statistics.called(*space, "7d", _TOOLS)
     found = changes(day, patterns_day, tools_day, tools_week)
     changed = section("What changed since yesterday", lines(_change(look, each) for each in found))
     content = [

@@ -346,7 +346,7 @@ async def pattern(look: Look) -> Shown:
     """
     pattern_id = look.named["pattern_id"]
     try:
-        history = await statistics.pattern(look.context, look.workspace, pattern_id, look.window)
+        history = await statistics.pattern(*look.space, pattern_id, look.window)
     except UnknownPatternError as error:
         raise NothingHereError(
             f"There is no failure pattern {one_line(pattern_id, 80)!r}.",
@@ -355,7 +355,7 @@ async def pattern(look: Look) -> Shown:
         ) from error
     found = history.pattern
     evidence, rules = await look.rarely(
-        f"evidence of {pattern_id}", lambda: _evidence(look.context, look.workspace, found)
+        f"evidence of {pattern_id}", lambda: _evidence(*look.space, found)
     )
     content = [
         about(look, found, link("All failures", look.link("/failures"))),

@@ -49,8 +49,8 @@ _SHOWN_CONFIDENCES: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 async def suggestions(look: Look) -> Shown:
     """The page."""
-    reflection = await statistics.reflection(look.context, look.workspace, look.window)
-    confidence = await statistics.confidence(look.context, look.workspace)
+    reflection = await statistics.reflection(*look.space, look.window)
+    confidence = await statistics.confidence(*look.space)
     known = await look.context.memory.calibration(look.workspace)
     is_empty = not calls(reflection.first_attempts) and not confidence.judged
     content = [

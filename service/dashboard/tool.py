@@ -118,15 +118,15 @@ async def tool(look: Look) -> Shown:
     key = ToolKey(look.workspace, server or None, name)
     try:
         if asked:
-            health = await tool_health(look.context, look.workspace, asked)
+            health = await tool_health(*look.space, asked)
         else:
             health = await health_of(look.context, key)
     except UnknownToolError as error:
         return _unknown(look, asked or "/".join(filter(None, (server, name))), error.nearest)
     key = ToolKey(look.workspace, health.tool.server_name, health.tool.tool_name)
-    trend = await statistics.trend(look.context, look.workspace, look.window, key)
-    latency = await statistics.latency(look.context, look.workspace, look.window, key)
-    standing = (await standings(look.context, look.workspace, [key]))[key]
+    trend = await statistics.trend(*look.space, look.window, key)
+    latency = await statistics.latency(*look.space, look.window, key)
+    standing = (await standings(*look.space, [key]))[key]
     evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
     content = [
         p(
@@ -376,7 +376,7 @@ def _recommendation(each: Recommendation) -> Html:
 
 
 async def _patterns(look: Look, health: ToolHealth) -> Html:
-    found = await statistics.patterns(look.context, look.workspace, look.window, _MAX_PATTERNS)
+    found = await statistics.patterns(*look.space, look.window, _MAX_PATTERNS)
     own = [each for each in found.patterns if place_of(each.pattern.tool) == place_of(health.tool)]
     left_out = ("tool", "agents")
     columns = [each for each in pattern_columns(look) if each.key not in left_out]

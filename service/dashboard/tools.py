@@ -24,7 +24,7 @@ ToolId = tuple[str | None, str]
 async def tools(look: Look) -> Shown:
     """The page."""
     context = look.context
-    found = await statistics.tools(context, look.workspace, look.window, MAX_TOOLS)
+    found = await statistics.tools(*look.space, look.window, MAX_TOOLS)
     registered = await context.memory.tools(look.workspace)
     # Each reading weighs all the evidence anew.
     open_ones = await look.rarely("open recommendations", lambda: _open(look))
@@ -79,7 +79,7 @@ def with_never_called(
 async def _open(look: Look) -> Counter[ToolId]:
     """How many recommendations are open about each tool."""
     asked = RecommendationQuery(state="open", limit=_MAX_RECOMMENDATIONS)
-    found = await recommendations(look.context, look.workspace, asked)
+    found = await recommendations(*look.space, asked)
     return Counter(place_of(each.tool) for each in found.recommendations if each.tool is not None)
 
 

@@ -183,7 +183,7 @@ async def _patterns(look: Look, call: FailedCall | None) -> Sequence[FailurePatt
         server_name=None if call is None else call.server_name,
         limit=_MAX_PATTERNS,
     )
-    found = await listed(look.context, look.workspace, query)
+    found = await listed(*look.space, query)
     return found.patterns
 
 
