@@ -124,17 +124,14 @@ class BaseClient:
         Raises:
             ValueError: `execution` is a success.
         """
-        if isinstance(execution, models.Execution) and execution.outcome != "failure":
-            raise ValueError(
-                f"execution {execution.execution_id} is a success; only a failure can be asked "
-                "about"
-            )
-        failed = (
-            models.FailedCall.model_validate(dict(execution))
-            if isinstance(execution, models.Execution)
-            else execution
-        )
-        clean = failed if self._redactor is None else self._redactor.call(failed)
+        if isinstance(execution, models.Execution):
+            if execution.outcome != "failure":
+                raise ValueError(
+                    f"execution {execution.execution_id} is a success; only a failure can be asked "
+                    "about"
+                )
+            execution = models.FailedCall.model_validate(dict(execution))
+        clean = execution if self._redactor is None else self._redactor.call(execution)
         question = models.SuggestRequest(execution=clean, limit=limit, annotations=annotations)
         return self._send("POST", "/suggest", question, models.SuggestResponse)
 
