@@ -21,8 +21,6 @@ from aftercall.models.health import ReferralKind
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A form of words that corrects an answer, matched at the beginning of a clause."""
-
     kind: ReferralKind
     confidence: float
     pattern: re.Pattern[str]

@@ -229,7 +229,6 @@ class BaseClient:
         *,
         masked: Sequence[str] = (),
     ) -> ModelT:
-        """Send a body, of which the secrets in the texts of some fields are masked."""
         if self._redactor is not None:
             body = self._redactor.fields(body, masked)
         content = body.model_dump_json().encode()

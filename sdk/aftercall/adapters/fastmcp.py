@@ -264,7 +264,6 @@ def outcome_result(outcome: Outcome[Any]) -> ToolResult:
 
 
 def _as_text(error: ExecutionError) -> str:
-    """A typed error in words: what it is, and what a referral says beside its message."""
     lines = [f"{error.type}: {error.message}"]
     referral = referral_of(error)
     if referral is not None:
@@ -379,7 +378,6 @@ def _is_wrapped(result: ToolResult) -> bool:
 
 
 def _json(text: str) -> Any:
-    """The JSON value of a text; None when it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

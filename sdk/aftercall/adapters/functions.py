@@ -214,7 +214,6 @@ class _Call:
 
 
 def _name_of(function: Any) -> str:
-    """Of a function, of that in a `partial`, or of a callable object's class."""
     named = getattr(function, "func", function)
     return str(getattr(named, "__name__", None) or type(named).__name__)
 

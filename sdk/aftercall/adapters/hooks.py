@@ -232,7 +232,6 @@ class CallHooks:
         return call
 
     def _record_unseen(self, name: str, result: object, raised: Exception | None) -> None:
-        """A call of which only the end was seen."""
         reader = self._reader
         if raised is None and not reader.is_outcome(result):
             return

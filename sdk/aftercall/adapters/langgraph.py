@@ -252,7 +252,6 @@ class _Call(ResultReader[object]):
         }
 
     def message_in(self, result: object) -> ToolMessage | None:
-        """The message that ends this call."""
         call_id = self.request.tool_call["id"]
         return next((m for m in _messages(result) if m.tool_call_id == call_id), None)
 
@@ -282,7 +281,6 @@ class _Call(ResultReader[object]):
         return not isinstance(result, _Interrupted)
 
     def summarise(self, result: object) -> JsonValue:
-        """The message's content, blocks other than text by their kind only."""
         message = self.message_in(result)
         if message is None:
             return f"<{type(result).__name__}>"
@@ -293,7 +291,6 @@ class _Call(ResultReader[object]):
         return bounded_json(shown[0] if len(shown) == 1 else shown)
 
     def read_status(self, result: object) -> str | None:
-        """The tool's own word for its success, where its artifact is an `Outcome`."""
         message = self.message_in(result)
         artifact = message.artifact if message is not None else None
         return artifact.status if isinstance(artifact, Outcome) else None
@@ -405,7 +402,6 @@ def _messages(result: object) -> list[ToolMessage]:
 
 
 def _replaced(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
-    """The result with one message in the place of another."""
     if result is old:
         return new
     if isinstance(result, list):

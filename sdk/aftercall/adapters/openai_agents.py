@@ -322,7 +322,6 @@ class _AgentsReader(McpResultReader):
     """Whether the exception read last is the function's own, and none of the SDK's."""
 
     def read_exception(self, error: Exception) -> ExecutionError:
-        """The tool's exception, or the framework's refusal of the arguments."""
         self.has_run = not isinstance(error, AgentsException)
         # The SDK wraps a tool's own cancellation, for failure functions take exceptions only.
         cancelled = getattr(error, "cancelled_error", None)
@@ -395,7 +394,6 @@ class _FailurePolicy:
 
 
 def _json_arguments(text: str) -> JsonObject | None:
-    """The arguments of a call; None when they are no JSON object."""
     try:
         parsed = json.loads(text) if text else {}
     except (ValueError, RecursionError):

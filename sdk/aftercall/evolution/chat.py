@@ -184,7 +184,6 @@ class ChatEvolver:
     async def _send(
         self, http: httpx2.AsyncClient, question: bytes
     ) -> tuple[int, float | None, bytes]:
-        """Status, the seconds that the answer asks to wait, and its body."""
         async with http.stream("POST", self._url, content=question) as response:
             packed = response.headers.get("content-encoding", "identity").lower()
             if packed != "identity":

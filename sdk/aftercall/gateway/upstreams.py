@@ -339,7 +339,6 @@ async def _close(client: Client[ClientTransport]) -> None:
 
 
 def _told(error: BaseException) -> str:
-    """An error in one line, with the cause where the error itself only wraps it."""
     cause = error.__cause__ or error
     return f"{type(cause).__name__}: {cause}"
 

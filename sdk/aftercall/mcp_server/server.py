@@ -159,7 +159,6 @@ async def _called(
 
 
 def _explained(error: AftercallError, url: str) -> str:
-    """An error of the client of the service at `url`."""
     if isinstance(error, ServiceTimeoutError):
         return f"the service at {url} did not answer in time; try again shortly"
     if isinstance(error, ServiceUnreachableError):

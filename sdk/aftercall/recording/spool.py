@@ -247,7 +247,6 @@ class Spool:
         return size
 
     def _files(self, *suffixes: str) -> Iterator[Path]:
-        """The segments, oldest first."""
         try:
             # Paths cost more than names.
             names = sorted(os.listdir(self._directory))  # noqa: PTH208
