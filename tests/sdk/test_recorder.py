@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,11 @@ def hand_over(recorder: Recorder, new_execution: New, number: int, **changes: An
 
 
 def spooled_bytes(spool_dir: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in spool_dir.rglob("*") if path.is_file())
+    found = b""
+    for path in spool_dir.rglob("*"):
+        with suppress(FileNotFoundError, IsADirectoryError):  # it may be sent meanwhile
+            found += path.read_bytes()
+    return found
 
 
 def test_executions_arrive_in_order_and_in_batches(
