@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
-from aftercall.json_values import JsonValue, canonical_json
+from aftercall.change_classes import (
+    QUORUM,
+    loses_qualifier,
+    may_be_followed,
+    qualifiers_of,
+    reads_only,
+)
+from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import (
     Change,
     Evidence,
@@ -13,11 +20,18 @@ from aftercall.models import (
     Example,
     ExecutionError,
     Pattern,
+    RetryAdvice,
     Suggestion,
     SuggestResponse,
     ToolAnnotations,
 )
-from retrieval.advice.advise import abstention_reason, advise, loop_note, retry_advice
+from retrieval.advice.advise import (
+    NEVER_RETRIED,
+    abstention_reason,
+    advise,
+    loop_note,
+    retry_advice,
+)
 from retrieval.confidence import (
     MIN_CONFIDENCE,
     Calibration,
@@ -44,6 +58,7 @@ from retrieval.edits import (
 from retrieval.knowledge.documents import shape_of
 from retrieval.parameters import Path
 from retrieval.proposals.case import PLAIN, Advice, CallContext, Case, NoAdvice
+from retrieval.proposals.change_class import class_of
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.experience import rule_trials
 from retrieval.texts import Style
@@ -178,6 +193,7 @@ class Question:
     shapes: Mapping[str, int] = field(default_factory=dict)
     call_context: CallContext = PLAIN
     calibration: Calibration = field(default_factory=shipped)
+    quorum: int = QUORUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +232,8 @@ def answer(question: Question, *, limit: int) -> Answer:
     advice = advise(case, question.error, question.call_context)
     ranked = _advised_or_ranked(question, advice)
     kept = [each for each in ranked if each.suggestion.confidence >= MIN_CONFIDENCE][:limit]
-    hands_over = bool(kept) and kept[0].suggestion.action == "escalate"
+    gated = [_gated(question, each.suggestion) for each in kept]
+    kept = [replace(each, suggestion=told) for each, (told, _) in zip(kept, gated, strict=True)]
     return Answer(
         SuggestResponse(
             pattern=Pattern(
@@ -225,13 +242,44 @@ def answer(question: Question, *, limit: int) -> Answer:
                 confidence=case.reading.confidence,
             ),
             suggestions=[each.suggestion for each in kept],
-            retry=retry_advice(case.reading, question.annotations, hands_over=hands_over),
+            retry=gated[0][1] if gated else retry_advice(case.reading, question.annotations),
             abstained=not kept,
             reason=None if kept else _why_not(case, advice, question.call_context),
             took_ms=0.0,
         ),
         {each.suggestion.suggestion_id: each for each in kept},
     )
+
+
+def _gated(question: Question, suggestion: Suggestion) -> tuple[Suggestion, RetryAdvice]:
+    """A suggestion with whether it may be followed without asking, and why."""
+    case, about = question.case, question.annotations
+    if suggestion.action not in ("change_parameters", "retry_unchanged"):
+        advice = retry_advice(case.reading, about, hands_over=True)
+    elif suggestion.change_class is None or case.reading.category in NEVER_RETRIED:
+        advice = retry_advice(case.reading, about)
+    else:
+        tool, corrected = question.call_context.tool_name, suggestion.corrected_parameters or {}
+        safe, reason = may_be_followed(
+            suggestion.change_class,
+            tool,
+            about,
+            rejected=case.reading.rejected_before_run,
+            principals=min(1, suggestion.evidence.repairs),
+            quorum=question.quorum,
+        )
+        if safe and not reads_only(tool, about) and _ignores_a_limit(case, corrected):
+            safe, reason = False, "a parameter that limits what the call does would be lost"
+        advice = RetryAdvice(safe=safe, reason=reason)
+    return suggestion.model_copy(update={"safe": advice.safe}), advice
+
+
+def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
+    """Whether what limits or negates the call is gone, or is there and unknown to the tool."""
+    known = case.view if case.view is not None and case.view.source == "schema" else None
+    unknown = known.unknown(corrected) if known is not None else []
+    left = any(qualifiers_of(name) for name in unknown)
+    return left or loses_qualifier(case.parameters, corrected)
 
 
 def _why_not(case: Case, advice: Advice | NoAdvice | None, call_context: CallContext) -> str:
@@ -318,6 +366,7 @@ def _suggestion(
         corrected_parameters=proposal.parameters,
         confidence=round(estimate.probability, 4),
         confidence_interval=(round(estimate.low, 4), round(estimate.high, 4)),
+        change_class=class_of(case, proposal),
         evidence=Evidence(
             repairs=max(option.repairs for option in options),
             successes=max(shape, *(option.successes for option in options)),

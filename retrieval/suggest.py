@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from aftercall.change_classes import QUORUM
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, content_hash
 from aftercall.models import (
@@ -233,6 +234,7 @@ class Suggester:
         embedder: Embedder,
         redactor: Redactor,
         seeds: CommonMistakes,
+        quorum: int = QUORUM,
         on_stored: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -242,6 +244,7 @@ class Suggester:
         self._embedder = embedder
         self._redactor = redactor
         self._seeds = seeds
+        self._quorum = quorum
         self._on_stored = on_stored
         self._clock = clock
         CategoryHead.load(embedder.name)  # read now and kept, not at the first question
@@ -304,7 +307,9 @@ class Suggester:
             if document.example is not None
         }
         calibration = await self._memory.calibration(workspace)
-        return Question(case, call.error, annotations, shapes, call_context, calibration)
+        return Question(
+            case, call.error, annotations, shapes, call_context, calibration, self._quorum
+        )
 
     def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
         """A suggestion that was answered a moment ago and is not in the log yet."""

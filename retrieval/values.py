@@ -137,6 +137,9 @@ def _to_string(value: JsonValue) -> str:
     raise CastError("a text of it would be a guess")
 
 
+_BRACKETS = frozenset("()[]{}<>\"'`")
+
+
 def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
     if isinstance(value, str):
         text = value.strip()
@@ -147,6 +150,7 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
             len(text) <= _MAX_JSON_TEXT
             and len(parts) > 1
             and all(parts)
+            and _BRACKETS.isdisjoint(text)  # what stands in them belongs together
             and all(" " not in part for part in parts)
         ):
             return [_item(part, item_types) for part in parts]

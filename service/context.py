@@ -124,6 +124,7 @@ async def open_context(
             embedder=embedder,
             redactor=redactor,
             seeds=stores.seeds,
+            quorum=settings.gate.quorum,
         )
         stack.push_async_callback(suggester.close)
         parsers = stack.enter_context(ThreadPoolExecutor(2, thread_name_prefix="aftercall-parse"))

@@ -12,12 +12,14 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
+from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
 from embeddings.models import default_cache_dir
 from service.explain import nearest
 from service.settings import Settings
 
 PREFIX = "AFTERCALL_"
+QUORUM_VARIABLE = "AFTERCALL_QUORUM"
 
 OTHER_VARIABLES = frozenset(
     {
@@ -80,6 +82,7 @@ def read_settings() -> Settings:
         found = _EnvironmentSettings(
             data={"dir": default_data_dir(os.environ)},
             embedding={"cache_dir": default_cache_dir()},
+            gate={"quorum": os.environ.get(QUORUM_VARIABLE) or QUORUM},
         )
     except ValidationError as error:
         raise ConfigurationError(explain_settings(error)) from None
@@ -154,7 +157,8 @@ def _fields() -> Iterator[tuple[str, str, str]]:
         model = info.annotation
         if isinstance(model, type) and issubclass(model, BaseModel):
             for field in model.model_fields:
-                yield section, field, f"{PREFIX}{section}_{field}".upper()
+                whole = f"{PREFIX}{section}_{field}".upper()
+                yield section, field, QUORUM_VARIABLE if section == "gate" else whole
 
 
 def _said(value: object) -> str:

@@ -196,6 +196,14 @@ class NightlySettings(Section):
     scheduler runs `aftercall nightly`."""
 
 
+class GateSettings(Section):
+    """What may be followed without asking."""
+
+    quorum: int = Field(2, ge=1, le=10)
+    """Principals (keys) whose own repairs a change to another value wants before it may be
+    followed; 1 says that all callers are the owner's."""
+
+
 class EmbeddingSettings(Section):
     """How texts become vectors."""
 
@@ -287,6 +295,7 @@ class Settings(BaseModel):
     indexing: IndexingSettings = Field(default_factory=IndexingSettings)
     nightly: NightlySettings = Field(default_factory=NightlySettings)
     retention: RetentionSettings = Field(default_factory=RetentionSettings)
+    gate: GateSettings = Field(default_factory=GateSettings)
     sampling: SamplingSettings = Field(default_factory=SamplingSettings)
     boundaries: BoundarySettings = Field(default_factory=BoundarySettings)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings)

@@ -281,6 +281,9 @@ def _is_of_form(fault: Fault) -> bool:
     )
 
 
+NEVER_RETRIED: frozenset[ErrorCategory] = frozenset({"permission_denied", "user_rejected"})
+
+
 def retry_advice(
     reading: ErrorReading, annotations: ToolAnnotations, *, hands_over: bool = False
 ) -> RetryAdvice:
@@ -291,7 +294,7 @@ def retry_advice(
     """
     if hands_over:
         return RetryAdvice(safe=False, reason="somebody has to decide before it is tried again")
-    if reading.category in ("permission_denied", "user_rejected"):
+    if reading.category in NEVER_RETRIED:
         return RetryAdvice(safe=False, reason="a refusal is not to be tried again")
     if reading.rejected_before_run:
         return RetryAdvice(safe=True, reason="the call was rejected before it ran")

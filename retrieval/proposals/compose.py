@@ -460,11 +460,12 @@ def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         if fault.parameter in case.parameters:
             yield from usual_values(case, index, fault.parameter)
     else:
-        yield from refused_value_options(case, index, fault)
+        known = [*refused_value_options(case, index, fault)]
         if fault.parameter is not None:
-            yield from unwrapped_options(case, index, fault.parameter)
+            known += unwrapped_options(case, index, fault.parameter)
+        yield from known
+        yield from session_options(case, index, fault, alone=not known)
     yield from context_options(case, index, fault)
-    yield from session_options(case, index, fault)
 
 
 def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:

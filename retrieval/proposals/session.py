@@ -18,10 +18,13 @@ _PRIOR = Trials(0.5, 1)
 """Of a link before it was ever used: that a value was there and was sent says little."""
 
 
-def session_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+def session_options(
+    case: Case, index: int, fault: Fault, *, alone: bool = True
+) -> Iterator[Option]:
     """The session's values that a missing or refused parameter takes by its links, likeliest first.
 
-    Of a source with one value that one; of one with several the one that was nearly written.
+    Of a source with one value that one; of one with several the one that was nearly written. Where
+    it is not `alone` in knowing something, a value that is like the one that was sent.
     """
     name = fault.parameter
     if name is None or len(fault.path) > 1 or case.links is None:
@@ -41,6 +44,8 @@ def session_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         if typed is None or same_json(typed, sent):
             continue
         trials = _PRIOR.plus(Trials(right, wrong))
+        if isinstance(sent, str) and not alone and not _is_like(sent, str(typed)):
+            continue  # what the caller said is near something that is known
         known = found.get(str(typed))
         if known is None or trials.mean > known[2].mean:
             found[str(typed)] = typed, source, trials
@@ -67,6 +72,10 @@ def _chosen(values: list[JsonValue], sent: JsonValue) -> JsonValue:
     kind = _kind(sent)
     like = [each for each in values if kind and isinstance(each, str) and _kind(each) == kind]
     return like[0] if len(like) == 1 else None
+
+
+def _is_like(sent: str, value: str) -> bool:
+    return nearest(sent, [value]) is not None or (_kind(sent) != "" and _kind(sent) == _kind(value))
 
 
 def _kind(text: str) -> str:

@@ -16,7 +16,7 @@ from service.context import Context, Lifecycle, open_context
 from service.environment import read_settings
 from service.lifecycle import one_line
 from service.nightly import run_nightly
-from service.settings import DataSettings, NightlySettings, Settings
+from service.settings import DataSettings, GateSettings, NightlySettings, Settings
 
 if TYPE_CHECKING:
     from ingest.nightly import NightlyReport
@@ -81,5 +81,6 @@ def _settings(folder: Path, embedder: str | None) -> Settings:
         data=DataSettings(dir=folder),
         embedding=read_settings().embedding,
         nightly=NightlySettings(every_h=0),  # only when it is asked for
+        gate=GateSettings(quorum=1),  # all agents are the one who watches
     )
     return settings.with_values(embedding={"model": embedder})

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError
-from service.environment import PREFIX
+from service.environment import PREFIX, QUORUM_VARIABLE
 
 _READY_S = 120.0
 """The first start exports the model; later ones take about two seconds."""
@@ -87,6 +87,7 @@ async def hosted(folder: Path) -> AsyncIterator[Hosted]:
         StageError: it does not come up.
     """
     port, log, environ = _free_port(), folder / "service.log", environment(os.environ)
+    environ |= {QUORUM_VARIABLE: "1"}  # all agents are the one who watches
     arguments = ("serve", "--port", str(port), "--data-dir", str(folder / "data"))
     async with _started(log, environ, *arguments) as process:
         here = Hosted(f"http://127.0.0.1:{port}", folder, environ, process)

@@ -31,7 +31,8 @@ HELPED = {
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    with running(hashing_settings(tmp_path_factory.mktemp("service"))) as started:
+    settings = hashing_settings(tmp_path_factory.mktemp("service"), gate={"quorum": 1})
+    with running(settings) as started:
         yield started
 
 

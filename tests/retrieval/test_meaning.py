@@ -242,5 +242,4 @@ def test_a_refusal_of_this_very_call_may_be_repeated(
     message: str, parameters: dict[str, Any]
 ) -> None:
     """The framework's own frame, or a validator's words that fit the call, prove it."""
-    case = make_case(parameters, message, writes=True)
-    assert answer_to(case, message, ToolAnnotations()).response.retry.safe
+    assert make_case(parameters, message, writes=True).reading.rejected_before_run

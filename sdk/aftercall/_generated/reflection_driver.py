@@ -117,6 +117,7 @@ def call_with_reflection_sync(
         agent=agent,
         session_id=session_id,
         context=context,
+        annotations=annotations if policy.trust_annotations else None,
     )
     job = ReflectedCall(
         facts,

@@ -199,6 +199,9 @@ ErrorCategory = Literal[
 
 Action = Literal["change_parameters", "retry_unchanged", "switch_tool", "call_first", "escalate"]
 
+ChangeClass = Literal["lossless", "plausible", "lossy", "semantic"]
+"""How much of what was asked a change keeps; see `aftercall.change_classes`."""
+
 EvidenceSource = Literal[
     "schema",
     "error",
@@ -312,6 +315,11 @@ class Suggestion(WireModel):
         description="The 90 % interval of the confidence, low and high: the less evidence, the "
         "wider. Null where no calibration made it, as for a wait.",
     )
+    change_class: ChangeClass | None = Field(default=None, alias="class")
+    """Of a change: how much of what was asked it keeps; the strictest of its changes."""
+    safe: bool | None = None
+    """Whether it may be followed without asking, if its confidence is above the caller's threshold;
+    null from a service that does not say."""
     evidence: Evidence
     lesson: str
     example: Example | None = None

@@ -116,6 +116,7 @@ async def call_with_reflection(
         agent=agent,
         session_id=session_id,
         context=context,
+        annotations=annotations if policy.trust_annotations else None,
     )
     job = ReflectedCall(
         facts,

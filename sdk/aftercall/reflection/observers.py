@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from aftercall.json_values import JsonObject
-from aftercall.models.calls import ExecutionError, Suggestion
+from aftercall.models.calls import ExecutionError, Suggestion, ToolAnnotations
 
 _logger = logging.getLogger(__name__)
 
@@ -22,6 +22,8 @@ class CallFacts:
     server_name: str | None = None
     session_id: str | None = None
     context: str | None = None
+    annotations: ToolAnnotations | None = None
+    """Hints of the live tool that are trusted; None where none are known here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

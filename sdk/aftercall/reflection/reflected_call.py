@@ -288,7 +288,12 @@ class ReflectedCall(Generic[ResultT]):
             if rate is not None and rate < self._policy.min_failure_rate:
                 return False
             self._rules = RetryRules(
-                self._policy, self._sent, may_repeat=self._may_repeat, jitter=random.random
+                self._policy,
+                self._sent,
+                may_repeat=self._may_repeat,
+                jitter=random.random,
+                tool_name=self._facts.tool_name,
+                annotations=self._facts.annotations,
             )
             return True
         return len(self._attempts) < self._policy.max_attempts  # else nobody could act on it

@@ -18,10 +18,23 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from aftercall.change_classes import (
+    QUORUM,
+    destroys,
+    loses_qualifier,
+    may_be_followed,
+    reads_only,
+)
 from aftercall.errors import ConfigurationError
 from aftercall.json_patch import JsonPatchError, Operation, apply, same_json, value_at
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models.calls import Change, ExecutionError, Suggestion, SuggestResponse
+from aftercall.models.calls import (
+    Change,
+    ExecutionError,
+    Suggestion,
+    SuggestResponse,
+    ToolAnnotations,
+)
 from aftercall.outcomes import is_referral
 from aftercall.redaction import is_redacted
 
@@ -103,7 +116,8 @@ class RetryRules:
     """Decides about one call, first made with these parameters, failure by failure.
 
     With `may_repeat` the caller vouches that calling twice does no harm. `jitter` is a random
-    number in [0, 1), drawn once per retry.
+    number in [0, 1), drawn once per retry. `tool_name` and `annotations`, hints of the live tool
+    that are trusted (None where none are known here), count beside the service's word.
     """
 
     def __init__(
@@ -113,8 +127,11 @@ class RetryRules:
         *,
         may_repeat: bool,
         jitter: Callable[[], float],
+        tool_name: str = "",
+        annotations: ToolAnnotations | None = None,
     ) -> None:
         self._policy = policy
+        self._tool_name, self._annotations = tool_name, annotations
         self._may_repeat = may_repeat
         self._jitter = jitter
         self._sent: list[_Sent] = [(parameters, ())]
@@ -168,9 +185,15 @@ class RetryRules:
             return "the service gave no answer"
         if answer.pattern.category in _NEVER_RETRIED:
             return f"{answer.pattern.category} is not for a retry to settle"
-        if not (self._may_repeat or answer.retry.safe):
+        is_safe = answer.retry.safe or any(each.safe for each in answer.suggestions)
+        if not (self._may_repeat or is_safe):
             return f"a retry could repeat a side effect: {answer.retry.reason}"
         return None
+
+    def _gate(self, offer: Suggestion, before: JsonObject, after: JsonObject) -> str:
+        if self._may_repeat:
+            return ""
+        return _own_gate(offer, self._tool_name, self._annotations, before, after)
 
     def _for_the_new_error(self, answer: SuggestResponse) -> deque[Suggestion]:
         """For the same error again only waiting is new; another change would be a guess."""
@@ -197,6 +220,9 @@ class RetryRules:
 
     def _follow(self, offer: Suggestion, about: _Sent) -> Retry | None:
         parameters, changes = about
+        if offer.safe is False and not self._may_repeat:
+            self.reason = f"a change that is {offer.change_class or 'not safe'} is for the caller"
+            return None
         backoff_s = self._jitter() * self._policy.base_backoff_s * 2.0 ** (len(self._errors) - 1)
         if offer.action == "retry_unchanged":
             # The jitter comes on top: never earlier than advised, and not all at the same moment.
@@ -209,11 +235,38 @@ class RetryRules:
         if corrected is None:
             self.reason = "the suggested change does not fit the parameters that were sent"
             return None
+        if refusal := self._gate(offer, parameters, corrected):
+            self.reason = refusal
+            return None
         if any(same_json(corrected, before) for before, _ in self._sent):
             self.reason = "the suggested parameters have been tried"
             return None
         wait_s = min(backoff_s, self._policy.max_wait_s)
         return Retry(corrected, wait_s, offer, (*changes, *offer.changes))
+
+
+def _own_gate(
+    offer: Suggestion,
+    tool_name: str,
+    annotations: ToolAnnotations | None,
+    before: JsonObject,
+    after: JsonObject,
+) -> str:
+    """Why a change is not followed, whatever the service says of it; empty where nothing is.
+
+    The service knows how many mended such a call so, and may know hints that the caller does not;
+    what the tool's name and the caller's own hints say of it is known here as well.
+    """
+    if reads_only(tool_name, annotations):
+        return ""
+    if loses_qualifier(before, after):
+        return "a parameter that limits what the call does would be lost"
+    if offer.change_class is None or (annotations is None and not destroys(tool_name, None)):
+        return ""
+    safe, reason = may_be_followed(
+        offer.change_class, tool_name, annotations, rejected=True, principals=QUORUM
+    )
+    return "" if safe else reason
 
 
 def apply_changes(parameters: JsonObject, suggestion: Suggestion) -> JsonObject | None:

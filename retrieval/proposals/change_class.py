@@ -1,0 +1,154 @@
+"""The class of a proposal: what of the caller's call it keeps, and what it puts in its place.
+
+See `aftercall.change_classes` for what each class means and may do. A class is read from what an
+edit does to this call, not from how sure the proposal is.
+"""
+
+import re
+
+from aftercall.change_classes import strictest
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonValue
+from aftercall.models import ChangeClass
+from retrieval.edits import (
+    Add,
+    Cast,
+    Clamp,
+    Edit,
+    Flatten,
+    Nest,
+    Reformat,
+    Remove,
+    Rename,
+    Replace,
+    Respell,
+    Snap,
+    Unwrap,
+)
+from retrieval.parameters import value_at
+from retrieval.proposals.case import Case
+from retrieval.proposals.compose import Proposal
+from retrieval.texts import rewrite
+from retrieval.values import (
+    CastError,
+    cast,
+    catalogue,
+    is_about,
+    name_similarity,
+    nearest,
+    same_value,
+    type_of,
+    words_of,
+)
+
+_SHOWN_BY_NAME = 0.7
+"""Likeness of two names from which on the one shows the other: its spelling, a word of it, or one
+of the listed abbreviations and synonyms."""
+_NEUTRAL = frozenset(
+    ("text", "input", "value", "query", "data", "content", "body", "message", "name", "item",
+     "items", "arg", "args")
+)  # fmt: skip
+_SLIP = 0.8
+
+
+def class_of(case: Case, proposal: Proposal) -> ChangeClass:
+    """The class of a proposal's strictest change."""
+    edits = [edit for option in proposal.options for edit in option.edits]
+    return strictest(_class_of(case, edit, edits) for edit in edits)
+
+
+def _class_of(case: Case, edit: Edit, edits: list[Edit]) -> ChangeClass:
+    match edit:
+        case Rename():
+            return _of_rename(case, edit)
+        case Cast():
+            return _of_cast(case, edit, edits)
+        case Replace():
+            return _of_value(case, edit.name, edit.before, edit.value)
+        case _:
+            return _of_kind(case, edit)
+
+
+def _of_kind(case: Case, edit: Edit) -> ChangeClass:
+    match edit:
+        case Unwrap() | Respell() | Reformat() | Nest() | Flatten() | Snap():
+            return "lossless"
+        case Remove() if value_at(case.parameters, edit.path) is None:
+            return "lossless"
+        case Remove() | Clamp():
+            return "lossy"
+        case Add():
+            view = None if edit.inside else case.parameter(edit.name)
+            is_default = view and view.has_default and same_json(view.default, edit.value)
+            return "lossy" if is_default else "semantic"
+        case _:
+            return "semantic"  # what the error, the context or others' repairs put there
+
+
+def _of_rename(case: Case, edit: Rename) -> ChangeClass:
+    if name_similarity(str(edit.path[-1]), edit.to) >= _SHOWN_BY_NAME:
+        return "lossless"
+    missing = [fault for fault in case.faults if fault.kind == "missing"]
+    unknown = case.view.unknown(case.parameters) if case.view else [edit.name]
+    only = len(missing) == 1 and unknown == [edit.name] and not edit.inside
+    return "plausible" if only and not _NEUTRAL.isdisjoint(words_of(edit.name)) else "semantic"
+
+
+def _of_cast(case: Case, edit: Cast, edits: list[Edit]) -> ChangeClass:
+    source = next((e.path for e in edits if isinstance(e, Rename) and e.to == edit.name), edit.path)
+    before = value_at(case.parameters, source)
+    try:
+        after = cast(before, edit.to)
+    except CastError:
+        return "semantic"
+    return _of_form(before, after)
+
+
+def _of_form(before: JsonValue, after: JsonValue) -> ChangeClass:
+    """Lossless where the way back gives what was there; else something is lost, as by a split."""
+    if isinstance(after, list) and len(after) == 1 and same_json(after[0], before):
+        return "lossless"
+    try:
+        back = cast(after, type_of(before))
+    except CastError:
+        return "lossy"
+    same_text = isinstance(before, str) and _plain(str(back)) == _plain(before)
+    if same_value(back, before) or same_text:
+        return "lossless"
+    is_json = isinstance(before, str) and before.strip()[:1] in ("[", "{")
+    return "lossless" if is_json and isinstance(after, list | dict) else "lossy"
+
+
+def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> ChangeClass:
+    if type_of(before) != type_of(after):
+        form = _of_form(before, after)
+        return form if form == "lossless" or _says(before, after) else "semantic"
+    if not isinstance(before, str) or not isinstance(after, str):
+        return "semantic"
+    if _plain(before) == _plain(after) or any(
+        rewrite(before, form) == after for form in ("YYYY-MM-DD", "HH:MM")
+    ):
+        return "lossless"
+    view = case.parameter(name)
+    listed = [
+        *((*view.allowed, *view.stated_values) if view else ()),
+        *(v for f in case.faults for v in f.allowed),
+    ]
+    for seed in case.seeds:
+        if seed.catalogue and is_about(seed.catalogue, name, case.reading.signature):
+            listed += catalogue(seed.catalogue)
+    if any(same_json(after, each) for each in listed):
+        near = nearest(before, [str(each) for each in listed])
+        if near is not None and near[0] == after and near[1] >= _SLIP:
+            return "lossless"
+    return "semantic"
+
+
+def _says(before: JsonValue, after: JsonValue) -> bool:
+    """Whether a list of pieces, or a number, was written out in the text before it."""
+    pieces = after if isinstance(after, list) else [after]
+    return isinstance(before, str) and all(str(each) in before for each in pieces)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\s_-]+", "", text).lower()

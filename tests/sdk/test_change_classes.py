@@ -1,0 +1,122 @@
+"""What may be followed without asking: the table of the four classes, and what limits a call."""
+
+from typing import Any
+
+import pytest
+
+from aftercall.change_classes import (
+    ORDER,
+    destroys,
+    loses_qualifier,
+    may_be_followed,
+    reads_only,
+    strictest,
+)
+from aftercall.models import ToolAnnotations
+from aftercall.models.calls import ChangeClass
+
+READS = ToolAnnotations(read_only_hint=True)
+WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False)
+AGAIN = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
+DESTROYS = ToolAnnotations(read_only_hint=False, destructive_hint=True)
+SAID_NOTHING = ToolAnnotations()
+
+
+@pytest.mark.parametrize(
+    ("tool", "annotations", "allowed"),
+    [
+        # lossless, plausible, lossy, semantic of one, semantic of two principals
+        ("anything", READS, "yyyny"),
+        ("anything", WRITES, "yynnn"),
+        ("anything", AGAIN, "yynny"),
+        ("anything", DESTROYS, "ynnnn"),
+        ("delete_rows", SAID_NOTHING, "ynnnn"),
+        ("delete_rows", None, "ynnnn"),
+        ("send_mail", None, "yynnn"),
+        ("rag_query", None, "yyyny"),
+        ("search_and_replace", None, "yynnn"),
+        ("get_rows", DESTROYS, "ynnnn"),
+        ("get_rows", ToolAnnotations(idempotent_hint=True), "yynnn"),
+    ],
+)
+def test_the_table(tool: str, annotations: ToolAnnotations | None, allowed: str) -> None:
+    """Of a call that was rejected before it ran; two principals for another value."""
+    asked: list[tuple[ChangeClass, int]] = [
+        ("lossless", 0), ("plausible", 0), ("lossy", 0), ("semantic", 1), ("semantic", 2),
+    ]  # fmt: skip
+    found = [
+        may_be_followed(change, tool, annotations, rejected=True, principals=principals)
+        for change, principals in asked
+    ]
+    assert "".join("y" if safe else "n" for safe, _ in found) == allowed
+    assert all(reason for _, reason in found)
+
+
+@pytest.mark.parametrize("change", ORDER)
+def test_what_may_have_run_is_not_run_again(change: ChangeClass) -> None:
+    """Unless the tool only reads, or doing it twice changes nothing."""
+    safe, reason = may_be_followed(change, "send", WRITES, rejected=False, principals=2)
+    assert not safe
+    assert "may have had an effect" in reason
+    assert may_be_followed(change, "send", READS, rejected=False, principals=2)[0]
+
+
+def test_one_owner_needs_one_word() -> None:
+    """`AFTERCALL_QUORUM=1` says that all callers are the owner's."""
+    one = may_be_followed("semantic", "get_x", None, rejected=True, principals=1, quorum=1)
+    assert one[0]
+    assert not may_be_followed("semantic", "get_x", None, rejected=True, quorum=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("tool", "annotations", "reads"),
+    [
+        ("list_files", None, True),
+        ("listFiles", SAID_NOTHING, True),
+        ("list_files", ToolAnnotations(destructive_hint=True), False),
+        ("list_files", ToolAnnotations(read_only_hint=True, destructive_hint=True), True),
+        ("list_files", ToolAnnotations(read_only_hint=False), False),
+        ("get_or_create", None, False),
+        ("process", None, False),
+        ("", None, False),
+    ],
+)
+def test_reading_is_said_or_presumed(
+    tool: str, annotations: ToolAnnotations | None, reads: bool
+) -> None:
+    """By a reading verb and no changing one, where the tool gives no hint at all."""
+    assert reads_only(tool, annotations) == reads
+
+
+def test_a_destroying_verb_destroys() -> None:
+    """Whatever the hints say."""
+    assert destroys("purgeCache", None)
+    assert destroys("anything", DESTROYS)
+    assert not destroys("save_note", WRITES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lost"),
+    [
+        ({"except": ["a"]}, {"entityNames": ["a"]}, True),
+        ({"path": "p", "append": "x"}, {"path": "p", "content": "x"}, True),
+        ({"dryRun": True, "paths": []}, {"dry_run": True, "paths": []}, False),
+        ({"dryRun": True}, {}, True),
+        ({"dryRun": False}, {}, False),
+        ({"table": "t", "filter": "id=1"}, {"table": "t"}, True),
+        ({"q": {"keepNames": ["a"]}}, {"q": {"names": ["a"]}}, True),
+        ({"where": "x"}, {"options": {"where": "x"}}, False),
+        ({"name": "a"}, {"title": "a"}, False),
+    ],
+)
+def test_what_limits_a_call_is_not_lost(
+    before: dict[str, Any], after: dict[str, Any], lost: bool
+) -> None:
+    """At every depth; what is empty or false said nothing."""
+    assert loses_qualifier(before, after) == lost
+
+
+def test_the_strictest_class_counts() -> None:
+    """Of a suggestion of several changes."""
+    assert strictest(iter(["lossless", "lossy", "plausible"])) == "lossy"
+    assert strictest(iter([])) == "lossless"
