@@ -107,6 +107,7 @@ async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries
             clusters,
             _troubled(health, ids),
             redactor=context.redactor,
+            rules=context.cohesion,
             now=context.clock(),
             limit=limit,
         )

@@ -162,6 +162,7 @@ async def _facts(
                     now=now,
                     clean=context.redactor.text,
                     tool_names=names,
+                    rules=context.cohesion,
                 )
                 context.tool_facts[record.key] = (
                     [None if each is None else weakref.ref(each) for each in sources],

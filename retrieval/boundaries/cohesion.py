@@ -225,6 +225,7 @@ def boundaries_of(
     tools: Sequence[TroubledTool],
     *,
     redactor: Redactor,
+    rules: CohesionRules,
     now: datetime,
     limit: int,
 ) -> Boundaries:
@@ -232,7 +233,7 @@ def boundaries_of(
     clean, gathered = redactor.text, _gathered(book, clusters, tools)
     shown = [_cluster(each, tools, clean, now) for each in gathered.values()]
     shown.sort(key=lambda each: (-each.weight, -each.count, each.cluster_id))
-    cohesions = [(tool, cohesion_of(tool.known, clusters, now=now)) for tool in tools]
+    cohesions = [(tool, cohesion_of(tool.known, clusters, now=now, rules=rules)) for tool in tools]
     with_any = [(tool.name, cohesion) for tool, cohesion in cohesions if cohesion.failures]
     with_any.sort(
         key=lambda each: (

@@ -16,7 +16,7 @@ from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
 from retrieval.answer import learned_lesson, lesson_of
 from retrieval.boundaries.clusters import AxisClusters
-from retrieval.boundaries.cohesion import cohesion_of
+from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
@@ -134,6 +134,7 @@ def facts_of(
     now: datetime,
     clean: Clean,
     tool_names: Collection[str] = (),
+    rules: CohesionRules = DEFAULT_RULES,
 ) -> ToolFacts:
     """All that is known of a tool and may be told to everybody.
 
@@ -143,9 +144,10 @@ def facts_of(
         now: the time of asking.
         clean: masks secrets.
         tool_names: names of registered tools.
+        rules: when a tool is said to be asked for several jobs.
     """
     health = record.health or KnownHealth()
-    facts = _Facts(record, health, now, clean, clusters, tool_names)
+    facts = _Facts(record, health, now, clean, clusters, tool_names, rules)
     server = record.key.server_name
     return ToolFacts(
         key=record.key,
@@ -172,6 +174,7 @@ class _Facts:
     clean: Clean
     clusters: AxisClusters
     tool_names: Collection[str]
+    rules: CohesionRules
 
     def weekly(self, tally: Tally | None) -> float:
         return _weekly(tally, self.now)
@@ -257,7 +260,7 @@ class _Facts:
         tally = self.of_category("wrong_tool_boundary")
         if tally is None or not tally.count:
             return
-        found = cohesion_of(self.health, self.clusters, now=self.now)
+        found = cohesion_of(self.health, self.clusters, now=self.now, rules=self.rules)
         axes = ", ".join(
             f"{in_quotes(self.plain(each.name, _MAX_AXIS))} {each.count}"
             for each in found.axes[:_MAX_AXES]
@@ -292,7 +295,7 @@ class _Facts:
         yield from (Statement(priority, None, page, BOUNDARIES) for count, page in pages if count)
 
     def _cohesion(self) -> Iterator[Statement]:
-        found = cohesion_of(self.health, self.clusters, now=self.now)
+        found = cohesion_of(self.health, self.clusters, now=self.now, rules=self.rules)
         if found.warning:
             said = f"ohesion: {in_quotes(self.plain(found.message, _MAX_MESSAGE))}"
             priority = _COHESION * self.weekly(self.of_category("wrong_tool_boundary"))

@@ -90,10 +90,14 @@ def test_when_a_tool_is_warned_of_is_a_setting(tmp_path: Path) -> None:
         Fitness(service).learned()
         cohesion = service.client.get("/tools/read_page/health").json()["cohesion"]
         found = service.client.get("/recommendations").json()["recommendations"]
+        [bounded] = boundaries_of(service)["tools"]
+        known = service.client.get("/known-tools").text
         [listed] = service.client.get("/stats/tools").json()["tools"]
     assert (cohesion["failures"], cohesion["warning"]) == (2, True)
     assert "split" in {each["kind"] for each in found}
     assert listed["cohesionWarning"]
+    assert bounded["cohesion"]["warning"]
+    assert "Consider splitting the tool" in known
 
 
 def test_clusters_outlive_the_service(tmp_path: Path) -> None:
