@@ -12,11 +12,11 @@ from ingest.workspace import WorkspaceCache
 from mongo.contents import IssuedSuggestion, StoredExecution, StoredPromotion, StoredTool, hour_of
 from mongo.records import Counter, Event
 from retrieval import counters as what
+from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     Edit,
     EditDoesNotApplyError,
     ValueSources,
-    apply_edits,
     edit_key,
     for_any_tool,
     names_of,

@@ -9,7 +9,10 @@ from aftercall.json_patch import same_json
 from embeddings.protocol import Embedder
 from embeddings.text import failure_text, terms_text
 from mongo.protocol import Metadata
-from retrieval.edits import EditDoesNotApplyError, apply_edits
+from retrieval.edit_effects import apply_edits
+from retrieval.edits import (
+    EditDoesNotApplyError,
+)
 from retrieval.index.protocol import SEED_WORKSPACE, IndexPoint, VectorIndex
 from retrieval.knowledge.documents import CommonMistakes, SeedEntry, seed_signature
 from retrieval.values import catalogue

@@ -15,6 +15,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
+from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     Add,
     Balance,
@@ -35,7 +36,6 @@ from retrieval.edits import (
     Snap,
     Unwrap,
     ValueSources,
-    apply_edits,
     touches,
 )
 from retrieval.parameters import EVERY, MAX_ELEMENTS, Path, value_at

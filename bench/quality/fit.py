@@ -27,7 +27,11 @@ from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.answer import Question
 from retrieval.confidence import Calibration, RankedProposal, judge
-from retrieval.edits import EditDoesNotApplyError, apply_edits, names_of
+from retrieval.edit_effects import apply_edits
+from retrieval.edits import (
+    EditDoesNotApplyError,
+    names_of,
+)
 from retrieval.fitting import Labelled, fit_priors, fit_weights
 from retrieval.proposals.case import Option, value_sources_of
 from retrieval.proposals.compose import options_of

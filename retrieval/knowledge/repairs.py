@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import is_redacted
+from retrieval.edit_effects import apply_edits, changed_names, effect_key
 from retrieval.edits import (
     Add,
     Clamp,
@@ -33,10 +34,7 @@ from retrieval.edits import (
     Replace,
     Rewrite,
     Scale,
-    apply_edits,
-    changed_names,
     edit_key,
-    effect_key,
     names_of,
     touches,
 )
@@ -414,7 +412,12 @@ def _replaced(
 def _general(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
     """Edits of a value, without its place, that may explain several pairs at once."""
     distinct = {canonical_json(before): (before, after) for before, after in pairs}
-    numbers = [pair for pair in distinct.values() if all(map(_is_number, pair))]
+    numbers = [
+        (float(before), float(after))
+        for before, after in distinct.values()
+        if isinstance(before, int | float) and isinstance(after, int | float)
+        if not isinstance(before, bool) and not isinstance(after, bool)
+    ]
     if numbers:
         yield from _of_numbers(numbers)
     if len(distinct) > 1:
@@ -425,9 +428,8 @@ def _is_number(value: JsonValue) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _of_numbers(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
-    befores = [float(before) for before, _ in pairs]  # type: ignore[arg-type]
-    afters = {float(after) for _, after in pairs}  # type: ignore[arg-type]
+def _of_numbers(pairs: Sequence[tuple[float, float]]) -> Iterator[Edit]:
+    befores, afters = [before for before, _ in pairs], {after for _, after in pairs}
     if len(afters) == 1:
         [bound] = afters
         if min(befores) > bound:
@@ -435,7 +437,7 @@ def _of_numbers(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
         elif max(befores) < bound:
             yield Clamp(name="", minimum=bound)
     elif 0 not in befores:
-        factors = {round(float(after) / float(before), 9) for before, after in pairs}  # type: ignore[arg-type]
+        factors = {round(after / before, 9) for before, after in pairs}
         if len(factors) == 1:
             yield Scale(name="", factor=factors.pop())
 

@@ -12,15 +12,13 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
 from retrieval import WORDS
+from retrieval.edit_effects import apply_edits, changed_names, effect_key
 from retrieval.edits import (
     Cast,
     Edit,
     EditDoesNotApplyError,
     Remove,
     Rename,
-    apply_edits,
-    changed_names,
-    effect_key,
     touches,
 )
 from retrieval.parameters import Path, element_view, object_view, value_at

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
+from retrieval.edit_effects import apply_edits, changed_names, effect_key
 from retrieval.edits import (
     Add,
     Cast,
@@ -17,9 +18,6 @@ from retrieval.edits import (
     Replace,
     Respell,
     ValueSources,
-    apply_edits,
-    changed_names,
-    effect_key,
     touches,
 )
 from retrieval.knowledge.profile import AGENT_DIGITS, COMMON_SESSIONS, token

@@ -14,6 +14,7 @@ from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
+from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     Add,
     Balance,
@@ -25,7 +26,6 @@ from retrieval.edits import (
     Remove,
     Replace,
     Unwrap,
-    apply_edits,
     number_of,
 )
 from retrieval.knowledge.profile import ParameterProfile

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from aftercall.json_patch import same_json
 from aftercall.models import ExecutionError
 from retrieval.answer import lesson_of
+from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     Add,
     Balance,
@@ -25,7 +26,6 @@ from retrieval.edits import (
     Snap,
     Unwrap,
     ValueSources,
-    apply_edits,
     edit_key,
     edits_of_key,
     names_of,

@@ -3,6 +3,7 @@
 import pytest
 
 from aftercall.models import ExecutionError
+from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     Add,
     Cast,
@@ -12,7 +13,6 @@ from retrieval.edits import (
     Rename,
     Replace,
     ValueSources,
-    apply_edits,
 )
 from retrieval.inference import infer_edits
 from retrieval.reading.reader import read_error

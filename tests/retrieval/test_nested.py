@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from retrieval.edits import apply_edits
+from retrieval.edit_effects import apply_edits
 from retrieval.parameters import element_view, object_view, view_of_schema
 from retrieval.proposals.case import Case, inner_faults, value_sources_of
 from retrieval.proposals.compose import nested_options, renamed_options, unexpected_options

@@ -7,6 +7,7 @@ import pytest
 from aftercall.models import ExecutionError
 from ingest.learner import learn_outcome, learn_repair
 from ingest.mining import Repair
+from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     Add,
     Cast,
@@ -16,7 +17,6 @@ from retrieval.edits import (
     Remove,
     Rename,
     Replace,
-    apply_edits,
 )
 from retrieval.inference import infer_edits
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge, skeleton_of

@@ -1,0 +1,140 @@
+"""What edits do to a call: they are made to a copy, and two that give the same are one change."""
+
+from collections.abc import Iterator, Sequence
+from copy import copy, deepcopy
+from typing import Any
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from retrieval.edits import (
+    NO_SOURCES,
+    Add,
+    Edit,
+    EditDoesNotApplyError,
+    Flatten,
+    Nest,
+    Remove,
+    Rename,
+    Site,
+    ValueEdit,
+    ValueSources,
+)
+from retrieval.parameters import EVERY, MAX_ELEMENTS, Path
+
+
+def apply_edits(
+    parameters: JsonObject, edits: Sequence[Edit], value_sources: ValueSources = NO_SOURCES
+) -> JsonObject:
+    """A changed copy of the parameters; values that stay are shared with the original.
+
+    An edit of every element of an array is made to those that it applies to. What an edit takes
+    from the call, it takes from the call as it was sent.
+
+    Raises:
+        EditDoesNotApplyError: when one of the edits has nothing to work on.
+    """
+    changed = dict(parameters)
+    for edit in edits:
+        done = False
+        # From the end, so that what is taken out of an array moves nothing still to be seen.
+        for path in reversed(list(_concrete(changed, edit.path))):
+            try:
+                _apply(changed, edit, Site(path, parameters, value_sources))
+                done = True
+            except EditDoesNotApplyError:
+                if EVERY not in edit.inside:
+                    raise
+        if not done:
+            raise EditDoesNotApplyError("nothing there is what the edit is about")
+    return changed
+
+
+def _apply(parameters: JsonObject, edit: Edit, site: Site) -> None:
+    """Make one edit, in place but for the containers on the way, which are copied."""
+    holder: Any = parameters
+    for way in site.path[:-1]:
+        holder[way] = copy(holder[way])
+        holder = holder[way]
+    step = site.path[-1]
+    is_there = isinstance(holder, list) or step in holder
+    if isinstance(edit, Nest | Flatten):
+        if isinstance(holder, list):
+            raise EditDoesNotApplyError(f"{step} has no name")
+        moved = edit.nested(holder) if isinstance(edit, Nest) else edit.flattened(holder)
+        holder.clear()
+        holder.update(moved)
+        return
+    if isinstance(edit, Rename | Add):
+        target = edit.to if isinstance(edit, Rename) else step
+        if isinstance(holder, list) or target in holder:
+            raise EditDoesNotApplyError(f"{target} is there already, or has no name")
+        if isinstance(edit, Add):
+            holder[step] = deepcopy(edit.value)
+            return
+    if not is_there and not (isinstance(edit, ValueEdit) and edit.supplies):
+        raise EditDoesNotApplyError(f"{step} is not there")
+    match edit:
+        case Rename():
+            holder[edit.to] = holder.pop(step)
+        case Remove():
+            del holder[step]
+        case ValueEdit():
+            before = holder[step] if is_there else None
+            after = edit.change(before, site)
+            if edit.supplies and is_there and same_json(after, before):
+                raise EditDoesNotApplyError(f"{step} has that value already")
+            holder[step] = deepcopy(after)
+
+
+def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]:
+    """The paths that one with `*` stands for in a value; the last step need not exist.
+
+    Raises:
+        EditDoesNotApplyError: when it leads through something that is not there.
+    """
+    if not path:
+        yield so_far
+        return
+    step, rest = path[0], path[1:]
+    if isinstance(value, dict):
+        key = str(step)
+        if rest and key not in value:
+            raise EditDoesNotApplyError(f"{key} is not there")
+        yield from _concrete(value.get(key), rest, (*so_far, key))
+    elif isinstance(value, list):
+        for index in _indexes(value, step):
+            try:
+                yield from _concrete(value[index], rest, (*so_far, index))
+            except EditDoesNotApplyError:
+                if step != EVERY:
+                    raise
+    else:
+        raise EditDoesNotApplyError("what it is inside of has no members")
+
+
+def _indexes(value: Sequence[JsonValue], step: str | int) -> Sequence[int]:
+    if step == EVERY and len(value) <= MAX_ELEMENTS:
+        return range(len(value))
+    if isinstance(step, int) and -len(value) <= step < len(value):
+        return [step % len(value)]
+    raise EditDoesNotApplyError(f"there is no element {step}")
+
+
+def changed_names(before: JsonObject, after: JsonObject) -> list[str]:
+    """The top-level parameters that differ, in order; values that edits left alone are shared."""
+    return sorted(
+        name
+        for name in before.keys() | after.keys()
+        if (name in before) != (name in after)
+        or (before[name] is not after[name] and not same_json(before[name], after[name]))
+    )
+
+
+def effect_key(after: JsonObject, names: Sequence[str]) -> str:
+    """Equal for changes of one call that give the same parameters; of what differs only."""
+    return canonical_json([[name, name in after, _one_number(after.get(name))] for name in names])
+
+
+def _one_number(value: JsonValue) -> JsonValue:
+    """1.0 as 1: two changes that differ in no more are one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
