@@ -1,0 +1,112 @@
+"""The class of what is proposed for a call, and whether it may be followed without asking."""
+
+from typing import Any
+
+import pytest
+
+from aftercall.models import ExecutionError, ToolAnnotations
+from retrieval.answer import Question, answer
+from retrieval.proposals.case import CallContext
+from tests.retrieval.cases import make_case, object_schema
+
+LIST = {"type": "array", "items": {"type": "string"}}
+REFUSED = "MCP error -32602: Input validation error: "
+
+
+def first(
+    tool: str,
+    parameters: dict[str, Any],
+    message: str,
+    schema: dict[str, Any] | None = None,
+    annotations: ToolAnnotations | None = None,
+    code: str | None = None,
+) -> tuple[str | None, bool | None]:
+    """Class and safety of the first suggestion; `retry` says the same."""
+    case = make_case(parameters, message, schema=schema, writes=True, code=code)
+    found = answer(
+        Question(
+            case,
+            ExecutionError(message=message, code=code),
+            annotations or ToolAnnotations(),
+            call_context=CallContext(tool_name=tool),
+        ),
+        limit=3,
+    ).response
+    [best, *_] = found.suggestions
+    assert found.retry.safe == best.safe
+    return best.change_class, best.safe
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters", "message", "schema"),
+    [
+        ("delete_entities", {"except": ["a"]}, f"{REFUSED}'entityNames' is a required property",
+         object_schema(entityNames=LIST) | {"additionalProperties": False}),
+        ("write_file", {"path": "x", "append": "m"}, f"{REFUSED}'content' is a required property",
+         object_schema(path="string", content="string") | {"additionalProperties": False}),
+        ("search_files", {"path": "x", "exclude": "*"},
+         f"{REFUSED}'pattern' is a required property",
+         object_schema(path="string", pattern="string") | {"additionalProperties": False}),
+        ("delete_rows", {"table": "t", "filter": "id=3"},
+         "MCP error -32602: unexpected keyword argument 'filter'",
+         object_schema(table="string") | {"additionalProperties": False}),
+        ("delete_files", {"paths": "a.txt", "dryRun": True},
+         "MCP error -32602: 'paths' must be array",
+         object_schema(paths=LIST)),
+    ],
+)  # fmt: skip
+def test_what_could_do_harm_is_left_to_the_caller(
+    tool: str, parameters: dict[str, Any], message: str, schema: dict[str, Any]
+) -> None:
+    """However sure it is, and though the call was rejected before it ran."""
+    assert first(tool, parameters, message, schema)[1] is False
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("Invalid parameter: topK must be <= 10", "PARAM_INVALID"),
+        ("topK must be <= 10", "400"),
+        ('[{"type":"less_than_equal","loc":["body","topK"],"msg":"Input should be less than or '
+         'equal to 10","input":50,"ctx":{"le":10}}]', "422"),
+        ('[{"code":"too_big","maximum":10,"type":"number","inclusive":true,"path":["topK"],'
+         '"message":"Number must be less than or equal to 10"}]', None),
+    ],
+)  # fmt: skip
+def test_the_example_of_the_seed_repairs_itself(message: str, code: str | None) -> None:
+    """A clamp is lossy, and the tool is presumed only to read; not so one that writes."""
+    call = {"query": "q", "topK": 50}
+    assert first("rag_query", call, message, code=code) == ("lossy", True)
+    assert first("send_query", call, message, code=code) == ("lossy", False)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message", "schema", "expected"),
+    [
+        ({"a": "2"}, "MCP error -32602: a must be number", object_schema(a="number"), "lossless"),
+        ({"files": "a"}, "MCP error -32602: 'files' must be array", object_schema(files=LIST),
+         "lossless"),
+        ({"files": "a,b"}, "MCP error -32602: 'files' must be array", object_schema(files=LIST),
+         "lossy"),
+        ({"fileName": "a"}, f"{REFUSED}'file_name' is a required property",
+         object_schema(file_name="string") | {"additionalProperties": False}, "lossless"),
+        ({"unit": "Celsius"}, f"{REFUSED}'Celsius' is not one of ['celsius', 'kelvin']",
+         object_schema(unit={"type": "string", "enum": ["celsius", "kelvin"]}), "lossless"),
+        ({"text": "x"}, f"{REFUSED}'prompt' is a required property",
+         object_schema(prompt="string") | {"additionalProperties": False}, "plausible"),
+    ],
+)  # fmt: skip
+def test_the_class_is_what_is_kept(
+    parameters: dict[str, Any], message: str, schema: dict[str, Any], expected: str
+) -> None:
+    """Another form of the same, a neutral word for the only thing missing, a split."""
+    assert first("save", parameters, message, schema)[0] == expected
+
+
+def test_what_stands_in_brackets_is_not_split() -> None:
+    """One pattern is one item of the list."""
+    case = {"globs": "src/*.{js,ts}"}
+    found = first(
+        "list_all", case, "MCP error -32602: 'globs' must be array", object_schema(globs=LIST)
+    )
+    assert found == ("lossless", True)
