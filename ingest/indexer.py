@@ -33,6 +33,11 @@ from retrieval.memory import DOCUMENT, VECTOR, Memory
 
 BATCH = 1_000
 EMBED_BATCH = 64
+_FLOOD = 1_000
+"""Events a second above which intake has the processor to itself, for a second at most at a time:
+one process learns no faster while it takes in."""
+_LOOK_S = 0.02
+_MAX_LOOKS = 50
 """Documents per round of the model: a fraction of a second, so that few wait for many."""
 
 POLL_S = 0.25
@@ -89,8 +94,9 @@ class Indexer:
         )
         self._caches: dict[str, WorkspaceCache] = {}
         poll_s = POLL_S if is_shared else OWN_POLL_S
-        self._learning = _Loop("learning", self.learn_step, poll_s)
-        self._embedding = _Loop("embedding", self.embed_step, poll_s)
+        self._learning = _Loop("learning", self._paced_learn_step, poll_s)
+        self._embedding = _Loop("embedding", self._paced_embed_step, poll_s)
+        self._is_flooded = False
 
     @property
     def problem(self) -> str | None:
@@ -145,6 +151,33 @@ class Indexer:
         cursors = await self._knowledge.cursors()
         return any(
             head.position > (cursors[name].position if name in cursors else 0)
+            for name, head in heads.items()
+        )
+
+    async def _paced_learn_step(self) -> int:
+        """A step that lets a flood pass first: what arrives faster than it can be learned."""
+        for _ in range(_MAX_LOOKS):
+            before = await self._waiting()
+            if before < self._batch:
+                break
+            await asyncio.sleep(_LOOK_S)
+            self._is_flooded = await self._waiting() - before > _FLOOD * _LOOK_S
+            if not self._is_flooded:
+                break
+        self._is_flooded = False
+        return await self.learn_step()
+
+    async def _paced_embed_step(self) -> int:
+        for _ in range(_MAX_LOOKS):
+            if not self._is_flooded:
+                break
+            await asyncio.sleep(_LOOK_S)
+        return await self.embed_step()
+
+    async def _waiting(self) -> int:
+        cursors, heads = await self._knowledge.cursors(), await self._store.events.heads()
+        return sum(
+            head.position - (cursors[name].position if name in cursors else 0)
             for name, head in heads.items()
         )
 

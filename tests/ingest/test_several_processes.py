@@ -126,7 +126,7 @@ async def test_a_process_that_is_killed_is_followed_at_once(where: str) -> None:
 async def test_a_process_that_slept_through_its_lease_harms_nothing(where: str) -> None:
     """Others went on, and what it still commits is refused; after that it goes on itself."""
     async with recorded(where, 150) as store:
-        with child(where, ttl=1.5, pause=0.2) as sleeper, child(where, ttl=1.5) as other:
+        with child(where, ttl=1.5, pause=1.0) as sleeper, child(where, ttl=1.5) as other:
             sleeper.read_until("committing")
             sleeper.process.send_signal(signal.SIGSTOP)
             await until_learned(store)
