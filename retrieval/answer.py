@@ -61,12 +61,11 @@ from retrieval.proposals.case import PLAIN, Advice, CallContext, Case, NoAdvice
 from retrieval.proposals.change_class import class_of
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.experience import rule_trials
+from retrieval.reading.category import refusal_of
 from retrieval.texts import Style
 
 _MAX_VALUE = 80
 _LIKELY = 0.5
-_EXPERIENCE = frozenset({"repairs", "session"})
-"""Sources that may know better than the words of an error."""
 _STYLES: dict[Style, str] = {
     "lower": "in lower case", "upper": "in capitals", "title": "Like This",
     "capital": "with a capital first", "snake": "like_this", "kebab": "like-this",
@@ -306,14 +305,14 @@ def _advised_or_ranked(
         ranked = [each.noted(note) for each in _ranked(question)]
     if advice is None:
         return ranked
-    learned = [
-        each for each in ranked if not _EXPERIENCE.isdisjoint(each.suggestion.evidence.sources)
-    ]
+    learned = [each for each in ranked if "repairs" in each.suggestion.evidence.sources]
     if isinstance(advice, NoAdvice):
         return learned
     advised = _advised(question.case, advice)
     if advice.action != "retry_unchanged":
         advised = advised.noted(note)
+    if advice.action == "escalate" and refusal_of(question.error.message) is not None:
+        return [advised, *learned]  # the user decides, whatever others decided
     return sorted([advised, *learned], key=_order)
 
 
