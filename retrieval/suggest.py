@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
-from typing import TypedDict
 from uuid import uuid4
 
 import numpy as np
@@ -149,23 +148,20 @@ async def _call_context(
         others=await _other_tools(tool.workspace, memory, hits_anywhere) if others else (),
         referrals=await _referrals(tool, reading, memory),
         may_show=may_show,
-        **await _tools_of_server(tool, call, memory),
+        needs=await _tools_of_server(tool, call, memory),
     )
 
 
-class _Named(TypedDict, total=False):
-    names: tuple[str, ...]
-    needs: dict[str, frozenset[str]]
-
-
-async def _tools_of_server(tool: ToolKey, call: FailedCall, memory: Memory) -> _Named:
+async def _tools_of_server(
+    tool: ToolKey, call: FailedCall, memory: Memory
+) -> dict[str, frozenset[str]]:
     """The tools of the server, registered or called, where one of them has to be called first."""
     if not needs_names(call.error):
         return {}
     registered = [each.tool_key for each in await memory.tools(tool.workspace)]
     called = await memory.called(tool.workspace, _MAX_CALLED)
     keys = [each for each in {*registered, *called} if each.server_name == tool.server_name]
-    needs = {}
+    needs: dict[str, frozenset[str]] = {key.tool_name: frozenset() for key in keys}
     for key in keys[:_MAX_CALLED]:
         schema = stored.tool.input_schema if (stored := await memory.tool(key)) else None
         knowledge = await memory.knowledge(key) if schema is None else None
@@ -173,7 +169,7 @@ async def _tools_of_server(tool: ToolKey, call: FailedCall, memory: Memory) -> _
         if view is not None:
             required = (each.name for each in view.parameters.values() if each.required)
             needs[key.tool_name] = frozenset(required)
-    return {"names": tuple(sorted(key.tool_name for key in keys)), "needs": needs}
+    return needs
 
 
 async def _referrals(tool: ToolKey, reading: ErrorReading, memory: Memory) -> tuple[Referred, ...]:

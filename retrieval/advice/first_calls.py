@@ -60,7 +60,7 @@ def stated_first_call(
         call_context: where the call stands.
         said: the same in one quoted phrase.
     """
-    name = first_tool(message, call_context.tool_name, call_context.names)
+    name = first_tool(message, call_context.tool_name, sorted(call_context.needs))
     if name is None:
         return None
     wanted = call_context.needs.get(name)

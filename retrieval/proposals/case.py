@@ -450,8 +450,8 @@ class CallContext:
         others: registered tools of the same workspace; gathered only where they can matter.
         referrals: the tool's latest, oldest first; gathered only when the call was referred, too.
         may_show: whether a value of a parameter is open today; what was learned may be older.
-        names: of the server's tools; gathered only where the error asks for another call first.
-        needs: the parameters that these must be given, where known.
+        needs: the server's tools with the parameters that they must be given, as far as known;
+            gathered only where the error asks for another call first.
     """
 
     now: datetime | None = None
@@ -464,7 +464,6 @@ class CallContext:
     others: tuple[Candidate, ...] = ()
     referrals: tuple[Referred, ...] = ()
     may_show: Callable[[str, JsonValue], bool] = lambda _name, _value: True
-    names: tuple[str, ...] = ()
     needs: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 

@@ -319,7 +319,9 @@ def test_an_unknown_tool_without_a_near_name_is_an_abstention() -> None:
 def test_what_to_do_first_is_named_when_a_tool_does_it() -> None:
     """The tool of the server whose name says what the message asks for; `call_first` it."""
     names = ("startEngine", "lockDoors", "user_login", "set_cruise", "Read")
-    call_context = CallContext(tool_name="set_cruise", server_name="srv", names=names)
+    call_context = CallContext(
+        tool_name="set_cruise", server_name="srv", needs=dict.fromkeys(names, ())
+    )
     for message, tool_name in (
         ("The engine must be started first", "startEngine"),
         ("User must be logged in to do it", "user_login"),
