@@ -228,12 +228,13 @@ def _learn_links(cache: WorkspaceCache, stored: StoredExecution, known: ToolKnow
     if execution.session_id is None or execution.outcome != "success":
         return
     since = stored.received_at - LOOKBACK
-    earlier = [
-        session_call(each.execution.tool_name, each.execution.parameters, each.execution.result)
+    latest = {
+        each.execution.tool_name: each.execution
         for each in list(cache.sessions.get(execution.session_id, ()))[-MAX_CALLS:]
         if each.execution.outcome == "success" and each.received_at >= since
-    ]
-    if earlier and execution.parameters_known:
+    }
+    if latest and execution.parameters_known:
+        earlier = [session_call(name, e.parameters, e.result) for name, e in latest.items()]
         known.links.learn(execution.parameters, earlier)
 
 
@@ -258,7 +259,8 @@ def _learn_repairs(
     ]
     if len({each.outcome for each in of_tool}) == 1:
         return
-    if found := passed([each.execution for each in calls], stored.execution):
+    lately = [each.execution for each in calls if each.received_at >= since]
+    if found := passed(lately, stored.execution):
         knowledge = cache.made(KNOWLEDGE, tool_row(tool))
         learn_passed(knowledge, found, _reading(batch, found.failed))
     for repair in mine(of_tool, stored.execution, lambda failed: _reading(batch, failed)):

@@ -33,9 +33,9 @@ from retrieval.memory import DOCUMENT, VECTOR, Memory
 
 BATCH = 1_000
 EMBED_BATCH = 64
-_FLOOD = 1_000
+_FLOOD = 2_000
 """Events a second above which intake has the processor to itself, for a second at most at a time:
-one process learns no faster while it takes in."""
+more than is learned even alone, so that what arrives more slowly is learned beside it."""
 _LOOK_S = 0.02
 _MAX_LOOKS = 50
 """Documents per round of the model: a fraction of a second, so that few wait for many."""

@@ -134,8 +134,8 @@ def _mended(
         )
         if same_json(success.parameters, failed.parameters):
             # The same call worked later: a repair only where waiting or trying again is one.
-            passed = reading.category in _MAY_PASS
-            return Repair(failed, success, reading, [], certainty) if passed else None
+            may_pass = reading.category in _MAY_PASS
+            return Repair(failed, success, reading, [], certainty) if may_pass else None
         edits = None
         if reading.category not in _TRANSIENT:
             edits = infer_edits(failed.parameters, success.parameters, reading, value_sources)

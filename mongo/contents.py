@@ -81,7 +81,7 @@ def execution_event(
 
 def thread_of(execution: Execution) -> str:
     """What ties an agent's calls together: its session, or its name where it has none."""
-    return execution.session_id or f"~{execution.agent}"
+    return execution.session_id or f"\x1f{execution.agent}"
 
 
 def execution_of(event: Event) -> StoredExecution:

@@ -544,7 +544,7 @@ def _case(
         profile=profile,
         profile_is_current=is_current,
         signature=knowledge.signature(reading.signature) if knowledge else None,
-        elsewhere=knowledge.elsewhere(reading.signature) if knowledge else None,
+        elsewhere=lambda: knowledge.elsewhere(reading.signature) if knowledge else None,
         like_signatures=(
             tuple(knowledge.like(reading.signature, skeleton_of(reading))) if knowledge else ()
         ),

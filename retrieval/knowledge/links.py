@@ -127,7 +127,8 @@ class Link(BaseModel):
 
     def learn(self, values: Sequence[JsonValue], sent: JsonValue) -> None:
         """Count one success, in place."""
-        is_there = any(_alike(each, sent) for each in values)
+        # Whatever the type: what a text prints as `5` is the number 5.
+        is_there = str(sent) in map(str, values)
         if len(values) == 1:
             self.right, self.wrong = self.right + is_there, self.wrong + (not is_there)
         else:
@@ -145,14 +146,17 @@ class Links(BaseModel):
     def learn(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
         """Count a success's values against what its session had before, in place."""
         sources = _latest(earlier)
+        holders: dict[str, list[str]] = {}
+        for source, values in sources.items():
+            for each in values:
+                holders.setdefault(str(each), []).append(source)
         for path, sent in leaves_like(parameters, ()):
             if isinstance(sent, bool) or sent in (None, "") or is_redacted(sent):
                 continue
             place = place_of(path)
-            known = self.by_place.get(place, {})
-            for source, values in sources.items():
-                if source in known or any(_alike(each, sent) for each in values):
-                    self._link(place, source).learn(values, sent)
+            known = [each for each in self.by_place.get(place, {}) if each in sources]
+            for source in dict.fromkeys([*known, *holders.get(str(sent), ())]):
+                self._link(place, source).learn(sources[source], sent)
 
     def _link(self, place: str, source: str) -> Link:
         if place not in self.by_place and len(self.by_place) >= _MAX_PLACES:
@@ -198,8 +202,3 @@ def _latest(earlier: Sequence[SessionCall]) -> dict[str, list[JsonValue]]:
         for place, values in call.values.items():
             found[f"{call.tool_name}\x1f{place}"] = values
     return found
-
-
-def _alike(one: JsonValue, other: JsonValue) -> bool:
-    """Equal, whatever the type: what a text prints as `5` is the number 5."""
-    return same_json(one, other) or str(one) == str(other)

@@ -81,8 +81,8 @@ def add_example(examples: list[RepairExample], new: RepairExample) -> None:
         return
     kept = [each for each in examples if each.session != new.session]
     own = [each for each in kept if each.agent == new.agent]
-    dropped = own[: max(0, len(own) + 1 - MAX_OF_ONE_AGENT)]
-    kept = [each for each in kept if each not in dropped]
+    dropped = {each.session for each in own[: max(0, len(own) + 1 - MAX_OF_ONE_AGENT)]}
+    kept = [each for each in kept if each.session not in dropped]
     examples[:] = [*kept, new][-MAX_EXAMPLES:]
 
 
@@ -329,13 +329,10 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
         for edit in _general(pairs):
             placed = edit.at(path)
             candidates.setdefault(edit_key([placed]), (placed, True))
+    made = [{edit_key([edit]) for edit in each.edits if not each.followed} for each in examples]
     found = []
     for key, (edit, is_general) in candidates.items():
-        made_by = {
-            at
-            for at, each in enumerate(examples)
-            if not each.followed and key in {edit_key([e]) for e in each.edits}
-        }
+        made_by = {at for at, keys in enumerate(made) if key in keys}
         mended, otherwise = set(made_by), set[int]()
         for at, each in enumerate(examples):
             explains = None if at in made_by else _explain([edit], each)

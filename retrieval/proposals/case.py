@@ -279,7 +279,7 @@ class Case:
     schema_hash: str | None = None
     signature: SignatureKnowledge | None = None
     like_signatures: tuple[SignatureKnowledge, ...] = ()
-    elsewhere: SignatureKnowledge | None = None
+    elsewhere: Callable[[], SignatureKnowledge | None] = lambda: None
     any_tool: ToolKnowledge | None = None
     similar: tuple[SimilarCall, ...] = ()
     context: str | None = None

@@ -68,10 +68,10 @@ def rule_options(
     """
     value_sources = value_sources_of(case)
     learned = list(learned_options(case, case.signature)) if case.signature is not None else []
-    if not learned and case.elsewhere is not None:
+    if not learned and (elsewhere := case.elsewhere()) is not None:
         learned = [
             replace(each, trials=each.trials.under_old_schema(), share=None)
-            for each in learned_options(case, case.elsewhere, exactly=True)
+            for each in learned_options(case, elsewhere, exactly=True)
         ]
     yield from learned
     if case.signature is not None:
