@@ -18,7 +18,6 @@ from retrieval.memory import (
     DOCUMENT,
     REPAIR,
     TROUBLE,
-    USED,
     VECTOR,
     MendedFailure,
     tool_of_row,
@@ -78,12 +77,6 @@ async def counts(store: Store, workspace: str | None = None) -> StoreCounts:
         pending=behind + await store.knowledge.count(VECTOR.name, workspace),
         documents=await store.knowledge.count(DOCUMENT.name, workspace),
     )
-
-
-async def recorded_tools(store: Store, workspace: str, limit: int) -> list[ToolKey]:
-    """Tools that were called, the latest used first; their names only."""
-    rows = await store.knowledge.scan(workspace, USED.name, limit, by="rank")
-    return [tool_of_row(workspace, row.key) for row in rows]
 
 
 async def troubled_tools(store: Store, workspace: str, limit: int) -> list[ToolKey]:

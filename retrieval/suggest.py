@@ -35,6 +35,7 @@ from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import Event, ToolKey
 from retrieval.advice.advise import needs_like_calls, needs_names, needs_other_tools
+from retrieval.advice.first_calls import first_tool
 from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, text_of
 from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE
@@ -56,7 +57,7 @@ from retrieval.knowledge.rules import (
 )
 from retrieval.memory import Memory
 from retrieval.parameters import ToolView, view_of_schema
-from retrieval.proposals.case import CallContext, Candidate, Case, SimilarCall
+from retrieval.proposals.case import CallContext, Candidate, Case, SimilarCall, StatedFirst
 from retrieval.reading.reader import ErrorReading, read_error
 
 NEAR_SUCCESSES = 20
@@ -148,28 +149,25 @@ async def _call_context(
         others=await _other_tools(tool.workspace, memory, hits_anywhere) if others else (),
         referrals=await _referrals(tool, reading, memory),
         may_show=may_show,
-        needs=await _tools_of_server(tool, call, memory),
+        stated_first=await _stated_first(tool, call, memory),
     )
 
 
-async def _tools_of_server(
-    tool: ToolKey, call: FailedCall, memory: Memory
-) -> dict[str, frozenset[str]]:
-    """The tools of the server, registered or called, where one of them has to be called first."""
+async def _stated_first(tool: ToolKey, call: FailedCall, memory: Memory) -> StatedFirst | None:
+    """The tool of the server that the error asks to call before, registered or called."""
     if not needs_names(call.error):
-        return {}
+        return None
     registered = [each.tool_key for each in await memory.tools(tool.workspace)]
     called = await memory.called(tool.workspace, _MAX_CALLED)
-    keys = [each for each in {*registered, *called} if each.server_name == tool.server_name]
-    needs: dict[str, frozenset[str]] = {key.tool_name: frozenset() for key in keys}
-    for key in keys[:_MAX_CALLED]:
-        schema = stored.tool.input_schema if (stored := await memory.tool(key)) else None
-        knowledge = await memory.knowledge(key) if schema is None else None
-        view = _view(schema, _profile(knowledge, None)[0])
-        if view is not None:
-            required = (each.name for each in view.parameters.values() if each.required)
-            needs[key.tool_name] = frozenset(required)
-    return needs
+    names = {e.tool_name for e in (*registered, *called) if e.server_name == tool.server_name}
+    name = first_tool(call.error.message, tool.tool_name, sorted(names))
+    if name is None:
+        return None
+    key = ToolKey(tool.workspace, tool.server_name, name)
+    schema = stored.tool.input_schema if (stored := await memory.tool(key)) else None
+    view = _view(schema, _profile(await memory.knowledge(key), None)[0])
+    known = view.parameters.values() if view is not None else ()
+    return StatedFirst(name, frozenset(each.name for each in known if each.required))
 
 
 async def _referrals(tool: ToolKey, reading: ErrorReading, memory: Memory) -> tuple[Referred, ...]:

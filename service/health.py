@@ -19,7 +19,7 @@ from retrieval.fitness.registry import (
 from retrieval.health.record import KnownHealth
 from retrieval.health.report import health_report
 from retrieval.health.signals import stated_methods
-from retrieval.log import recorded_tools, troubled_tools
+from retrieval.log import troubled_tools
 from service.context import Context
 from service.recommendations import recommendations_about
 
@@ -48,7 +48,7 @@ async def health_of(context: Context, tool: ToolKey) -> ToolHealth:
     registered = await memory.tool(tool) if tool.tool_name else None
     if registered is None and not (tool.tool_name and await memory.health([tool])):
         registry = await memory.registry(tool.workspace)
-        recorded = await recorded_tools(context.store, tool.workspace, MAX_KNOWN)
+        recorded = await context.memory.called(tool.workspace, MAX_KNOWN)
         name = recorded_name(tool)
         raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
     return await _health(context, tool, registered)
@@ -85,7 +85,7 @@ async def _tool_of(
     found = list(await context.memory.health(list(possible_tools(workspace, name))))
     recorded: list[ToolKey] = []
     if not found:
-        recorded = await recorded_tools(context.store, workspace, MAX_KNOWN)
+        recorded = await context.memory.called(workspace, MAX_KNOWN)
         found = meant(name, recorded)
     if not found:
         raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))

@@ -22,7 +22,6 @@ from retrieval.fitness.registry import (
 from retrieval.known_tools.common import ToolRecord
 from retrieval.known_tools.facts import ToolFacts, facts_of, use_of
 from retrieval.known_tools.pages import markdown_page, prompt_block
-from retrieval.log import recorded_tools
 from service.context import Context
 
 MAX_RECORDED = 500
@@ -72,7 +71,7 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
         wanted = await _named(context, workspace, registry, query)
     else:
         wanted = _by_key(_latest_put(registry.by_id.values()))
-        for key in await recorded_tools(context.store, workspace, MAX_RECORDED):
+        for key in await context.memory.called(workspace, MAX_RECORDED):
             wanted.setdefault(key, None)
     ordered = await _by_use(context, list(wanted))
     first = ordered[: query.max_tokens // _LEAST_TOKENS]
@@ -112,7 +111,7 @@ async def _keys_of(
     context: Context, workspace: str, registry: Registry, names: Sequence[str]
 ) -> list[ToolKey]:
     """Recorded tools of these names; several where servers have tools of one name."""
-    recorded = await recorded_tools(context.store, workspace, MAX_RECORDED)
+    recorded = await context.memory.called(workspace, MAX_RECORDED)
     # One that was used longer ago than the latest some hundreds is found by its exact name.
     possible = dict.fromkeys(key for name in names for key in possible_tools(workspace, name))
     known = await context.memory.health(list(possible)[:MAX_RECORDED])

@@ -29,7 +29,7 @@ from retrieval.fitness.registry import (
     nearest_names,
     possible_tools,
 )
-from retrieval.log import recorded_tools, troubled_tools
+from retrieval.log import troubled_tools
 from retrieval.recommendations.evidence import RULES, Quotes
 from retrieval.recommendations.kinds import review_of
 from retrieval.recommendations.queue import (
@@ -219,7 +219,7 @@ async def _about(
     about = [each for each in found if _is_about(each, name, tools)]
     if about or registry.in_namespace(name) or await context.memory.health(tools):
         return about
-    recorded = await recorded_tools(context.store, workspace, MAX_KNOWN)
+    recorded = await context.memory.called(workspace, MAX_KNOWN)
     tools = meant(name, recorded)  # on whatever server
     if not tools:
         raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))

@@ -166,7 +166,7 @@ def _stated(
     if category in TRANSIENT and not (refusal and _lasts(refusal, case, error, call_context)):
         return transient_advice(category, error, call_context)
     if refusal is not None and not _states_a_repair(case):
-        return _refused(refusal, case, error, call_context)
+        return _refused(refusal, case, call_context)
     if category == "permission_denied":
         return Advice("escalate", _ESCALATE, permission_lesson(error))
     return None
@@ -190,14 +190,11 @@ def _referred(
     return best if is_boundary else replace(best, yields=True)
 
 
-def _refused(
-    refusal: Refusal, case: Case, error: ExecutionError, call_context: CallContext
-) -> Advice:
+def _refused(refusal: Refusal, case: Case, call_context: CallContext) -> Advice:
     said = f"The tool says {quoted(refusal.words)}"
     if refusal.kind == "precondition":
-        first = stated_first_call(case, error.message, call_context, said)
-        if first is not None:
-            return first
+        if call_context.stated_first is not None:
+            return stated_first_call(case, call_context.stated_first, said)
         lesson = (
             f"{said}: no parameter is wrong, something has to be done first. If the user wants it, "
             "do what it asks for, and then the same call again."

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from aftercall.json_values import JsonObject
 from retrieval.knowledge.repairs import MIN_SESSIONS, FirstCall
-from retrieval.proposals.case import Advice, CallContext, Case, Trials, quoted
+from retrieval.proposals.case import Advice, Case, StatedFirst, Trials, quoted
 from retrieval.values import words_of
 
 _PER_SESSION = 3.0
@@ -49,29 +49,17 @@ def learned_first_call(case: Case) -> Advice | None:
     )
 
 
-def stated_first_call(
-    case: Case, message: str, call_context: CallContext, said: str
-) -> Advice | None:
-    """The one tool of the server that the error asks to call before; None when it names none.
-
-    Args:
-        case: the failed call.
-        message: what the tool said.
-        call_context: where the call stands.
-        said: the same in one quoted phrase.
-    """
-    name = first_tool(message, call_context.tool_name, sorted(call_context.needs))
-    if name is None:
-        return None
-    wanted = call_context.needs.get(name)
-    has = case.parameters_known and wanted and all(each in case.parameters for each in wanted)
+def stated_first_call(case: Case, first: StatedFirst, said: str) -> Advice:
+    """To call the tool that the error asks for, which says so in one quoted phrase."""
+    name, wanted = first
+    has = case.parameters_known and wanted and wanted <= case.parameters.keys()
     return Advice(
         "call_first",
         _STATED,
         f"{said}: no parameter is wrong, something has to be done first. If the user wants it, "
         f"call {quoted(name)}, and then the same call again.",
         tool=name,
-        parameters={each: case.parameters[each] for each in wanted or ()} if has else None,
+        parameters={each: case.parameters[each] for each in sorted(wanted)} if has else None,
     )
 
 

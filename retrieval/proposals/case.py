@@ -11,12 +11,13 @@ that leaves the parameters as they are.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from itertools import islice
+from typing import NamedTuple
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, EvidenceSource, Tool
@@ -435,6 +436,13 @@ class Candidate:
     execution_ids: tuple[str, ...] = ()
 
 
+class StatedFirst(NamedTuple):
+    """A tool to call first, and the parameters that it must be given, as far as known."""
+
+    tool_name: str
+    required: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """Where a failed call stands. All may be left out; then the advice goes by the error alone.
@@ -450,8 +458,7 @@ class CallContext:
         others: registered tools of the same workspace; gathered only where they can matter.
         referrals: the tool's latest, oldest first; gathered only when the call was referred, too.
         may_show: whether a value of a parameter is open today; what was learned may be older.
-        needs: the server's tools with the parameters that they must be given, as far as known;
-            gathered only where the error asks for another call first.
+        stated_first: the tool of the server that the error asks to call before, if it does.
     """
 
     now: datetime | None = None
@@ -464,7 +471,7 @@ class CallContext:
     others: tuple[Candidate, ...] = ()
     referrals: tuple[Referred, ...] = ()
     may_show: Callable[[str, JsonValue], bool] = lambda _name, _value: True
-    needs: Mapping[str, Collection[str]] = field(default_factory=dict)
+    stated_first: StatedFirst | None = None
 
 
 PLAIN = CallContext()

@@ -1,13 +1,13 @@
 """What the session itself knows: values of its earlier results and arguments, by learned links."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, Replace
-from retrieval.parameters import place_of
+from retrieval.parameters import JsonType, place_of
 from retrieval.proposals.case import Case, Option, Trials
 from retrieval.reading.faults import Fault
 from retrieval.values import CastError, cast, fits, nearest
@@ -84,12 +84,12 @@ def _kind(text: str) -> str:
     return kind if len(kind) > _SAYS_A_KIND and kind != text else ""
 
 
-def _typed(value: JsonValue, types: tuple[str, ...]) -> JsonValue:
-    if fits(value, types):  # type: ignore[arg-type]
+def _typed(value: JsonValue, types: Sequence[JsonType]) -> JsonValue:
+    if fits(value, types):
         return value
     for kind in types:
         try:
-            return cast(value, kind)  # type: ignore[arg-type]
+            return cast(value, kind)
         except CastError:
             continue
     return None

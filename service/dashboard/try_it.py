@@ -22,7 +22,7 @@ from embeddings.protocol import EmbeddingError
 from mongo.errors import StoreError
 from mongo.records import ToolKey
 from retrieval.index.protocol import VectorIndexError
-from retrieval.log import executions, recorded_tools
+from retrieval.log import executions
 from service.bodies import TooDeep, parse_json
 from service.dashboard.html import (
     Column,
@@ -132,7 +132,7 @@ async def try_it(look: Look, typed: Texts | None = None) -> Shown:
         except FaultyFormError as error:
             faults = error.faults
             answer = _said("Nothing was asked: the form says what is wrong.")
-    options = _options(await recorded_tools(look.context.store, look.workspace, _MAX_TOOLS))
+    options = _options(await look.context.memory.called(look.workspace, _MAX_TOOLS))
     fields = [_input(each, texts, faults, options.get(each.name)) for each in _FIELDS]
     pasted = _form(look, [_input(_PASTE, texts, faults)], "Ask about what is pasted")
     is_pasted = _PASTED in (typed or ())

@@ -76,6 +76,25 @@ def test_what_five_agents_mended_alike_is_offered_to_the_sixth(client: Client) -
     assert "10 of 10 sessions" in first.changes[0].reason
 
 
+def test_a_change_is_known_again_behind_other_words(client: Client) -> None:
+    """Where each session's error says something else, and exactly this value was mended."""
+    tool = f"index_{uuid4().hex[:8]}"
+    things = ("lamp", "boat", "stone", "river", "candle", "bridge")
+    record(client, [
+        each
+        for number, thing in enumerate(things)
+        for each in session(
+            tool, number,
+            ({"n": number, "mode": "fast"}, f"the {thing} would not {things[-number]}"),
+            ({"n": number, "mode": "quick"}, None),
+        )
+    ])  # fmt: skip
+    first = ask(client, tool, {"n": 9, "mode": "fast"}, "something else broke inside").suggestions[
+        0
+    ]
+    assert first.corrected_parameters == {"n": 9, "mode": "quick"}
+
+
 def test_agents_without_a_session_are_followed_by_their_name(client: Client) -> None:
     """As where a protocol knows no sessions."""
     tool = f"lookup_{uuid4().hex[:8]}"

@@ -7,10 +7,11 @@ import pytest
 
 from aftercall.models import ExecutionError, Suggestion, SuggestResponse, Tool, ToolAnnotations
 from retrieval.advice.advise import abstention_reason
+from retrieval.advice.first_calls import first_tool
 from retrieval.answer import Question, answer
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import Recovery, RecoveryTimes, Repeats
-from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case
+from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case, StatedFirst
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, make_case, object_schema
 
@@ -319,17 +320,18 @@ def test_an_unknown_tool_without_a_near_name_is_an_abstention() -> None:
 def test_what_to_do_first_is_named_when_a_tool_does_it() -> None:
     """The tool of the server whose name says what the message asks for; `call_first` it."""
     names = ("startEngine", "lockDoors", "user_login", "set_cruise", "Read")
-    call_context = CallContext(
-        tool_name="set_cruise", server_name="srv", needs=dict.fromkeys(names, ())
-    )
     for message, tool_name in (
         ("The engine must be started first", "startEngine"),
         ("User must be logged in to do it", "user_login"),
         ("File has not been read yet. Read it first before writing to it.", "Read"),
     ):
+        assert first_tool(message, "set_cruise", names) == tool_name
+        call_context = CallContext(tool_name="set_cruise", stated_first=StatedFirst(tool_name))
         found = best(message, call_context=call_context)
         assert (found.action, found.tool, found.parameters) == ("call_first", tool_name, None)
         assert f'"{tool_name}"' in found.lesson
+    assert first_tool("No file is open", "set_cruise", names) is None
+    call_context = CallContext(tool_name="set_cruise")
     assert "do what it asks" in best("No file is open", call_context=call_context).lesson
 
 
