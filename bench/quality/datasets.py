@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bench.quality import bfcl, github, refusals, servers, tau
+from bench.quality import bfcl, github, natural, refusals, servers, tau
 from bench.quality.brain import Recording, open_brain
 from bench.quality.methods import MostSimilarSuccess, aftercall, results_of, retry_unchanged
 from bench.quality.sessions import Dataset, history, trials
@@ -60,7 +60,7 @@ async def all_methods(embedder: Embedder, dataset: Dataset) -> Results:
 
 async def tau_figures(embedder: Embedder) -> Json | None:
     """The natural failures of tau-bench; None where the traces are missing."""
-    if not tau.available():
+    if not natural.available(tau.SET):
         return None
     answered = await tau.replay(embedder)
     actions: dict[str, int] = {}

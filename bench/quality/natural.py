@@ -104,12 +104,12 @@ async def replay(embedder: Embedder, name: str) -> list[Answered]:
             if row["outcome"] == "failure":
                 await brain.learn(recording.executions)
                 recording = Recording([], recording.now, recording.count)
-                answer = await brain.ask(FailedCall.model_validate(_failed(row, error)))
+                answer = await brain.ask(failed_call(row, error))
                 mended = repairs.get((row["session"], row["seq"]))
                 known = _known(row, by_session[row["session"]]) | brought
                 found.append(_judged(row, answer, mended, known, by_session[row["session"]]))
                 if mended is not None:
-                    brought |= set(_leaves(mended))
+                    brought |= _texts(mended)
             recording.add(
                 agent=row["agent"], session=row["session"], tool=row["tool"],
                 server=row["server"], parameters=row["parameters"],
@@ -118,12 +118,14 @@ async def replay(embedder: Embedder, name: str) -> list[Answered]:
     return found
 
 
-def _failed(row: Json, error: Json) -> Json:
-    return {
+def failed_call(row: Json, error: Json) -> FailedCall:
+    """A failure of the traces as it is asked about."""
+    fields = {
         "agent": row["agent"], "session_id": row["session"], "tool_name": row["tool"],
         "server_name": row["server"], "parameters": row["parameters"],
         "context": (row["context"] or "")[:2000] or None, "error": error,
     }  # fmt: skip
+    return FailedCall.model_validate(fields)
 
 
 def _judged(
@@ -159,9 +161,9 @@ def _judged(
 def _known(row: Json, session: Sequence[Json]) -> set[str]:
     """The plain values, and the text, that were there before a failure."""
     before = [each for each in session if each["seq"] < row["seq"]]
-    found = set(_leaves(row["parameters"]))
+    found = _texts(row["parameters"])
     for each in before:
-        found |= set(_leaves(each["parameters"]))
+        found |= _texts(each["parameters"])
     texts = [row["error"]["message"], row["context"] or ""]
     texts += [str(each.get("result") or "") for each in before]
     return found | {f"\x00{' '.join(texts)}"}
@@ -169,7 +171,7 @@ def _known(row: Json, session: Sequence[Json]) -> set[str]:
 
 def _reaches(failed: Json, mended: Json, known: set[str]) -> bool:
     text = next((each for each in known if each.startswith("\x00")), "")
-    new = set(_leaves(mended)) - set(_leaves(failed))
+    new = _texts(mended) - _texts(failed)
     return all(each in known or (len(each) > 1 and each in text) for each in new)
 
 
@@ -177,15 +179,18 @@ def _changed(before: Json, after: Json) -> set[str]:
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        yield str(value)
+def leaves(value: Any) -> Iterator[Any]:
+    """The plain values of a value, whatever its depth."""
+    inner = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list):
+        yield value
+        return
+    for item in inner:
+        yield from leaves(item)
+
+
+def _texts(value: Any) -> set[str]:
+    return {str(leaf) for leaf in leaves(value)}
 
 
 def row_of(found: Sequence[Answered]) -> Json:

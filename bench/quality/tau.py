@@ -12,29 +12,20 @@ A value is invented when it is in neither the error, the context nor the call it
 seen in other sessions' successes. MIT, sierra-research/tau-bench.
 """
 
-import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from aftercall.models import FailedCall, SuggestResponse
+from aftercall.models import SuggestResponse
 from aftercall.reflection.retry_rules import apply_changes
 from bench.quality.brain import Recording, open_brain
+from bench.quality.natural import failed_call, leaves, rows
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder
 
-_DATA = Path(__file__).parents[3] / "shared" / "data"
-_TRACES = _DATA / "tau_airline.traces.jsonl.gz"
-_REPAIRS = _DATA / "tau_airline.repairs.jsonl.gz"
+SET = "tau_airline"
 _TOTAL = re.compile(r"total price is (\d+), but paid (\d+)")
-
-
-def available() -> bool:
-    """Whether the traces are there."""
-    return _TRACES.exists() and _REPAIRS.exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +46,18 @@ class Answered:
 async def replay(embedder: Embedder) -> list[Answered]:
     """Ask about each failure as it happens."""
     mended = {
-        (row["session"], row["failed_seq"]): row["corrected_parameters"] for row in _rows(_REPAIRS)
+        (row["session"], row["failed_seq"]): row["corrected_parameters"]
+        for row in rows(SET, "repairs")
     }
     found = []
     async with open_brain(embedder) as brain:
         recording = Recording([])
-        for row in sorted(_rows(_TRACES), key=lambda row: (row["timestamp"], row["seq"])):
+        for row in sorted(rows(SET, "traces"), key=lambda row: (row["timestamp"], row["seq"])):
             error = row["error"] and {"message": row["error"]["message"]}
             if row["outcome"] == "failure":
                 await brain.learn(recording.executions)
                 recording = Recording([], recording.now, recording.count)
-                call = FailedCall.model_validate(_failed(row, error))
+                call = failed_call(row, error)
                 answer = await brain.ask(call)
                 found.append(_judged(row, answer, mended.get((row["session"], row["seq"]))))
             recording.add(
@@ -74,14 +66,6 @@ async def replay(embedder: Embedder) -> list[Answered]:
                 context=row["context"] or "", schema=None, error=error,
             )  # fmt: skip
     return found
-
-
-def _failed(row: Json, error: Json) -> Json:
-    return {
-        "agent": row["agent"], "session_id": row["session"], "tool_name": row["tool"],
-        "server_name": row["server"], "parameters": row["parameters"],
-        "context": (row["context"] or "")[:2000], "error": error,
-    }  # fmt: skip
 
 
 def _judged(row: Json, answer: SuggestResponse, mended: Json | None) -> Answered:
@@ -123,8 +107,8 @@ def _invents(row: Json, sent: Json) -> bool:
     text = " ".join((row["error"]["message"], row["context"] or "", json.dumps(row["parameters"])))
     numbers = {float(each) for each in re.findall(r"\d+(?:\.\d+)?", text)}
     reached = _reached(_reached(numbers))
-    old = Counter(_leaves(row["parameters"]))
-    for leaf in Counter(_leaves(sent)) - old:
+    old = Counter(leaves(row["parameters"]))
+    for leaf in Counter(leaves(sent)) - old:
         if isinstance(leaf, int | float) and (float(leaf) in numbers or float(leaf) in reached):
             continue
         if str(leaf) not in text:
@@ -136,19 +120,3 @@ def _reached(numbers: set[float]) -> set[float]:
     """The numbers with their sums and differences."""
     pairs = [(a, b) for a in numbers for b in numbers]
     return numbers | {abs(a - b) for a, b in pairs} | {a + b for a, b in pairs}
-
-
-def _leaves(value: object) -> Iterator[object]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        yield value
-
-
-def _rows(file: Path) -> list[Json]:
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
