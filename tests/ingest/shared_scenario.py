@@ -1,9 +1,12 @@
-"""Learns a store beside other processes, until stdin ends: `shared_scenario.py WHERE TTL PAUSE`.
+"""Learns a store beside others, until stdin ends: `shared_scenario.py WHERE TTL [SIGNAL COMMIT]`.
 
-WHERE is a folder, or DATABASE@URI. It says in lines what it does; PAUSE is before each commit.
+WHERE is a folder, or DATABASE@URI. It says in lines what it does, and sends itself the SIGNAL
+(`SIGKILL`, `SIGSTOP`) just before its COMMIT-th commit.
 """
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,15 +46,19 @@ def say(word: str) -> None:
     sys.stdout.flush()
 
 
-async def main(where: str, ttl: float, pause: float) -> None:
+async def main(where: str, ttl: str, name: str = "SIGCONT", number: str = "0") -> None:
     """Learn in small batches."""
+    commits = 0
     store = await open_shared(where)
     kind = type(store.knowledge)
     commit_it = kind.commit
 
     async def commit(self: Any, commit: Commit) -> int:
+        nonlocal commits
+        commits += 1
         say("committing")
-        await asyncio.sleep(pause)
+        if commits == int(number):
+            os.kill(os.getpid(), signal.Signals[name])
         try:
             serial = await commit_it(self, commit)
         except StoreFencedError:
@@ -63,7 +70,7 @@ async def main(where: str, ttl: float, pause: float) -> None:
     kind.commit = commit  # type: ignore[method-assign]
     indexer = Indexer(
         store=store, memory=Memory(store), index=cast("VectorIndex", NoIndex()),
-        embedder=HashingEmbedder(), lease_s=ttl, is_shared=True, batch=20,
+        embedder=HashingEmbedder(), lease_s=float(ttl), is_shared=True, batch=20,
     )  # fmt: skip
     say("ready")
     ended = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
@@ -76,4 +83,4 @@ async def main(where: str, ttl: float, pause: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3])))
+    asyncio.run(main(*sys.argv[1:]))

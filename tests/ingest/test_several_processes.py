@@ -75,10 +75,10 @@ class Child:
 
 
 @contextmanager
-def child(where: str, *, ttl: float, pause: float = 0.0) -> Iterator[Child]:
-    """Start one; it is killed in the end if it still runs."""
+def child(where: str, ttl: float, *falls: str) -> Iterator[Child]:
+    """Start one, that falls by a signal at a commit; it is killed in the end if it still runs."""
     with subprocess.Popen(
-        [sys.executable, SCENARIO, where, str(ttl), str(pause)],
+        [sys.executable, SCENARIO, where, str(ttl), *falls],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'sdk'}"},
     ) as process:  # fmt: skip
@@ -113,11 +113,10 @@ async def test_a_process_that_is_killed_is_followed_at_once(where: str) -> None:
     """In the middle of a batch; the others need not wait for its lease, and nothing is doubled."""
     async with recorded(where, 150) as store:
         for _ in range(3):
-            with child(where, ttl=600, pause=0.1) as killed:
+            with child(where, 600, "SIGKILL", "2") as killed:
                 killed.read_until("committed")
-                killed.read_until("committing")
-                killed.process.send_signal(signal.SIGKILL)
-        with child(where, ttl=600) as last:
+                assert await asyncio.to_thread(killed.process.wait, 60) == -signal.SIGKILL
+        with child(where, 600) as last:
             await until_learned(store)
             await asyncio.to_thread(last.end)
         assert await is_what_one_learns(store)
@@ -126,13 +125,13 @@ async def test_a_process_that_is_killed_is_followed_at_once(where: str) -> None:
 async def test_a_process_that_slept_through_its_lease_harms_nothing(where: str) -> None:
     """Others went on, and what it still commits is refused; after that it goes on itself."""
     async with recorded(where, 150) as store:
-        with child(where, ttl=1.5, pause=1.0) as sleeper, child(where, ttl=1.5) as other:
-            sleeper.read_until("committing")
-            sleeper.process.send_signal(signal.SIGSTOP)
-            await until_learned(store)
-            sleeper.process.send_signal(signal.SIGCONT)
-            sleeper.read_until("fenced")
-            await asyncio.to_thread(other.end)
+        with child(where, 1.5, "SIGSTOP", "2") as sleeper:
+            sleeper.read_until("committed")
+            with child(where, 1.5) as other:
+                await until_learned(store)
+                sleeper.process.send_signal(signal.SIGCONT)
+                sleeper.read_until("fenced")
+                await asyncio.to_thread(other.end)
             await store.events.append(WORKSPACE, list(history(6, 20, 1.0)))
             await until_learned(store)
             await asyncio.to_thread(sleeper.end)

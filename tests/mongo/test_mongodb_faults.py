@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -479,18 +480,20 @@ async def test_a_rebuild_that_was_begun_anew_elsewhere_goes_no_further(
 
 
 @asynccontextmanager
-async def cutting(uri: str, each: int) -> AsyncIterator[tuple[str, list[int]]]:
-    """A way to the server that cuts each so many answers; and how many it has cut."""
+async def cutting(uri: str, share: float) -> AsyncIterator[tuple[str, list[int]]]:
+    """A way to the server that cuts a share of the answers; and how many it has cut.
+
+    By chance: cutting each tenth would cut a call of ten answers for ever at the same one.
+    """
     host, _, port = uri.removeprefix("mongodb://").partition(":")
-    answers, cuts = [0], [0]
+    chance, cuts = random.Random(7), [0]  # noqa: S311  # no secret
 
     async def pipe(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool
     ) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(1 << 16):
-                answers[0] += is_answer
-                if is_answer and not answers[0] % each:
+                if is_answer and chance.random() < share:
                     cuts[0] += 1  # after the server has done it
                     break
                 writer.write(data)
@@ -520,9 +523,9 @@ async def insisted(call: Any) -> Any:
 async def test_connections_that_break_lose_and_double_nothing(
     store: MongoStore, options: MongoOptions
 ) -> None:
-    """Every tenth answer is lost, after the server has done what was asked."""
+    """One in ten answers is lost, after the server has done what was asked."""
     wanted: Sequence[Event] = make_events(4)
-    async with cutting(options.uri, each=10) as (uri, cuts):
+    async with cutting(options.uri, share=0.1) as (uri, cuts):
         quick = replace(options, uri=uri, connect_timeout_s=2.0, timeout_s=2.0)
         flaky = await insisted(lambda: open_mongo_store(quick))
         for number, event in enumerate(wanted):

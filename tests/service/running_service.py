@@ -82,7 +82,7 @@ def failure(**fields: Any) -> dict[str, Any]:
     )
 
 
-def eventually(ask: Callable[[], T | None], timeout_s: float = 20) -> T:
+def eventually(ask: Callable[[], T | None], timeout_s: float = 90) -> T:
     """The first answer that is not None or False; fails after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
@@ -124,7 +124,7 @@ class RunningService:
         """Whether an execution can be read back."""
         return self.client.get(f"/executions/{record['executionId']}").status_code == 200
 
-    def learned(self, timeout_s: float = 20) -> None:
+    def learned(self, timeout_s: float = 90) -> None:
         """Wait until all that is durable is usable."""
         eventually(lambda: self.client.get("/status").json()["pendingIndexing"] == 0, timeout_s)
 

@@ -116,7 +116,7 @@ def steadily(work: Callable[[], None]) -> Iterator[None]:
 
     def run() -> None:
         try:
-            while not stop.is_set():
+            while not stop.wait(0.02):
                 work()
         except BaseException as error:  # noqa: BLE001  # raised again in the test's thread
             raised.append(error)
