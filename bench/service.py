@@ -66,6 +66,20 @@ class Service:
             connection.close()
         return answer
 
+    def unlearned(self) -> float:
+        """Events that nothing was learned from yet."""
+        connection = self.connect()
+        try:
+            connection.request("GET", "/metrics")
+            page = connection.getresponse().read().decode()
+        finally:
+            connection.close()
+        pending, vectors = (
+            float(page.split(f"\naftercall_pending_{name} ")[1].split("\n")[0])
+            for name in ("indexing", "vectors")
+        )
+        return pending - vectors
+
     def rss_mib(self) -> float:
         """Resident memory of the process and its children, in MiB."""
         parent = psutil.Process(self.process.pid)
@@ -116,6 +130,8 @@ class Loaded:
 
     executions: int
     seconds: float
+    learning_s: float
+    """From the first call on, until all were learned from; vectors come later."""
     lag_s: float
     peak_mib: float
     batch_ms: list[float] = field(default_factory=list)
@@ -157,13 +173,17 @@ def load(service: Service, executions: int) -> Loaded:
     seconds = time.perf_counter() - started
     if faults:
         raise RuntimeError(f"{len(faults)} batches were not taken whole: {faults[0]}")
+    learning_s = 0.0
     while service.status()["pendingIndexing"]:
+        if not learning_s and not service.unlearned():
+            learning_s = time.perf_counter() - started
         if time.perf_counter() - started > MAX_INDEXING_S:
             raise RuntimeError("indexing did not finish")
         peak = max(peak, service.rss_mib())
         time.sleep(0.1)
     lag_s = time.perf_counter() - started - seconds
-    return Loaded(executions, seconds, lag_s, max(peak, service.rss_mib()), batch_ms)
+    learning_s = learning_s or seconds + lag_s
+    return Loaded(executions, seconds, learning_s, lag_s, max(peak, service.rss_mib()), batch_ms)
 
 
 def ask(service: Service, failures: Sequence[dict[str, Any]], warm_up: int) -> list[float]:
@@ -248,6 +268,7 @@ def run(executions: int, questions: int) -> dict[str, Any]:
         "record": {
             "perSecond": loaded.executions / loaded.seconds,
             "batchMs": percentiles(loaded.batch_ms),
+            "learnedPerSecond": loaded.executions / loaded.learning_s,
             "indexingLagS": loaded.lag_s,
             "indexedPerSecond": loaded.executions / (loaded.seconds + loaded.lag_s),
         },
@@ -274,7 +295,8 @@ def table(figures: dict[str, Any]) -> str:
     rows = [
         ("recording, batches of 100", f"{record['perSecond']:,.0f} executions/s", ">= 2,000"),
         ("  one batch, ms p50/p95/p99", times(record["batchMs"]), ""),
-        ("  learned from", f"{record['indexedPerSecond']:,.0f} executions/s", ""),
+        ("  learned from", f"{record['learnedPerSecond']:,.0f} executions/s", ""),
+        ("  learned from, with vectors", f"{record['indexedPerSecond']:,.0f} executions/s", ""),
         ("  lag behind the last batch", f"{record['indexingLagS']:.1f} s", ""),
         ("start to ready, median of 3", f"{figures['startS']:.2f} s", "< 3 s"),
         ("floor: embedding, ms", times(figures["floorMs"]["embedding"]), ""),

@@ -54,7 +54,7 @@ from mongo.protocol import EventLog, Knowledge
 from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
 from retrieval.edits import edit_key, edits_of_key
 from retrieval.knowledge.documents import Document, document_id, shape_of
-from retrieval.knowledge.links import MAX_CALLS, extract, session_call
+from retrieval.knowledge.links import MAX_CALLS, SessionCall, extract, session_call
 from retrieval.knowledge.rules import UNNAMED_AGENT, ToolKnowledge, workspace_wide
 from retrieval.memory import (
     AGENTS,
@@ -234,8 +234,16 @@ def _learn_links(cache: WorkspaceCache, stored: StoredExecution, known: ToolKnow
         if each.execution.outcome == "success" and each.received_at >= since
     }
     if latest and execution.parameters_known:
-        earlier = [session_call(name, e.parameters, e.result) for name, e in latest.items()]
+        earlier = [_session_call(cache, each) for each in latest.values()]
         known.links.learn(execution.parameters, earlier)
+
+
+def _session_call(cache: WorkspaceCache, execution: Execution) -> SessionCall:
+    known = cache.session_calls.get(execution.execution_id)
+    if known is None:
+        known = session_call(execution.tool_name, execution.parameters, execution.result)
+        cache.session_calls[execution.execution_id] = known
+    return known
 
 
 def _learn_repairs(

@@ -96,7 +96,7 @@ class Indexer:
         poll_s = POLL_S if is_shared else OWN_POLL_S
         self._learning = _Loop("learning", self._paced_learn_step, poll_s)
         self._embedding = _Loop("embedding", self._paced_embed_step, poll_s)
-        self._is_flooded = False
+        self._is_busy = False
 
     @property
     def problem(self) -> str | None:
@@ -158,18 +158,18 @@ class Indexer:
         """A step that lets a flood pass first: what arrives faster than it can be learned."""
         for _ in range(_MAX_LOOKS):
             before = await self._waiting()
-            if before < self._batch:
+            self._is_busy = before >= self._batch
+            if not self._is_busy:
                 break
             await asyncio.sleep(_LOOK_S)
-            self._is_flooded = await self._waiting() - before > _FLOOD * _LOOK_S
-            if not self._is_flooded:
+            if await self._waiting() - before <= _FLOOD * _LOOK_S:
                 break
-        self._is_flooded = False
         return await self.learn_step()
 
     async def _paced_embed_step(self) -> int:
+        """A step that lets learning go first, for a second at most: most is found without it."""
         for _ in range(_MAX_LOOKS):
-            if not self._is_flooded:
+            if not self._is_busy:
                 break
             await asyncio.sleep(_LOOK_S)
         return await self.embed_step()

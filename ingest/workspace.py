@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+from cachetools import LRUCache
+
 from mongo.contents import StoredExecution
 from mongo.protocol import Knowledge
 from mongo.records import Removal, Row, ToolKey, encoded
 from retrieval.knowledge.documents import Document
+from retrieval.knowledge.links import SessionCall
 from retrieval.memory import (
     AXES,
     DOCUMENT,
@@ -48,6 +51,8 @@ class WorkspaceCache:
         """Of the commit whose rows these are."""
         self.sessions: OrderedDict[str, deque[StoredExecution]] = OrderedDict()
         """The latest calls of sessions, oldest arrival first, up to the cursor."""
+        self.session_calls: LRUCache[str, SessionCall] = LRUCache(_KEPT_OTHERS)
+        """Calls of sessions with their plain values, by execution id."""
         self._rows: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._changed: dict[tuple[str, str], Row] = {}
         self._removed: dict[tuple[str, str], None] = {}

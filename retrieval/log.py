@@ -58,6 +58,8 @@ class StoreCounts:
     pending: int
     """Events that nothing was learned from yet, and vectors that are to be made or removed."""
     documents: int
+    pending_vectors: int = 0
+    """The vectors among `pending`: of what is learned, but not found by its likeness yet."""
 
 
 async def counts(store: Store, workspace: str | None = None) -> StoreCounts:
@@ -72,10 +74,12 @@ async def counts(store: Store, workspace: str | None = None) -> StoreCounts:
     behind = sum(
         heads[each].position - (cursors[each].position if each in cursors else 0) for each in asked
     )
+    vectors = await store.knowledge.count(VECTOR.name, workspace)
     return StoreCounts(
         executions=sum(heads[each].counts.get("execution", 0) for each in asked),
-        pending=behind + await store.knowledge.count(VECTOR.name, workspace),
+        pending=behind + vectors,
         documents=await store.knowledge.count(DOCUMENT.name, workspace),
+        pending_vectors=vectors,
     )
 
 

@@ -8,12 +8,10 @@ guess.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from functools import lru_cache
 from typing import Literal, TypeGuard, TypeVar, get_args
-
-from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonValue
 from aftercall.redaction import REDACTED, is_redacted
@@ -207,13 +205,14 @@ _RARE = 0.05
 """A type of fewer of the values is taken for a slip that the tool let pass."""
 
 
-class Shape(BaseModel):
+@dataclass(slots=True)
+class Shape:
     """What many values looked like. Without the values themselves."""
 
-    types: dict[JsonType, int] = Field(default_factory=dict)
-    formats: dict[TextFormat, int] = Field(default_factory=dict)
+    types: dict[JsonType, int] = field(default_factory=dict)
+    formats: dict[TextFormat, int] = field(default_factory=dict)
     """Of texts that are not masked."""
-    cases: dict[LetterCase, int] = Field(default_factory=dict)
+    cases: dict[LetterCase, int] = field(default_factory=dict)
     """Of the same texts."""
     minimum: float | None = None
     """The smallest number."""

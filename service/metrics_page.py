@@ -184,6 +184,11 @@ def _families(context: Context, log: _Counted | None, vectors: int | None) -> It
             "Durable and not yet usable in answers, over all workspaces.",
             counts.pending,
         )
+        yield _gauge(
+            "pending_vectors",
+            "Those among them that lack a vector only: learned, but not found by likeness.",
+            counts.pending_vectors,
+        )
         yield _gauge("indexing_lag_seconds", "Age of the oldest waiting execution.", log.lag_s)
         yield _gauge("stored_executions", "Executions in the log store.", counts.executions)
         yield _gauge("registered_tools", "Registered tools.", log.tools)

@@ -10,9 +10,7 @@ bounded extract of its plain values is looked at.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-from pydantic import BaseModel, Field
+from dataclasses import dataclass, field, replace
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
@@ -114,7 +112,8 @@ def session_call(tool_name: str, parameters: JsonObject, extracted: JsonValue) -
     return SessionCall(tool_name, values)
 
 
-class Link(BaseModel):
+@dataclass(slots=True)
+class Link:
     """How often the only value at a source was the one that was sent, and was not.
 
     `among` and `missed` count the same of sources with several values.
@@ -138,10 +137,11 @@ class Link(BaseModel):
             self.among, self.missed = self.among // 2, self.missed // 2
 
 
-class Links(BaseModel):
+@dataclass(slots=True)
+class Links:
     """Sources of a tool's parameters: by place, then by tool and place of the source."""
 
-    by_place: dict[str, dict[str, Link]] = Field(default_factory=dict)
+    by_place: dict[str, dict[str, Link]] = field(default_factory=dict)
 
     def learn(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
         """Count a success's values against what its session had before, in place."""
@@ -182,13 +182,8 @@ class Links(BaseModel):
             is_named = not where.startswith(_ARGUMENT) and words_of(_KEY.split(where)[-1]) == wanted
             if source in known or is_named:
                 link = known.get(source, Link())
-                yield (
-                    f"{tool} {where}",
-                    values,
-                    link.model_copy(
-                        update={"right": link.right + is_named, "among": link.among + is_named}
-                    ),
-                )
+                sure = replace(link, right=link.right + is_named, among=link.among + is_named)
+                yield f"{tool} {where}", values, sure
 
 
 def _latest(earlier: Sequence[SessionCall]) -> dict[str, list[JsonValue]]:

@@ -9,13 +9,11 @@ The *latest* keeps those keys that were seen last, by the clock of the execution
 import hashlib
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from json import loads
 from typing import NamedTuple, Self, TypeVar
-
-from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, content_hash
 from aftercall.redaction import is_redacted
@@ -129,13 +127,14 @@ MAX_REFUSED = 16
 MAX_BEYOND = 6
 
 
-class ValueCount(BaseModel):
+@dataclass(slots=True)
+class ValueCount:
     """How often a value was in a success, from whom and when last."""
 
     count: int = 0
-    sessions: list[str] = Field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
     """A sample of `MAX_SESSIONS`, as tokens."""
-    agents: dict[str, int] = Field(default_factory=dict)
+    agents: dict[str, int] = field(default_factory=dict)
     """A sample of `MAX_AGENTS`, as tokens, with their uses."""
     last_seen: int = 0
     """Milliseconds since 1970, UTC."""
@@ -167,6 +166,7 @@ class Boundary(NamedTuple):
     """The smallest refused number that is larger than all that worked."""
 
 
+@dataclass(slots=True)
 class ParameterProfile(Shape):
     """What a parameter was. The shape is that of its values in successes."""
 
@@ -174,19 +174,19 @@ class ParameterProfile(Shape):
     failures: int = 0
     last_seen: int = 0
     """Of a success or failure; milliseconds since 1970, UTC."""
-    agents: dict[str, int] = Field(default_factory=dict)
+    agents: dict[str, int] = field(default_factory=dict)
     """A sample of `MAX_AGENTS` that had success with the parameter, as tokens, with their uses."""
     is_shared: bool = False
     """Whether several agents had success with the *tool*, be it without this parameter."""
-    values: dict[str, ValueCount] = Field(default_factory=dict)
+    values: dict[str, ValueCount] = field(default_factory=dict)
     """By canonical JSON. A count is a lower bound where more than `MAX_VALUES` were seen."""
-    ranges: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     """The smallest and largest number of each agent of a sample of `MAX_RANGES`."""
-    failed: Shape = Field(default_factory=Shape)
+    failed: Shape = field(default_factory=Shape)
     """Of the values that failures are blamed on: named by the error, or all when it names none."""
-    refused: dict[str, int] = Field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
     """The values last named by an error, without those that ever worked: tokens with the time."""
-    beyond: dict[str, int] = Field(default_factory=dict)
+    beyond: dict[str, int] = field(default_factory=dict)
     """The numbers last refused as out of range, with the time."""
 
     def observe_success(
@@ -353,7 +353,8 @@ _REQUIRED_SUCCESSES = 5
 _CLOSED_SUCCESSES = 10
 
 
-class ToolProfile(BaseModel):
+@dataclass(slots=True)
+class ToolProfile:
     """What the calls of one tool under one schema looked like.
 
     Bounded in size, whatever is sent.
@@ -364,15 +365,15 @@ class ToolProfile(BaseModel):
     last_success: int = 0
     """Milliseconds since 1970, UTC, by the executions' clock; 0 when there was none."""
     last_failure: int = 0
-    agents: dict[str, int] = Field(default_factory=dict)
+    agents: dict[str, int] = field(default_factory=dict)
     """A sample of agents that had success with the tool, as tokens, with their successes."""
-    parameters: dict[str, ParameterProfile] = Field(default_factory=dict)
-    inner: dict[str, ParameterProfile] = Field(default_factory=dict)
+    parameters: dict[str, ParameterProfile] = field(default_factory=dict)
+    inner: dict[str, ParameterProfile] = field(default_factory=dict)
     """Places inside the parameters, such as `flights[]` and `flights[].date`."""
-    failed_calls: dict[str, int] = Field(default_factory=dict)
+    failed_calls: dict[str, int] = field(default_factory=dict)
     """Hashes of parameters that failed for what they are and did not succeed since, with the time
     in milliseconds."""
-    succeeded_calls: dict[str, int] = Field(default_factory=dict)
+    succeeded_calls: dict[str, int] = field(default_factory=dict)
     """The last ones, likewise, so that a failure that is learned late finds the later success."""
 
     def observe_success(
@@ -445,12 +446,10 @@ class ToolProfile(BaseModel):
         """
         if len(self.agents) != 2 or token(agent, AGENT_DIGITS) not in self.agents:
             return self
-        alone = {"is_shared": False}
-        return self.model_copy(
-            update={
-                "parameters": {n: p.model_copy(update=alone) for n, p in self.parameters.items()},
-                "inner": {n: p.model_copy(update=alone) for n, p in self.inner.items()},
-            }
+        return replace(
+            self,
+            parameters={n: replace(p, is_shared=False) for n, p in self.parameters.items()},
+            inner={n: replace(p, is_shared=False) for n, p in self.inner.items()},
         )
 
     def is_known_to_fail(self, parameters: JsonObject) -> bool:

@@ -183,12 +183,15 @@ def clean_text(text: str) -> str:
     )
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def canonical_json(value: JsonValue) -> str:
     """Text that is equal for equal values: sorted keys, no spaces, UTF-8 as it is.
 
     `1` and `1.0` differ: a tool may tell them apart.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _CANONICAL.encode(value)
 
 
 def content_hash(value: JsonValue) -> str:

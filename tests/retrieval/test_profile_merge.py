@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.json_values import canonical_json
+from mongo.records import decoded, encoded
 from retrieval.knowledge.profile import (
     COMMON_SESSIONS,
     MAX_ALL_VALUES,
@@ -56,4 +57,4 @@ def test_the_order_of_calls_does_not_matter(seen: list[Seen], data: st.DataObjec
     """Only their own times count; and what is stored is what was learned."""
     whole = profile_of(*seen)
     assert profile_of(*data.draw(st.permutations(seen))) == whole
-    assert ToolProfile.model_validate_json(whole.model_dump_json()) == whole
+    assert decoded(ToolProfile, encoded(whole)) == whole

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError
+from mongo.records import encoded
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import read_error
@@ -43,7 +44,7 @@ def test_calls_made_to_fill_a_profile_do_not_get_far() -> None:
         call = dict.fromkeys(names, value) | {names[0]: nested}
         faults = [Fault("out_of_range", (name,)) for name in names] if number % 2 else []
         profile.observe_failure(call, faults, at(second + number), blame_parameters=True)
-    assert len(profile.model_dump_json().encode()) <= 256 * KIB
+    assert len(encoded(profile)) <= 256 * KIB
 
 
 def test_a_single_huge_call_leaves_little() -> None:
@@ -61,7 +62,7 @@ def test_a_single_huge_call_leaves_little() -> None:
     profile = ToolProfile()
     profile.observe_success(call, "s", "ada", at(1))
     profile.observe_failure(call, (), at(2), blame_parameters=True)
-    assert len(profile.model_dump_json()) <= 64 * KIB
+    assert len(encoded(profile)) <= 64 * KIB
 
 
 @pytest.mark.skipif(not AIRLINE.exists(), reason="the airline traces are not beside the project")
@@ -79,7 +80,7 @@ def test_the_profiles_of_real_tools_are_small() -> None:
                 profile.observe_failure(
                     parameters, reading.faults, at(second), blame_parameters=True
                 )
-    assert max(len(profile.model_dump_json()) for profile in profiles.values()) <= 32 * KIB
+    assert max(len(encoded(profile)) for profile in profiles.values()) <= 32 * KIB
     flights = profiles["book_reservation"].inner_view(("flights", 0))
     assert flights is not None
     assert [name for name, view in flights.parameters.items() if view.required] == [
