@@ -31,11 +31,13 @@ from retrieval.index.protocol import IndexPoint, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import Document
 from retrieval.memory import DOCUMENT, VECTOR, Memory
 
-BATCH = 1_000
+BATCH = 4_000
 EMBED_BATCH = 64
 _FLOOD = 2_000
 """Events a second above which intake has the processor to itself, for a second at most at a time:
 more than is learned even alone, so that what arrives more slowly is learned beside it."""
+_BACKLOG = 1_000
+"""Events waiting from which on vectors let learning go first."""
 _LOOK_S = 0.02
 _MAX_LOOKS = 50
 """Documents per round of the model: a fraction of a second, so that few wait for many."""
@@ -158,7 +160,7 @@ class Indexer:
         """A step that lets a flood pass first: what arrives faster than it can be learned."""
         for _ in range(_MAX_LOOKS):
             before = await self._waiting()
-            self._is_busy = before >= self._batch
+            self._is_busy = before >= _BACKLOG
             if not self._is_busy:
                 break
             await asyncio.sleep(_LOOK_S)
