@@ -194,6 +194,7 @@ def features_of(
 
     `own` is its `likelihood`, `others` are those of the other proposals for the case.
     """
+    case = proposal.reshaped or case
     covered = frozenset(index for option in proposal.options for index in option.covers)
     uncovered = sum(
         index not in covered and fault.kind != "invalid" for index, fault in enumerate(case.faults)

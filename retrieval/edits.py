@@ -166,12 +166,17 @@ class Cast(ValueEdit):
 
 
 class Unwrap(ValueEdit):
-    """Take the one value out of its list."""
+    """Take the one value out of its list, or of an object with one member.
+
+    An object may say the type of its `value` beside it.
+    """
 
     kind: Literal["unwrap"] = "unwrap"
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
         """The only element."""
+        if isinstance(value, dict):
+            value = [each for key, each in value.items() if key != "type" or "value" not in value]
         if not isinstance(value, list) or len(value) != 1:
             raise EditDoesNotApplyError("it is no list of one")
         return value[0]
@@ -324,7 +329,8 @@ class Nest(EditModel):
 class Flatten(EditModel):
     """Put the members of an object, or of the only object of a list, in the place of itself.
 
-    `fields` are those that were seen there; whatever is there moves.
+    `fields` are those that were seen there; whatever is there moves. Values of a list without names
+    get them from `fields`, in order.
     """
 
     spreads: ClassVar[bool] = False
@@ -340,7 +346,9 @@ class Flatten(EditModel):
         """
         name = str(self.path[-1])
         inner = around.get(name)
-        if isinstance(inner, list) and len(inner) == 1:
+        if isinstance(inner, list) and len(inner) == len(self.fields) > 1:
+            inner = dict(zip(self.fields, inner, strict=True))
+        elif isinstance(inner, list) and len(inner) == 1:
             inner = inner[0]
         kept = {each: value for each, value in around.items() if each != name}
         if not isinstance(inner, dict) or not inner or inner.keys() & kept.keys():
@@ -482,8 +490,14 @@ _OF_A_TOOL = (
 
 
 def edit_key(edits: Iterable[Edit]) -> str:
-    """Equal for equal edits in any order; the key under which repairs of one kind are counted."""
-    return "\n".join(sorted(edit.model_dump_json() for edit in edits))
+    """The key under which repairs of one kind are counted.
+
+    Equal for equal edits in any order; but what moves fields has to come first, or last.
+    """
+    found = list(edits)
+    lines = [edit.model_dump_json() for edit in found]
+    moves = any(isinstance(edit, Nest | Flatten) for edit in found)
+    return "\n".join(lines if moves else sorted(lines))
 
 
 def edits_of_key(key: str) -> list[Edit]:

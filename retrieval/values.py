@@ -134,6 +134,8 @@ def _to_string(value: JsonValue) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
+    if isinstance(value, dict) and value:
+        return json.dumps(value, ensure_ascii=False)
     raise CastError("a text of it would be a guess")
 
 

@@ -53,8 +53,13 @@ _SLIP = 0.8
 
 def class_of(case: Case, proposal: Proposal) -> ChangeClass:
     """The class of a proposal's strictest change."""
-    edits = [edit for option in proposal.options for edit in option.edits]
-    return strictest(_class_of(case, edit, edits) for edit in edits)
+    options, classes = proposal.options, list[ChangeClass]()
+    if proposal.reshaped is not None:
+        edits = list(options[0].edits)
+        classes = [_class_of(case, edit, edits) for edit in edits]
+        case, options = proposal.reshaped, options[1:]
+    edits = [edit for option in options for edit in option.edits]
+    return strictest(iter([*classes, *(_class_of(case, edit, edits) for edit in edits)]))
 
 
 def _class_of(case: Case, edit: Edit, edits: list[Edit]) -> ChangeClass:
@@ -71,6 +76,10 @@ def _class_of(case: Case, edit: Edit, edits: list[Edit]) -> ChangeClass:
 
 def _of_kind(case: Case, edit: Edit) -> ChangeClass:
     match edit:
+        case Flatten() if len(edit.fields) > 1 and isinstance(
+            value_at(case.parameters, edit.path), list
+        ):
+            return "plausible"  # what has no name is what comes in this place
         case Unwrap() | Respell() | Reformat() | Nest() | Flatten() | Snap():
             return "lossless"
         case Remove() if value_at(case.parameters, edit.path) is None:
@@ -108,15 +117,18 @@ def _of_form(before: JsonValue, after: JsonValue) -> ChangeClass:
     """Lossless where the way back gives what was there; else something is lost, as by a split."""
     if isinstance(after, list) and len(after) == 1 and same_json(after[0], before):
         return "lossless"
+    if (
+        isinstance(before, str)
+        and before.strip()[:1] in ("[", "{")
+        and isinstance(after, list | dict)
+    ):
+        return "lossless"  # JSON text, and what it says
     try:
         back = cast(after, type_of(before))
     except CastError:
         return "lossy"
     same_text = isinstance(before, str) and _plain(str(back)) == _plain(before)
-    if same_value(back, before) or same_text:
-        return "lossless"
-    is_json = isinstance(before, str) and before.strip()[:1] in ("[", "{")
-    return "lossless" if is_json and isinstance(after, list | dict) else "lossy"
+    return "lossless" if same_value(back, before) or same_text else "lossy"
 
 
 def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> ChangeClass:

@@ -31,6 +31,7 @@ from retrieval.proposals.experience import (
     seed_options,
 )
 from retrieval.proposals.session import session_options
+from retrieval.proposals.shape import Reshaped, best_matches, holds_parameters, reshaped
 from retrieval.proposals.values import (
     context_options,
     out_of_range_options,
@@ -55,6 +56,8 @@ _LIKE = [
 _UNSURE_SOURCE = Trials(2, 2)
 """A judgement: in the damaged calls of a benchmark the like name is never a good one."""
 _ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
+_LIKEST = prior("rename.likest", 10, 1.5)
+"""More like the missing name than any other, and that more like it than any other."""
 _UNLIKE = prior("rename.only.unlike", 2, 3)
 _REMOVE = {
     "surplus": prior("remove.surplus", 16, 1),  # the call has all that the tool has
@@ -84,6 +87,8 @@ def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     source = _source(case, fault)
     free = _free_parameters(case)
     for free_name in free:
+        if holds_parameters(case, case.parameters[free_name]):
+            continue
         edits = _rename(case, free_name, name)
         if edits is None:
             continue
@@ -108,6 +113,8 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     name = fault.parameter
     if name is None or len(fault.path) > 1 or name not in case.parameters:
         return
+    if holds_parameters(case, case.parameters[name]):
+        return  # a call in a call is no single value
     source = _source(case, fault)
     covers = frozenset({index})
     if fault.suggested and fault.suggested not in case.parameters:
@@ -204,9 +211,9 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
     missing = [f.parameter for f in case.faults if f.kind == "missing" and f.parameter]
     # What has its like on the other side is spoken for; of the rest there must be one each.
     alone = [name for name in free if not _has_like(name, missing)]
-    missing = [name for name in missing if not _has_like(name, free)]
-    if alone != [source] or missing != [target] or not case.view:
-        return None
+    left = [name for name in missing if not _has_like(name, free)]
+    if alone != [source] or left != [target] or not case.view:
+        return _LIKEST if best_matches(free, missing).get(source) == target else None
     value, seen = case.parameters[source], case.seen(target)
     unlike = isinstance(value, str) and seen and seen.formats
     return _UNLIKE if unlike and not _could_be_meant(case, value, target) else _ONLY_CANDIDATE
@@ -324,6 +331,8 @@ class Proposal:
     options: tuple[Option, ...]
     touched: frozenset[str]
     key: str
+    reshaped: Case | None = None
+    """The call in another shape, that all options after the first are about."""
     doubt: float = 0.0
     """Reported failures of the same change as they weigh now, the less the more it also worked."""
 
@@ -333,19 +342,33 @@ def propose(case: Case) -> list[Proposal]:
 
     Several may lead to the same parameters by different edits; the surest of them counts.
     """
-    found: list[Proposal] = []
+    shape = reshaped(case)
+    found = list(_proposals(case, case))
+    if shape is not None:
+        # A name or a value of a call in a wrong shape is none of the tool's.
+        found = [each for each in found if any(option.share for option in each.options)]
+        found += _proposals(case, shape.case, shape)
+    return _after_reports(case, found)
+
+
+def _proposals(sent: Case, case: Case, shape: Reshaped | None = None) -> Iterator[Proposal]:
+    """What mends a case that is the call as it was sent, or in another shape."""
     value_sources = value_sources_of(case)
-    for options in islice(_combinations(case), _MAX_COMBINATIONS):
+    first = () if shape is None else (shape.option,)
+    whole = () if shape is None else ((),)  # nothing but the shape was wrong
+    for options in islice((*whole, *_combinations(case)), _MAX_COMBINATIONS):
         edits = [edit for option in options for edit in option.edits]
         try:
             parameters = apply_edits(case.parameters, edits, value_sources)
         except EditDoesNotApplyError:
             continue
-        names = changed_names(case.parameters, parameters)
+        names = changed_names(sent.parameters, parameters)
         if names:
             key = effect_key(parameters, names)
-            found.append(Proposal(parameters, options, frozenset(names), key))
-    return _after_reports(case, found)
+            yield Proposal(
+                parameters, (*first, *options), frozenset(names), key,
+                reshaped=None if shape is None else case,
+            )  # fmt: skip
 
 
 _HEALING = 2.0

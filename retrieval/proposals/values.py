@@ -241,6 +241,7 @@ _UNWRAP = prior("cast.unwrap", 8, 2)
 _WORDS = prior("cast.words", 22, 1)  # "five" -> 5, "1,000" -> 1000
 _UNITS = prior("cast.unit", 12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5
 _SPLIT = prior("cast.split", 8, 2.5)  # "a, b" -> ["a", "b"]
+_AS_JSON = prior("cast.json", 8, 1.5)  # {"a": 1} -> '{"a": 1}'
 _DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: leave it out
 
 
@@ -289,6 +290,8 @@ def _is_plain_cast(value: JsonValue, kind: JsonType, corrected: JsonValue) -> bo
 def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Trials:
     if kind == "array" and isinstance(corrected, list) and len(corrected) > 1:
         return _SPLIT if isinstance(value, str) and not value.strip().startswith("[") else _EXACT
+    if isinstance(value, dict) and kind == "string":
+        return _AS_JSON
     if kind in ("integer", "number") and isinstance(value, str):
         text = value.strip()
         if text in (str(corrected), f"{corrected}.0"):

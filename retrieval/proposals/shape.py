@@ -1,0 +1,249 @@
+"""The shape of a call, read before its names: fields too deep, too high, or without names.
+
+A whole call under one key, or as JSON text there; a value inside of an object; fields that belong
+into an object or a list of one; values in a list without names. In another shape the call is a case
+of its own, whose names and values are mended as those of any call. A shape counts only if less is
+wrong with it than before, as far as schema, profile or error say.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.models import EvidenceSource
+from retrieval.edit_effects import apply_edits
+from retrieval.edits import (
+    Cast,
+    Edit,
+    EditDoesNotApplyError,
+    Flatten,
+    Nest,
+    Rename,
+    Unwrap,
+)
+from retrieval.parameters import ToolView, object_view
+from retrieval.proposals.case import Case, Option, Trials, inner_faults, prior, shown_by
+from retrieval.reading.faults import Fault
+from retrieval.values import CastError, cast, fits, name_similarity
+
+_UNPACKED = prior("shape.unpacked", 30, 1)  # {"params": {"a": 1}} -> {"a": 1}
+_VALUE = prior("shape.value", 24, 1)  # {"a": {"value": 1}} -> {"a": 1}
+_NESTED = prior("shape.nested", 20, 1)  # {"old": 1} -> {"edits": [{"old": 1}]}
+_BY_POSITION = prior("shape.position", 6, 1.5)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
+_LIKE = 0.7
+"""Likeness of names (see `name_similarity`) from which on one shows the other."""
+_SOMEWHAT, _CLEARLY = 0.3, 0.2
+"""Likeness of the likest name, and what it is ahead of the next one."""
+_MENDED = 1.5
+"""What a like name takes off the two faults that it mends."""
+_MAX_STEPS = 3
+_MAX_TRIED = 20
+_MAX_KEYS = 40
+_NOT_ABOUT_SHAPE = frozenset(
+    ("timeout", "rate_limited", "unavailable", "permission_denied", "user_rejected",
+     "contract_violation", "wrong_tool_boundary", "low_utility")
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reshaped:
+    """The call in another shape, with what the schema shows to be wrong with it there."""
+
+    option: Option
+    case: Case
+
+
+def reshaped(case: Case) -> Reshaped | None:
+    """The call in the shape that the tool states; None where its own is as good as any known."""
+    if not case.parameters_known or case.reading.category in _NOT_ABOUT_SHAPE:
+        return None
+    now, steps = case, list[Option]()
+    for _ in range(_MAX_STEPS):
+        better = min(_better(now), key=lambda each: _wrong(each.case), default=None)
+        if better is None:
+            break
+        now, steps = better.case, [*steps, better.option]
+    if not steps:
+        return None
+    weakest = min(steps, key=lambda step: step.trials.mean)
+    edits = tuple(edit for step in steps for edit in step.edits)
+    return Reshaped(replace(weakest, edits=edits, reason=steps[0].reason), now)
+
+
+def holds_parameters(case: Case, value: JsonValue) -> bool:
+    """Whether a value holds names of the tool's own parameters, and so is no single value."""
+    return not _names(case).isdisjoint(_object(value))
+
+
+def _better(case: Case) -> Iterator[Reshaped]:
+    """What one step makes of a call, where less is wrong with it then."""
+    before = _wrong(case)
+    steps = (_unpacked, _unwrapped, _nested, _by_position)
+    for option in islice((each for step in steps for each in step(case)), _MAX_TRIED):
+        try:
+            parameters = apply_edits(case.parameters, option.edits)
+        except EditDoesNotApplyError:
+            continue
+        # What the error says is said of the call as it was sent; a schema shows the rest.
+        said = () if case.view else _missing_still(case, parameters)
+        reading = replace(case.reading, faults=said)
+        after = replace(case, parameters=parameters, reading=reading, signature=None)
+        if _wrong(after) < before:
+            yield Reshaped(option, after)
+
+
+def _missing_still(case: Case, parameters: JsonObject) -> tuple[Fault, ...]:
+    faults = case.reading.faults
+    return tuple(f for f in faults if f.kind == "missing" and f.parameter not in parameters)
+
+
+def _wrong(case: Case) -> float:
+    """How much is wrong with a call's names and types; what a like name would mend is less."""
+    if case.view is None:
+        return len(_missing_still(case, case.parameters))
+    inner = inner_faults(case.schema, case.parameters) if case.schema is not None else []
+    missing, unknown = case.view.missing(case.parameters), case.view.unknown(case.parameters)
+    values = [
+        fault
+        for fault in shown_by(case.view, case.parameters)
+        if fault.kind not in ("missing", "unexpected")
+    ]
+    names = len(missing) + len(unknown) - _MENDED * len(best_matches(unknown, missing))
+    return names + len(inner) + _MENDED / 2 * len(values)
+
+
+def _names(case: Case) -> frozenset[str]:
+    """The tool's parameters, or those that the error misses where nothing else is known."""
+    if case.view is not None:
+        return frozenset(case.view.parameters)
+    missing = (fault.parameter for fault in case.reading.faults if fault.kind == "missing")
+    return frozenset(name for name in missing if name)
+
+
+def _strangers(case: Case) -> list[tuple[str, JsonValue]]:
+    """Parameters that the tool does not have, or not with such a value."""
+    names = _names(case)
+    return [
+        (name, value)
+        for name, value in islice(case.parameters.items(), _MAX_KEYS)
+        if name not in names or ((known := case.parameter(name)) and not fits(value, known.types))
+    ]
+
+
+def _unpacked(case: Case) -> Iterator[Option]:
+    """A whole call, or a part of it, that stands under one key."""
+    names = _names(case)
+    for name, outer in _strangers(case):
+        edits, key, value = list[Edit](), name, outer
+        for _ in range(_MAX_STEPS):
+            inner = _object(value)
+            if isinstance(value, str):
+                edits.append(Cast(name=key, to="object"))
+            edits.append(Flatten(name=key))
+            if any(_is_like_one(each, names) for each in inner):
+                reason = f"parameters of the tool stand inside of `{name}`"
+                yield _step(case, edits, reason, _UNPACKED)
+            if len(inner) != 1:
+                break
+            [(key, value)] = inner.items()
+
+
+def _unwrapped(case: Case) -> Iterator[Option]:
+    """A plain value that stands in an object of its own."""
+    for name, value in _strangers(case):
+        known = case.parameter(name)
+        if known is not None and isinstance(value, dict):
+            yield _step(case, [Unwrap(name=name)], f"`{name}` is a plain value, no object", _VALUE)
+
+
+def _nested(case: Case) -> Iterator[Option]:
+    """Fields that belong into an object, or into a list of one, that the call does not have."""
+    strange = {name: value for name, value in _strangers(case) if name not in _names(case)}
+    if case.schema is None or case.view is None or not strange:
+        return
+    for name, known in case.view.parameters.items():
+        listed = "array" in known.types
+        if name in case.parameters or not (listed or "object" in known.types):
+            continue
+        inner = object_view(case.schema, (name, 0) if listed else (name,), strange)
+        fields = _matching(strange, inner) if inner else {}
+        if fields and inner and not set(inner.missing(dict.fromkeys(fields.values()))):
+            edits: list[Edit] = [Nest(name=name, fields=tuple(fields), listed=listed)]
+            prefix = (name, 0) if listed else (name,)
+            edits += [
+                Rename(name=one, to=other).under(prefix)
+                for one, other in fields.items()
+                if one != other
+            ]
+            what = "a list of objects" if listed else "an object"
+            reason = f"`{name}` is {what}, and its fields stand beside it"
+            yield _step(case, edits, reason, _NESTED)
+
+
+def _matching(strange: Mapping[str, JsonValue], inner: ToolView) -> dict[str, str]:
+    """The strange names that are fields of an object, each with the field that it is."""
+    return {
+        **{name: name for name in strange if name in inner.parameters},
+        **best_matches(
+            [name for name in strange if name not in inner.parameters],
+            [name for name in inner.parameters if name not in strange],
+        ),
+    }
+
+
+def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Names that are more alike to one another than either is to any third."""
+    found = {}
+    for name in names:
+        likest = _likest(name, others)
+        if likest is not None and _likest(likest, names) == name:
+            found[name] = likest
+    return found
+
+
+def _likest(name: str, others: Sequence[str]) -> str | None:
+    """The name that is clearly the most like this one; None where none is."""
+    ranked = sorted(((name_similarity(name, other), other) for other in others), reverse=True)
+    if not ranked or ranked[0][0] < _SOMEWHAT:
+        return None
+    second = ranked[1][0] if len(ranked) > 1 else 0.0
+    return ranked[0][1] if ranked[0][0] - second >= _CLEARLY else None
+
+
+def _by_position(case: Case) -> Iterator[Option]:
+    """Values in a list without their names, as many as the call lacks."""
+    if case.view is None or case.view.source != "schema":
+        return
+    missing = case.view.missing(case.parameters)
+    for name, value in _strangers(case):
+        if name in case.view.parameters or not isinstance(value, list):
+            continue
+        fit = len(value) == len(missing) > 1 and all(
+            fits(each, case.view.parameters[place].types)
+            for each, place in zip(value, missing, strict=True)
+        )
+        if fit:
+            edit = Flatten(name=name, fields=tuple(missing))
+            yield _step(case, [edit], f"the values of `{name}` have no names", _BY_POSITION)
+
+
+def _step(case: Case, edits: Sequence[Edit], reason: str, trials: Trials) -> Option:
+    source: EvidenceSource = "error" if case.view is None else case.view.source
+    return Option(tuple(edits), reason, trials, (source, "parameters"))
+
+
+def _object(value: JsonValue) -> JsonObject:
+    """An object, the only one of a list, or one that is written as text; else an empty one."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, str) and value.lstrip()[:1] == "{":
+        try:
+            value = cast(value, "object")
+        except CastError:
+            return {}
+    return value if isinstance(value, dict) and len(value) <= _MAX_KEYS else {}
+
+
+def _is_like_one(name: str, names: frozenset[str]) -> bool:
+    return name in names or any(name_similarity(name, each) >= _LIKE for each in names)

@@ -1,0 +1,105 @@
+"""Calls in another shape than the tool's: what is proposed, how sure, and as what class."""
+
+from typing import Any
+
+import pytest
+
+from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
+from retrieval.answer import Question, answer
+from retrieval.proposals.case import CallContext
+from tests.retrieval.cases import make_case, object_schema
+
+CLOSED = {"additionalProperties": False}
+WEATHER = object_schema(city="string", days="integer") | CLOSED
+EDITS = object_schema(
+    path="string",
+    edits={"type": "array", "items": object_schema(oldText="string", newText="string")},
+) | CLOSED  # fmt: skip
+ENTITY = {"name": "string", "entityType": "string"}
+ENTITIES = object_schema(entities={"type": "array", "items": object_schema(**ENTITY)}) | CLOSED
+PLACE = object_schema(name="string", at=object_schema(lat="number", lon="number")) | CLOSED
+PARIS = {"city": "Paris", "days": 3}
+MISSING = "MCP error -32602: Input validation error: '{}' is a required property"
+
+
+def suggestions(
+    parameters: dict[str, Any], message: str, schema: dict[str, Any] | None
+) -> list[Suggestion]:
+    """What is answered for a tool that writes."""
+    case = make_case(parameters, message, schema=schema, writes=True)
+    question = Question(
+        case, ExecutionError(message=message), ToolAnnotations(),
+        call_context=CallContext(tool_name="put_thing"),
+    )  # fmt: skip
+    return answer(question, limit=3).response.suggestions
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name", "schema", "right"),
+    [
+        ({"params": PARIS}, "city", WEATHER, PARIS),
+        ({"kwargs": PARIS}, "city", WEATHER, PARIS),
+        ({"input": '{"city": "Paris", "days": 3}'}, "city", WEATHER, PARIS),
+        ({"arguments": {"input": PARIS}}, "city", WEATHER, PARIS),
+        ({"arguments": [PARIS]}, "city", WEATHER, PARIS),
+        ({"options": {"days": 3}, "city": "Paris"}, "days", WEATHER, PARIS),
+        ({"city": {"value": "Paris"}, "days": 3}, "city", WEATHER, PARIS),
+        ({"city": {"type": "string", "value": "Paris"}, "days": 3}, "city", WEATHER, PARIS),
+        ({"city": {"city": "Paris", "days": 3}}, "days", WEATHER, PARIS),
+        ({"path": "a", "oldText": "x", "newText": "y"}, "edits", EDITS,
+         {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}),
+        ({"path": "a", "old_string": "x", "new_string": "y"}, "edits", EDITS,
+         {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}),
+        ({"name": "Ada", "entityType": "person"}, "entities", ENTITIES,
+         {"entities": [{"name": "Ada", "entityType": "person"}]}),
+        ({"name": "Ada", "type": "person"}, "entities", ENTITIES,
+         {"entities": [{"name": "Ada", "entityType": "person"}]}),
+        ({"name": "here", "lat": 1.5, "lon": 2}, "at", PLACE,
+         {"name": "here", "at": {"lat": 1.5, "lon": 2}}),
+        ({"name": "here", "at": {"lat": 1.5, "lon": 2, "name": "x"}}, None, PLACE, None),
+        ({"params": {"City": "Paris", "days": "3"}}, "city", WEATHER, PARIS),
+    ],
+)  # fmt: skip
+def test_a_call_in_another_shape_is_put_into_the_tools(
+    parameters: dict[str, Any],
+    name: str | None,
+    schema: dict[str, Any],
+    right: dict[str, Any] | None,
+) -> None:
+    """Sure, and nothing of it is lost; what is in there is mended like any call."""
+    found = suggestions(parameters, MISSING.format(name), schema)
+    if right is None:
+        assert not found or found[0].change_class != "lossless"
+        return
+    assert found[0].corrected_parameters == right
+    assert found[0].confidence > 0.8
+    assert found[0].change_class in ("lossless", "semantic")
+
+
+def test_an_object_is_written_as_text_where_a_text_is_due() -> None:
+    """It says the same."""
+    sent = {"city": {"name": "Paris", "land": "France"}, "days": 3}
+    [best, *_] = suggestions(sent, f"{MISSING[:18]}'city' must be string", WEATHER)
+    text = '{"name": "Paris", "land": "France"}'
+    assert best.corrected_parameters == {"city": text, "days": 3}
+    assert best.change_class == "lossless"
+
+
+def test_without_a_schema_the_error_says_which_names_are_missing() -> None:
+    """They stand inside of what was sent."""
+    [best, *_] = suggestions({"data": PARIS}, MISSING.format("city"), None)
+    assert best.corrected_parameters == PARIS
+
+
+def test_values_without_names_take_those_that_the_tool_requires() -> None:
+    """In their order; that is likely, and not said."""
+    [best, *_] = suggestions({"args": ["Paris", 3]}, MISSING.format("city"), WEATHER)
+    assert best.corrected_parameters == PARIS
+    assert best.change_class == "plausible"
+
+
+def test_a_call_inside_a_call_is_never_one_value() -> None:
+    """It is neither renamed to what is missing, nor left out."""
+    parameters = {"body": {"city": "Paris"}, "days": 3}
+    for each in suggestions(parameters, MISSING.format("city"), WEATHER):
+        assert each.corrected_parameters == PARIS
