@@ -5,10 +5,10 @@
 
 Nothing is sent, stored or changed here: the program that holds the conversation knows what the
 message was an answer to, and decides whether to record a correction. Only the form of what is said
-is looked at, in English and, more narrowly, in German, French and Spanish. What could as well be a
-new request, a question or a courtesy is left alone, as a correction weighs more than a tool's own
-word. The forms were written by hand: only what speaks of an answer counts (`that`, `this list`,
-`not what I asked for`), and what negates without finding fault (`not bad`) fits none of them.
+is looked at, in English. What could as well be a new request, a question or a courtesy is left
+alone, as a correction weighs more than a tool's own word. The forms were written by hand: only what
+speaks of an answer counts (`that`, `this list`, `not what I asked for`), and what negates without
+finding fault (`not bad`) fits none of them.
 """
 
 import re
@@ -68,10 +68,7 @@ _WANTED = (
     r"requested)"
 )
 _TOOL = r"(?:tool|function|api|plugin|endpoint|command)s?"
-_LATER = (
-    r"(?:later|tomorrow|tonight|soon|next|in|at|on|when|after|once|if|every|später|morgen|"
-    r"plus tard|más tarde)"
-)
+_LATER = r"(?:later|tomorrow|tonight|soon|next|in|at|on|when|after|once|if|every)"
 
 RULES = (
     _wrong_tool(0.95, rf"(?:{_THIS_OR_IT}{_IS} )?(?:the |a )?wrong {_TOOL}\b"),
@@ -81,9 +78,6 @@ RULES = (
     _wrong_tool(0.8, rf"(?:use|call|try) (?:the (?:right|other)|another|a different) {_TOOL}\b"),
     _wrong_tool(0.8, rf"(?:use|call|try) the (?:\S+ ){{1,4}}?{_TOOL} instead\b"),
     _wrong_tool(0.85, rf"(?:this|that) {_TOOL} (?:can't|cannot|isn't|is not|doesn't|does not)\b"),
-    _wrong_tool(0.9, r"(?:(?:das|es) (?:ist|war) )?(?:das |die )?falsche[sn]? (?:werkzeug|tool)\b"),
-    _wrong_tool(0.9, r"(?:c'est )?(?:le |un )?mauvais outil\b"),
-    _wrong_tool(0.9, r"(?:(?:esa|esta) (?:es|era) )?(?:la )?herramienta (?:equivocada|incorrecta)"),
     # What was asked for, and what came instead.
     _low(0.9, rf"(?:{_THIS_OR_IT}{_IS} )?not (?:\w+ )?(?:\w+ )?what {_I} {_WANTED}\b"),
     _low(0.9, rf"{_THIS_OR_IT}{_IS_NOT} (?:\w+ ){{0,2}}?(?:what|how|who|where) {_I}\b"),
@@ -133,56 +127,10 @@ RULES = (
         rf"(?:try|do (?:it|this|that)) (?:it |this |that )?(?:again|over)\b(?!,? {_LATER}\b)",
     ),
     _low(0.5, r"redo (?:it|this|that)\b"),
-    # German.
-    _low(0.85,
-        r"(?:das|dies|diese|die (?:liste|antwort|ausgabe)|es) (?:ist|sind|war|waren) (?:doch |"
-        r"ja |leider )?keine?[nrs]? (?!problem|ding|eile|thema|wunder|frage|sorge|schlecht)\w",
-    ),
-    _low(0.9,
-        r"(?:das|dies|diese|die (?:liste|antwort|ausgabe)|es) (?:ist|sind|war|waren) (?:doch |"
-        r"ja |leider |immer noch |alles )?(?:falsch|unbrauchbar|nutzlos|leer|unvollständig|"
-        r"unsinn|quatsch)\b",
-    ),
-    _low(0.85,
-        r"(?:das|dies|es) (?:ist|sind|war|waren) (?:\w+ )?nicht (?:richtig|korrekt|hilfreich|"
-        r"brauchbar|nützlich|gemeint|gefragt|das,? was|was ich)\b",
-    ),
-    _low(0.85, r"(?:das|dies) (?:hilft|nützt) (?:\w+ )?nicht"),
-    _low(0.85, r"du hast (?:mich |das |die frage )?(?:falsch verstanden|missverstanden)\b"),
-    _low(0.85, r"ich (?:meinte|wollte) [^,]{1,80}, nicht\b"),
-    # French.
-    _low(0.85,
-        r"(?:ce n'est|ce n'était|c'est) pas (?:une? |des |du |de la |la |le |les |"
-        r"l')(?!problème|peine|fin\b|souci)\w",
-    ),
-    _low(0.9,
-        r"(?:ce n'est|ce n'était|c'est) pas (?:du tout )?(?:ce que|ça|correct|utile|bon|"
-        r"juste)\b",
-    ),
-    _low(0.85, r"ce ne sont pas (?:des|les) \w"),
-    _low(0.9, r"c'est (?:complètement |totalement )?(?:faux|inutile|incorrect|vide)\b"),
-    _low(0.8, r"je voulais dire\b"),
-    # Spanish.
-    _low(0.85,
-        r"es[aeo]s? no (?:es|son|era|eran) (?:una? |unos |unas |la |el |los |las "
-        r")(?!problema)\w",
-    ),
-    _low(0.85,
-        r"est[aeo]s? no (?:es|son|era|eran) (?:una? |unos |unas |la |el |los |las "
-        r")(?!problema)\w",
-    ),
-    _low(0.9, r"es[ao]? no (?:es|era) (?:lo que|correcto|útil)\b"),
-    _low(0.85, r"(?:eso|esto|esta lista|la respuesta) no (?:me )?(?:sirve|ayuda)\b"),
-    _low(0.9,
-        r"(?:eso|esto|la respuesta) (?:está (?:mal|vacío)|es (?:incorrecto|inútil))\b",
-    ),
 )  # fmt: skip
 
 AFTER_NO = (
     _low(0.85, rf"{_I} (?:meant|said|asked|wanted)\b(?! (?:thanks|thank|to (?:thank|stop)))"),
-    _low(0.8, r"ich (?:meinte|wollte|sagte)\b"),
-    _low(0.8, r"je voulais\b"),
-    _low(0.8, r"(?:quería decir|me refería|quise decir)\b"),
 )
 """What says too little by itself, and enough after a no."""
 
@@ -235,12 +183,12 @@ def propose_correction(text: str) -> CorrectionProposal | None:
 _QUOTES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u00b4": "'", "`": "'"})
 
 # A colon ends nothing: what stands after it is often quoted ("translate: ...").
-_END = re.compile(r"[.!?;\n\u2026]+|,? \b(?:but|aber|mais|pero)\b ")
+_END = re.compile(r"[.!?;\n\u2026]+|,? \bbut\b ")
 
 _OPENING = re.compile(
     r"[\s,\-\u2013\u2014]*(?:(?:h+m+|um|uh|oh|ah|well|wait|hey|sorry|thanks|thank you|ok|okay|"
-    r"actually|please|and|but|danke|entschuldigung|bitte|merci|désolé|gracias|perdón)\b|"
-    r"(?P<no>(?:no|nope|nah|nein|nee|non)(?=\s*(?:$|[,:\-\u2013\u2014])|"
+    r"actually|please|and|but)\b|"
+    r"(?P<no>(?:no|nope|nah)(?=\s*(?:$|[,:\-\u2013\u2014])|"
     r"\s+(?:that|this|these|those|it's|i)\b)))[\s,:\-\u2013\u2014]*"
 )
 

@@ -2,7 +2,7 @@
 
 AftercallError
 ├── ConfigurationError        a setting or a configuration file is wrong
-│   └── PromotionsFileError       (promotions_file) with line and entry
+│   └── PromotionsFileError       (promotions_file) with the entry
 ├── ToolFailedError           (executors) a tool failed, or was rejected before it ran
 │   ├── ToolRefusedError          this machine did not run it
 │   └── ContractViolationError    (contracts) it returned, but not what its deliverable asks for

@@ -7,7 +7,6 @@ import os
 import stat
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -179,10 +178,10 @@ def _quoted(text: str) -> str:
 class JsonLinesSink:
     """Appends one line per event, so that `ToolCallPlanned.model_validate_json(line)` reads it.
 
-    A line is one write, which the system does not divide, and nothing is held between two: threads,
-    processes and children of a fork may share the file, and there is nothing to close. What a
-    process that was killed left half-written stays as it is, and the next event begins on a fresh
-    line; so a reader skips what is empty or no JSON.
+    A line is one write under the file's lock, and nothing is held between two: threads, processes
+    and children of a fork may share the file, and there is nothing to close. What a process that
+    was killed left half-written stays as it is, and the next event begins on a fresh line; so a
+    reader skips what is no JSON.
 
     The file is bounded: what would grow beyond `max_bytes` becomes `NAME.1`, in the place of an
     older one, and a new file is begun. Events are not forced to the disk, so a machine (not a
@@ -224,19 +223,28 @@ class JsonLinesSink:
             OSError: it cannot be written.
         """
         line = event.model_dump_json(exclude_none=True).encode() + b"\n"
+        while not self._append(line):
+            pass
+
+    def _append(self, line: bytes) -> bool:
+        """Whether it was appended: not to a file that is full, or was moved away meanwhile."""
         descriptor = self._open()
         try:
-            size = os.fstat(descriptor).st_size
-            if size and size + len(line) > self._max_bytes and self._move_away(descriptor):
-                full, descriptor = descriptor, self._open()
-                os.close(full)
-                size = os.fstat(descriptor).st_size
-            # Another process may be in the middle of its line: then an empty one is left behind.
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            now = os.fstat(descriptor)
+            if not (self._path.exists() and os.path.samestat(now, self._path.stat())):
+                return False
+            if now.st_size and now.st_size + len(line) > self._max_bytes:
+                self._path.replace(f"{self._path}.1")
+                return False
+            if now.st_size and os.pread(descriptor, 1, now.st_size - 1) != b"\n":
                 line = b"\n" + line
             if os.write(descriptor, line) < len(line):
                 raise OSError("the line was cut short")  # the disk is full; the next one knows
+            return True
         finally:
+            # By name too: a process forked meanwhile has the same lock through its copy.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
     def _open(self) -> int:
@@ -247,25 +255,6 @@ class JsonLinesSink:
             os.close(descriptor)
             raise OSError("it is no regular file")
         return descriptor
-
-    def _move_away(self, descriptor: int) -> bool:
-        """Rename the full file; whether it is out of the way, by us or by another.
-
-        Whoever holds the file's lock may, so that of several processes that find it full only one
-        does. The others do not wait: until it is done they write on, some lines too many.
-        """
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        try:
-            with suppress(FileNotFoundError):  # another has moved it, and not begun the next
-                if os.path.samestat(os.fstat(descriptor), self._path.stat()):
-                    self._path.replace(f"{self._path}.1")
-        finally:
-            # By name too: a process forked meanwhile has the same lock through its copy.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        return True
 
 
 class RecorderSink:

@@ -1,16 +1,12 @@
 """Prometheus metrics of tool calls (seed 001); they need the extra `metrics`.
 
 `tool_calls_total{tool,status}` and `tool_call_latency_ms{tool}`, under labels whose number is
-bounded, and which are not simply given to the first that come. Names come from those who record
-calls. One client that invents a name per call would fill a table of the first so many at once, and
-every real tool after it would be `other`. So only half of the labels go to those who come first.
-The other half is for tools that are called again. A label is never taken back: a series that stops
+bounded: those who come first get one of their own. A label is never taken back: a series that stops
 and begins anew would spoil every rate.
 """
 
 import hashlib
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Iterable
 from itertools import accumulate
 from threading import Lock
@@ -37,10 +33,6 @@ OTHER = "other"
 MAX_CHARS = 128
 """Of a label. A server's name and a tool's together may have 513."""
 
-CALLS_FOR_LABEL = 3
-"""The call at which a tool gets a label once the first half is given: names that are made up do not
-come again, and the two calls before it are counted as `other`, so none is lost."""
-
 BOUNDS_MS = (
     1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0,
     1_000.0, 2_500.0, 5_000.0, 10_000.0, 30_000.0, 60_000.0,
@@ -52,10 +44,6 @@ LONGEST_MS = 86_400_000.0
 
 _MARK = " (tool)"
 _HASH_CHARS = 8
-_CANDIDATES = 10_000
-"""Tools whose calls are remembered until they have a label; the latest called ones. So many are to
-be borne (issue 7), and take 2 MiB."""
-
 Status = Literal["ok", "error"]
 
 
@@ -81,9 +69,8 @@ def tool_label(tool: str, server_name: str | None = None) -> str:
 class ToolCallMetrics(Collector):
     """Counts tool calls; an `EventSink`, and a collector of its registry. Safe between threads.
 
-    Memory is bounded: at most `max_tools` labels, each of at most 128 characters. Half of them are
-    given to the tools that come first, the rest to those that are called a third time. All other
-    calls are counted under `tool="other"`.
+    Memory is bounded: at most `max_tools` labels, each of at most 128 characters. All other calls
+    are counted under `tool="other"`.
 
     Args:
         max_tools: labels at most, beside `other`.
@@ -95,11 +82,8 @@ class ToolCallMetrics(Collector):
         if max_tools < 0:
             raise ValueError(f"max_tools is {max_tools}; it must be 0 or more")
         self._max_tools = max_tools
-        self._first_come = (max_tools + 1) // 2
         # Both names are on the page from the start: a rate misses the event that it begins with.
         self._series = {OTHER: _Series(is_measured=True)}
-        # By their hashes, which nobody can foresee: names would take four times as much.
-        self._candidates: OrderedDict[int, int] = OrderedDict()
         self._lock = Lock()
         self.registry = CollectorRegistry() if registry is None else registry
         self.registry.register(self)
@@ -120,12 +104,9 @@ class ToolCallMetrics(Collector):
         """Count a call that has ended; a latency that is negative or NaN was not measured."""
         label = tool_label(tool, server_name)
         with self._lock:
-            series = self._series.get(label)
-            if series is None:
-                series = self._series[OTHER]
-                if self._admits(label):
-                    series = self._series[label] = _Series()
-            series.observe(status, latency_ms)
+            if label not in self._series and self.labels >= self._max_tools:
+                label = OTHER
+            self._series.setdefault(label, _Series()).observe(status, latency_ms)
 
     def emit(self, event: ToolCallEvent) -> None:
         """Take an event; a call counts when its result is known."""
@@ -161,19 +142,6 @@ class ToolCallMetrics(Collector):
         """What a scraper reads; without the end of OpenMetrics, so that more can follow."""
         encode = generate_open_metrics if open_metrics else generate_latest
         return encode(self.registry).removesuffix(b"# EOF\n")
-
-    def _admits(self, label: str) -> bool:
-        """Whether a label that has no series yet gets one with this call."""
-        if self.labels >= self._max_tools:
-            return False
-        if self.labels >= self._first_come:
-            calls = self._candidates.pop(hash(label), 0) + 1
-            if calls < CALLS_FOR_LABEL:
-                self._candidates[hash(label)] = calls
-                if len(self._candidates) > _CANDIDATES:
-                    self._candidates.popitem(last=False)
-                return False
-        return True
 
 
 _LE = (*map(str, BOUNDS_MS), "+Inf")

@@ -1,4 +1,4 @@
-"""The file `.tool_promotions.json` (seed 002): read with the line of every fault, written at once.
+"""The file `.tool_promotions.json` (seed 002): read with the entry of every fault, written at once.
 
 It holds an object: under the name of each namespace an object of six keys, `evolved_version`,
 `evolved_file`, `original_version`, `reason`, `mutation`, `promoted_at`, all of them required.
@@ -11,7 +11,6 @@ folder that the caller chose, and nothing else, also when a symbolic link leads 
 
 import json
 import os
-import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from aftercall.errors import ConfigurationError
 from aftercall.models.base import Name
 from aftercall.models.tools import Promotion, Tool
+from aftercall.redaction import snake_case
 
 try:
     import fcntl
@@ -46,29 +46,25 @@ KEYS = (
 )  # fmt: skip
 """The keys of an entry, in the seed's order."""
 
-_STRING = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"(?P<colon>\s*:)?', re.DOTALL)
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 
 class PromotionsFileError(ConfigurationError):
     """A promotions file is wrong; nothing of it was read.
 
-    `line` counts from 1 and is None where no line is to blame, `entry` is the namespace, when the
-    fault lies in one. `file` is its name, where the text is known to be of one.
+    `entry` is the namespace, when the fault lies in one. `file` is its name, where the text is
+    known to be of one.
     """
 
-    def __init__(self, problem: str, line: int | None = None, entry: str | None = None) -> None:
-        super().__init__(problem, line, entry)
+    def __init__(self, problem: str, entry: str | None = None) -> None:
+        super().__init__(problem, entry)
         self.problem = problem
-        self.line = line
         self.entry = entry
         self.file: str | None = None
 
     def __str__(self) -> str:
-        line = None if self.line is None else f"line {self.line}"
         entry = None if self.entry is None else f"entry {_quoted(self.entry)}"
-        place = ", ".join(part for part in (self.file, line, entry) if part)
-        return f"{place}: {self.problem}" if place else self.problem
+        return ": ".join(filter(None, (", ".join(filter(None, (self.file, entry))), self.problem)))
 
 
 def parse_promotions(text: str) -> dict[str, Promotion]:
@@ -77,7 +73,7 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
     Raises:
         PromotionsFileError: the text is no JSON or too large, a key is unknown, missing or stands
             twice, or a value is wrong: a version that is no version, a time that is no time, an
-            `evolved_file` that is absolute or leaves the folder. Line and entry are named.
+            `evolved_file` that is absolute or leaves the folder. The entry is named.
     """
     if len(text) > MAX_PROMOTIONS_CHARS:
         raise PromotionsFileError(
@@ -85,25 +81,17 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
         )
     try:
         root = json.loads(text, object_pairs_hook=_Members)
-    except (json.JSONDecodeError, RecursionError) as error:
-        at = error.pos if isinstance(error, json.JSONDecodeError) else 0
-        why = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
-        names = [name for name, _ in _keys(text[:at]) if name not in KEYS]
-        line = text.count("\n", 0, at) + 1
-        raise PromotionsFileError(f"no JSON: {why}", line, names[-1] if names else None) from error
+    except json.JSONDecodeError as error:
+        raise PromotionsFileError(f"no JSON: {error.msg} (line {error.lineno})") from error
+    except RecursionError as error:
+        raise PromotionsFileError("no JSON: it is nested too deeply") from error
     if not isinstance(root, _Members):
-        line = len(text[: len(text) - len(text.lstrip())].splitlines()) or 1
-        raise PromotionsFileError("the file must be an object, in braces", line)
-    # A text that can be read has its keys in the order of the members.
-    lines = (line for _, line in _keys(text))
+        raise PromotionsFileError("the file must be an object, in braces")
     found: dict[str, Promotion] = {}
     for name, entry in root:
-        line = next(lines)
         if name in found:
-            raise PromotionsFileError(
-                f"the key {_quoted(name)} stands here a second time", line, name
-            )
-        found[name] = _entry(name, line, entry, lines)
+            raise PromotionsFileError(f"the key {_quoted(name)} stands here a second time", name)
+        found[name] = _entry(name, entry)
     return found
 
 
@@ -122,49 +110,34 @@ class _Members(list[tuple[str, Any]]):
     """The members of an object, those that stand there twice too."""
 
 
-def _keys(text: str) -> Iterator[tuple[str, int]]:
-    """The keys of all objects in a text, in its order, with their lines from 1."""
-    line, done = 1, 0
-    for found in _STRING.finditer(text):
-        if found["colon"]:
-            line += text.count("\n", done, found.start())
-            done = found.start()
-            yield found["text"], line
-
-
-def _entry(name: str, line: int, entry: object, lines: Iterator[int]) -> Promotion:
+def _entry(name: str, entry: object) -> Promotion:
     try:
         _NAME.validate_python(name)
     except ValidationError as error:
-        problem = f"the name of a namespace {_said(error)}"
-        raise PromotionsFileError(problem, line, name) from error
+        raise PromotionsFileError(f"the name of a namespace {_said(error)}", name) from error
     if not isinstance(entry, _Members):
-        raise PromotionsFileError("the entry must be an object, in braces", line, name)
+        raise PromotionsFileError("the entry must be an object, in braces", name)
     fields: dict[str, Any] = {}
-    places: dict[str, int] = {}
     for key, value in entry:
-        places[key] = at = next(lines)
         if key not in KEYS:
             problem = f"the key {_quoted(key)} is unknown; known: {', '.join(KEYS)}"
-            raise PromotionsFileError(problem, at, name)
+            raise PromotionsFileError(problem, name)
         if key in fields:
-            problem = f"the key {_quoted(key)} stands here a second time"
-            raise PromotionsFileError(problem, at, name)
+            raise PromotionsFileError(f"the key {_quoted(key)} stands here a second time", name)
         if not isinstance(value, str) and not (key == "evolved_file" and value is None):
-            raise PromotionsFileError(f"{key} must be text in double quotes", at, name)
+            raise PromotionsFileError(f"{key} must be text in double quotes", name)
         fields[key] = value
     if missing := [key for key in KEYS if key not in fields]:
         problem = f"without {', '.join(missing)}; each entry has all six keys"
-        raise PromotionsFileError(problem, line, name)
+        raise PromotionsFileError(problem, name)
     try:
         promotion = Promotion.model_validate(fields)
         _check_file(promotion)
     except ValidationError as error:
-        # The key as the file writes it.
-        key = re.sub(r"(?<=[a-z])[A-Z]", r"_\g<0>", str(error.errors()[0]["loc"][0])).lower()
-        raise PromotionsFileError(f"{key} {_said(error)}", places.get(key, line), name) from error
+        key = snake_case(str(error.errors()[0]["loc"][0]))  # as the file writes it
+        raise PromotionsFileError(f"{key} {_said(error)}", name) from error
     except UnsafePathError as error:
-        raise PromotionsFileError(str(error), places["evolved_file"], name) from error
+        raise PromotionsFileError(str(error), name) from error
     return promotion
 
 
@@ -214,8 +187,7 @@ def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promot
     except OSError as error:
         fault = PromotionsFileError(f"it cannot be read: {error.strerror or error}")
     except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        fault = PromotionsFileError("it is not UTF-8; save it as UTF-8", line)
+        fault = PromotionsFileError(f"it is not UTF-8 at byte {error.start}; save it as UTF-8")
     except PromotionsFileError as error:
         fault = error
     fault.file = str(path)

@@ -91,19 +91,13 @@ async def import_promotions(request: Request, space: CurrentSpace) -> Promotions
 
 def _parse_file(body: bytes) -> dict[str, Promotion]:
     try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = body.count(b"\n", 0, error.start) + 1
-        raise MalformedJsonError(
-            f"line {line}: the body is not UTF-8; send JSON in UTF-8"
-        ) from None
-    try:
-        return parse_promotions(text)
+        return parse_promotions(body.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise MalformedJsonError("the body is not UTF-8; send JSON in UTF-8") from None
     except PromotionsFileError as error:
-        details = {"line": error.line, "entry": error.entry}
         status, code = (422, "invalid_request") if _is_json(body) else (400, "malformed_json")
         message = f"{error}; nothing was imported"
-        raise ProblemError(status, code, message, details=details) from None
+        raise ProblemError(status, code, message, details={"entry": error.entry}) from None
 
 
 def _is_json(body: bytes) -> bool:

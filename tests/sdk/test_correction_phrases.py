@@ -31,12 +31,12 @@ def test_what_only_sounds_like_a_correction_is_left_alone(text: str) -> None:
 
 
 def test_on_messages_that_the_rules_were_not_written_for() -> None:
-    """The measured figures, so that no change makes them worse: 22 of 30 found, none wrongly."""
+    """The measured figures, so that no change makes them worse: 17 of 25 found, none wrongly."""
     held_out = PHRASES["held_out_corrections"]
     found = [propose_correction(text) for text in held_out]
     kinds = [proposal.kind if proposal else None for proposal in found]
     right = [a == b for a, b in zip(kinds, held_out.values(), strict=True)]
-    assert sum(right) >= 22
+    assert sum(right) >= 17
     assert not any(map(propose_correction, PHRASES["held_out_not_corrections"]))
 
 

@@ -80,16 +80,6 @@ async def test_a_fenced_block_is_the_code_and_the_rest_its_summary(
     assert asked.headers["authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.parametrize("marked", [True, False])
-async def test_the_json_form_is_read_plain_and_in_a_json_block(
-    chat: ScriptedChatServer, marked: bool
-) -> None:
-    text = json.dumps({"code": CODE, "summary": "guards the argument"})
-    chat.says(says(f"```json\n{text}\n```" if marked else text))
-    evolved = await evolver(chat).evolve(task())
-    assert (evolved.code, evolved.summary) == (CODE, "guards the argument")
-
-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -99,10 +89,8 @@ async def test_the_json_form_is_read_plain_and_in_a_json_block(
         (says("```python\na = 1\n```\nor\n```python\na = 2\n```"), "holds 2 code blocks"),
         (says("```python\na = 1\n"), "no end"),
         (says("```python\n\n```"), "code in the answer is empty"),
-        (says('{"code": "a = 1",'), "begins like JSON and is none"),
-        (says('{"source": "a = 1"}'), 'no text under the key "code"'),
-        (says('{"code": ["a = 1"]}'), 'no text under the key "code"'),
-        (says('{"code": "a = 1", "file": "../../etc/x.py"}'), 'besides "code" and "summary"'),
+        (says('{"code": "a = 1"}'), "holds no code block"),
+        (says('```json\n{"code": "a = 1"}\n```'), "holds JSON"),
         (says(None, refusal="I cannot help with that."), "refused"),
         (says("```python\na = 1\n```", finish_reason="content_filter"), "refused"),
         (says("```python\na = 1\n```", finish_reason="length"), "raise max_tokens"),

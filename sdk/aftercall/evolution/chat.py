@@ -1,8 +1,8 @@
 """An evolver that asks a chat model through the OpenAI-compatible API: Ollama, vLLM, OpenAI, ...
 
 The question has its rules in the system message and everything else as quoted data. The answer is
-text from a stranger: one fenced block, or one JSON object. Nothing in it names a file, and nothing
-is mended by guessing: half of a program, or the wrong one of two, could pass for the whole.
+text from a stranger with one fenced block. Nothing in it names a file, and nothing is mended by
+guessing: half of a program, or the wrong one of two, could pass for the whole.
 """
 
 import asyncio
@@ -60,11 +60,9 @@ Rules for the new version:
 - A text of the form [redacted:source:N] stands for a value that you are not shown. Keep it as it \
 is, where it is.
 
-Answer in one of these two forms, and in no other:
-1. Exactly one fenced code block with the whole source. If the source itself has lines that begin \
-with three backticks, fence it with more backticks than that. Text outside of the block is read as \
-a summary of the change.
-2. One JSON object with exactly the keys "code" (the whole source) and "summary" (one sentence).
+Answer with exactly one fenced code block that holds the whole source. If the source itself has \
+lines that begin with three backticks, fence it with more backticks than that. Text outside of the \
+block is read as a summary of the change.
 
 Never name a file or a path to write to. If you cannot help, say so without a code block."""
 
@@ -283,9 +281,13 @@ def _short(value: object, name: str) -> object:
 
 # Models that think aloud (DeepSeek-R1, Qwen) put drafts before the answer, code blocks among them.
 _THOUGHTS = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^\n]*?)[ \t]*", re.DOTALL)
+_FENCE = r"^ {0,3}(?P<fence>`{3,}|~{3,})"
+_BLOCK = re.compile(  # CommonMark 4.5
+    _FENCE + r"[ \t]*(?P<info>[^`\n]*)\n(?P<code>.*?)^ {0,3}(?P=fence)[`~]*[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
 
-_FORMS = "answer with exactly one fenced code block, or one JSON object of code and summary"
+_FORM = "answer with exactly one fenced code block"
 
 
 def _code_of(content: bytes, language: str) -> EvolvedCode:
@@ -313,69 +315,26 @@ def _code_of(content: bytes, language: str) -> EvolvedCode:
 def read_code(answer: str, *, language: str) -> EvolvedCode:
     """The code that an answer gives.
 
-    A block that is marked `json` is read as the JSON form unless that is the tool's language.
-
     Raises:
-        UnusableAnswerError: no code, several blocks, a block without its end, JSON of another
-            shape; the message says which, and never repeats the answer.
+        UnusableAnswerError: no code, several blocks, a block without its end, JSON in its place;
+            the message says which, and never repeats the answer.
     """
     text = _THOUGHTS.sub("", answer, count=1).replace("\r\n", "\n").strip()
     if not text:
-        raise UnusableAnswerError(f"the answer is empty; {_FORMS}")
-    if text.startswith("{"):
-        return _from_json(text)
-    blocks, prose = _blocks(text)
+        raise UnusableAnswerError(f"the answer is empty; {_FORM}")
+    blocks, prose = list(_BLOCK.finditer(text)), _BLOCK.sub("", text)
+    if re.search(_FENCE, prose, re.MULTILINE):
+        raise UnusableAnswerError("the code block in the answer has no end; it may be cut off")
     if not blocks:
-        raise UnusableAnswerError(f"the answer holds no code block; {_FORMS}")
+        raise UnusableAnswerError(f"the answer holds no code block; {_FORM}")
     if len(blocks) > 1:
         raise UnusableAnswerError(
             f"the answer holds {len(blocks)} code blocks, and which one is meant is not known; "
-            f"{_FORMS}"
+            f"{_FORM}"
         )
-    info, code = blocks[0]
-    if info.lower() == "json" and language != "json":
-        return _from_json(code)
-    return _evolved(code, prose)
-
-
-def _from_json(text: str) -> EvolvedCode:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        where = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise UnusableAnswerError(f"the answer begins like JSON and is none{where}") from error
-    if not isinstance(value, dict) or not isinstance(value.get("code"), str):
-        raise UnusableAnswerError('the JSON in the answer has no text under the key "code"')
-    if set(value) - {"code", "summary"}:
-        # A `file` or `path` among them would be a wish to write somewhere.
-        raise UnusableAnswerError('the JSON in the answer has keys besides "code" and "summary"')
-    return _evolved(value["code"], str(value.get("summary") or ""))
-
-
-def _evolved(code: str, summary: str) -> EvolvedCode:
+    if blocks[0]["info"].strip().lower() == "json" != language:  # it could pass for an expression
+        raise UnusableAnswerError(f"the answer holds JSON and no source; {_FORM}")
+    code = blocks[0]["code"].removesuffix("\n")
     if not code.strip():
-        raise UnusableAnswerError(f"the code in the answer is empty; {_FORMS}")
-    return EvolvedCode(code, " ".join(summary.split())[:500])
-
-
-def _blocks(text: str) -> tuple[list[tuple[str, str]], str]:
-    """Info and text of the fenced blocks of Markdown (CommonMark 4.5), and the text around them."""
-    blocks: list[tuple[str, str]] = []
-    prose: list[str] = []
-    inside: list[str] | None = None
-    opening, info = "", ""
-    for line in text.split("\n"):
-        fence = _FENCE.fullmatch(line)
-        if inside is None:
-            if fence and not ("`" in fence["info"] and fence["fence"].startswith("`")):
-                opening, info, inside = fence["fence"], fence["info"], []
-            else:
-                prose.append(line)
-        elif fence and not fence["info"] and fence["fence"].startswith(opening):
-            blocks.append((info, "\n".join(inside)))
-            inside = None
-        else:
-            inside.append(line)
-    if inside is not None:
-        raise UnusableAnswerError("the code block in the answer has no end; it may be cut off")
-    return blocks, "\n".join(prose)
+        raise UnusableAnswerError(f"the code in the answer is empty; {_FORM}")
+    return EvolvedCode(code, " ".join(prose.split())[:500])
