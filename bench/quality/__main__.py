@@ -5,9 +5,9 @@
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
-but for `choosing`, `regret`, `boundaries` and `memory`, which have pages of their own in
-`docs/figures/`; the part `final` (APIs that nothing was developed on) is measured only when it is
-named.
+but for `choosing`, `regret`, `boundaries`, `memory` and `kinds`, which have pages of their own in
+`docs/figures/`; the parts `final` (APIs that nothing was developed on) and `kinds-final` (kinds of
+mistakes likewise) are measured only when they are named.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from bench.quality import (
     choosing,
     classifier,
     datasets,
+    kinds,
     memory,
     regret_report,
 )
@@ -123,13 +124,23 @@ async def _memory(embedder: Embedder, _: Figures) -> None:
     await memory.measure(embedder, FOLDER)
 
 
+async def _kinds(embedder: Embedder, _: Figures) -> None:
+    await kinds.measure(embedder, FOLDER)
+
+
+async def _kinds_final(embedder: Embedder, _: Figures) -> None:
+    await kinds.measure(embedder, FOLDER, final=True)
+
+
 STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
     "refusals": _refusals, "classifier": _classifier, "final": _final,
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
+    "kinds": _kinds, "kinds-final": _kinds_final,
 }  # fmt: skip
 
-OF_THEIR_OWN = {"choosing", "regret", "boundaries", "memory"}
+OF_THEIR_OWN = {"choosing", "regret", "boundaries", "memory", "kinds", "kinds-final"}
+ONLY_NAMED = {"final", "kinds-final"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 
 
@@ -151,7 +162,9 @@ def main() -> None:
     if options.ablation is not None:
         ablation.write(asyncio.run(_ablation(options.ablation)), FOLDER)
         return
-    figures = asyncio.run(measure(options.only or [name for name in STEPS if name != "final"]))
+    figures = asyncio.run(
+        measure(options.only or [name for name in STEPS if name not in ONLY_NAMED])
+    )
     page = markdown(figures)
     if not options.only or set(options.only) - OF_THEIR_OWN:
         print(page)

@@ -334,6 +334,8 @@ _REPOSITORIES = {
     "acme": ("web", "mobile-app", "infra"), "Northwind": ("Orders", "data-pipeline"),
     "mkarlsson": ("dotfiles", "chess-engine"), "OpenHarbor": ("harbor-ui", "Gateway"),
 }  # fmt: skip
+PLACES = (*_REPOSITORIES, *(repo for repos in _REPOSITORIES.values() for repo in repos))
+"""The owners and repositories that there are."""
 _PEOPLE = ("octocat", "mkarlsson", "jdoe", "AnaSilva", "li-wei", "sam-the-dev", "PriyaN")
 _BRANCHES = ("main", "develop", "feature/login", "fix/null-pointer", "release/2.4", "docs-update")
 _FIELDS = ("Status", "Priority", "Sprint", "Estimate", "Team")

@@ -75,7 +75,7 @@ def aftercall(brain: Brain, *, with_schema: bool) -> Method:
         for suggestion in answer.suggestions:
             parameters = apply_changes(trial.damaged, suggestion)
             if suggestion.action == "change_parameters" and parameters is not None:
-                found.append(Attempt(parameters, suggestion.confidence))
+                found.append(Attempt(parameters, suggestion.confidence, bool(suggestion.safe)))
         return found
 
     return attempts

@@ -60,6 +60,8 @@ class Attempt:
 
     parameters: Json
     confidence: float
+    safe: bool = False
+    """Whether a client may follow it without asking."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,350 @@
+"""Kinds of mistakes that nothing was fitted on: `docs/figures/kinds.md` and `kinds-final.md`.
+
+History is right calls and the mistakes of `bench.quality.damage`, which the memory has seen mended;
+the test is other sessions with other kinds of mistakes. BFCL's development APIs are executed. What
+GitHub's schemas refuse is a failure, and so is a date in a form that GitHub does not read
+or an owner whom it does not know; there a correction is right when it equals the gold call.
+"""
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from aftercall.json_patch import same_json
+from bench.quality import bfcl, github
+from bench.quality import kinds_damage as texts
+from bench.quality import kinds_shapes as shapes
+from bench.quality.brain import open_brain
+from bench.quality.datasets import MISSING
+from bench.quality.methods import aftercall, results_of
+from bench.quality.scores import SURE, scores
+from bench.quality.sessions import Dataset, GoldCall, Session, history
+from bench.quality.split import split
+from bench.quality.trial import Damage, Json, Result, Trial, Verdict
+from embeddings.protocol import Embedder
+
+KEPT = ("types", "several at once")
+"""Families of the final table: chosen before any kind was measured. Nothing is fitted on them, and
+nobody looks at them while developing; `--only kinds-final` measures them once, at the end."""
+FROZEN = "the commit that brings this line"
+"""The commit in which `KEPT` was chosen."""
+UNREPAIRABLE = "should not be repaired"
+MOST = 12
+"""Trials of a kind in a world."""
+OF_A_TOOL = 3
+"""Trials of a kind that may be of the same tool."""
+TRIES = 8
+"""Mistakes of a kind that are tried on a call until the tool refuses one."""
+
+FAMILIES: dict[str, dict[str, texts.Maker]] = {
+    "names": {
+        "synonym of a word": lambda draw: texts.one_renamed(draw, texts.synonyms),
+        "abbreviation": lambda draw: texts.one_renamed(draw, texts.abbreviations),
+        "plural or singular": lambda draw: texts.one_renamed(draw, texts.numbers_of_names),
+        "the tool's noun before it": texts.with_noun,
+        "another language's word": lambda draw: texts.one_renamed(draw, texts.translations),
+        "neutral word": texts.neutral,
+        "its type in the name": texts.with_type,
+    },
+    "types": {
+        "number with a unit": texts.with_unit,
+        "yes or no": texts.yes_or_no,
+        "number in words": texts.in_words,
+        "list as text": texts.as_comma_text,
+        "null for an optional": texts.optional_as(None),
+        "text null or undefined": texts.optional_as("null", "undefined", "None"),
+        "whole number as a fraction's text": texts.as_fraction_text,
+    },
+    "forms of values": {
+        "date in another form": lambda draw: texts.each_text(draw, texts.dates),
+        "marks around": lambda draw: texts.each_text(draw, texts.quoted),
+        "blanks around": lambda draw: texts.each_text(draw, texts.blanks),
+        "number with marks": texts.marked_numbers,
+        "listed value's synonym": lambda draw: texts.each_listed(draw, texts.listed_synonyms),
+        "listed value misspelt": lambda draw: texts.each_listed(
+            draw, lambda text: texts.misspelt(draw.rng, text)
+        ),
+        "listed value's other spelling": lambda draw: texts.each_listed(draw, texts.spellings),
+    },
+    "structure": {
+        "whole call under a key": lambda draw: shapes.whole(
+            draw, ("params", "input", "arguments"), lambda sent: sent
+        ),
+        "whole call as JSON text": lambda draw: shapes.whole(
+            draw, ("input", "arguments", "json"), json.dumps
+        ),
+        "kwargs": shapes.as_kwargs,
+        "value wrapped in an object": shapes.wrapped_value,
+        "flat for a list of one": shapes.flat,
+        "object for a list of one": shapes.bare_object,
+        "one level too high": shapes.too_high,
+        "one level too deep": shapes.too_deep,
+        "positional list": shapes.positional,
+        "JSON text for an object": shapes.items_as_text,
+        "object for JSON text": shapes.object_for_text,
+        "map for a list of objects": shapes.map_for_list,
+        "list for a map": shapes.list_for_map,
+    },
+    "values": {
+        "part of a known value": lambda draw: texts.each_text(
+            draw, texts.part_left_out, listed=False
+        ),
+        "known value misspelt twice": lambda draw: texts.each_text(
+            draw, lambda text: texts.misspelt(draw.rng, text), listed=False
+        ),
+        "out of bounds": texts.percent,
+        "two values swapped": texts.swapped,
+        "value of another tool's call": texts.of_another_call,
+        "path for a name": lambda draw: texts.each_text(
+            draw, texts.relative, listed=False
+        ),
+    },
+    "several at once": {
+        "two renames": shapes.two_renamed,
+        "rename and type": shapes.rename_and(
+            texts.in_words, texts.yes_or_no, texts.as_comma_text, texts.with_unit
+        ),
+        "rename and form": shapes.rename_and(
+            lambda draw: texts.each_listed(draw, texts.spellings),
+            lambda draw: texts.each_text(draw, texts.quoted),
+        ),
+        "wrapped and renamed": shapes.wrapped_and_renamed,
+        "all names in another style": shapes.all_in_other_style,
+    },
+    "should not be repaired": {
+        "placeholder": shapes.placeholder,
+        "arguments cut off": shapes.cut_off,
+        "qualifier in its place": shapes.qualifier,
+        "missing id": shapes.missing_id,
+    },
+}  # fmt: skip
+"""Every kind, by family."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Tools that refuse wrong calls, and judge corrections."""
+
+    name: str
+    dataset: Dataset
+    error_of: Callable[[GoldCall, Json], Json | None]
+    """What a tool says of parameters; None where they do something."""
+    verdict: Callable[[GoldCall, Json], Verdict]
+    servers: frozenset[str]
+    """Whose calls are damaged."""
+
+
+def worlds() -> list[World]:
+    """Those that are installed."""
+    found = []
+    if bfcl.available():
+        found.append(World("BFCL", bfcl.Bfcl(), _bfcl_error, bfcl.verdict, bfcl.DEVELOPMENT))
+    if github.available():
+        servers = frozenset((github.SERVER,))
+        found.append(World("GitHub", github.GitHub(), _github_error, _github_verdict, servers))
+    return found
+
+
+def _bfcl_error(call: GoldCall, parameters: Json) -> Json | None:
+    effect = bfcl.run(call, parameters)
+    return effect.error if isinstance(effect, bfcl.Failure) else None
+
+
+def _github_error(call: GoldCall, parameters: Json) -> Json | None:
+    return github.error_of(call.tool, parameters) or _api_error(parameters)
+
+
+_MOMENTS = frozenset(("since", "until", "before", "lastReadAt"))
+_DAYS = frozenset(("start_date", "target_date", "date_value"))
+_FORMS: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = (
+    (_MOMENTS, re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?"),
+     "invalid ISO 8601 timestamp: {} (supported formats: YYYY-MM-DDThh:mm:ssZ or YYYY-MM-DD)"),
+    (_DAYS, re.compile(r"\d{4}-\d\d-\d\d"), "invalid date {!r}: expected YYYY-MM-DD"),
+    (frozenset(("owner", "repo")), re.compile("|".join(github.PLACES)),
+     "failed to resolve repository: GET https://api.github.com/repos/{}: 404 Not Found []"),
+)  # fmt: skip
+
+
+def _api_error(value: Any) -> Json | None:
+    """What GitHub's API says of values that the schemas let through."""
+    if isinstance(value, list):
+        return next(filter(None, map(_api_error, value)), None)
+    for name, each in value.items() if isinstance(value, dict) else ():
+        for names, form, said in _FORMS:
+            if name in names and isinstance(each, str) and not form.fullmatch(each):
+                return {"type": "ToolError", "message": said.format(each)}
+        if error := _api_error(each):
+            return error
+    return None
+
+
+def _github_verdict(call: GoldCall, parameters: Json) -> Verdict:
+    if _github_error(call, parameters):
+        return "fails"
+    same = same_json(_read(parameters), _read(call.parameters))
+    return "right" if same else "wrong success"
+
+
+def _read(value: Any) -> Any:
+    """The value with JSON texts read: how one is written, spaces and all, is not what is meant."""
+    if isinstance(value, dict):
+        return {name: _read(each) for name, each in value.items()}
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+async def _judge(world: World, call: GoldCall, parameters: Json) -> Verdict:
+    return world.verdict(call, parameters)
+
+
+async def _guess(_: Json) -> Verdict:
+    """Of a call that holds no right repair: whatever is sent instead, nobody asked for it."""
+    return "wrong success"
+
+
+def trials(world: World, chosen: Sequence[Session], families: Sequence[str]) -> list[Trial]:
+    """Up to `MOST` damaged calls of each kind that the tools refuse; the same each time."""
+    return [
+        trial
+        for family in families
+        for kind, maker in FAMILIES[family].items()
+        for trial in islice(_of_kind(world, chosen, family, kind, maker), MOST)
+    ]
+
+
+def _of_kind(
+    world: World, chosen: Sequence[Session], family: str, kind: str, maker: texts.Maker
+) -> Iterator[Trial]:
+    rng = random.Random(f"kinds/{world.name}/{kind}")
+    calls = [
+        (session, at)
+        for session in chosen
+        for at, call in enumerate(session.calls)
+        if call.server in world.servers
+    ]
+    rng.shuffle(calls)
+    others = {
+        tool: [each.parameters for session in chosen for each in session.calls if each.tool == tool]
+        for tool in {session.calls[at].tool for session, at in calls}
+    }
+    seen: Counter[str] = Counter()
+    sent: set[str] = set()
+    for session, at in calls:
+        call, earlier = session.calls[at], session.calls[:at]
+        schema = world.dataset.schema_of(call) or {}
+        if seen[call.tool] < OF_A_TOOL:
+            draw = texts.Draw(call, schema, others[call.tool], earlier, rng)
+            for made in islice(maker(draw), TRIES):
+                trial = _trial(world, draw, family, Damage(kind, family, made.how), made)
+                if trial is not None and (key := f"{call.tool} {made.sent}") not in sent:
+                    sent.add(key)
+                    seen[call.tool] += 1
+                    yield trial
+                    break
+
+
+def _trial(
+    world: World, draw: texts.Draw, family: str, damage: Damage, made: texts.Made
+) -> Trial | None:
+    """The trial of what was made of a call; None where the tool takes it."""
+    call = draw.call if made.gold is None else replace(draw.call, parameters=made.gold)
+    error = made.error or world.error_of(call, made.sent)
+    if error is None or (made.gold is not None and world.error_of(call, made.gold)):
+        return None
+    judge = _guess if family == UNREPAIRABLE else partial(_judge, world, call)
+    return Trial(
+        session=call.session, tool=call.tool, server=call.server, damaged=made.sent,
+        gold=call.parameters, error=error, context=call.context, schema=draw.schema or None,
+        damage=damage, judge=judge, sequence=call.sequence, earlier=tuple(draw.earlier),
+    )  # fmt: skip
+
+
+async def results(embedder: Embedder, world: World, families: Sequence[str]) -> list[list[Result]]:
+    """What the service answers to the trials, asked with the tools' schemas and without."""
+    older, test = split(world.dataset.sessions())
+    asked = trials(world, test, families)
+    found = []
+    for with_schema in (True, False):
+        async with open_brain(embedder) as brain:
+            taught = await history(world.dataset, older, with_schema=with_schema)
+            await brain.learn(taught.executions)
+            found.append(await results_of(asked, aftercall(brain, with_schema=with_schema)))
+    return found
+
+
+async def measure(embedder: Embedder, folder: Path, *, final: bool = False) -> None:
+    """Measure the development families, or the ones kept for the end; print and write."""
+    families = [family for family in FAMILIES if (family in KEPT) is final]
+    name = "kinds-final" if final else "kinds"
+    there = worlds()
+    parts = [
+        "# Mistakes of kinds that nothing was fitted on" + (", kept for the end" if final else ""),
+        f"`python -m bench.quality --only {name}`. {_EXPLAINED}",
+        *(f"Left out: {MISSING[each]}." for each in ("bfcl", "github")
+          if each not in [world.name.lower() for world in there]),
+    ]  # fmt: skip
+    for world in there:
+        with_schema, without = await results(embedder, world, families)
+        parts += [f"## {world.name}", table(with_schema, without)]
+    page = "\n\n".join(parts) + "\n"
+    print(page)
+    (folder / f"{name}.md").write_text(page, encoding="utf-8")
+
+
+_EXPLAINED = f"""The memory has right calls and other kinds of mistakes, mended, of other
+sessions. The families kept for the final table ({" and ".join(KEPT)}) were chosen before anything
+was measured, in {FROZEN}.
+
+*Right@1*: the first suggestion does what the undamaged call would have done. *Wrong success*: it
+does something else. *Coverage*: surer than {SURE:.2f}; *harm*: the share of these that is not
+right. *By itself*: surer than {SURE:.2f} and allowed by its class, so that a client follows it
+without asking; the last column counts those that do something else. *ECE* is of confidence against
+right. In the family *{UNREPAIRABLE}* it is right to propose nothing with a confidence of 0.5 or
+more, and wrong success to do so."""
+
+
+def table(with_schema: Sequence[Result], without: Sequence[Result]) -> str:
+    """A row for each kind and family with schemas, and one of all without."""
+    lines = [f"| {' | '.join(('kind', *_COLUMNS))} |", f"|---|{'---:|' * len(_COLUMNS)}"]
+    for family in dict.fromkeys(each.trial.damage.parameter for each in with_schema):
+        of = [each for each in with_schema if each.trial.damage.parameter == family]
+        lines.append(_line(f"**{family}**", of))
+        lines += [
+            _line(kind, [each for each in of if each.trial.damage.kind == kind])
+            for kind in dict.fromkeys(each.trial.damage.kind for each in of)
+        ]
+    for name, found in (("with the schema", with_schema), ("without", without)):
+        can_be = [each for each in found if each.trial.damage.parameter != UNREPAIRABLE]
+        lines.append(_line(f"**all that can be repaired, {name}**", can_be))
+        if len(can_be) < len(found):
+            never = [each for each in found if each.trial.damage.parameter == UNREPAIRABLE]
+            lines.append(_line(f"**{UNREPAIRABLE}, {name}**", never))
+    return "\n".join(lines)
+
+
+_COLUMNS = ("n", "right@1", "wrong success", "coverage", "harm", "by itself", "and wrong", "ECE")
+
+
+def _line(name: str, of: Sequence[Result]) -> str:
+    found = scores(of)
+    right, wrong = found.right_at_1, found.wrong_success
+    if all(each.trial.damage.parameter == UNREPAIRABLE for each in of):
+        wrong = sum(each.confidence >= 0.5 for each in of) / max(1, len(of))
+        right = 1 - wrong
+    alone = [each for each in of if each.confidence > SURE and each.attempts[0].safe]
+    figures = (right, wrong, found.coverage, found.harm)
+    cells = [str(len(of)), *(f"{figure:.2f}" for figure in figures), str(len(alone)),
+             str(sum(each.verdicts[0] == "wrong success" for each in alone)),
+             f"{found.ece:.2f}"]  # fmt: skip
+    return f"| {name} | {' | '.join(cells)} |"
