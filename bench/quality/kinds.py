@@ -33,7 +33,7 @@ from embeddings.protocol import Embedder
 KEPT = ("types", "several at once")
 """Families of the final table: chosen before any kind was measured. Nothing is fitted on them, and
 nobody looks at them while developing; `--only kinds-final` measures them once, at the end."""
-FROZEN = "the commit that brings this line"
+FROZEN = "ef60d0e"
 """The commit in which `KEPT` was chosen."""
 UNREPAIRABLE = "should not be repaired"
 MOST = 12
@@ -302,14 +302,14 @@ async def measure(embedder: Embedder, folder: Path, *, final: bool = False) -> N
     (folder / f"{name}.md").write_text(page, encoding="utf-8")
 
 
-_EXPLAINED = f"""The memory has right calls and other kinds of mistakes, mended, of other
-sessions. The families kept for the final table ({" and ".join(KEPT)}) were chosen before anything
-was measured, in {FROZEN}.
+_EXPLAINED = f"""The memory has right calls of other sessions and other kinds of mistakes,
+mended. The families kept for the final table ({" and ".join(KEPT)}) were chosen before anything was
+measured, in commit {FROZEN}.
 
 *Right@1*: the first suggestion does what the undamaged call would have done. *Wrong success*: it
 does something else. *Coverage*: surer than {SURE:.2f}; *harm*: the share of these that is not
 right. *By itself*: surer than {SURE:.2f} and allowed by its class, so that a client follows it
-without asking; the last column counts those that do something else. *ECE* is of confidence against
+without asking; *and wrong*: those of them that do something else. *ECE* is of confidence against
 right. In the family *{UNREPAIRABLE}* it is right to propose nothing with a confidence of 0.5 or
 more, and wrong success to do so."""
 

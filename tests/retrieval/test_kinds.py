@@ -1,0 +1,127 @@
+"""The benchmark's kinds of mistakes: each is made, is one, and is the same each time."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from bench.quality.kinds import FAMILIES, KEPT, UNREPAIRABLE, World, trials
+from bench.quality.sessions import GoldCall, Session
+from bench.quality.trial import Json, Trial, Verdict
+
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "file_name": {"type": "string", "pattern": r"^[a-z]+_[a-z]+\.txt$"},
+        "user_id": {"type": "string", "pattern": r"^U\d{5}$"},
+        "since": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\d$"},
+        "page": {"type": "number", "maximum": 100},
+        "private": {"type": "boolean"},
+        "reviewers": {"type": "array", "items": {"type": "string", "minLength": 2}},
+        "state": {"type": "string", "enum": ["open", "closed", "in_progress"]},
+        "files": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+                "required": ["path", "content"],
+                "additionalProperties": False,
+            },
+        },
+        "message": {"type": "string"},
+        "comment": {"type": "string", "enum": ["long"]},
+    },
+    "required": ["file_name", "user_id", "since"],
+    "additionalProperties": False,
+}
+
+
+def call_of(number: int, sequence: int) -> GoldCall:
+    drawn = 3 * number + sequence
+    parameters: Json = {
+        "file_name": ("final_report.txt", "first_draft.txt")[drawn % 2],
+        "user_id": f"U{12_345 + 678 * drawn}",
+        "since": f"2026-03-{10 + drawn}",
+        "page": 2 + drawn,
+        "private": drawn % 3 == 0,
+        "reviewers": ["ana", "ben"],
+        "state": ("open", "closed", "in_progress")[drawn % 3],
+        "files": [{"path": "a.py", "content": "x = 1"}],
+        "message": "Add the report",
+    }
+    return GoldCall(
+        f"session-{number}", sequence, "create_report", "reports", parameters, "Write it"
+    )
+
+
+class Reports:
+    """Sessions of one tool, which takes what its schema allows."""
+
+    def sessions(self) -> list[Session]:
+        return [
+            Session(f"session-{number}", tuple(call_of(number, at) for at in range(3)))
+            for number in range(6)
+        ]
+
+    def schema_of(self, call: GoldCall) -> Json | None:
+        return SCHEMA if call.tool == "create_report" else None
+
+    async def trials_of(
+        self, call: GoldCall, others: Sequence[Json], rng: random.Random
+    ) -> list[Trial]:
+        raise NotImplementedError(call, others, rng)  # the mistakes of `bench.quality.damage`
+
+
+def error_of(_: GoldCall, parameters: Json) -> Json | None:
+    for error in Draft202012Validator(SCHEMA).iter_errors(parameters):
+        return {"type": "ToolError", "message": error.message}
+    return None
+
+
+def verdict(call: GoldCall, parameters: Json) -> Verdict:
+    if error_of(call, parameters):
+        return "fails"
+    return "right" if parameters == call.parameters else "wrong success"
+
+
+@pytest.fixture
+def world() -> World:
+    return World("reports", Reports(), error_of, verdict, frozenset(("reports",)))
+
+
+def made(world: World) -> list[Trial]:
+    return trials(world, world.dataset.sessions(), list(FAMILIES))
+
+
+def test_every_kind_makes_calls_that_the_tool_refuses(world: World) -> None:
+    """What is sent is wrong, and what was meant is right."""
+    found = made(world)
+    kinds = {kind for family in FAMILIES.values() for kind in family}
+    assert len(kinds) >= 32
+    assert kinds == {each.damage.kind for each in found}
+    for each in found:
+        call = call_of(0, each.sequence)
+        assert each.error["message"]
+        assert error_of(call, each.damaged), each.damage
+        assert error_of(call, each.gold) is None, each.damage
+
+
+async def test_what_was_meant_is_right_save_where_nothing_can_be_known(world: World) -> None:
+    """In the family that should not be repaired no answer is right, not even the lucky one."""
+    for each in made(world):
+        guessed = each.damage.parameter == UNREPAIRABLE
+        assert await each.judge(each.gold) == ("wrong success" if guessed else "right")
+
+
+def test_the_mistakes_are_the_same_each_time(world: World) -> None:
+    """So figures of two versions of the service can be compared."""
+    first, second = made(world), made(world)
+    assert [(each.damaged, each.damage) for each in first] == [
+        (each.damaged, each.damage) for each in second
+    ]
+
+
+def test_the_families_kept_for_the_end_are_two_of_those_that_can_be_repaired() -> None:
+    assert set(KEPT) < FAMILIES.keys() - {UNREPAIRABLE}
+    assert len(KEPT) == 2
