@@ -16,12 +16,12 @@ error (Brier 1950).
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import islice
 from math import exp, log, prod, sqrt
 from typing import Any, NamedTuple
 
@@ -33,11 +33,11 @@ from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ConfidenceBin, ConfidenceStatistics
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, Replace
-from retrieval.parameters import MAX_SCHEMA, resolve
+from retrieval.parameters import MAX_SCHEMA, leaves_like, resolve
 from retrieval.proposals.case import Case, Trials
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.reading.faults import Fault
-from retrieval.values import is_portion
+from retrieval.texts import format_of
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
@@ -223,6 +223,36 @@ def _strange(case: Case, proposal: Proposal) -> int:
     return len(view.unknown(proposal.parameters)) + len(view.missing(proposal.parameters))
 
 
+_PLACEHOLDER = re.compile(
+    r"<[^<>]{1,80}>|\$?\{\{?[^{}]{0,80}\}?\}|\.{3}|x{3,}|(?:your|insert|enter)[_ -].{1,60}"
+    r"|.{1,60}[_ -]here|todo|tbd|placeholder|undefined|null|none|nan|string",
+    re.IGNORECASE,
+)
+_QUOTES = ("'", '"', "`")
+
+
+def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
+    """For each text of a call, whether it is a placeholder, or still in quotes, or JSON text.
+
+    What the schema lists, or the tool's successes had in such a form, is not odd.
+    """
+    for path, value in leaves_like(parameters, ()):
+        if not isinstance(value, str) or not value:
+            continue
+        name = str(path[0])
+        view, seen = case.parameter(name), case.seen(name)
+        if view is not None and view.states(value):
+            continue
+        form = format_of(value)
+        is_usual = seen is not None and seen.formats.get(form, 0) > 0
+        is_json = form == "json-text" and not (view and "json" in view.described_by)
+        yield bool(
+            _PLACEHOLDER.fullmatch(value.strip())
+            or (len(value) > 1 and value[0] in _QUOTES and value[0] == value[-1])
+            or (is_json and not is_usual)
+        )
+
+
 ENOUGH_OUTCOMES = 50
 """Outcomes, weighed, below which a workspace keeps the shipped calibration."""
 
@@ -318,56 +348,8 @@ def shipped() -> Calibration:
 
 _AFTER_A_FAILURE = 0.66
 """What is left of a confidence after a reported failure: below half after three of one agent."""
-MOST_WITHOUT_CONSENT = 0.75
-_SAID = frozenset({"error", "schema", "context", "parameters"})
-_MAX_NUMBERS = 1_000
-
-
-def needs_consent(case: Case, proposal: Proposal) -> bool:
-    """Whether a proposal puts into a call that may write what its caller did not say.
-
-    That is a value that others use and neither the schema, the error nor the caller states; or
-    another amount than the caller's.
-    """
-    return case.writes and (_adds_unsaid(case, proposal) or _changes_amount(case, proposal))
-
-
-def _adds_unsaid(case: Case, proposal: Proposal) -> bool:
-    return any(
-        isinstance(edit, Add | Replace) and not _is_stated(case, edit)
-        for option in proposal.options
-        if _SAID.isdisjoint(option.sources)
-        for edit in option.edits
-    )
-
-
-def _is_stated(case: Case, edit: Add | Replace) -> bool:
-    view = None if edit.inside else case.parameter(edit.name)
-    return view is not None and edit.value in (*view.allowed, *view.stated_values)
-
-
-def _changes_amount(case: Case, proposal: Proposal) -> bool:
-    return any(
-        not is_portion(name)
-        and name in case.parameters
-        and name in proposal.parameters
-        and _is_other_amount(case.parameters[name], proposal.parameters[name])
-        for name in proposal.touched
-    )
-
-
-def _is_other_amount(before: JsonValue, after: JsonValue) -> bool:
-    mine, new = (list(islice(_numbers(value), _MAX_NUMBERS)) for value in (before, after))
-    return len(mine) == len(new) and sorted(mine) != sorted(new)
-
-
-def _numbers(value: JsonValue) -> Iterator[float]:
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _numbers(item)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield float(value)
-
+_WITH_ODD_VALUE = 0.5
+"""What is left of a confidence where a value of the repaired call cannot be meant so."""
 
 MIN_CONFIDENCE = 0.15
 """Below this nothing is proposed (4-rules.md, Suggesting)."""
@@ -396,11 +378,30 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         others = [other for each, (other, _) in likeliest.items() if each != key]
         features = features_of(case, proposal, own, others)
         estimate = calibration.estimate(features, proposal)
-        if needs_consent(case, proposal):
-            estimate = estimate.times(MOST_WITHOUT_CONSENT)
+        estimate = _as_weak(estimate, _weakest(calibration, features, proposal))
         estimate = estimate.times(_AFTER_A_FAILURE**proposal.doubt)
+        estimate = estimate.times(_WITH_ODD_VALUE ** sum(_odd_values(case, proposal.parameters)))
         found.append(RankedProposal(proposal, features, estimate))
     return sorted(found, key=lambda each: (-each.estimate.probability, each.proposal.key))
+
+
+def _weakest(
+    calibration: Calibration, features: tuple[float, ...], proposal: Proposal
+) -> Estimate | None:
+    """The estimate of the least sure of several options, as if it were the only one."""
+    if len(proposal.options) == 1:
+        return None
+    option = min(proposal.options, key=lambda each: each.evidence.mean)
+    alone = replace(proposal, options=(option,))
+    own = likelihood(alone)
+    told = dict(zip(FEATURES, features, strict=True))
+    told |= {"likelihood": log(own / (1 - own)), "options": 0.0}
+    return calibration.estimate(tuple(told.values()), alone)
+
+
+def _as_weak(estimate: Estimate, other: Estimate | None) -> Estimate:
+    """No number greater than the other's: several changes are no surer than one of them."""
+    return estimate if other is None else Estimate(*map(min, zip(estimate, other, strict=True)))
 
 
 BINS = 10

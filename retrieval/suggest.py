@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from aftercall.change_classes import QUORUM
+from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, content_hash
 from aftercall.models import (
@@ -551,7 +551,7 @@ def _case(
         agent=call.agent,
         seeds=seeds,
         links=knowledge.links if knowledge else Links(),
-        writes=not annotations.read_only_hint,
+        writes=not reads_only(call.tool_name, annotations),
         schema=schema,
         schema_hash=schema_hash,
     )

@@ -160,7 +160,6 @@ def _advice() -> Iterator[Part]:
 
 
 def _confidence() -> Iterator[Part]:
-    yield Part("confidence: consent", ((confidence, "needs_consent", _false),))
     for at, name in enumerate(confidence.FEATURES):
         if at:
             yield Part(f"confidence: {name}", ((confidence, "features_of", _without_feature(at)),))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from aftercall.change_classes import qualifiers_of
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
@@ -58,6 +59,8 @@ _UNSURE_SOURCE = Trials(2, 2)
 _ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
 _LIKEST = prior("rename.likest", 10, 1.5)
 """More like the missing name than any other, and that more like it than any other."""
+_OTHER_MEANING = Trials(1, 4)
+"""What limits or negates is likely something else, and a flag is no text: a judgement."""
 _UNLIKE = prior("rename.only.unlike", 2, 3)
 _REMOVE = {
     "surplus": prior("remove.surplus", 16, 1),  # the call has all that the tool has
@@ -214,7 +217,9 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
     left = [name for name in missing if not _has_like(name, free)]
     if alone != [source] or left != [target] or not case.view:
         return _LIKEST if best_matches(free, missing).get(source) == target else None
-    value, seen = case.parameters[source], case.seen(target)
+    value, seen, view = case.parameters[source], case.seen(target), case.parameter(target)
+    if qualifiers_of(source) or (isinstance(value, bool) and view and not fits(value, view.types)):
+        return _OTHER_MEANING
     unlike = isinstance(value, str) and seen and seen.formats
     return _UNLIKE if unlike and not _could_be_meant(case, value, target) else _ONLY_CANDIDATE
 

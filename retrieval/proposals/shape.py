@@ -6,6 +6,7 @@ of its own, whose names and values are mended as those of any call. A shape coun
 wrong with it than before, as far as schema, profile or error say.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -37,6 +38,8 @@ _SOMEWHAT, _CLEARLY = 0.3, 0.2
 """Likeness of the likest name, and what it is ahead of the next one."""
 _MENDED = 1.5
 """What a like name takes off the two faults that it mends."""
+_ASSIGNED = re.compile(r"(\w+)\s*=")
+_MAX_TEXT = 2_000
 _MAX_STEPS = 3
 _MAX_TRIED = 20
 _MAX_KEYS = 40
@@ -72,8 +75,15 @@ def reshaped(case: Case) -> Reshaped | None:
 
 
 def holds_parameters(case: Case, value: JsonValue) -> bool:
-    """Whether a value holds names of the tool's own parameters, and so is no single value."""
-    return not _names(case).isdisjoint(_object(value))
+    """Whether a value holds names of the tool's own parameters, and so is no single value.
+
+    Nor is the text of an object that was cut off, or of names with values.
+    """
+    names, inner = _names(case), _object(value)
+    if isinstance(value, str) and not inner:
+        is_cut = value.lstrip()[:1] == "{"
+        return is_cut or any(each in names for each in _ASSIGNED.findall(value[:_MAX_TEXT]))
+    return not names.isdisjoint(inner)
 
 
 def _better(case: Case) -> Iterator[Reshaped]:

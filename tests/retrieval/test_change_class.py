@@ -32,7 +32,9 @@ def first(
         ),
         limit=3,
     ).response
-    [best, *_] = found.suggestions
+    if not found.suggestions:
+        return None, False
+    best = found.suggestions[0]
     assert found.retry.safe == best.safe
     return best.change_class, best.safe
 

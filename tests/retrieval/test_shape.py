@@ -103,3 +103,25 @@ def test_a_call_inside_a_call_is_never_one_value() -> None:
     parameters = {"body": {"city": "Paris"}, "days": 3}
     for each in suggestions(parameters, MISSING.format("city"), WEATHER):
         assert each.corrected_parameters == PARIS
+
+
+@pytest.mark.parametrize("city", ["<your city>", "{{city}}", "your_city_here", '"Paris"'])
+def test_a_call_that_is_still_strange_is_less_sure(city: str) -> None:
+    """The repaired call is judged as a whole: a placeholder is no value."""
+    found = suggestions(
+        {"city": city, "days": "3"}, f"{MISSING[:18]}'days' must be integer", WEATHER
+    )
+    plain = suggestions(
+        {"city": "Paris", "days": "3"}, f"{MISSING[:18]}'days' must be integer", WEATHER
+    )
+    changed = [each.confidence for each in found if each.corrected_parameters]
+    assert plain[0].confidence > 0.9
+    assert max(changed, default=0.0) < 0.8 or found[0].corrected_parameters == PARIS
+
+
+def test_two_faults_are_never_surer_than_the_weaker_alone() -> None:
+    """However often both were right."""
+    both = suggestions({"town": "Paris", "days": "3"}, MISSING.format("city"), WEATHER)
+    alone = suggestions({"town": "Paris", "days": 3}, MISSING.format("city"), WEATHER)
+    assert both[0].corrected_parameters == alone[0].corrected_parameters == PARIS
+    assert both[0].confidence <= alone[0].confidence
