@@ -63,6 +63,7 @@ from retrieval.proposals.compose import Proposal
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.category import refusal_of
 from retrieval.texts import Style
+from retrieval.values import number
 
 _MAX_VALUE = 80
 _LIKELY = 0.5
@@ -116,7 +117,7 @@ def _sentence(edit: Edit) -> str:
     place = spoken(edit.path)
     if isinstance(edit, Rename):
         around = f" in {spoken(edit.path[:-1])}" if edit.inside else ""
-        return f"The parameter{around} is called {edit.to}, not {edit.path[-1]}."
+        return f"The parameter{around} is called `{edit.to}`, not `{edit.path[-1]}`."
     if isinstance(edit, Clamp):
         return _bounds(place, edit)
     fields = {
@@ -129,9 +130,9 @@ def _sentence(edit: Edit) -> str:
         case Rewrite():
             fields["words"] = _rewriting(edit)
         case Scale():
-            fields["factor"] = f"{edit.factor:g}"
+            fields["factor"] = number(edit.factor)
         case Nest():
-            fields["fields"] = ", ".join(edit.fields)
+            fields["fields"] = ", ".join(f"`{each}`" for each in edit.fields)
             fields["listed"] = ", a list of one" if edit.listed else ""
         case Respell():
             fields["style"] = _STYLES[edit.style]
@@ -148,15 +149,15 @@ def _rewriting(edit: Rewrite) -> str:
 
 
 def _bounds(name: str, edit: Clamp) -> str:
-    low = f"at least {edit.minimum:g}" if edit.minimum is not None else ""
-    high = f"at most {edit.maximum:g}" if edit.maximum is not None else ""
+    low = f"at least {number(edit.minimum)}" if edit.minimum is not None else ""
+    high = f"at most {number(edit.maximum)}" if edit.maximum is not None else ""
     stated = " and ".join(part for part in (low, high) if part)
     return f"{name} must be {stated or 'within the stated bounds'}."
 
 
 def spoken(path: Path) -> str:
-    """A place in words: `date of each of flights`, `amount of the last of payment_methods`."""
-    words = str(path[0])
+    """A place in words, names in marks: "`date` of each of `flights`"."""
+    words = f"`{path[0]}`"
     for step in path[1:]:
         if step == "*":
             words = f"each of {words}"
@@ -165,7 +166,7 @@ def spoken(path: Path) -> str:
         elif isinstance(step, int):
             words = f"number {step + 1} of {words}"
         else:
-            words = f"{step} of {words}"
+            words = f"`{step}` of {words}"
     return words
 
 
@@ -356,8 +357,6 @@ def _suggestion(
     if shape:
         sources.append("similar")
         ids += [call.execution_id for call in case.similar if shape_of(call.parameters) == wanted]
-    lessons = [option.lesson for option in options if option.lesson]
-    told = [learned_lesson(option.edits, option.share) for option in options]
     return Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action="change_parameters",
@@ -373,12 +372,21 @@ def _suggestion(
             execution_ids=list(dict.fromkeys(ids))[:5],
             sources=list(dict.fromkeys(sources)),
         ),
-        lesson=" ".join([*lessons, *dict.fromkeys(told)]),
+        lesson=_lesson(proposal),
         example=Example(
             failed={k: v for k, v in case.parameters.items() if k in proposal.touched},
             successful={k: v for k, v in proposal.parameters.items() if k in proposal.touched},
         ),
     )
+
+
+def _lesson(proposal: Proposal) -> str:
+    """What is known of the mistake, then what mends it; each sentence once."""
+    options = proposal.options
+    learned = [learned_lesson(each.edits, each.share) for each in options if each.share]
+    edits = [edit for option in options if not option.share for edit in option.edits]
+    said = [each.lesson for each in options if each.lesson]
+    return " ".join(dict.fromkeys([*said, *learned, *map(_sentence, edits)]))
 
 
 def _changes(case: Case, proposal: Proposal) -> list[Change]:
@@ -420,6 +428,9 @@ def _advised(case: Case, advice: Advice) -> RankedSuggestion:
         sources.append("repairs")
     elif advice.execution_ids:
         sources.append("similar")
+    confidence = lower_bound(trials)
+    if not ids:  # what rests on the error alone is no surer than its reading
+        confidence = min(confidence, case.reading.confidence)
     is_retry, is_first = advice.action == "retry_unchanged", advice.action == "call_first"
     unchanged = case.parameters if case.parameters_known else None
     suggestion = Suggestion(
@@ -430,7 +441,7 @@ def _advised(case: Case, advice: Advice) -> RankedSuggestion:
         tool=advice.tool,
         split=list(advice.split),
         retry_after_ms=advice.retry_after_ms,
-        confidence=round(lower_bound(trials), 4),
+        confidence=round(confidence, 4),
         evidence=Evidence(
             repairs=rule.repairs if rule else 0,
             successes=rule.successes if rule else advice.successes,

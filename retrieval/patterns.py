@@ -38,6 +38,7 @@ from retrieval.known_tools.facts import concrete
 from retrieval.parameters import place_of
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.faults import FaultKind
+from retrieval.values import number
 
 Vector = NDArray[np.float32]
 _IDS = uuid.UUID("7c1de1a4-9d55-5a0f-8f52-4d0c2f6b9e31")
@@ -448,8 +449,8 @@ def _bounds(edit: Clamp, record: ToolRecord) -> str:
     stated = view.parameters.get(edit.name) if view is not None else None
     if stated is not None and (stated.minimum, stated.maximum) != (None, None):
         return lesson_of([known])
-    low = f"from {known.minimum:g}" if known.minimum is not None else ""
-    high = f"up to {known.maximum:g}" if known.maximum is not None else ""
+    low = f"from {number(known.minimum)}" if known.minimum is not None else ""
+    high = f"up to {number(known.maximum)}" if known.maximum is not None else ""
     worked = " ".join(filter(None, (low, high)))
     return lesson_of([edit]) + (f" Values {worked} worked." if worked else "")
 

@@ -332,7 +332,7 @@ def _all_in(text: str) -> Iterator[Stated]:
 def written_in(text: str, value: str) -> str | None:
     """`value` as the text writes it, whatever its letter case; None when it is not in there."""
     place = text[:MAX_ACCOUNT].lower().find(value.lower())
-    if place < 0 or len(text[:MAX_ACCOUNT].lower()) != len(text[:MAX_ACCOUNT]):
+    if not value or place < 0 or len(text[:MAX_ACCOUNT].lower()) != len(text[:MAX_ACCOUNT]):
         return None
     end = place + len(value)
     inside_a_word = (text[place - 1 : place].isalnum() and value[0].isalnum()) or (

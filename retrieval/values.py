@@ -37,6 +37,16 @@ def type_of(value: JsonValue) -> JsonType:
     return "array" if isinstance(value, list) else "object"
 
 
+_WHOLE = 1e16
+"""From here on floats do not tell neighbouring whole numbers apart."""
+
+
+def number(value: float) -> str:
+    """A number as people write it: `100`, `0.25`, `1e+20`."""
+    is_whole = isinstance(value, int) or value.is_integer()
+    return str(int(value)) if is_whole and abs(value) < _WHOLE else f"{value:.6g}"
+
+
 def same_value(left: JsonValue, right: JsonValue) -> bool:
     """Equal as JSON values: `1` is `1.0`, as JSON has one kind of number; `true` is not `1`."""
     if isinstance(left, bool) or isinstance(right, bool):

@@ -28,12 +28,13 @@ from retrieval.advice.other_tools import (
 from retrieval.advice.waits import stated_wait_ms, transient_advice
 from retrieval.confidence import lower_bound
 from retrieval.edits import edit_key
+from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.rules import TRANSIENT
 from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials, quoted
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
-from retrieval.values import catalogue, is_about
+from retrieval.values import catalogue, is_about, words_of
 
 _MAX_TOLD = 3
 """Violations that a reason tells."""
@@ -335,8 +336,17 @@ def abstention_reason(case: Case, call_context: CallContext) -> str:
     otherwise = _NOTHING if case.parameters_known else _UNSEEN
     parts = [_REASONS.get(case.reading.category, otherwise)]
     parts += [near] if (near := _near_sentence(case, call_context)) else []
-    parts += [seed.lesson for seed in case.seeds[:1]]
+    parts += [seed.lesson for seed in case.seeds if _is_about_a_fault(seed, case)][:1]
     return ". ".join(part.rstrip(".") for part in parts)
+
+
+def _is_about_a_fault(seed: SeedEntry, case: Case) -> bool:
+    """Whether an entry of the corpus speaks of a parameter that is at fault, where one is."""
+    at_fault = [set(words_of(fault.parameter)) for fault in case.faults if fault.parameter]
+    if not at_fault or seed.catalogue is not None:
+        return True
+    said = {word for text in (*seed.messages, *seed.failed) for word in words_of(text)}
+    return any(words <= said for words in at_fault)
 
 
 def loop_note(call_context: CallContext) -> str | None:

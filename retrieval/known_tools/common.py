@@ -17,9 +17,10 @@ from retrieval.fitness.statistics import ToolTrials
 from retrieval.health.record import KnownHealth
 from retrieval.knowledge.profile import COMMON_SESSIONS, ParameterProfile, ToolProfile
 from retrieval.knowledge.rules import RepairRule, ToolKnowledge
-from retrieval.known_tools.text import Clean, estimate_tokens, in_quotes, named, number, plain
+from retrieval.known_tools.text import Clean, estimate_tokens, in_quotes, named, plain
 from retrieval.parameters import JsonType, ParameterView, ToolView, first, place_of, view_of_schema
 from retrieval.proposals.experience import contradicts
+from retrieval.values import number
 
 _SETTLED = 5
 """Successes from which on a parameter that half of the calls have is one, and no key of a map."""

@@ -34,7 +34,6 @@ from retrieval.known_tools.text import (
     duration,
     in_quotes,
     named,
-    number,
     percent,
     plain,
     times,
@@ -42,6 +41,7 @@ from retrieval.known_tools.text import (
 )
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.reader import signature_of
+from retrieval.values import number
 
 _WEEK = timedelta(days=7)
 _PER_WEEK = log(2) * (_WEEK / HALF_LIFE)

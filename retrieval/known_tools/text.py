@@ -16,9 +16,6 @@ _READ = 2_000
 _BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Characters that are letters or marks by their category and show nothing."""
 
-_MOST_DIGITS = 1e15
-"""From here on floats do not tell neighbouring whole numbers apart."""
-
 _MASK = re.compile(r"<(?:v|n|url|email|id|date|path|hex)>")
 _BARE = re.compile(r"[A-Za-z_$][\w$.-]{0,63}", re.ASCII)
 _MARKDOWN = re.compile(r"[\\`*_\[\]#|~!$]")
@@ -74,12 +71,6 @@ def _shown(char: str) -> str:
         return " "
     selects = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
     return char if char.isprintable() and char not in _BLANKS and not selects else ""
-
-
-def number(value: float) -> str:
-    """A number as people write it: `100`, `0.25`, `1e+20`."""
-    whole = value.is_integer() and abs(value) < _MOST_DIGITS
-    return str(int(value)) if whole else f"{value:.6g}"
 
 
 def named(name: str) -> str:

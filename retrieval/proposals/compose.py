@@ -104,7 +104,7 @@ def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
             }
             yield Option(
                 edits,
-                f"the tool has no {free_name}; its required {name} is missing and is the like one",
+                f"the tool has no `{free_name}`; its required `{name}` is missing and the like one",
                 trials,
                 (source, "parameters"),
                 covers=covers | also,
@@ -122,7 +122,7 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     covers = frozenset({index})
     if fault.suggested and fault.suggested not in case.parameters:
         edits = _rename(case, name, fault.suggested) or (Rename(name=name, to=fault.suggested),)
-        reason = f"the error says that {name} should be {fault.suggested}"
+        reason = f"the error says that `{name}` should be `{fault.suggested}`"
         yield Option(edits, reason, _SAID, ("error",), covers=covers)
     for target in islice(case.view.parameters if case.view else (), _MAX_NAMES):
         if target in case.parameters or target == fault.suggested:
@@ -130,11 +130,11 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         likeness = _like_trials(name_similarity(name, target))
         renamed = _rename(case, name, target) if likeness else None
         if likeness and renamed:
-            reason = f"the tool has no {name}; {target} is the like one"
+            reason = f"the tool has no `{name}`; `{target}` is the like one"
             yield Option(renamed, reason, likeness, (source, "parameters"), covers=covers)
     edit = Remove(name=name)
     yield Option(
-        (edit,), f"the tool has no {name}", _remove_trials(case, name), (source,), covers=covers
+        (edit,), f"the tool has no `{name}`", _remove_trials(case, name), (source,), covers=covers
     )
 
 

@@ -56,7 +56,7 @@ def session_options(
             if name in case.parameters
             else Add(name=name, value=value)
         )
-        reason = f"the session has it from {source}, where {name} mostly comes from"
+        reason = f"the session has it from {source}, where `{name}` mostly comes from"
         yield Option((edit,), reason, trials, ("session",), covers=frozenset({index}))
 
 

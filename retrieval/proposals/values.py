@@ -41,6 +41,7 @@ from retrieval.values import (
     is_about,
     is_portion,
     nearest,
+    number,
     type_of,
     words_of,
 )
@@ -255,7 +256,7 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     types = fault.expected_types or (view.types if view else ())
     source: EvidenceSource = "schema" if fault.from_schema else "error"
     if value is None and not (view and view.required):
-        reason = f"{name} may be left out, but not be null"
+        reason = f"`{name}` may be left out, but not be null"
         yield _one(index, Remove(name=name), reason, _DROP_NULL, source)
     if not types and isinstance(value, list):
         yield from unwrapped_options(case, index, name)
@@ -264,7 +265,7 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
             corrected = cast(value, kind, view.item_types if view else ())
         except CastError:
             continue
-        reason = f"{name} must be of type {kind}, not {type_of(value)}"
+        reason = f"`{name}` must be of type {kind}, not {type_of(value)}"
         # A general cast can be learned from; where items had to be cast too, only this value.
         edit: Cast | Replace = Cast(name=name, to=kind)
         if not _is_plain_cast(value, kind, corrected):
@@ -276,7 +277,7 @@ def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """The only item of a list in the list's place."""
     value = case.parameters.get(name)
     if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
-        reason = f"{name} is a list of one, and was not taken as one value"
+        reason = f"`{name}` is a list of one, and was not taken as one value"
         yield _one(index, Unwrap(name=name), reason, _UNWRAP, "error")
 
 
@@ -326,7 +327,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         is_whole = isinstance(value, int) and not (view and "number" in view.types)
         if fault.exclusive and not is_whole:
             return  # the nearest number inside an open bound is nobody's wish
-        stated = " to ".join(f"{limit:g}" for limit in (low, high) if limit is not None)
+        stated = " to ".join(number(limit) for limit in (low, high) if limit is not None)
         successes = seen.successes if seen and _stays_within(seen, low, high) else 0
         within = f"; {successes} successes stay within it" if successes else ""
         source: EvidenceSource = "schema" if fault.from_schema else "error"
@@ -335,13 +336,13 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         trials = _bound_trials(case, target, low, is_named=name in case.parameters)
         yield _one(index, edit, reason, trials, source, successes)
     elif seen and seen.successes >= 5 and (known := seen.boundary()):
-        number = float(value) if isinstance(value, int | float) else 0.0
-        too_large = number > known.largest
+        sent = float(value) if isinstance(value, int | float) else 0.0
+        too_large = sent > known.largest
         bound = known.largest if too_large else known.smallest
         if all(common.value != bound for common in seen.common_values()):
             return  # where somebody else stopped is theirs to know
         edit = Clamp(name=target, **{"maximum" if too_large else "minimum": bound})
-        reason = f"{seen.successes} successes stay on this side of {bound:g}"
+        reason = f"{seen.successes} successes stay on this side of {number(bound)}"
         yield _one(index, edit, reason, _SEEN_BOUND, "profile", seen.successes)
 
 

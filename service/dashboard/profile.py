@@ -13,9 +13,10 @@ from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.known_tools.common import ToolRecord, is_common_name
-from retrieval.known_tools.text import number, plain
+from retrieval.known_tools.text import plain
 from retrieval.parameters import ParameterView, ToolView
 from retrieval.texts import Shape
+from retrieval.values import number
 from service.context import Context
 from service.dashboard.html import Column, Html, Row, note, p, section
 from service.dashboard.look import Look

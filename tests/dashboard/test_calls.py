@@ -77,7 +77,7 @@ def test_a_repair_is_shown_with_both_calls_and_what_changed() -> None:
     calls = {each.execution_id: each for each in (called(1, failed=True), called(4))}
     [found] = read_repairs([row(IDS[1], IDS[4], "too many", edits)], calls, Redactor())
     assert found.changes == ["replace /max_count: 500 -> 100"]
-    assert found.lesson == "max_count must be at most 100."
+    assert found.lesson == "`max_count` must be at most 100."
     assert PatternEvidence([found], []).glimpse == "replace /max_count: 500 -> 100"
     shown = repair_html(look(), found, 3)
     assert "Error: max_count must be &lt;= 100" in shown

@@ -68,7 +68,7 @@ def test_rules_say_what_speaks_for_them() -> None:
     """Those of other patterns are left out."""
     known = mended(knowledge(), "too many", [Clamp(name="max_count", maximum=100)])
     mended(known, "no such path", [Rename(name="path", to="paths")])
-    assert rules(known, "too many") == [("max_count must be at most 100.", 2, 2, "yes")]
+    assert rules(known, "too many") == [("`max_count` must be at most 100.", 2, 2, "yes")]
 
 
 def test_one_repair_under_two_wordings_is_one_rule() -> None:
@@ -76,7 +76,7 @@ def test_one_repair_under_two_wordings_is_one_rule() -> None:
     edits: list[Edit] = [Rename(name="path", to="paths")]
     known = mended(mended(knowledge(), "too many", edits), "at most <n>", edits)
     assert rules(known, "too many", "at most <n>") == [
-        ("The parameter is called paths, not path.", 4, 2, "yes")
+        ("The parameter is called `paths`, not `path`.", 4, 2, "yes")
     ]
 
 

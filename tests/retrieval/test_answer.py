@@ -10,7 +10,7 @@ from aftercall.models import ExecutionError, Suggestion, ToolAnnotations
 from ingest.seed import load_seed
 from retrieval.answer import Question, answer
 from retrieval.confidence import Scaling, shipped
-from retrieval.edits import Rename, Replace, edits_of_key
+from retrieval.edits import Cast, Rename, Replace, edits_of_key
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.parameters import view_of_schema
@@ -255,3 +255,53 @@ def test_advice_has_no_estimate_to_be_fitted_on() -> None:
     [offer] = answer_to(make_case({"q": 1}, "503 Service Unavailable")).ranked.values()
     assert offer.suggestion.action == "retry_unchanged"
     assert offer.estimate is None
+
+
+def test_names_are_marked_and_whole_numbers_whole() -> None:
+    """`to` is no word of the sentence, and a limit has all its digits."""
+    schema = object_schema(source="string", destination="string")
+    found = best(
+        make_case({"source": "a", "to": "b"}, "'destination' is a required property", schema=schema)
+    )
+    assert found.lesson == "The parameter is called `destination`, not `to`."
+    assert "no `to`; its required `destination`" in found.changes[0].reason
+    found = best(make_case({"n": 2**60}, "n must be <= 9007199254740991"))
+    assert found.lesson == "`n` must be at most 9007199254740991."
+    assert found.changes[0].reason.startswith("the error states the limit 9007199254740991")
+
+
+LIMIT = next(seed for seed in load_seed().entries if seed.pattern == "top_k_limit")
+
+
+def test_a_lesson_of_another_parameter_is_not_told() -> None:
+    """What is known of topK says nothing to an empty query, and all to a topK."""
+    schema = object_schema(query={"type": "string", "minLength": 1}, topK="integer")
+    call = {"query": "", "topK": 5}
+    found = answer_to(make_case(call, "query must not be empty", schema=schema, seeds=(LIMIT,)))
+    assert found.response.abstained
+    assert "topK" not in (found.response.reason or "")
+    found = answer_to(make_case(call, "topK is invalid", schema=schema, seeds=(LIMIT,)))
+    assert LIMIT.lesson.rstrip(".") in (found.response.reason or "")
+
+
+def test_a_sentence_is_said_once() -> None:
+    """Two texts for numbers are two casts, and the corpus's word on them one."""
+    lesson = "Numbers are no texts."
+    seeds = [
+        LIMIT.model_copy(update={"lesson": lesson, "edits": [Cast(name=name, to="integer")]})
+        for name in ("a", "b")
+    ]
+    message = "".join(
+        f"\n{name}\n  Input should be a valid integer [type=int_type]" for name in ("a", "b")
+    )
+    case = make_case({"a": "1", "b": "2"}, f"2 validation errors for x{message}", seeds=(*seeds,))
+    told = best(case).lesson
+    assert told == f"{lesson} `a` must be of type integer. `b` must be of type integer."
+
+
+def test_advice_is_no_surer_than_the_reading_that_it_rests_on() -> None:
+    """A classifier's guess at a permission is handed over as a guess."""
+    case = make_case({"id": "1"}, "The ledger is not for you")
+    guess = replace(case.reading, category="permission_denied", confidence=0.37)
+    found = best(replace(case, reading=guess))
+    assert (found.action, found.confidence) == ("escalate", 0.37)

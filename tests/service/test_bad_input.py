@@ -422,6 +422,22 @@ def test_other_bodies_are_422_with_the_field(
     assert said in error_of(service.client.post(path, json=body), 422, "invalid_request")
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"type": "Error", "message": "Invalid id"},
+        {"type": None, "message": "Invalid id", "code": None, "stack": None, "details": None},
+    ],
+)
+def test_empty_texts_and_nulls_of_an_error_are_answered(
+    service: RunningService, error: dict[str, Any]
+) -> None:
+    """An empty parameter beside a context is no fault of the service; null is as left out."""
+    asked = failure(parameters={"id": ""}, error=error, context="Cancel it please")
+    assert service.client.post("/suggest", json={"execution": asked}).status_code == 200
+    assert service.record(asked).json()["accepted"] == 1
+
+
 @pytest.mark.parametrize("value", ["NaN", '"\\ud800"', "[" * 200 + "]" * 200, '"a\\u0000"'])
 def test_suggest_refuses_values_that_no_store_holds(service: RunningService, value: str) -> None:
     """A question is checked like a record."""

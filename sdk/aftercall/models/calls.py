@@ -44,10 +44,16 @@ def _code_as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-class ExecutionError(WireModel):
-    """What a tool said when it failed, in its own words."""
+def _nothing_as(default: object) -> BeforeValidator:
+    return BeforeValidator(lambda value: default if value is None else value)
 
-    type: Name = Field(default="Error", examples=["ValidationError"])
+
+class ExecutionError(WireModel):
+    """What a tool said when it failed, in its own words; null says as little as leaving out."""
+
+    type: Annotated[Name, _nothing_as("Error")] = Field(
+        default="Error", examples=["ValidationError"]
+    )
     message: Text = Field(examples=["Invalid parameter: topK must be <= 10"])
     code: Annotated[
         Text | None,
@@ -55,7 +61,7 @@ class ExecutionError(WireModel):
         WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}),
     ] = Field(default=None, examples=["PARAM_INVALID"])
     stack: Text | None = None
-    details: Object = Field(default_factory=dict)
+    details: Annotated[Object, _nothing_as({})] = Field(default_factory=dict)
 
 
 _UNKNOWN_PARAMETERS: JsonDict = {

@@ -70,11 +70,11 @@ def test_a_pitfall_has_its_lesson_and_example() -> None:
     first, second, third = pitfalls.split("\n### ")[0].strip().splitlines()
     assert first.startswith(
         '- Mistake (4 times): "max\\_count must be &lt;= …, got …". '
-        'Correction: "max\\_count must be at most 100." (sure 0.'
+        'Correction: "\\`max\\_count\\` must be at most 100." (sure 0.'
     )
     assert first.endswith('Example: failed {"max\\_count": 101}, worked {"max\\_count": 100}.')
     assert second.endswith('failed {"max\\_count": "10"}, worked {"max\\_count": 10}.')
-    assert '"The parameter is called max\\_count, not limit."' in third
+    assert '"The parameter is called \\`max\\_count\\`, not \\`limit\\`."' in third
 
 
 def test_what_one_session_sent_is_not_told() -> None:
@@ -90,7 +90,7 @@ def test_what_one_session_sent_is_not_told() -> None:
         texts += [prompt_block([facts], 2_000), markdown_page([facts], 2_000)]
     known = mended(knowledge(profile), "bad <v>", edits)
     shared = prompt_block([told(record(knowledge=known))], 2_000)
-    assert "For city, use 'Haus 4711' instead of 'Sankt-Anna-Klinik'." in shared
+    assert "For `city`, use 'Haus 4711' instead of 'Sankt-Anna-Klinik'." in shared
     assert all("4711" not in text and "Anna" not in text for text in texts)
 
 

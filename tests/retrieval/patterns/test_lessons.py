@@ -29,7 +29,7 @@ def lesson(
 def test_a_number_of_one_call_is_no_lesson_for_another() -> None:
     """Told is what held for all: the bounds."""
     replaced: list[Edit] = [Replace(name="topK", before=100, value=1)]
-    assert lesson((replaced, 3)) == "topK must be within the stated bounds."
+    assert lesson((replaced, 3)) == "`topK` must be within the stated bounds."
 
 
 def test_bounds_that_the_schema_states_are_told() -> None:
@@ -39,24 +39,26 @@ def test_bounds_that_the_schema_states_are_told() -> None:
         "properties": {"topK": {"type": "integer", "minimum": 1, "maximum": 10}},
     }
     clamped: list[Edit] = [Clamp(name="topK")]
-    assert lesson((clamped, 3), schema=schema) == "topK must be at least 1 and at most 10."
+    assert lesson((clamped, 3), schema=schema) == "`topK` must be at least 1 and at most 10."
 
 
 def test_a_call_that_worked_without_a_parameter_does_not_forbid_it() -> None:
     """Only a parameter that the tool does not have is to be left out."""
     left_out: list[Edit] = [Remove(name="topK")]
     assert lesson((left_out, 3)) == (
-        "topK must be within the stated bounds. Without topK the call worked."
+        "`topK` must be within the stated bounds. Without `topK` the call worked."
     )
-    assert lesson((left_out, 3), fault=None) == "Without topK the call worked."
-    assert lesson((left_out, 3), fault="unexpected") == "Leave out topK."
+    assert lesson((left_out, 3), fault=None) == "Without `topK` the call worked."
+    assert lesson((left_out, 3), fault="unexpected") == "Leave out `topK`."
 
 
 def test_a_value_that_worked_is_told_as_seen_and_after_what_is_general() -> None:
     """However often it was; a general correction comes first."""
     replaced: list[Edit] = [Replace(name="topK", before="many", value="all")]
-    seen = 'topK must be one of the allowed values. For topK, "all" worked in the place of "many".'
+    seen = (
+        '`topK` must be one of the allowed values. For `topK`, "all" worked in the place of "many".'
+    )
     assert lesson((replaced, 4), fault="not_allowed") == seen
     renamed: list[Edit] = [Rename(name="top", to="topK")]
-    general = "The parameter is called topK, not top."
+    general = "The parameter is called `topK`, not `top`."
     assert lesson((replaced, 4), (renamed, 2), fault="not_allowed") == general
