@@ -90,7 +90,6 @@ def _export(model_dir: Path, work: Path, *, name: str) -> None:
 
 
 def _torch_network(model_dir: Path) -> tuple[Any, int]:
-    """The model with mean pooling and normalisation as one torch module, and its dimension."""
     import torch  # noqa: PLC0415 - this module's constants are read where torch is not installed
     from transformers import AutoModel  # noqa: PLC0415 - as above
 

@@ -15,7 +15,6 @@ import asyncio
 import hashlib
 import importlib.util
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from aftercall.files import user_folder
 from embeddings.protocol import EmbeddingError
 
 ONNX_FILE = "model.onnx"
@@ -71,9 +71,7 @@ class ModelRecord(BaseModel):
 
 def default_cache_dir() -> Path:
     """Where models lie unless told otherwise: `$XDG_CACHE_HOME/aftercall/models`."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "aftercall" / "models"
+    return user_folder("XDG_CACHE_HOME", ".cache") / "models"
 
 
 def exported_folder(cache_dir: Path, name: str, weights_sha256: str) -> Path:

@@ -165,7 +165,6 @@ class ThreadedEmbedder:
 
 
 def _take(queue: deque[_Job]) -> Iterator[_Job]:
-    """The first job and those behind it that still fit into one batch."""
     count = longest = 0
     while queue:
         job = queue[0]

@@ -119,7 +119,6 @@ def _class_in(tree: ast.Module) -> ast.ClassDef:
 
 
 def _call(name: str, arguments: ast.arguments) -> ast.Call:
-    """How a function is called with parameters of the same names."""
     plain = [ast.Name(each.arg) for each in arguments.args if each.arg != "self"]
     named = [ast.keyword(each.arg, ast.Name(each.arg)) for each in arguments.kwonlyargs]
     return ast.Call(ast.Name(name), plain, named)

@@ -14,6 +14,7 @@ from pydantic_settings.exceptions import SettingsError
 
 from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
+from aftercall.files import user_folder
 from embeddings.models import default_cache_dir
 from service.explain import nearest
 from service.settings import Settings
@@ -142,17 +143,14 @@ def environment_of(settings: Settings) -> dict[str, str]:
 
 def default_data_dir(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
     """Where this platform keeps a user's data: XDG on Unix, their own places on the others."""
-    # The XDG base directory specification: relative paths are invalid and ignored.
-    if (given := environ.get("XDG_DATA_HOME")) and Path(given).is_absolute():
-        return Path(given) / "aftercall"
-    if platform == "win32" and (local := environ.get("LOCALAPPDATA")):
-        return Path(local) / "aftercall"
+    # Some set XDG's variable on the other systems too.
+    if platform == "win32" and not environ.get("XDG_DATA_HOME") and environ.get("LOCALAPPDATA"):
+        return Path(environ["LOCALAPPDATA"]) / "aftercall"
     place = "Library/Application Support" if platform == "darwin" else ".local/share"
-    return Path.home() / place / "aftercall"
+    return user_folder("XDG_DATA_HOME", place, environ)
 
 
 def _fields() -> Iterator[tuple[str, str, str]]:
-    """Section, field and variable of every setting."""
     for section, info in Settings.model_fields.items():
         model = info.annotation
         if isinstance(model, type) and issubclass(model, BaseModel):

@@ -115,7 +115,6 @@ async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries
 
 
 def _troubled(health: Mapping[ToolKey, KnownHealth], ids: dict[ToolKey, str]) -> list[TroubledTool]:
-    """The tools with what cohesion is made of."""
     return [
         TroubledTool(
             named(tool, ids.get(tool)),

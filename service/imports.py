@@ -147,7 +147,6 @@ def _lines(stream: BinaryIO, longest: int) -> Iterator[tuple[str, bytes | None]]
 
 
 def _value_of(raw: bytes | None, too_large: str) -> object:
-    """The JSON value of a piece; raises `_BadPieceError` for what is none."""
     if raw is None:
         raise _BadPieceError(too_large)
     try:
@@ -296,13 +295,10 @@ def _shown(text: str) -> str:
 
 
 def _kind(reason: str) -> str:
-    """A reason without its figures, by which like ones are counted."""
     return re.sub(r"\d[\d,.]*", "N", reason[:200])
 
 
 class _Encoded(NamedTuple):
-    """An execution without secrets."""
-
     where: str
     read: Execution
     encoded: bytes

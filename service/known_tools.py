@@ -126,7 +126,6 @@ async def _keys_of(
 
 
 async def _by_use(context: Context, tools: Sequence[ToolKey]) -> list[ToolKey]:
-    """The most useful first; of equal ones the latest used, then by their names."""
     now = context.clock()
     ranks: dict[ToolKey, tuple[float, float, str, str]] = {}
     for some in _some_at_a_time(tools):

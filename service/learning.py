@@ -105,7 +105,6 @@ class Learning:
         return EVERY_S
 
     async def _switch(self) -> None:
-        """Another generation is current: answer from it and its vectors."""
         index, memory = self._stores.index, self._stores.memory
         memory.forget_all()
         name = await current_index_name(self._stores.store.metadata)

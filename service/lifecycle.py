@@ -18,7 +18,7 @@ from aftercall.errors import AftercallError
 from aftercall.process import ended_by_signals
 from embeddings.protocol import EmbeddingError
 from ingest.seed import SeedCorpusError
-from mongo.errors import StoreError, StoreFullError, StoreUnavailableError
+from mongo.errors import StoreError, StoreUnavailableError
 from retrieval.index.protocol import VectorIndexError, VectorIndexUnavailableError
 from service.logs import log_event
 
@@ -245,12 +245,6 @@ def one_line(data_dir: Path) -> Iterator[None]:
     """
     try:
         yield
-    except StoreFullError as error:
-        # The store's words are about one call; here it is the start that did not go through.
-        raise CannotOpenError(
-            f"no space left for {data_dir}: what is stored there is as it was. Free space on its "
-            "volume, or choose another folder with --data-dir, and run this command again"
-        ) from error
     except (StoreError, VectorIndexError, EmbeddingError, SeedCorpusError) as error:
         raise CannotOpenError(" ".join(str(error).split())) from error
     except OSError as error:

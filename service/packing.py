@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from aftercall.errors import AftercallError
+from aftercall.files import sync_folder
 
 STDIO = "-"
 
@@ -76,18 +77,9 @@ def written(name: str) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(descriptor)
             part.replace(target)
-            _flush_folder(target.parent)
+            sync_folder(target.parent)
     except OSError as error:
         raise ArchiveError(f"cannot write {name}: {error.strerror or error}") from error
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the new name survive a power loss."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _forget(part: Path) -> None:
@@ -136,7 +128,6 @@ def _opened(name: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _read(source: io.BufferedIOBase, most: int) -> bytes:
-    """What a decompressor gives; its many errors become one."""
     try:
         # What comes before the damage is given first: so the right line is named.
         return source.read1(most)

@@ -129,7 +129,6 @@ def _decoded(rows: Sequence[Row]) -> list[ConsolidatedPattern]:
 def _answered(
     pattern: ConsolidatedPattern, tool: ToolKey, tool_id: str | None, redactor: Redactor
 ) -> FailurePattern:
-    """A pattern as it is answered: without secrets, whenever it was learned."""
     wordings = [redactor.text(each) for each in pattern.signatures or [pattern.leader]]
     return FailurePattern(
         pattern_id=pattern.pattern_id,

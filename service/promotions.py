@@ -247,7 +247,6 @@ def _none(context: Context, held: StoredPromotion, action: PromotionAction) -> P
 
 
 def _check(promotion: Promotion, place: str = "") -> None:
-    """That the promotion makes sense by itself; errors begin with its place in a file."""
     evolved, original = promotion.evolved_version, promotion.original_version
     if parse_version(evolved) <= parse_version(original):
         raise RefusedError(
@@ -273,7 +272,6 @@ def _check_served(registry: Registry, namespace: str) -> None:
 
 
 def _held_in(registry: Registry, namespace: str) -> StoredPromotion:
-    """What is promoted in a namespace; raises where nothing is."""
     stored = registry.promotions.get(namespace)
     if stored is None:
         _check_served(registry, namespace)

@@ -97,7 +97,6 @@ async def rebuild(
 
 @asynccontextmanager
 async def _log(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[Store]:
-    """The log store; beside the running service, where the embedded one has one."""
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(
@@ -110,7 +109,6 @@ async def _log(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[
 
 
 def _teller(say: Callable[[str], None], model: str) -> Callable[[RebuildProgress], None]:
-    """Tells at once from how much is learned, and then how far it is, every two seconds."""
     slowly: Callable[[str], None] | None = None
     started = time.monotonic()
 

@@ -150,7 +150,6 @@ async def recommendations_about(
 
 
 async def _all(context: Context, workspace: str) -> list[Recommendation]:
-    """All, in every state, greatest priority first."""
     around = await _workspace(context, workspace)
     reviews = await _reviews(context, workspace, around.registry, around.now)
     tools = await troubled_tools(context.store, workspace, MAX_TOOLS)
@@ -159,7 +158,6 @@ async def _all(context: Context, workspace: str) -> list[Recommendation]:
 
 
 async def _one(context: Context, workspace: str, recommendation_id: str) -> Recommendation:
-    """One as it is now; one that faded as it was, with the calls of now."""
     for each in await _all(context, workspace):
         if each.recommendation_id == recommendation_id:
             return await _with_calls(context, workspace, each)
@@ -198,7 +196,6 @@ async def _workspace(context: Context, workspace: str) -> Workspace:
 async def _reviews(
     context: Context, workspace: str, registry: Registry, now: datetime
 ) -> list[Recommendation]:
-    """Promotions whose version fails more than the original did."""
     pairs = {name: pair_of(registry, name) for name in registry.promotions}
     keys = [key for pair in pairs.values() if pair for key in pair.keys]
     statistics = await context.memory.statistics(keys)
@@ -212,7 +209,6 @@ async def _reviews(
 async def _about(
     context: Context, workspace: str, name: str, found: Iterable[Recommendation]
 ) -> list[Recommendation]:
-    """Those about a tool or a namespace of that name."""
     registry = await context.memory.registry(workspace)
     registered = registry.by_id.get(name)
     tools = [registered.tool_key] if registered else list(possible_tools(workspace, name))
@@ -227,7 +223,6 @@ async def _about(
 
 
 async def _stored(context: Context, workspace: str) -> list[StoredRecommendation]:
-    """All that were touched, the latest touched first."""
     rows = await context.store.events.state(workspace, "review")
     found = [decoded(StoredRecommendation, row.data or b"") for row in rows]
     return sorted(found, key=lambda each: each.changed_at, reverse=True)

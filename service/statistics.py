@@ -94,12 +94,10 @@ class _Span:
 
     @property
     def steps(self) -> range:
-        """The first hour of each step."""
         return range(self.first, self.last + 1, self.step)
 
     @property
     def unit(self) -> Literal["hour", "day"]:
-        """What a step is called."""
         return "hour" if self.step == 1 else "day"
 
     @property
@@ -182,13 +180,11 @@ class _Span:
         return Counter({(e.what or "").removeprefix(prefix): e.number for e in found})
 
     async def calls(self) -> Counter[str]:
-        """How calls went."""
         return await self.by_name(*_CALLS)
 
     async def points(
         self, names: Sequence[str], tool: ToolKey | None = None
     ) -> list[tuple[datetime, Counter[str]]]:
-        """The sums of each step by name, with its beginning."""
         points = [Counter[str]() for _ in self.steps]
         for each in await self.sums(names, ("hour", "what"), tool) if names else ():
             place = ((each.hour or 0) - self.first) // self.step
@@ -196,7 +192,6 @@ class _Span:
         return list(zip(map(_moment, self.steps), points, strict=True))
 
     async def by_key(self, *names: str) -> dict[ToolKey, Counter[str]]:
-        """The sums of each tool by name."""
         sums: dict[ToolKey, Counter[str]] = {}
         for each in await self.sums(names, ("tool", "what")):
             if each.tool is not None:
@@ -206,7 +201,6 @@ class _Span:
     async def by_tool(
         self, limit: int, *, with_durations: bool = True
     ) -> tuple[list[ToolUsage], CallCounts]:
-        """The most called tools, and the calls of all others."""
         calls = await self.by_key(*_CALLS)
         durations = await self.by_key(_DURATIONS) if with_durations else {}
         ranked = sorted(
@@ -227,13 +221,11 @@ class _Span:
         return shown, _counts(sum((calls[tool] for tool in ranked[limit:]), Counter()))
 
     async def agents(self) -> dict[str, tuple[int, int]]:
-        """Successes and failures of each agent."""
         worked = await self.by_name(prefix=what.AGENT_SUCCESS)
         failed = await self.by_name(prefix=what.AGENT_FAILURE)
         return {name: (worked[name], failed[name]) for name in {**worked, **failed}}
 
     async def all_calls(self, *, with_durations: bool = True) -> dict[str, Any]:
-        """The fields of `CallTotals`."""
         found = _fields(await self.calls())
         if with_durations:
             found["duration_ms"] = _quantiles(await self.by_name(_DURATIONS))
@@ -508,7 +500,6 @@ def _moment(hour: int) -> datetime:
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> CallCounts:
-    """The sum of successes and failures."""
     worked, failed = map(sum, zip((0, 0), *pairs, strict=True))
     return CallCounts(successes=worked, failures=failed)
 
@@ -528,7 +519,6 @@ def _fields(calls: Counter[str]) -> dict[str, Any]:
 
 
 def _most(sums: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Most first, then by name."""
     return sorted(sums.items(), key=lambda each: (-each[1], each[0]))
 
 

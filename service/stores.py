@@ -266,7 +266,6 @@ async def _open_current(settings: Settings, store: Store, embedder: Embedder) ->
 async def _prepare(
     store: Store, embedder: Embedder, index: CurrentIndex, seeds: CommonMistakes
 ) -> None:
-    """Check that the stores belong together, and bring in what this version ships."""
     await refuse_half_imported(store.metadata)
     if not await index.count():
         known = await counts(store)

@@ -107,7 +107,6 @@ async def delete_tool(context: Context, workspace: str, tool_id: str) -> None:
 async def _change(
     context: Context, workspace: str, tool_id: str, before: StoredTool | None, after: Tool | None
 ) -> None:
-    """Store a change; the memory is told of it before anybody else can ask."""
     event, state = tool_command(workspace, tool_id, before, after)
     log = context.store.events
     try:

@@ -106,7 +106,6 @@ class MongoEvents:
         return verdicts
 
     async def _write(self, workspace: str) -> None:
-        """Append what waits, and what comes meanwhile, a group at a time."""
         while waiting := self._waiting.get(workspace):
             group, number = [waiting.pop(0)], 0
             while waiting and (number := number + len(group[-1].events)) < _MAX_GROUP:
@@ -297,7 +296,6 @@ class MongoEvents:
 
 
 async def _append(db: Database, workspace: str, events: Sequence[Event]) -> list[Appended]:
-    """Insert what is new; one verdict each, in order."""
     records = _records(workspace, events)
     known, inserted = await _insert(db, workspace, records)
     return _verdicts(workspace, events, known, inserted)
@@ -346,7 +344,6 @@ def _verdicts(
 
 
 async def _known(db: Database, workspace: str, names: Iterable[str]) -> dict[str, str]:
-    """The content hashes of those that are in the log."""
     wanted = list(names)
     if not wanted:
         return {}
@@ -376,7 +373,6 @@ async def _reserve(db: Database, workspace: str, count: int, latest: int) -> tup
 
 
 async def _bury(db: Database, workspace: str, positions: Iterable[int]) -> None:
-    """Fill positions that nobody uses."""
     tombstones = [
         {
             "_id": key(workspace, _TOMBSTONE, str(position)),
@@ -428,7 +424,6 @@ async def _page(db: Database, workspace: str, position: int, limit: int) -> _Pag
 
 
 async def _bounded(workspace: str, rows: AsyncIterable[Record]) -> list[Event]:
-    """Events until they are large together; at least one, if there is any."""
     found: list[Event] = []
     size = 0
     async for row in rows:
@@ -440,7 +435,6 @@ async def _bounded(workspace: str, rows: AsyncIterable[Record]) -> list[Event]:
 
 
 def _records(workspace: str, events: Iterable[Event]) -> dict[str, Record]:
-    """By their names; of several of one name the first."""
     records: dict[str, Record] = {}
     for event in events:
         record = _record(workspace, event)
@@ -530,7 +524,6 @@ async def _head(db: Database, row: Record) -> Head:
 async def _oldest(
     db: Database, workspace: str, first: int, upto: int, before: datetime, limit: int
 ) -> tuple[int, dict[str, int]]:
-    """Which are the oldest that arrived before a moment: the last position, and how many."""
     last, counts = first - 1, dict[str, int]()
     which = {"workspace": workspace, "position": {"$gte": first, "$lte": upto}}
     rows = db.log.find(which, {"position": 1, "kind": 1, "received_us": 1}).sort("position", 1)
@@ -557,7 +550,6 @@ async def _settled(db: Database, workspace: str) -> Record | None:
 
 
 async def _check(db: Database, workspace: str, state: Sequence[StateRow]) -> None:
-    """Raise what is raised where a row is not as it is expected."""
     wanted = [key(workspace, row.kind, row.key) for row in state if row.expected is not None]
     if not wanted:
         return

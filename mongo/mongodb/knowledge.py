@@ -315,7 +315,6 @@ class MongoKnowledge:
             )
 
     def _changes(self, commit: Commit) -> Iterator[Record]:
-        """All that a commit writes, one record each."""
         workspace = commit.workspace
         put = {(row.kind, row.key) for row in commit.put}
         for removal in commit.removed:
@@ -517,7 +516,6 @@ def _tool_name(tool: ToolKey | None) -> str:
 
 
 def _tool(workspace: str, name: str) -> ToolKey | None:
-    """The reverse of `_tool_name`."""
     if not name:
         return None
     length, _, names = name.partition(":")

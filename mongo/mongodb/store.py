@@ -1,10 +1,8 @@
 """The store on MongoDB: leases, facts, and which generation is current."""
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -182,7 +180,6 @@ class MongoMetadata:
 
 
 def _holding(lease: Lease) -> Record:
-    """The filter of a lease's record as long as it is the holder's."""
     return {"_id": lease.name, "holder": lease.holder, "token": lease.token, "held": True}
 
 
@@ -318,7 +315,6 @@ async def open_mongo_store(options: MongoOptions) -> MongoStore:
 
 
 async def _check(db: Database) -> None:
-    """See that the database is ours, and mark it where it holds nothing of ours yet."""
     name = db.database.name
     mark = await db.mark.find_one({"_id": MARK})
     if mark is None:
@@ -374,7 +370,6 @@ async def _make_collections(db: Database) -> None:
 
 
 def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
-    extra: dict[str, Any] = {"compressors": "zstd"} if _has_zstd() else {}
     try:
         return AsyncMongoClient(
             options.uri,
@@ -388,19 +383,9 @@ def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
             waitQueueTimeoutMS=round(options.timeout_s * 1000),
             retryWrites=True,
             retryReads=True,
-            **extra,
         )
     except ConfigurationError as error:
         raise database.from_driver(error, where) from None
-
-
-def _has_zstd() -> bool:
-    """Whether the driver can compress with zstd; it warns when it is asked and cannot."""
-    module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _servers(uri: str) -> str:

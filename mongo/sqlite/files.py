@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from aftercall.files import sync_folder
 from mongo.errors import (
     StoreDamagedError,
     StoreError,
@@ -80,36 +81,19 @@ def from_os(error: OSError, where: Path) -> StoreError:
 
 
 def full(where: Path) -> StoreFullError:
-    """No space: nothing of the call was stored."""
+    """No space: nothing was stored."""
     return StoreFullError(
-        f"no space left for {where}: nothing of this call was stored, reading goes on. "
-        "Free space on its volume and send the call again"
+        f"no space left for {where}: nothing was stored, and what it holds is as it was. "
+        f"Free space on its volume and try again, {_ANOTHER_FOLDER}"
     )
 
 
 def read_only(where: Path, what: str) -> StoreReadOnlyError:
-    """It can be read, and takes no writes: nothing of the call was stored."""
+    """It can be read, and takes no writes: nothing was stored."""
     return StoreReadOnlyError(
-        f"{where} cannot be written ({what}): nothing of this call was stored, reading goes on. "
+        f"{where} cannot be written ({what}): nothing was stored, and what it holds is as it was. "
         "Mount its volume for writing and give this user read and write permission on the file "
         f"and its folder, {_ANOTHER_FOLDER}"
-    )
-
-
-def full_when_opening(where: Path) -> StoreFullError:
-    """No space to open the store; nobody's call was lost."""
-    return StoreFullError(
-        f"no space left for {where}: the store cannot be opened; what it holds is as it was. Free "
-        f"space on its volume and start again, {_ANOTHER_FOLDER}"
-    )
-
-
-def read_only_when_opening(where: Path) -> StoreReadOnlyError:
-    """The store takes no writes, so it cannot be opened; nobody's call was lost."""
-    return StoreReadOnlyError(
-        f"{where} cannot be written: the store cannot be opened; what it holds is as it was. Mount "
-        "its volume for writing and give this user read and write permission on the folder and the "
-        f"files in it, {_ANOTHER_FOLDER}"
     )
 
 
@@ -156,7 +140,7 @@ def make_folder(folder: Path) -> None:
         if folder.is_dir():
             return
         folder.mkdir(mode=0o700, parents=True)
-        _flush(folder.parent)
+        sync_folder(folder.parent)
     except OSError as error:
         raise from_os(error, folder) from error
 
@@ -171,7 +155,7 @@ def make_file(path: Path) -> None:
     """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        _flush(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise from_os(error, path) from error
 
@@ -187,15 +171,6 @@ def remove_file(path: Path) -> None:
             path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
     except OSError as error:
         raise from_os(error, path) from error
-
-
-def _flush(folder: Path) -> None:
-    """Make new names in a folder survive a power loss."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 LOCK_NAME = "aftercall.lock"

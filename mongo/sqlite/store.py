@@ -15,7 +15,6 @@ from mongo.errors import (
     StoreError,
     StoreFencedError,
     StoreFullError,
-    StoreReadOnlyError,
 )
 from mongo.protocol import CounterDimension, EventLog, Leases, Metadata
 from mongo.records import (
@@ -475,15 +474,9 @@ async def open_sqlite_store(data_dir: Path, *, beside: bool = False) -> SqliteSt
         StoreError: the folder or the file cannot be written.
     """
     async with AsyncExitStack() as opened:
-        try:
-            store = await asyncio.to_thread(_open, data_dir, is_beside=beside)
-            opened.push_async_callback(store.close)
-            await store.refresh()
-        except StoreFullError as error:
-            # Raised below in the words for a call that was not stored; here there was none.
-            raise files.full_when_opening(data_dir) from error
-        except StoreReadOnlyError as error:
-            raise files.read_only_when_opening(data_dir) from error
+        store = await asyncio.to_thread(_open, data_dir, is_beside=beside)
+        opened.push_async_callback(store.close)
+        await store.refresh()
         opened.pop_all()
         return store
 
@@ -532,7 +525,6 @@ def _copy(base: Path, path: Path) -> None:
 def _open_file(
     path: Path, schema: Sequence[str], resources: ExitStack, *, synchronous: str
 ) -> tuple[GroupCommitWriter, ReadPool]:
-    """A file's writer and readers, made if need be; what they take is added to the resources."""
     try:
         files.make_file(path)
         _check(path)

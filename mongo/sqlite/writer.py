@@ -113,7 +113,6 @@ class GroupCommitWriter:
         return group, True
 
     def _commit(self, group: list[_Call]) -> None:
-        """Commit the calls of a group; in the end each has its result or its error."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -160,7 +159,6 @@ def _handle(connection: sqlite3.Connection, group: list[_Call]) -> None:
 
 
 def _tell(group: list[_Call]) -> None:
-    """Answer every caller, with one wake-up per event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
     for call in group:
         by_loop.setdefault(call.future.get_loop(), []).append(call)

@@ -183,6 +183,22 @@ def clean_text(text: str) -> str:
     )
 
 
+def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An `object_pairs_hook`: of equal keys JSON keeps the last, and nobody knows which is meant.
+
+    Raises:
+        InvalidJsonValueError: a key stands twice.
+    """
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidJsonValueError(
+            f"the key {bounded_text(twice, 60)!r} stands twice in an object"
+        )
+    return members
+
+
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

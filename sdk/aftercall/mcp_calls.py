@@ -89,7 +89,6 @@ class _McpResult:
 
     @classmethod
     def of(cls, result: object) -> "_McpResult | None":
-        """The parts of an MCP result, which has `content` blocks; None for anything else."""
         blocks = _member(result, "content")
         if not isinstance(blocks, list):
             return None

@@ -21,12 +21,11 @@ Referral metadata is read tolerantly and is strict in the result: of key style (
 `boundaryAxes`, `Boundary Axes`), of numbers, nulls and junk, and of what is one text and what
 several:
 
-- an array is several; so is a text that is a JSON array;
+- an array is several;
 - a lone text is several only where it is unmistakably a list: lines, parts between arrows,
   semicolons or bars, and parts between commas (or ` + `) that are all short names of at most three
   words without an `and` inside (`transport, extraction`, but not `read, parse and render it`);
-- an object with a `name` (or `axis`, `label`, `text`, `value`) is that text; of any other, the keys
-  count where the values are weights (`{"transport": 0.9}`), else the values;
+- an object is its JSON;
 - null, booleans and what is blank or invisible are nothing; numbers are their digits.
 
 Of more than the wire allows, the first are kept, and long texts end in an ellipsis. Doing it twice
@@ -37,7 +36,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
@@ -515,12 +513,7 @@ _JOINED = re.compile(r"\s(?:and|or|&)\s", re.IGNORECASE)
 def _texts_in(value: object, max_chars: int) -> list[str]:
     """All texts in a value, each clean, on one line and of at most `max_chars` characters."""
     if isinstance(value, str):
-        text = str.__str__(value)[:_MAX_READ]
-        listed = None
-        if text.lstrip().startswith("[") and text.rstrip().endswith("]"):
-            with suppress(ValueError, RecursionError):
-                listed = json.loads(text)
-        value = listed if isinstance(listed, list) else _parts(text)
+        value = _parts(str.__str__(value)[:_MAX_READ])
     leaves = islice(_leaves(value, depth=5), _MAX_LOOKED_AT)
     return [text for each in leaves if (text := _text_in(each, max_chars))]
 
@@ -555,27 +548,12 @@ def _leaves(value: object, depth: int) -> Iterator[object]:
     yield None
     if depth <= 0:
         return
-    if isinstance(value, Mapping):
-        items = _named(dict(islice(value.items(), _MAX_LOOKED_AT)))
-    elif isinstance(value, list | tuple):
-        items = list(value[:_MAX_LOOKED_AT])
-    elif isinstance(value, set | frozenset):
-        items = sorted(value, key=str)  # without an order of its own
-    else:
-        yield value if isinstance(value, str | Enum | bool | None) else make_json_value(value)
+    if not isinstance(value, list | tuple | set | frozenset):
+        yield value
         return
-    for item in items:
+    items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+    for item in items[:_MAX_LOOKED_AT]:
         yield from _leaves(item, depth - 1)
-
-
-def _named(members: dict[object, object]) -> list[object]:
-    for name in ("name", "axis", "label", "text", "value"):
-        text = members.get(name)
-        if isinstance(text, str) and text.strip():
-            return [text]
-    if all(item is None or isinstance(item, bool | int | float) for item in members.values()):
-        return [key for key, item in members.items() if item is not False]
-    return list(members.values())
 
 
 def _parts(text: str) -> list[str]:

@@ -14,15 +14,15 @@ import os
 import stat
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC
 from pathlib import Path, PureWindowsPath
 from typing import Any
-from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
 from aftercall.errors import ConfigurationError
+from aftercall.files import replace_file
 from aftercall.models.base import Name
 from aftercall.models.tools import Promotion, Tool
 from aftercall.redaction import snake_case
@@ -232,7 +232,7 @@ def write_promotions(path: Path, promotions: Mapping[str, Promotion]) -> None:
     content = render_promotions(promotions).encode()
     target = Path(os.path.realpath(path))  # a link stays a link
     try:
-        _replace(target, content)
+        replace_file(target, content)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}") from error
 
@@ -267,27 +267,6 @@ def missing_files(promotions: Mapping[str, Promotion], root: Path) -> dict[str, 
         except (MissingFileError, UnsafePathError) as error:
             found[namespace] = str(error)
     return found
-
-
-def _replace(target: Path, content: bytes) -> None:
-    temporary = target.with_name(f"{target.name}.{uuid4().hex}")
-    try:
-        with temporary.open("xb") as file:
-            if target.exists():
-                temporary.chmod(target.stat().st_mode & 0o777)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    with suppress(OSError):  # folders cannot be opened on Windows
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 @contextmanager

@@ -82,8 +82,6 @@ def _close(provider: TracerProvider, exporter: "_ToldOnce", within_s: float) -> 
 
 
 class _ToldOnce(SpanExporter):
-    """An exporter that logs when the collector goes away and when it is back, and no more."""
-
     def __init__(self, inner: SpanExporter) -> None:
         self._inner = inner
         self._lost = 0

@@ -34,7 +34,7 @@ class _Unmeasured:
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        """Nobody wants to know."""
 
     def note(self, **facts: str | float | bool) -> None:
         """Nobody wants to know."""

@@ -85,8 +85,6 @@ class TracingObserver:
 
 
 class _TracedAttempt:
-    """The span of an attempt; current from the beginning until the tool has stopped."""
-
     def __init__(
         self, tracer: Tracer, span: Span, caller: Context, on_failure: Callable[[], None]
     ) -> None:

@@ -100,7 +100,6 @@ def _play(args: argparse.Namespace, console: "Console") -> int:
 
 
 def _misused(args: argparse.Namespace) -> str | None:
-    """What does not go together, with the cure; None when all does."""
     given = [name for name in _FOR_HISTORY if getattr(args, name) is not None]
     if not args.history and given:
         return f"--{given[0]} is for a made-up history; add --history"
@@ -112,8 +111,6 @@ def _misused(args: argparse.Namespace) -> str | None:
 
 
 def _between(least: int, most: int) -> Callable[[str], int]:
-    """What argparse reads a whole number with."""
-
     def read(text: str) -> int:
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
         if not least <= number <= most:

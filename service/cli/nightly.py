@@ -98,7 +98,6 @@ def steps(text: str) -> tuple[str, ...]:
 
 
 async def _once(night: Coroutine[object, object, int]) -> int:
-    """One run, to its end or to a signal; the exit code."""
     from service.lifecycle import done_or_stopped, stopped_by_signals
 
     with stopped_by_signals() as stopping:
@@ -112,7 +111,6 @@ async def _once(night: Coroutine[object, object, int]) -> int:
 async def _night(
     settings: "Settings", only: tuple[str, ...], *, as_json: bool, is_quiet: bool = False
 ) -> int:
-    """One run; the exit code."""
     from ingest.nightly import NightlyBusyError
     from service.lifecycle import one_line
     from service.nightly import run_nightly
@@ -131,7 +129,6 @@ async def _night(
 async def _nights(
     every_s: float, settings: "Settings", only: tuple[str, ...], *, as_json: bool
 ) -> None:
-    """Runs one after the other, until a signal; the one at hand is given up then."""
     from aftercall.errors import AftercallError
     from service.lifecycle import again_and_again, done_or_stopped, stopped_by_signals
 
@@ -147,7 +144,6 @@ async def _nights(
 
 
 def _progress() -> Callable[[str, int], None]:
-    """Says each step as it begins, and how far it is and how fast that goes."""
     slowly, begun = seldom(say), dict[str, float]()
 
     def told(step: str, done: int) -> None:

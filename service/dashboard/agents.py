@@ -150,7 +150,6 @@ async def agent(look: Look) -> Shown:
 
 
 async def _patterns(look: Look, agent: str) -> list[FailurePattern]:
-    """The patterns that are known to have happened to an agent, most failures first."""
     found = await statistics.patterns(*look.space, look.window, MAX_PATTERNS)
     own = [each.pattern for each in found.patterns if agent in each.pattern.agents]
     return sorted(own, key=lambda each: (-each.count, each.pattern_id))

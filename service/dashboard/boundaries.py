@@ -119,7 +119,6 @@ def _warning(look: Look, each: ToolBoundary, advice: Sequence[str]) -> list[Html
 
 
 async def _advice(look: Look) -> dict[ToolId, list[str]]:
-    """What is recommended for tools that should be split, by tool."""
     asked = RecommendationQuery(limit=_MAX_RECOMMENDATIONS)
     queue = await recommendations(*look.space, asked)
     found: dict[ToolId, list[str]] = {}
@@ -180,7 +179,6 @@ def _tables(look: Look, report: Boundaries) -> list[Html]:
 
 
 def _no_referral() -> Html:
-    """What a referral is, and how a tool sends one."""
     missing = empty(
         "No tool has referred a request elsewhere yet.",
         "A referral is a tool's own word that a request is not its job: a failure of the type "
@@ -216,7 +214,6 @@ def clustered_words(report: Boundaries) -> str:
 
 
 def _shares(axes: Iterable[AxisShare]) -> str:
-    """The axes of a tool's boundary failures with their shares."""
     return ", ".join(f"{one_line(each.name)} {percent(each.share)}" for each in axes)
 
 
@@ -278,7 +275,6 @@ def circle_order(clusters: Sequence[AxisCluster], pairs: Sequence[CoOccurrence])
 
 
 def _across(place: float) -> str:
-    """In per cent of the map, from [-1, 1]."""
     return f"{50 + 50 * place:.2f}%"
 
 

@@ -239,7 +239,6 @@ def _middle(at: int, count: int) -> float:
 
 
 def _height(value: float, low: float, high: float) -> float:
-    """From the top, in per cent."""
     return 100 * (1 - (value - low) / (high - low))
 
 

@@ -254,7 +254,6 @@ def agents_html(look: Look, agents: Sequence[str], most: int = 6) -> Html | None
 
 
 def _error_of(call: Execution) -> str | None:
-    """`type (code): message`; None of a success."""
     error = call.error
     if error is None:
         return None

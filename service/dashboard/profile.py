@@ -170,7 +170,6 @@ def _required(stated: ParameterView | None, usual: ParameterView | None) -> str:
 
 
 def _stated(stated: ParameterView, written: Written) -> Iterator[str]:
-    """Types and bounds that the registered schema states."""
     if stated.types:
         yield " or ".join(stated.types)
     if stated.minimum is not None:

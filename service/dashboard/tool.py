@@ -240,7 +240,6 @@ def version_rows(
 
 
 def _unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
-    """In the place of a tool that is none, or that may be one of several."""
     shown = one_line(name, MAX_SENTENCE)
     what = f"There is no tool {shown!r}."
     if any(each.endswith(f"/{name}") for each in nearest):

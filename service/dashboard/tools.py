@@ -77,7 +77,6 @@ def with_never_called(
 
 
 async def _open(look: Look) -> Counter[ToolId]:
-    """How many recommendations are open about each tool."""
     asked = RecommendationQuery(state="open", limit=_MAX_RECOMMENDATIONS)
     found = await recommendations(*look.space, asked)
     return Counter(place_of(each.tool) for each in found.recommendations if each.tool is not None)
@@ -120,7 +119,6 @@ def _numbers(found: ToolStatisticsList, open_ones: int) -> Html:
 
 
 def _summary(found: ToolStatisticsList, tools: Sequence[ToolStatistics]) -> str:
-    """How many tools there are, in a sentence or two."""
     never = sum(not calls(each) for each in tools)
     without = f", of which {count(never)} without a call in this window" if never else ""
     left = calls(found.other_tools)

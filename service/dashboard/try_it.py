@@ -177,7 +177,6 @@ async def _answer(look: Look, request: SuggestRequest) -> Html:
 
 
 async def _patterns(look: Look, call: FailedCall | None) -> Sequence[FailurePattern]:
-    """Those of a call's tool, or of all; most failures first."""
     query = PatternsQuery(
         tool_name=None if call is None else call.tool_name,
         server_name=None if call is None else call.server_name,
@@ -233,7 +232,6 @@ def _from_fields(typed: Texts) -> SuggestRequest:
 
 
 def _from_pasted(text: str) -> SuggestRequest:
-    """A body of `/suggest`, or a failed call by itself."""
     value = _parsed(_PASTED, text)
     if not isinstance(value, dict):
         raise FaultyFormError({_PASTED: "must be one JSON object: a call, or a body of `/suggest`"})
@@ -492,7 +490,6 @@ def evidence_pairs(
 
 
 def _body_of(look: Look, request: SuggestRequest) -> str:
-    """The body of `POST /suggest` that asks the same, secrets masked, as JSON text."""
     masked = look.context.redactor.call(request.execution)
     shown = request.model_copy(update={"execution": masked})
     return as_json(shown.model_dump(mode="json", by_alias=True, exclude_defaults=True))

@@ -193,7 +193,6 @@ async def _play(
 
 
 async def _register(client: AsyncClient, present: range, days: int, now: datetime) -> None:
-    """Register the versions that came on some days of the story; promote what was evolved."""
     for tool in all_tools():
         spec = tool.spec
         if tool.since not in present:
@@ -209,7 +208,6 @@ async def _register(client: AsyncClient, present: range, days: int, now: datetim
 
 
 async def _record(client: AsyncClient, seed: int, played: Sequence[PlayedSession]) -> None:
-    """Record the calls, oldest first, and what people said of them."""
     made = (call.execution for session in played for call in session.calls)
     calls = sorted(made, key=lambda each: each.timestamp)
     for start in range(0, len(calls), _BATCH):

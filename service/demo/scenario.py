@@ -206,7 +206,6 @@ async def play_scene(console: Console, scene: Scene) -> list[SceneCall]:
 
 
 def _export(stage: DemoStage, *, whole: bool) -> None:
-    """Write the list of changes; half of it, when the exporter is killed in the middle."""
     log = subprocess.run(
         ["git", "log", "--format=%s"],  # noqa: S607 - git is needed anyway
         cwd=stage.repository, check=True, capture_output=True, text=True,
@@ -453,7 +452,6 @@ def _sessions(repository: str) -> list[ScriptedSession]:
 
 
 async def _play(console: Console, session: ScriptedSession, gateway: str) -> list[PlayedCall]:
-    """Let an agent make its calls, one after the other, over a connection of its own."""
     played = []
     async with Client(gateway) as client:
         for call in session.calls:

@@ -261,8 +261,6 @@ def play_session(plan: SessionPlan, seed: int, now: datetime) -> Session:
 
 
 class _Player:
-    """One agent in one session."""
-
     def __init__(self, plan: SessionPlan, seed: int, now: datetime) -> None:
         self.at = plan.starts
         self.played = PlayedSession()
@@ -275,7 +273,6 @@ class _Player:
         self._weights = [each.popularity * servers[each.server] for each in self._tools]
 
     def task(self) -> Generator[FailedCall, Answer, None]:
-        """One thing to get done."""
         tool = self._dice.choices(self._tools, self._weights)[0]
         wish = tool.wish(self._dice)
         sends, means = self._slipped(tool, wish.parameters)
@@ -290,7 +287,6 @@ class _Player:
             self._mend_alone(task, first)
 
     def _slipped(self, tool: SimTool, right: JsonObject) -> tuple[JsonObject, JsonObject]:
-        """What is sent and what is meant."""
         sends, means = right, right
         if tool.old_habit is not None:
             share = _OLD_HABIT * _WEARS_OFF ** (self._plan.day - tool.since)
@@ -336,7 +332,6 @@ class _Player:
             counts["failed" if failed.fault else "right" if is_right else "wrong"] += 1
 
     def _mend_alone(self, task: SimTask, first: SimCall) -> None:
-        """What the agent knows how to mend by itself, or lets be."""
         kind, sent = task.kind, first.execution
         mends = min(0.95, read_table("agents")["mends"].get(kind, 0.0) * self._agent.skill)
         if kind is None or self._dice.random() >= mends:
@@ -357,7 +352,6 @@ class _Player:
         self, task: SimTask, sends: JsonObject, ending: Ending, place: str | None = None,
         **fields: Any,
     ) -> SimCall:  # fmt: skip
-        """Call the task's tool, or that of a place; `ending` is the task's where it succeeds."""
         tool = next((tool for tool in self._tools if tool.place == place), task.tool)
         self.at = min(self.at, self._now)  # a wait may have ended later
         moment = Moment(self._plan.day, self._plan.load, self._agent.may_write, self._dice)
@@ -389,7 +383,6 @@ class _Player:
         self.at += timedelta(seconds=1 + self._dice.expovariate(1 / _PAUSE_S))
 
     def _remark(self, call: SimCall, *, is_as_meant: bool) -> None:
-        """What somebody says of the call, if anybody does."""
         draw, tool, error = self._dice.random(), call.tool, call.execution.error
         if error is not None:
             if tool.spec.namespace and call.fault in ("timeout", "unavailable") and draw < _MARKED:

@@ -237,7 +237,6 @@ def _found(patterns: dict[str, str], call: JsonObject) -> bool:
 
 
 def _filled(table: JsonObject, words: JsonObject) -> JsonObject:
-    """With words in its texts."""
     return {k: v.format_map(words) if isinstance(v, str) else v for k, v in table.items()}
 
 
@@ -312,7 +311,6 @@ class SimTool(DemoTable):
                 raise HiddenRule(**rule).fault({**now, "tool": self.spec.name, "wait": wait})
 
     def _weather(self, day: int) -> dict[str, Any]:
-        """How its server is on a day."""
         spells = (each for each in self.drift if each["days"][0] <= day <= each["days"][1])
         return {**read_table("dialects")["calm"], **next(spells, {})}
 
@@ -332,7 +330,6 @@ class SimTool(DemoTable):
             )  # fmt: skip
 
     def _faults(self, call: JsonObject) -> Iterator[tuple[FaultKind, str, dict[str, Any]]]:
-        """What the schema refuses, with the words for it."""
         yield from (("unknown_parameter", name, {}) for name in call if name not in self.properties)
         yield from (("missing_parameter", name, {}) for name in self.required if name not in call)
         words, sent = read_table("dialects"), dict[str, Any](call)
@@ -353,7 +350,6 @@ class SimTool(DemoTable):
                     yield "out_of_range", name, {"bound": wanted[bound], **words[side]}
 
     def _complete(self, parameters: JsonObject) -> JsonObject:
-        """With the defaults filled in."""
         known = self.properties.items()
         return {name: each["default"] for name, each in known if "default" in each} | parameters
 

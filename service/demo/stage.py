@@ -173,7 +173,6 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
 async def _started(
     log: Path, environ: Mapping[str, str], *arguments: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """An `aftercall` command as a process, until the block ends; what it says goes into `log`."""
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "aftercall.cli", *arguments, env=environ,

@@ -280,7 +280,6 @@ def _framed(request: Request, page: Page, look: Look | None, shown: Shown) -> Re
 
 
 def _header(page: Page, look: Look | None, theme: str) -> Html:
-    """The way to the other pages, and what they are shown for."""
     to = look.link if look is not None else lambda path: PREFIX + path
     way = [
         tag("a", each.nav, href=to(each.path),

@@ -112,7 +112,6 @@ def _bound(part: Any, schemas: Mapping[str, Any], seen: set[str]) -> None:
 
 
 def _add_body(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:
-    """Examples; for a route that reads its body itself also the schema."""
     if "bodyContent" in extra:
         operation["requestBody"] = {"required": True, "content": extra["bodyContent"]}
     if "body" in extra:

@@ -98,8 +98,6 @@ _MAX_REASON = 300
 
 @dataclass(slots=True)
 class _Outcome:
-    """What became of the spans of a request."""
-
     accepted: int = 0
     duplicates: int = 0
     rejected: int = 0
@@ -113,7 +111,6 @@ class _Outcome:
             self.reasons.append(reason[:_MAX_REASON])
 
     def message(self) -> str:
-        """The first reasons, how many more there are, and the notes."""
         more = self.rejected - len(self.reasons)
         rest = [f"and {more:,} more"] if more > 0 else []
         return "; ".join([*self.reasons, *rest, *self.notes])
@@ -160,7 +157,6 @@ async def export_traces(request: Request, space: CurrentSpace) -> Response:
 async def _record(
     located: Iterator[Located], context: Context, workspace: str, *, aside: bool
 ) -> _Outcome:
-    """Read to the end, and make durable what was read, a batch at a time."""
     outcome = _Outcome()
     while batch := await _work(lambda: next_batch(located), context, aside=aside):
         await _store(batch, outcome, context, workspace)
@@ -231,11 +227,6 @@ async def _store(
 
 
 def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Located]:
-    """The spans of a body, of which all are known to be well-formed.
-
-    Raises:
-        ProblemError: 400 when the whole is no OTLP, 413 when there is too much of it.
-    """
     body = gunzip(packed, most) if is_packed else packed
     try:
         return located_protobuf(body) if encoding == PROTOBUF else located_json(_json(body))

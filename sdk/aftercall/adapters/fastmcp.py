@@ -139,7 +139,6 @@ class ReflectionMiddleware(Middleware):
                 raise
 
         async def known() -> KnownTool:
-            """Its live schema, its annotations, and whether it ran; only failures pay for it."""
             tool = await _tool_of(context.fastmcp_context, request.name)
             if tool is None:
                 return KnownTool()
@@ -206,7 +205,6 @@ def _caller_of(context: Context | None, agent: str | None, process_session: str)
 
 
 def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:
-    """What the caller sees: the tool's own result or error first, in any case."""
     if reflected.repaired:
         return _rebuilt(reflected.value(), repair_facts(reflected))
     raised, error, result = reflected.exception, reflected.error, reflected.result

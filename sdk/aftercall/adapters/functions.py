@@ -179,15 +179,11 @@ def recorded(
 
 
 class _Nobody:
-    """Stands where a client is asked for and none is used."""
-
     def suggest(self, *_: object, **__: object) -> SuggestResponse:
         raise ConfigurationError("@recorded asks nobody; use @reflecting")
 
 
 class _Call:
-    """One call of a decorated function; use `attempted` around each attempt."""
-
     tool: KnownTool
     facts: dict[str, Any]
     has_run = False
@@ -288,7 +284,6 @@ class _CallSignature:
         named: JsonObject,
         parameters: JsonObject,
     ) -> tuple[Sequence[Any], Mapping[str, Any]]:
-        """The arguments for a call with other parameters than `named`; the rest as it was."""
         if parameters is named:
             return args, kwargs
         before = self._all(args, kwargs)

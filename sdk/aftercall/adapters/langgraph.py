@@ -177,7 +177,6 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         }
 
     def _present(self, call: "_Call", reflected: _Reflected) -> GraphResult:
-        """What the graph gets: the tool's own result or error first, in any case."""
         error = reflected.exception
         if error is None:
             result = reflected.value()
@@ -218,7 +217,6 @@ class _Call(ResultReader[object]):
         self._has_run = False
 
     def with_arguments(self, arguments: JsonObject) -> ToolCallRequest:
-        """The request for the next attempt; as it came for the first one."""
         self._sent, self._has_run = arguments, False
         if arguments is self.arguments:
             return self.request
@@ -313,7 +311,6 @@ class _Call(ResultReader[object]):
         return ExecutionError(type=kind, message=bounded_text(message, _MAX_MESSAGE_CHARS))
 
     def with_notes(self, result: GraphResult, reflected: _Reflected) -> GraphResult:
-        """The result, with a repair in its message's metadata, or with advice after its text."""
         message = self.message_in(result)
         if message is None or not (reflected.repaired or reflected.advice):
             return result
@@ -352,7 +349,6 @@ def latest_request(request: ToolCallRequest) -> str | None:
 
 
 def _schema_of(tool: BaseTool | None) -> object:
-    """JSON Schema of the arguments that a model gives; None when there is none."""
     if tool is None:
         return None
     schema: Any = tool.tool_call_schema
@@ -376,7 +372,6 @@ def _refusal_of(tool: BaseTool | None, arguments: JsonObject) -> ValueError | No
 
 
 def _injected(tool: BaseTool | None) -> set[str]:
-    """Parameters that are not the model's to give."""
     if tool is None or isinstance(tool.args_schema, dict):
         return set()
     with suppress(Exception):  # a schema that cannot be made; the call will say so

@@ -272,8 +272,6 @@ class _AgentHooks(_ToolHooks, AgentHooks[Any]):
 
 
 class _ReflectingInvoker:
-    """Calls a tool with reflection; what the SDK calls in the tool's place."""
-
     def __init__(self, reflection: ToolReflection, tool: FunctionTool) -> None:
         self._reflection = reflection
         self._tool = tool

@@ -91,8 +91,6 @@ def one_line(text: str, most: int = 200) -> str:
 
 
 class _OneLineEach(argparse.HelpFormatter):
-    """Wide enough for a command's help to stay on one line."""
-
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=14, width=100)
 

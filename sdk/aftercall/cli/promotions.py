@@ -138,7 +138,6 @@ def _holds(promotion: Promotion | None) -> str:
 
 
 def _changes(client: Client, wanted: Mapping[str, Promotion]) -> dict[str, list[str]]:
-    """What an import would do, by the text that the file has for each entry."""
     held = client.export_promotions()
     made: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "unchanged": []}
     made["removed"] = [name for name in held if name not in wanted]

@@ -246,10 +246,6 @@ class _Work:
         self._hidden = HiddenValues(self._source, language=self._language, redactor=redactor)
 
     async def task(self, occasion: EvolutionTask) -> EvolutionTask:
-        """All that is known, without secrets; the caller's failures come first.
-
-        What the service does not answer is left out: a tool can be evolved without it.
-        """
         hide = self._hidden.hide
         seen: list[PastFailure | SimilarFailure] = [*occasion.failures]
         evolutions: Sequence[Evolution] = ()
@@ -317,10 +313,6 @@ class _Work:
             return None
 
     async def ask(self, evolver: Evolver, task: EvolutionTask, most: int) -> dict[str, Any]:
-        """Ask until an answer is `accepted`, each time with what was wrong before.
-
-        Returns the fields of the result when none is.
-        """
         hide, why = self._hidden.hide, ""
         for number in range(1, most + 1):
             shown: str | None = None
@@ -352,12 +344,6 @@ class _Work:
         return {"status": "rejected", "why": why}
 
     async def _judge(self, code: str) -> tuple[str, CheckReport]:
-        """The code as it is to be written, and what became of its checks.
-
-        Raises:
-            RejectedCodeError: it is not whole, or the same as before.
-            ConfigurationError: the checks cannot be run.
-        """
         restored = self._hidden.restore(code)
         known = (self._source, self._original)
         # In a thread: parsing a quarter of a megabyte takes longer than an event loop should wait.
@@ -369,7 +355,6 @@ class _Work:
         return whole, await run_checks(self._tool.checks, file_name=name, code=whole)
 
     async def keep(self, task: EvolutionTask, accepted: EvolvedCode) -> dict[str, Any]:
-        """Put the code in force and tell the service; the fields of the result."""
         candidate = AcceptedCode(
             tool_id=self._tool.tool_id,
             namespace=self._tool.namespace,

@@ -212,7 +212,6 @@ class ChatEvolver:
         return f"no answer from {self._origin} ({text}); check base_url, and that the server runs"
 
     def _shown(self, text: str) -> str:
-        """Text of a stranger for an error message: on one line, short, without key and secrets."""
         if self._api_key:
             text = text.replace(self._api_key, "[redacted:string:key]")
         line = " ".join(clean_text(DEFAULT_REDACTOR.text(text)).split())

@@ -324,7 +324,6 @@ class HiddenValues:
 
 
 def _literals(source: str) -> list[str] | None:
-    """The strings and comments of Python source; None when it cannot be read."""
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
     except (tokenize.TokenError, SyntaxError, ValueError):

@@ -176,7 +176,6 @@ def _create(script: Path, highest: VersionNumber, code: str) -> tuple[VersionNum
 
 
 def _remove(file: Path, root: Path, namespace: str, promotions_file: Path) -> None:
-    """Take the file away again, unless the promotions point to it in spite of the error."""
     # A file that nothing points to does no harm.
     with suppress(ConfigurationError, OSError):
         present = read_promotions(promotions_file, missing_ok=True).get(namespace)

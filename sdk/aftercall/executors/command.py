@@ -227,7 +227,6 @@ def _file(folder: Path, name: str, what: str) -> Path:
 
 
 def _template(value: JsonValue, *, is_evolved: bool) -> list[str]:
-    """The template of an implementation, with the evolved file in the place of the script."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ToolRefusedError("args_template must be a list of texts, one for each argument")
     template = [str(item) for item in value]
@@ -249,8 +248,6 @@ def _template(value: JsonValue, *, is_evolved: bool) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """What goes into the placeholders of one call: plain functions over plain data, no shell."""
-
     input_data: JsonValue
     tool_dir: Path
     evolved_file: Path | None
@@ -276,7 +273,6 @@ class _Filling:
         ]
 
     def stdin(self, template: Sequence[str]) -> bytes:
-        """The input, when no item names it or a part of it."""
         names = {name for item in template for name in _PLACEHOLDER.findall(item)}
         if self.input_data is None or names.difference(_OF_THIS_MACHINE):
             return b""

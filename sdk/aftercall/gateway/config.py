@@ -13,7 +13,6 @@ programs pass over in turn: what the results of a server's tools must be (`after
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
+from aftercall.json_values import unique_members
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """What may stand in a tool's name (MCP SEP-986), since names become prefixes."""
@@ -75,7 +75,7 @@ class GatewayConfig:
         """
         try:
             text = path.read_text(encoding="utf-8")
-            content = json.loads(text, object_pairs_hook=_without_duplicates)
+            content = json.loads(text, object_pairs_hook=unique_members)
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"{path}: cannot be read: {error}") from error
         except ValueError as error:
@@ -134,13 +134,3 @@ def _server(place: str, name: str, entry: object) -> UpstreamServer:
         fault = error.errors(include_url=False)[0]
         field = ".".join(map(str, fault["loc"])) or "aftercall"
         raise ConfigurationError(f'{place}: "{field}": {fault["msg"]}') from error
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    """JSON keeps the last of two equal keys; in this file that would drop a server silently."""
-    members: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in members:
-            raise ValueError(f"the key {name!r} stands twice in one object; rename one of the two")
-        members[name] = value
-    return members

@@ -143,7 +143,6 @@ async def _serve_http(gateway: FastMCP[Any], host: str, port: int) -> int:
 
 @contextlib.contextmanager
 def _observed(environ: Mapping[str, str]) -> Iterator[list[CallObserver]]:
-    """Who looks on: nobody, unless spans are wanted."""
     if not _wants_traces(environ):
         yield []
         return
@@ -225,8 +224,6 @@ def build_gateway(
 
 
 class _Upstreams:
-    """The servers behind one gateway, and the tasks that keep them known."""
-
     def __init__(self, config: GatewayConfig, client: AsyncClient, errlog: TextIO | None) -> None:
         self.are_several = len(config.servers) > 1
         self._deliverables = {server.name: server.deliverables for server in config.servers}
@@ -260,7 +257,6 @@ class _Upstreams:
         return self._deliverables.get(server_name or "", {}).get(tool_name)
 
     def _listed(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
-        """Register the tools, and say once which deliverables are for tools that are not there."""
         self._registrar.offer(server_name, tools)
         names = [tool.name for tool in tools]
         absent = set(self._deliverables[server_name]).difference(names)

@@ -140,7 +140,6 @@ class AsyncHarmonyToolCalls:
         return planned, Ran()
 
     def _answered(self, result: HarmonyResult) -> None:
-        """The oldest call of that tool that waits for a result has it now."""
         for waiting in self._waiting:
             if waiting[0] == result.tool:
                 self._waiting.remove(waiting)

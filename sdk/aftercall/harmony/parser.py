@@ -30,7 +30,14 @@ from aftercall.harmony.markup import (
     read_header,
     tool_name,
 )
-from aftercall.json_values import JsonObject, JsonValue, bounded_text, check_json_object, check_text
+from aftercall.json_values import (
+    JsonObject,
+    JsonValue,
+    bounded_text,
+    check_json_object,
+    check_text,
+    unique_members,
+)
 
 MAX_PAYLOAD_BYTES = 8192
 """Of UTF-8, of one payload (seed 001)."""
@@ -46,7 +53,6 @@ PREVIEW_CHARS = 200
 """Of a payload that a call carries: what its hash is made of (seed 001)."""
 
 _MAX_MESSAGE_CHARS = 300
-_MAX_KEY_CHARS = 60
 
 _TOOL_FIRST = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.){1,256}")')
 
@@ -138,7 +144,6 @@ class HarmonyParser:
         self._state(self, token)
 
     def _again(self, *tokens: Token) -> None:
-        """Take these next, before all else."""
         self._queue.extendleft(token for token in reversed(tokens) if token.text)
 
     # --- outside of messages
@@ -285,7 +290,6 @@ class HarmonyParser:
     # --- what has been made
 
     def _end_unfinished(self) -> bool:
-        """The stream has ended; whether something did that was waiting for more."""
         if self._state is HarmonyParser._in_opening and self._header:
             held, self._header = self._header, ""
             self._state = HarmonyParser._outside
@@ -383,19 +387,9 @@ def _arguments(value: object) -> JsonObject:
 
 def _loads(text: str) -> JsonValue:
     value: JsonValue = json.loads(
-        text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant
+        text, object_pairs_hook=unique_members, parse_constant=_no_constant
     )
     return value
-
-
-def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
-    """Of a key that stands twice nobody knows which value was meant."""
-    made: JsonObject = {}
-    for key, value in pairs:
-        if key in made:
-            raise _PayloadError(f"has the key {bounded_text(key, _MAX_KEY_CHARS)!r} twice")
-        made[key] = value
-    return made
 
 
 def _no_constant(name: str) -> NoReturn:

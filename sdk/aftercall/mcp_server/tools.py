@@ -232,8 +232,6 @@ def _tool(
     reads_only: bool = True,
     cure_not_found: str | None = None,
 ) -> Callable[[Any], Any]:
-    """Adds a tool. None destroys anything, and none reaches beyond the service."""
-
     def add(run: Any) -> Any:
         listed = types.Tool(
             name=run.__name__,

@@ -18,6 +18,7 @@ from typing import Final, Self
 from aftercall.client import Client
 from aftercall.client.transport import BASE_URL, checked_base_url
 from aftercall.errors import ConfigurationError
+from aftercall.files import user_folder
 from aftercall.models import MAX_BATCH, Execution
 from aftercall.recording.delivery import Courier, LossReport
 from aftercall.recording.spool import Spool
@@ -262,18 +263,15 @@ class Recorder:
 
 
 def state_folder() -> Path:
-    """The default spool folder (XDG Base Directory Specification).
+    """The default spool folder.
 
     Raises:
         ConfigurationError: the user has no home.
     """
-    configured = os.environ.get("XDG_STATE_HOME", "")
     try:
-        # The specification has relative paths ignored.
-        state = Path(configured) if Path(configured).is_absolute() else Path.home() / ".local/state"
+        return user_folder("XDG_STATE_HOME", ".local/state") / "spool"
     except RuntimeError as error:
         raise ConfigurationError(f"no home for the spool ({error}); set XDG_STATE_HOME") from error
-    return state / "aftercall" / "spool"
 
 
 def _open_spool(spool_dir: Path | str | None, base_url: str, max_bytes: int) -> Spool | None:

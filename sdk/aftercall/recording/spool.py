@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Self
 
 from aftercall.errors import ConfigurationError
+from aftercall.files import sync_folder
 
 if sys.platform != "win32":
     import fcntl
@@ -178,7 +179,7 @@ class Spool:
             descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             path = hidden.rename(hidden.with_suffix(_OPEN))
-            self._sync_directory()
+            sync_folder(self._directory)
             writing = _Writing(path, descriptor)
         self._writing = writing
         return writing
@@ -193,7 +194,7 @@ class Spool:
                 writing.path.unlink(missing_ok=True)
                 return False
             writing.path.rename(_sealed_path(writing.path, writing.count))
-            self._sync_directory()
+            sync_folder(self._directory)
         except FileNotFoundError:  # somebody emptied the folder
             return False
         finally:
@@ -217,7 +218,7 @@ class Spool:
                 os.ftruncate(descriptor, whole)
                 os.fsync(descriptor)
                 path.rename(_sealed_path(path, data.count(b"\n")))
-                self._sync_directory()
+                sync_folder(self._directory)
             finally:
                 _release(descriptor)
 
@@ -255,13 +256,6 @@ class Spool:
         for name in names:
             if name.endswith(suffixes):
                 yield self._directory / name
-
-    def _sync_directory(self) -> None:
-        descriptor = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _try_lock(path: Path) -> int | None:

@@ -342,7 +342,6 @@ class AsyncToolbox:
         attempts: list[Attempted] = []
 
         async def attempt(candidate: LocalCandidate) -> CallResult | None:
-            """Run it, mark it when it failed, and note it all; the result of a success."""
             tool, started = candidate.tool, time.perf_counter()
             result, failure = None, None
             try:
@@ -444,7 +443,6 @@ class AsyncToolbox:
     async def _candidates(
         self, scenario: str, tags: Sequence[str] | None, limit: int
     ) -> tuple[list[LocalCandidate], bool]:
-        """The tools that may be tried, best first, and whether the service ranked them."""
         fits = self.executors.fits
         try:
             found = await self.resolver.find(scenario, tags, limit)
@@ -463,7 +461,6 @@ class AsyncToolbox:
     async def _mark(
         self, tool: Tool, failure: ToolFailedError, scenario: str, input_data: JsonValue
     ) -> tuple[Severity | None, str | None]:
-        """Mark a failure; what goes wrong with that is noted, and changes nothing of the call."""
         reported = self._reported(tool, failure.error, scenario, input_data)
         severity = severity_of(failure.error)
         try:
@@ -483,7 +480,6 @@ class AsyncToolbox:
     async def _evolve(
         self, tool: Tool, scenario: str, input_data: JsonValue, attempts: Sequence[Attempted]
     ) -> tuple[EvolutionResult | None, str]:
-        """What came of evolving a tool, and what to say when nothing did."""
         failures = [
             replace(self._reported(tool, each.error, scenario, input_data), severity=each.severity)
             for each in attempts

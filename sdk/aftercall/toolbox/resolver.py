@@ -227,7 +227,6 @@ class Resolver:
         return own.model_copy(update=changes) if file else offered
 
     async def _meant_by(self, name: str, entry: Promotion) -> Tool:
-        """The tool that the entry of this name stands in for: by its id, or by its namespace."""
         with suppress(NotFoundError, *AWAY):
             return await self.original(name)
         known = self.known()

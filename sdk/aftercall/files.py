@@ -1,0 +1,44 @@
+"""Files that survive a power loss, and where a user's own are (XDG Base Directories)."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+
+def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder `aftercall` in that of a variable such as `XDG_CACHE_HOME`, or below the home.
+
+    Raises:
+        RuntimeError: the user has no home.
+    """
+    given = Path(environ.get(variable, ""))  # the specification has relative paths ignored
+    return (given if given.is_absolute() else Path.home() / below_home) / "aftercall"
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in a folder survive a power loss."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(target: Path, content: bytes) -> None:
+    """Write a file in one step: who reads it meanwhile sees the old one or the new one, whole."""
+    temporary = target.with_name(f"{target.name}.{uuid4().hex}")
+    try:
+        with temporary.open("xb") as file:
+            if target.exists():
+                temporary.chmod(target.stat().st_mode & 0o777)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    with suppress(OSError):  # folders cannot be opened on Windows
+        sync_folder(target.parent)
