@@ -22,9 +22,10 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import MAX_INTEGER, JsonObject, JsonValue
 from aftercall.models.base import Json
 from aftercall.redaction import is_redacted
+from retrieval.forms import rewrite
 from retrieval.parameters import EVERY, JsonType, Path, leaves_like
 from retrieval.reading.faults import Fault
-from retrieval.texts import MAX_TEXT, StatedForm, Style, respelt, rewrite, stated_in
+from retrieval.texts import MAX_TEXT, StatedForm, Style, respelt, stated_in
 from retrieval.values import CastError, cast, nearest, type_of
 
 

@@ -150,6 +150,11 @@ class ParameterView:
     item_types: tuple[JsonType, ...] = ()
     described_by: frozenset[str] = frozenset()
     """Words of its description, lower case and without a final s, that may name what it is."""
+    pattern: str | None = None
+    form: str | None = None
+    """The `format` of its texts."""
+    description: str = ""
+    """The beginning of it."""
 
     def states(self, value: JsonValue) -> bool:
         """Whether the schema names this value."""
@@ -222,6 +227,9 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
         maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
         item_types=tuple(_types(items)),
         described_by=_words(description),
+        pattern=_only_text(options, "pattern"),
+        form=_only_text(options, "format"),
+        description=description[:_MAX_DESCRIPTION],
     )
 
 
@@ -263,6 +271,13 @@ def _first(options: list[JsonObject], key: str) -> JsonValue:
     return next((option[key] for option in options if key in option), None)
 
 
+def _only_text(options: list[JsonObject], key: str) -> str | None:
+    """What the only alternative for texts states; of several, one may be without it."""
+    texts = [each for each in options if "string" in _types(each)] or options[:1]
+    value = texts[0].get(key) if len(texts) == 1 else None
+    return value if isinstance(value, str) else None
+
+
 def _limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> float | None:
     for option in options:
         value, beyond = option.get(key), option.get(exclusive)
@@ -276,6 +291,7 @@ def _limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> fl
 
 _COMMON = frozenset(WORDS["of_descriptions"])
 _MAX_WORDS = 20
+_MAX_DESCRIPTION = 300
 
 
 def _words(description: str) -> frozenset[str]:

@@ -4,22 +4,55 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from unicodedata import combining, normalize
 from zoneinfo import available_timezones
 
 from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
 
 from aftercall.json_values import MAX_INTEGER, JsonValue, check_json_value
-from retrieval import WORDS
+from retrieval import WORDS, read_table
 from retrieval.parameters import JsonType
 
+_SEPARATORS = re.compile(r"[\s_-]+")
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-          "eleven", "twelve")  # fmt: skip
-_NUMBER_WORDS = dict(zip(_SMALL, range(13), strict=True)) | {
-    "twenty": 20, "thirty": 30, "fifty": 50, "hundred": 100, "a hundred": 100,
-}  # fmt: skip
+          "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+          "nineteen")  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NUMBER_WORDS = (
+    dict(zip(_SMALL, range(20), strict=True))
+    | {f"{ten}{each}": 20 + 10 * place + unit
+       for place, ten in enumerate(_TENS)
+       for unit, each in enumerate(["", *(f"-{small}" for small in _SMALL[1:10])])}
+    | {"a dozen": 12, "hundred": 100, "a hundred": 100, "one hundred": 100, "a thousand": 1000}
+)  # fmt: skip
 
-_TRUE = frozenset({"true", "yes", "on", "1", "y"})
-_FALSE = frozenset({"false", "no", "off", "0", "n"})
+_TRUE = frozenset({"true", "yes", "on", "1", "y", "t", "enabled"})
+_FALSE = frozenset({"false", "no", "off", "0", "n", "f", "disabled"})
+_NOTHING = frozenset({"", "null", "none", "nil", "undefined", "nan", "n/a"})
+
+
+def _groups(groups: list[str]) -> dict[str, frozenset[int]]:
+    """The groups that each word is in, by number; a word may stand in several."""
+    found: dict[str, frozenset[int]] = {}
+    for number, group in enumerate(groups):
+        for word in group.split():
+            flat = _SEPARATORS.sub("", word.lower())
+            found[flat] = found.get(flat, frozenset()) | {number}
+    return found
+
+
+_NO_GROUPS: frozenset[int] = frozenset()
+
+
+def _share(groups: dict[str, frozenset[int]], one: str, other: str) -> bool:
+    return not groups.get(one, _NO_GROUPS).isdisjoint(groups.get(other, _NO_GROUPS))
+
+
+_SYNONYMS = read_table("synonyms.toml")
+_SAME_VALUES, _LIKE_VALUES = map(
+    _groups, (_SYNONYMS["values"]["same"], _SYNONYMS["values"]["like"])
+)
+_SAME_WORDS, _SAME_NAMES = map(_groups, (_SYNONYMS["names"]["words"], _SYNONYMS["names"]["whole"]))
 
 
 def type_of(value: JsonValue) -> JsonType:
@@ -66,9 +99,19 @@ def fits(value: JsonValue, types: Sequence[JsonType]) -> bool:
     return kind in types or (kind == "integer" and "number" in types)
 
 
-_ONE_NUMBER = re.compile(r"[$€£]?\s*(-?\d+(?:,\d{3})*(?:\.\d+)?)\s*(?P<unit>%|[a-z]{1,20})?")
+_NUMBER = (
+    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:[ '_\u00a0\u202f]\d{3})+(?:\.\d+)?"
+    r"|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?"
+)
+_ONE_NUMBER = re.compile(
+    r"(?P<about>~|\u2248|about|around|approx\.?|approximately|roughly|circa|ca\.)?\s*#?"
+    r"(?P<currency>[$\u20ac\u00a3\u00a5]|(?:usd|eur|gbp|chf|jpy)\b)?\s*(?P<sign>[-+])?"
+    rf"(?P<digits>{_NUMBER})\s*(?P<unit>[%$\u20ac\u00a3\u00a5]|[a-z]{{1,20}})?"
+)
+_UNCLEAR = re.compile(r"\d{1,3}\.\d{3}")
 _MAX_NUMBER = 60
 _MEASURES = frozenset(WORDS["measures"])
+_CURRENCIES = frozenset(WORDS["currencies"])
 
 
 def _scales(unit: str) -> bool:
@@ -76,7 +119,19 @@ def _scales(unit: str) -> bool:
 
     A counted thing (`10 commits`) is only named. Short units are letters of too many measures.
     """
-    return len(unit) <= 2 or unit in _MEASURES or unit.removesuffix("s") in _MEASURES
+    known = unit in _MEASURES or unit.removesuffix("s") in _MEASURES
+    return (len(unit) <= 2 or known) and not is_currency(unit)
+
+
+def is_currency(unit: str) -> bool:
+    """Whether a unit is one of money, which the name of an amount need not say."""
+    return unit.removesuffix("s") in _CURRENCIES
+
+
+def _with_synonyms(unit: str) -> frozenset[str]:
+    of_unit = _SAME_VALUES.get(unit, _NO_GROUPS)
+    same = (word for word, groups in _SAME_VALUES.items() if not groups.isdisjoint(of_unit))
+    return frozenset({unit, unit.removesuffix("s"), *same})
 
 
 class CastError(ValueError):
@@ -111,27 +166,83 @@ def _to_number(value: JsonValue, to: JsonType) -> JsonValue:
         return int(value)
     if not isinstance(value, str):
         raise CastError("not a number")
-    text = value.strip().lower()
-    if text in _NUMBER_WORDS:
-        return _NUMBER_WORDS[text]
-    # One number, perhaps with what is counted behind it: "5", "10 commits", "1,000", "$12.50".
+    return number_in(value, whole=to == "integer")
+
+
+def number_in(
+    text: str, *, whole: bool = False, units: frozenset[str] = frozenset()
+) -> int | float:
+    """The one number that a text says: "5", "five", "10 commits", "~1,000", "1,500.0 USD".
+
+    `units` are those that the tool counts in: `30 seconds` is 30 only where it counts in seconds.
+
+    Raises:
+        CastError: when there is none or another one, or it could be read in two ways.
+    """
+    text = unmarked(text[: 2 * _MAX_NUMBER]).lower()
+    if (words := re.sub(r"(?<=[a-z]y) ", "-", text)) in _NUMBER_WORDS:
+        return _NUMBER_WORDS[words]
     found = _ONE_NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER else None
     if not found:
         raise CastError("not one number")
-    if found["unit"] and _scales(found["unit"]):
+    digits, unit = found["digits"], found["unit"]
+    if unit and _scales(unit) and units.isdisjoint(_with_synonyms(unit)):
         raise CastError("the tool may count in another unit")
-    number = float(found[1].replace(",", ""))
+    if _UNCLEAR.fullmatch(digits) and (found["about"] or found["currency"] or unit):
+        raise CastError("a point may stand between thousands")
+    if "," in digits and digits.rfind(".") < digits.rfind(",") and "." in digits:
+        digits = digits.replace(".", "").replace(",", ".")  # 1.234,50
+    elif digits.count(".") > 1:
+        digits = digits.replace(".", "")
+    number = float((found["sign"] or "") + re.sub(r"[ ,'_\u00a0\u202f]", "", digits))
     if abs(number) > MAX_INTEGER:
         raise CastError("more than 64 bits")
     if number.is_integer():
         return int(number)
-    if to == "integer":
+    if whole:
         raise CastError("not a whole number")
     return number
 
 
+_ONLY_A_NUMBER = re.compile(rf"[-+]?(?:{_NUMBER})")
+
+
+def says_only(text: str, value: JsonValue) -> bool:
+    """Whether a text says a number, or yes or no, and nothing beside it."""
+    bare = unmarked(text).lower()
+    if isinstance(value, bool):
+        return bare in (_TRUE if value else _FALSE)
+    if type_of(value) not in ("integer", "number"):
+        return False
+    says = bare in _NUMBER_WORDS or bare.replace(" ", "-") in _NUMBER_WORDS
+    try:
+        return (says or bool(_ONLY_A_NUMBER.fullmatch(bare))) and number_in(text) == value
+    except CastError:
+        return False
+
+
+def says_nothing(value: JsonValue) -> bool:
+    """Whether a value is null or a word for it, such as `"undefined"`."""
+    return value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING)
+
+
+_PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "(": ")", "[": "]", "\u201c": "\u201d",
+          "\u2018": "\u2019", "\u00ab": "\u00bb"}  # fmt: skip
+
+
+def unmarked(text: str) -> str:
+    """A text without blanks, marks and brackets around it, and without what ends a sentence."""
+    bare, before = text.strip(), ""
+    while bare != before:
+        before = bare
+        bare = bare.rstrip(".,;!").strip()
+        if len(bare) > 2 and _PAIRS.get(bare[0]) == bare[-1] and bare[-1] not in bare[1:-1]:
+            bare = bare[1:-1].strip()
+    return bare or text.strip()
+
+
 def _to_boolean(value: JsonValue) -> bool:
-    text = str(value).strip().lower()
+    text = unmarked(str(value)).lower() if isinstance(value, str) else str(value).lower()
     if text in _TRUE:
         return True
     if text in _FALSE:
@@ -196,7 +307,6 @@ def _from_json_text(
 
 _MAX_TEXT = 200
 _MAX_KNOWN = 2_000
-_SEPARATORS = re.compile(r"[\s_-]+")
 _DIGITS = re.compile(r"\d+")
 
 
@@ -225,6 +335,18 @@ def nearest(text: str, known: Sequence[str]) -> tuple[str, float] | None:
     if len(scored) > 1 and scored[1][0] >= best - 0.02 and scored[1][1] != value:
         return None
     return value, best
+
+
+def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
+    """The only known value that is a synonym of `text`, and whether it means just the same.
+
+    By a list of words (`synonyms.toml`), of which some only mean nearly the same (done, closed).
+    """
+    for groups, exact in ((_SAME_VALUES, True), (_LIKE_VALUES, False)):
+        found = {each for each in known[:_MAX_KNOWN] if _share(groups, _flat(text), _flat(each))}
+        if found:
+            return (found.pop(), exact) if len(found) == 1 else None
+    return None
 
 
 def differ_in_digits(left: str, right: str) -> bool:
@@ -290,11 +412,14 @@ def is_about(name: str, parameter: str, words: str) -> bool:
 
 def words_of(name: str) -> tuple[str, ...]:
     """The words of an identifier: `sourceTimeZone` and `source_time_zone` give the same."""
+    if not name.isascii():  # `dirección` is `direccion`
+        name = "".join(c for c in normalize("NFKD", name.replace("ß", "ss")) if not combining(c))
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
     return tuple(re.findall(r"[a-z0-9]+", spaced.lower()))
 
 
 _MAX_NAME = 80
+_SYNONYM = 0.85
 _ASPECTS = frozenset(WORDS["aspects"])
 _HARMLESS = frozenset(WORDS["harmless"])
 # An id and what it is the id of share a name, and only the value tells which of them is there.
@@ -321,9 +446,10 @@ def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
 def name_similarity(left: str, right: str) -> float:
     """How likely two parameter names mean the same, 0 to 1; 1 is equal up to case and separators.
 
-    Equal words count most, then abbreviations (`tz` of `timezone`, `msg` of `message`), then
-    spelling (Jaro-Winkler). A word that makes another thing of it (`page` and `page_size`) or its
-    opposite (`min_price` and `max_price`) makes it 0, however alike the rest is.
+    Equal words count most, then listed synonyms and translations (`synonyms.toml`), abbreviations
+    (`tz` of `timezone`), then spelling (Jaro-Winkler). A word that makes another thing of it
+    (`page` and `page_size`) or its opposite (`min_price` and `max_price`) makes it 0, however alike
+    the rest is.
     """
     a, b = words_of(left[:_MAX_NAME]), words_of(right[:_MAX_NAME])
     if not a or not b:
@@ -332,6 +458,8 @@ def name_similarity(left: str, right: str) -> float:
         return 1.0
     if sorted(a) == sorted(b):
         return 0.95
+    if _share(_SAME_NAMES, "".join(a), "".join(b)):
+        return _SYNONYM
     if _mean_different_things(a, b):
         return 0.0
     shared = _matched(a, b)
@@ -358,6 +486,8 @@ def _matched(a: tuple[str, ...], b: tuple[str, ...]) -> float:
 def _word_similarity(a: str, b: str) -> float:
     if a == b:
         return 1.0
+    if _share(_SAME_WORDS, a, b):
+        return 0.9
     short, long = sorted((a, b), key=len)
     if long.rstrip("s") == short.rstrip("s"):
         return 0.98

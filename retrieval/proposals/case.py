@@ -23,6 +23,7 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, EvidenceSource, Tool
 from aftercall.redaction import is_redacted
 from retrieval.edits import Edit, ValueSources, edit_key
+from retrieval.forms import meets, told_form
 from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.links import Links, SessionCall
@@ -106,7 +107,17 @@ def faults_of(
             shown += _odd_types(profile, view, parameters, {f.path for f in (*said, *shown)})
         # What the message says without a name, the schema shows with one.
         kinds = {fault.kind for fault in shown}
-        said = (*(f for f in said if f.path or f.kind not in kinds), *shown)
+        clearer = {fault.path for fault in shown}
+        said = (
+            *(
+                f
+                for f in said
+                if (f.path or f.kind not in kinds) and not (f.path in clearer and _says_no_more(f))
+            ),
+            *shown,
+        )
+        if reading.category in _BLAMES_A_VALUE or reading.category == "unknown":
+            said = _with_forms(said, _out_of_form(view, parameters))
     if said and all(fault.path for fault in said):
         return said
     suspects = _suspects(parameters, reading, view, profile)
@@ -116,8 +127,9 @@ def faults_of(
 def _credible(said: tuple[Fault, ...], parameters: JsonObject, view: ToolView) -> tuple[Fault, ...]:
     """Without what the schema knows better.
 
-    What a tool misses without having it is a key of its own data; and a value of the wrong type is
-    not found, or not allowed, because of its type.
+    What a tool misses without having it is a key of its own data; a value of the wrong type is not
+    found, or not allowed, because of its type; and a name that neither the call nor the tool has is
+    a word of the message.
     """
     has = view.parameters if view.source == "schema" else {}
     mistyped = {
@@ -131,6 +143,21 @@ def _credible(said: tuple[Fault, ...], parameters: JsonObject, view: ToolView) -
         for fault in said
         if not (fault.kind in _OF_THE_VALUE and fault.path in mistyped)
         and (fault.kind != "missing" or len(fault.path) != 1 or not has or fault.parameter in has)
+        and (
+            not has
+            or fault.parameter in has
+            or fault.parameter in parameters
+            or not (fault.kind == "unexpected" or _says_no_more(fault))
+        )
+    )
+
+
+def _says_no_more(fault: Fault) -> bool:
+    """Whether a fault names a place, and nothing of what would be right there."""
+    return (
+        fault.kind == "invalid"
+        and bool(fault.path)
+        and not (fault.suggested or fault.multiple_of or fault.stated)
     )
 
 
@@ -186,12 +213,46 @@ def _unfit(known: ParameterView, value: JsonValue) -> Fault | None:
         return Fault("wrong_type", path, expected_types=known.types, from_schema=True)
     if known.allowed and value not in known.allowed:
         return Fault("not_allowed", path, allowed=known.allowed, from_schema=True)
+    if known.pattern and isinstance(value, str) and meets(value, known.pattern) is False:
+        return Fault("bad_format", path, expected_format=known.pattern, from_schema=True)
     low, high = known.minimum, known.maximum
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if (low is not None and value < low) or (high is not None and value > high):
         return Fault("out_of_range", path, minimum=low, maximum=high, from_schema=True)
     return None
+
+
+def stated_forms(known: ParameterView) -> list[str]:
+    """The forms that the schema states of a parameter's texts, those that it asserts first."""
+    stated = (known.pattern, known.form, told_form(known.description))
+    return [form for form in stated if form]
+
+
+def _with_forms(said: tuple[Fault, ...], found: list[Fault]) -> tuple[Fault, ...]:
+    """The faults with values that miss a stated form, where nothing else explains the error.
+
+    Many tools take more forms than they state; one that refused such a value does not.
+    """
+    places = {fault.path for fault in said if fault.path}
+    missed = {fault.path for fault in found}
+    of_form = all(not f.path or f.kind in ("bad_format", "invalid") for f in said)
+    if not found or not of_form or (places and places.isdisjoint(missed)):
+        return said
+    kept = [f for f in said if f.path and (f.kind == "bad_format" or f.path not in missed)]
+    named = {fault.path for fault in kept}
+    return (*kept, *(fault for fault in found if fault.path not in named))
+
+
+def _out_of_form(view: ToolView, parameters: JsonObject) -> list[Fault]:
+    return [
+        Fault("bad_format", (name,), expected_format=form, from_schema=True)
+        for name, value in islice(parameters.items(), _MAX_NAMES)
+        if (known := view.parameters.get(name)) and isinstance(value, str)
+        and not is_redacted(value)
+        and (form := next((each for each in stated_forms(known)
+                           if meets(value, each) is False), None))
+    ]  # fmt: skip
 
 
 def _suspects(

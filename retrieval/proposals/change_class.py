@@ -25,10 +25,10 @@ from retrieval.edits import (
     Snap,
     Unwrap,
 )
+from retrieval.forms import moment_of, same_moment
 from retrieval.parameters import value_at
 from retrieval.proposals.case import Case
 from retrieval.proposals.compose import Proposal
-from retrieval.texts import rewrite
 from retrieval.values import (
     CastError,
     cast,
@@ -37,7 +37,11 @@ from retrieval.values import (
     name_similarity,
     nearest,
     same_value,
+    says_nothing,
+    says_only,
+    synonym_of,
     type_of,
+    unmarked,
     words_of,
 )
 
@@ -84,6 +88,9 @@ def _of_kind(case: Case, edit: Edit) -> ChangeClass:
             return "lossless"
         case Remove() if value_at(case.parameters, edit.path) is None:
             return "lossless"
+        case Remove() if not edit.inside and says_nothing(value_at(case.parameters, edit.path)):
+            view = case.parameter(edit.name)
+            return "lossless" if view and not view.required else "lossy"
         case Remove() | Clamp():
             return "lossy"
         case Add():
@@ -127,7 +134,9 @@ def _of_form(before: JsonValue, after: JsonValue) -> ChangeClass:
         back = cast(after, type_of(before))
     except CastError:
         return "lossy"
-    same_text = isinstance(before, str) and _plain(str(back)) == _plain(before)
+    same_text = isinstance(before, str) and (
+        _plain(str(back)) == _plain(before) or says_only(before, after)
+    )
     return "lossless" if same_value(back, before) or same_text else "lossy"
 
 
@@ -137,10 +146,11 @@ def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> Cha
         return form if form == "lossless" or _says(before, after) else "semantic"
     if not isinstance(before, str) or not isinstance(after, str):
         return "semantic"
-    if _plain(before) == _plain(after) or any(
-        rewrite(before, form) == after for form in ("YYYY-MM-DD", "HH:MM")
-    ):
+    bare = unmarked(before)
+    if _plain(bare) == _plain(after) or same_moment(bare, after) or _regrouped(bare, after):
         return "lossless"
+    if _says_less(bare, after):
+        return "lossy"
     view = case.parameter(name)
     listed = [
         *((*view.allowed, *view.stated_values) if view else ()),
@@ -150,15 +160,43 @@ def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> Cha
         if seed.catalogue and is_about(seed.catalogue, name, case.reading.signature):
             listed += catalogue(seed.catalogue)
     if any(same_json(after, each) for each in listed):
-        near = nearest(before, [str(each) for each in listed])
+        texts = [str(each) for each in listed]
+        near = nearest(bare, texts)
         if near is not None and near[0] == after and near[1] >= _SLIP:
             return "lossless"
+        if synonym_of(bare, texts) == (after, True):
+            return "lossless"
     return "semantic"
+
+
+_GROUPING = re.compile(r"[\s().-]")
+_LONG_NUMBER = re.compile(r"\+?\d{7,}")
+
+
+def _regrouped(before: str, after: str) -> bool:
+    """Whether the same long number is grouped otherwise, or a mark of its kind is gone or there."""
+    one, two = _GROUPING.sub("", before), _GROUPING.sub("", after)
+    is_number = bool(_LONG_NUMBER.fullmatch(one))
+    return (is_number and one == two) or before.removeprefix("#") == after.removeprefix("#")
+
+
+def _says_less(before: str, after: str) -> bool:
+    """Whether a text says a part of the other: the day of a day and time, an address of a name."""
+    whole, part = moment_of(before), moment_of(after)
+    if whole is None or part is None:
+        return "@" in after and after in before
+    same_day = part.day in (None, whole.day)
+    return same_day and (part.clock is None or same_moment(before, after, by_day=False))
 
 
 def _says(before: JsonValue, after: JsonValue) -> bool:
     """Whether a list of pieces, or a number, was written out in the text before it."""
     pieces = after if isinstance(after, list) else [after]
+    if isinstance(before, str) and type_of(after) in ("integer", "number"):
+        try:
+            return bool(cast(before, "number") == after)
+        except CastError:
+            pass
     return isinstance(before, str) and all(str(each) in before for each in pieces)
 
 

@@ -7,7 +7,7 @@ raises the grade, and the grade names the prior.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
@@ -28,11 +28,20 @@ from retrieval.edits import (
     Unwrap,
     number_of,
 )
+from retrieval.forms import in_form, meets, told_form
 from retrieval.knowledge.profile import ParameterProfile
-from retrieval.parameters import JsonType, Path, general, leaves_like
-from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
+from retrieval.parameters import JsonType, ParameterView, Path, general, leaves_like
+from retrieval.proposals.case import (
+    Case,
+    Option,
+    Trials,
+    prior,
+    quoted,
+    stated_forms,
+    value_sources_of,
+)
 from retrieval.reading.faults import Fault
-from retrieval.texts import LetterCase, Stated, format_of, rewrite, stated_in, written_in
+from retrieval.texts import LetterCase, Stated, format_of, stated_in, written_in
 from retrieval.values import (
     CastError,
     cast,
@@ -42,7 +51,11 @@ from retrieval.values import (
     is_portion,
     nearest,
     number,
+    number_in,
+    says_nothing,
+    synonym_of,
     type_of,
+    unmarked,
     words_of,
 )
 
@@ -124,11 +137,17 @@ _NEAR_REASONS: dict[EvidenceSource, str] = {
 }  # fmt: skip
 _ONE_SLIP = 0.9
 """`values.nearest` of one letter too many, too few, wrong or swapped."""
+_SYNONYM = prior("snap.synonym", 16, 1)
+_LIKE = prior("snap.synonym.like", 7, 2)
 _LONG = 10
 """Characters from which on one such letter is a slip of the pen: Austin is no misspelt Boston."""
 _MAX_KNOWN = 2_000
 _SAID = prior("snap.said", 30, 1)
 _REWRITTEN = prior("format.asked", 20, 1)
+_WITHOUT_ZONE = Trials(5, 4)
+"""A judgement: many tools take a time without its zone, and strict ones do not."""
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
+_UNMARKED = prior("format.unmarked", 4, 3)
 _CASES: dict[tuple[LetterCase, ...], Callable[[str], str]] = {
     ("lower", "snake", "kebab"): str.lower,
     ("upper",): str.upper,
@@ -146,12 +165,8 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
         edit = Replace(name=name, before=value, value=fault.suggested)
         yield _one(index, edit, "the error names it", _SAID, "error")
-    wanted = fault.expected_format
-    rewritten = rewrite(value, wanted) if wanted and isinstance(value, str) else None
-    if rewritten is not None and rewritten != value:
-        edit = Replace(name=name, before=value, value=rewritten)
-        reason = f"the same in the form {wanted} that the error asks for"
-        yield _one(index, edit, reason, _REWRITTEN, "error")
+    yield from _in_form(case, index, name, fault)
+    yield from left_out_options(case, index, name)
     for source, known in _known_values(case, name, fault):
         yield from _near(case, index, name, known, source)
     yield from _in_usual_case(case, index, name)
@@ -161,6 +176,39 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         for option in usual_values(case, index, name):
             if any(isinstance(edit, Replace) and edit.value in stated for edit in option.edits):
                 yield option
+
+
+def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """The same text in the form that error or schema state, or without the marks around it."""
+    value, view = case.parameters[name], case.parameter(name)
+    if not isinstance(value, str):
+        return
+    said = fault.expected_format or told_form(case.reading.signature)
+    by_schema = stated_forms(view) if view else []
+    forms = dict.fromkeys([*([said] if said else []), *by_schema])
+    for form in forms if fault.kind != "not_found" else ():
+        written = in_form(value, form)
+        if written is None or any(meets(written, each) is False for each in by_schema):
+            continue
+        source: EvidenceSource = "error" if form == said and not fault.from_schema else "schema"
+        is_local = form == "date-time" and _LOCAL.fullmatch(written)
+        edit = Replace(name=name, before=value, value=written)
+        reason = f"the same in the form {form} that the {source} asks for"
+        yield _one(index, edit, reason, _WITHOUT_ZONE if is_local else _REWRITTEN, source)
+        return
+    bare = unmarked(value)
+    if not forms and bare != value and (value != value.strip() or value[0] in "\"'`<"):
+        edit = Replace(name=name, before=value, value=bare)
+        yield _one(index, edit, "the same without the marks around it", _UNMARKED, "parameters")
+
+
+def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
+    """An optional parameter that says nothing, such as "null", is left out."""
+    view, value = case.parameter(name), case.parameters[name]
+    if view is None or view.required or not says_nothing(value):
+        return
+    reason = f"`{name}` may be left out, but not be {quoted(value)}"
+    yield _one(index, Remove(name=name), reason, _DROP_NULL, "schema")
 
 
 def _refused_parameter(case: Case, fault: Fault) -> str | None:
@@ -197,7 +245,9 @@ def _near(
     texts = {str(item): item for item in allowed if isinstance(item, str | int | float)}
     if value is None or isinstance(value, dict | list) or not texts:
         return
-    if found := nearest(str(value), list(texts)):
+    yield from _of_the_same_meaning(case, index, name, texts, source)
+    bare = unmarked(value) if isinstance(value, str) else str(value)
+    if found := nearest(bare, list(texts)):
         near = texts[found[0]]
         seen = case.seen(name)
         counted = seen.values.get(canonical_json(near)) if seen else None
@@ -205,6 +255,19 @@ def _near(
         trials = _near_trials(case, source, found[1], len(str(value)))
         reason = f"the nearest known value; {_NEAR_REASONS[source]}"
         yield _one(index, edit, reason, trials, source, counted.count if counted else 0)
+
+
+def _of_the_same_meaning(
+    case: Case, index: int, name: str, texts: Mapping[str, JsonValue], source: EvidenceSource
+) -> Iterator[Option]:
+    """The only listed value that is a synonym of the one that was sent."""
+    value = case.parameters[name]
+    if source not in ("error", "schema") or not isinstance(value, str):
+        return
+    if found := synonym_of(unmarked(value), list(texts)):
+        edit = Replace(name=name, before=value, value=texts[found[0]])
+        reason = f"the listed value that means {'' if found[1] else 'nearly '}the same"
+        yield _one(index, edit, reason, _SYNONYM if found[1] else _LIKE, source)
 
 
 def _near_trials(case: Case, source: EvidenceSource, nearness: float, length: int) -> Trials:
@@ -240,7 +303,7 @@ def _in_usual_case(case: Case, index: int, name: str) -> Iterator[Option]:
 _EXACT = prior("cast.exact", 30, 1)  # "5" -> 5, 5 -> "5", a -> [a]
 _UNWRAP = prior("cast.unwrap", 8, 2)
 _WORDS = prior("cast.words", 22, 1)  # "five" -> 5, "1,000" -> 1000
-_UNITS = prior("cast.unit", 12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5
+_UNITS = prior("cast.unit", 12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5, "~150" -> 150
 _SPLIT = prior("cast.split", 8, 2.5)  # "a, b" -> ["a", "b"]
 _AS_JSON = prior("cast.json", 8, 1.5)  # {"a": 1} -> '{"a": 1}'
 _DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: leave it out
@@ -255,14 +318,15 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     view = case.parameter(name)
     types = fault.expected_types or (view.types if view else ())
     source: EvidenceSource = "schema" if fault.from_schema else "error"
-    if value is None and not (view and view.required):
+    if value is None and view is None:
         reason = f"`{name}` may be left out, but not be null"
         yield _one(index, Remove(name=name), reason, _DROP_NULL, source)
+    yield from left_out_options(case, index, name)
     if not types and isinstance(value, list):
         yield from unwrapped_options(case, index, name)
     for kind in types:
         try:
-            corrected = cast(value, kind, view.item_types if view else ())
+            corrected = _as_type(value, kind, name, view)
         except CastError:
             continue
         reason = f"`{name}` must be of type {kind}, not {type_of(value)}"
@@ -271,6 +335,14 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         if not _is_plain_cast(value, kind, corrected):
             edit = Replace(name=name, before=value, value=corrected)
         yield _one(index, edit, reason, _cast_trials(value, corrected, kind), source)
+
+
+def _as_type(value: JsonValue, kind: JsonType, name: str, view: ParameterView | None) -> JsonValue:
+    """The value in that type; `30 seconds` is 30 where the tool says that it counts in seconds."""
+    if isinstance(value, str) and kind in ("integer", "number"):
+        units = {*words_of(name), *(view.described_by if view else ())}
+        return number_in(value, whole=kind == "integer", units=frozenset(units))
+    return cast(value, kind, view.item_types if view else ())
 
 
 def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:

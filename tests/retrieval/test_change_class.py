@@ -9,6 +9,7 @@ from retrieval.answer import Question, answer
 from retrieval.proposals.case import CallContext
 from tests.retrieval.cases import make_case, object_schema
 
+DAY = {"type": "string", "format": "date"}
 LIST = {"type": "array", "items": {"type": "string"}}
 REFUSED = "MCP error -32602: Input validation error: "
 
@@ -96,6 +97,24 @@ def test_the_example_of_the_seed_repairs_itself(message: str, code: str | None) 
          object_schema(unit={"type": "string", "enum": ["celsius", "kelvin"]}), "lossless"),
         ({"text": "x"}, f"{REFUSED}'prompt' is a required property",
          object_schema(prompt="string") | {"additionalProperties": False}, "plausible"),
+        ({"day": "March 5, 2026"}, "Bad request", object_schema(day=DAY), "lossless"),
+        ({"day": "2026-03-05T14:30:00Z"}, "Bad request", object_schema(day=DAY), "lossy"),
+        ({"n": "five"}, "n must be integer", object_schema(n="integer"), "lossless"),
+        ({"n": "yes"}, "n must be boolean", object_schema(n="boolean"), "lossless"),
+        ({"n": "1,500"}, "n must be number", object_schema(n="number"), "lossless"),
+        ({"n": "~150"}, "n must be number", object_schema(n="number"), "lossy"),
+        ({"n": "1,500.0 USD"}, "received NaN", object_schema(n="number"), "lossy"),
+        ({"n": "undefined"}, "n must be number", object_schema([], n="number"), "lossless"),
+        ({"code": "usd"}, "Bad request",
+         object_schema(code={"type": "string", "pattern": "^[A-Z]{3}$"}), "lossless"),
+        ({"order": "ascending"}, "invalid order",
+         object_schema(order={"enum": ["asc", "desc"]}), "lossless"),
+        ({"to": "done"}, "invalid value", object_schema(to={"enum": ["open", "closed"]}),
+         "semantic"),
+        ({"state": "`open`"}, "Bad request",
+         object_schema(state={"enum": ["open", "closed"]}), "lossless"),
+        ({"receiver": "x"}, f"{REFUSED}'to' is a required property",
+         object_schema(to="string") | {"additionalProperties": False}, "lossless"),
     ],
 )  # fmt: skip
 def test_the_class_is_what_is_kept(

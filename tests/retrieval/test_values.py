@@ -3,9 +3,17 @@
 import pytest
 
 from aftercall.json_values import JsonValue
+from retrieval import read_table
+from retrieval.forms import rewrite
 from retrieval.parameters import JsonType
-from retrieval.texts import rewrite
-from retrieval.values import CastError, cast, name_similarity, nearest
+from retrieval.values import (
+    CastError,
+    cast,
+    name_similarity,
+    nearest,
+    number_in,
+    synonym_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +62,73 @@ def test_the_nearest_value_is_named_or_nothing() -> None:
     assert nearest("Berlin", ["Europe/Berlin", "Asia/Tokyo"]) is not None
     assert nearest("dev", ["dev1", "dev2"]) is None
     assert nearest("xyzzy", ["main", "develop"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1,500.0 USD", 1500), ("~150", 150), ("'7'", 7), ("forty-two", 42), ("1.234,50", 1234.5),
+     ("1 500", 1500), ("about 20 items", 20), ("#42", 42), ("$12.50", 12.5), ("1.234", 1.234)],
+)  # fmt: skip
+def test_one_number_is_read_out_of_a_text(text: str, expected: float) -> None:
+    """With what stands around it, and however its thousands are marked."""
+    assert cast(text, "number") == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["5-10", "~1.234", "5 minutes", "5k", "50%", "1, 2", "12,5", "1.5.2", "v5", "10:30"]
+)
+def test_a_number_that_could_be_another_one_is_not_read(text: str) -> None:
+    """Two numbers, a separator that can mean two things, a unit that the tool may not count in."""
+    with pytest.raises(CastError):
+        cast(text, "number")
+
+
+def test_a_unit_is_no_doubt_where_the_tool_counts_in_it() -> None:
+    """`30 sec` is 30 of a `timeout_seconds`, and may be anything of a `timeout`."""
+    assert number_in("30 sec", units=frozenset({"timeout", "seconds"})) == 30
+    with pytest.raises(CastError):
+        number_in("30 sec", units=frozenset({"timeout", "minutes"}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("recipient", "to"), ("dest", "destination"), ("qty", "quantity"), ("max_results", "limit"),
+     ("filename", "path"), ("folder", "directory"), ("tel", "phone"), ("recipient_email", "to"),
+     ("Dirección", "address"), ("nachricht", "message"), ("fecha", "date"), ("betrag", "amount"),
+     ("from_date", "start_date"), ("old_string", "oldText"), ("img_url", "imageLink")],
+)  # fmt: skip
+def test_synonyms_and_translations_of_names_are_known(one: str, other: str) -> None:
+    """In both directions, and in compounds where they mean the same there."""
+    assert name_similarity(one, other) >= 0.7
+    assert name_similarity(other, one) == name_similarity(one, other)
+
+
+OPPOSITES = ["include exclude", "source destination", "src dest", "from to", "start end", "min max",
+             "old new", "before after", "sender recipient", "origin target", "asc desc", "on off",
+             "open closed", "enable disable", "yes no", "first_name last_name", "lat lon",
+             "start_date end_date", "width height", "approve reject", "from until"]  # fmt: skip
+
+
+def test_no_two_opposites_mean_the_same() -> None:
+    """Neither as they are nor in compounds, nor as values of a list."""
+    groups = read_table("synonyms.toml")
+    for one, other in map(str.split, OPPOSITES):
+        assert name_similarity(one, other) < 0.5
+        assert name_similarity(f"{one}_id", f"{other}_id") < 0.7
+        assert synonym_of(one, [other, "x"]) is None
+        for group in (
+            each for table in groups.values() for part in table.values() for each in part
+        ):
+            assert not {one, other} <= {*group.split()}
+
+
+def test_a_listed_synonym_is_meant_only_where_it_is_the_only_one() -> None:
+    """Just the same, or nearly so; of two that could be meant, none."""
+    assert synonym_of("ascending", ["asc", "desc"]) == ("asc", True)
+    assert synonym_of("Kilometers", ["km", "mi"]) == ("km", True)
+    assert synonym_of("done", ["open", "closed"]) == ("closed", False)
+    assert synonym_of("celsius", ["metric", "imperial"]) == ("metric", False)
+    assert synonym_of("done", ["closed", "resolved"]) is None
 
 
 @pytest.mark.parametrize(

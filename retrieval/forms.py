@@ -1,0 +1,310 @@
+"""Forms that texts must have, as schemas and errors state them, and the same text in such a form.
+
+A form is a name of JSON Schema (`date`, `email`), letters as people write them (`YYYY-MM-DD`), a
+`strftime` form or a regular expression. No rewriting is a guess: what reads two ways stays as it
+is, and nothing is added that the text does not say.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+
+from retrieval.texts import MAX_TEXT, Style, respelt
+from retrieval.values import unmarked
+
+_ISO = "iso"
+"""A day and a time as ISO 8601 writes them, with the zone that the text says, if it says one."""
+_NAMED = {
+    "date": "%Y-%m-%d", "iso date": "%Y-%m-%d", "time": "%H:%M:%S", "%h:%m": "%H:%M",
+    "date-time": _ISO, "datetime": _ISO, "iso 8601": _ISO, "iso8601": _ISO, "iso-8601": _ISO,
+    "rfc 3339": _ISO, "rfc3339": _ISO, "%y-%m-%d": "%Y-%m-%d",
+}  # fmt: skip
+_LETTERS = {"yyyy": "%Y", "dd": "%d", "hh": "%H", "ss": "%S", "t": "T", "z": "Z"}
+_TOKEN = re.compile(r"yyyy|mm|dd|hh|ss|t(?=hh)|z\Z|[-/.:, ]", re.IGNORECASE)
+_DIRECTIVES = re.compile(r"(?:%[YmdHMS]|[-/.:, T]|Z\Z)+")
+
+
+@lru_cache(maxsize=512)
+def _strftime(wanted: str) -> str | None:
+    """What a form is for `strftime`; None for one that is not about dates and times."""
+    wanted = wanted.strip().strip("'\"`")
+    if named := _NAMED.get(wanted.lower()):
+        return named
+    if _DIRECTIVES.fullmatch(wanted):
+        return wanted if "%" in wanted else None
+    form, at = "", 0
+    while at < len(wanted):
+        token = _TOKEN.match(wanted, at)
+        if token is None:
+            return None
+        letters, at = token[0].lower(), token.end()
+        if letters == "mm":  # after the hour these are minutes
+            form += "%M" if "%H" in form else "%m"
+        else:
+            form += _LETTERS.get(letters, letters)
+    return form if "%" in form else None
+
+
+# Only forms that read one way: 03/04/2025 is two different days and is left alone.
+_DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d %B %Y", "%B %d, %Y", "%B %d %Y",
+          "%d %b %Y", "%b %d, %Y", "%b %d %Y", "%d. %B %Y", "%d-%b-%Y", "%d-%B-%Y", "%A, %B %d, %Y",
+          "%a, %d %b %Y")  # fmt: skip
+_DAY_FIRST = ("%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y")
+_MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m.%d.%Y")
+_CLOCK = re.compile(
+    r"(?P<h>\d{1,2})(?::(?P<m>\d{2}))?(?::(?P<s>\d{2})(?:[.,](?P<f>\d{1,6})\d{0,3})?)?\s*"
+    r"(?P<half>[ap]\.?m\.?)?(?:\s*h)?\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?",
+    re.IGNORECASE,
+)
+_DAY_AND_CLOCK = re.compile(
+    r"(?P<day>[^\n]{6,30}?)(?:T|,?\s{1,3}(?:at\s)?)"
+    r"(?P<clock>\d{1,2}(?::\d|\s?[ap]\.?m)[^\n]{0,24})",
+    re.IGNORECASE,
+)
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a text says of a time: a day, a time of the day, its zone; None for what it does not."""
+
+    day: date | None = None
+    clock: time | None = None
+    zone: timezone | None = None
+
+
+def moment_of(text: str) -> Moment | None:
+    """The moment that a text says; None where it says none, or where it can be read two ways."""
+    ways = {_read(text, day_first=day_first) for day_first in (None, True, False)} - {None}
+    return ways.pop() if len(ways) == 1 else None
+
+
+def _read(text: str, *, day_first: bool | None) -> Moment | None:
+    text = text.strip()
+    if len(text) > _LONGEST:
+        return None
+    if day := _day(text, day_first=day_first):
+        return Moment(day)
+    if re.fullmatch(r"([01]\d|2[0-3])[0-5]\d", text):
+        text = f"{text[:2]}:{text[2:]}"
+    if clock := _clock(text):
+        return clock
+    parts = _DAY_AND_CLOCK.fullmatch(text)
+    day = _day(parts["day"], day_first=day_first) if parts else None
+    clock = _clock(parts["clock"]) if parts else None
+    return Moment(day, clock.clock, clock.zone) if day and clock else None
+
+
+def _clock(text: str) -> Moment | None:
+    found = _CLOCK.fullmatch(text.strip())
+    if not found or not (found["m"] or found["half"]):
+        return None
+    hour, minute = int(found["h"]), int(found["m"] or 0)
+    if found["half"]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if found["half"].lower().startswith("p") else 0)
+    if hour == 24 and minute == 0:
+        hour = 0  # ISO 8601-1:2004 writes the end of the day as 24:00
+    fraction = int((found["f"] or "").ljust(6, "0"))
+    try:
+        return Moment(
+            clock=time(hour, minute, int(found["s"] or 0), fraction), zone=_zone(found["zone"])
+        )
+    except ValueError:
+        return None
+
+
+def _zone(text: str | None) -> timezone | None:
+    if text is None or text.upper() in ("Z", "UTC", "GMT"):
+        return UTC if text else None
+    minutes = 60 * int(text[1:3]) + int(text[-2:])
+    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
+
+
+def _day(text: str, *, day_first: bool | None) -> date | None:
+    text = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text)
+    local = {None: (), True: _DAY_FIRST, False: _MONTH_FIRST}[day_first]
+    for form in (*_DATES, *local):
+        try:
+            return datetime.strptime(text, form).date()  # noqa: DTZ007 - a day has no zone
+        except ValueError:
+            continue
+    return None
+
+
+def rewrite(text: str, wanted: str, *, day_first: bool | None = None) -> str | None:
+    """`text` in the form `wanted` (`HH:MM`, `YYYY-MM-DD`, ...); None when that would be a guess.
+
+    A day alone is no date and time. `day_first` says how 03/04/2026 is read; None where nobody
+    knows.
+    """
+    form = _strftime(wanted)
+    moment = _read(text, day_first=day_first) if form else None
+    return _written(moment, form) if moment and form else None
+
+
+def _written(moment: Moment, form: str) -> str | None:
+    clock, zone = moment.clock, moment.zone
+    if (clock is None and re.search("%[HMS]|iso", form)) or (
+        moment.day is None and re.search("%[Ymd]|iso", form)
+    ):
+        return None
+    whole = datetime.combine(moment.day or date.min, clock or time(), tzinfo=zone)
+    if form == _ISO:
+        return whole.isoformat().replace("+00:00", "Z")
+    if form.endswith("Z"):
+        if zone is None or moment.day is None:
+            return None
+        whole = whole.astimezone(UTC)
+    return whole.strftime(form)
+
+
+def same_moment(before: str, after: str, *, by_day: bool = True) -> bool:
+    """Whether a text says the same day and time as one that can be read in one way only.
+
+    Without `by_day` only the hour and minute count.
+    """
+    said = moment_of(before)
+    ways = (_read(after, day_first=day_first) for day_first in (None, True, False))
+    return said is not None and any(_same(said, way, by_day=by_day) for way in ways if way)
+
+
+def _same(one: Moment, two: Moment, *, by_day: bool) -> bool:
+    if not by_day:
+        clocks = [each.clock and (each.clock.hour, each.clock.minute) for each in (one, two)]
+        return clocks[0] is not None and clocks[0] == clocks[1]
+    if one.day and two.day and one.clock and two.clock and one.zone and two.zone:
+        return datetime.combine(one.day, one.clock, one.zone) == datetime.combine(
+            two.day, two.clock, two.zone
+        )
+    return (one.day, _time_of(one), one.zone) == (two.day, _time_of(two), two.zone)
+
+
+def _time_of(moment: Moment) -> time | None:
+    """Midnight says no more than the day."""
+    return None if moment.day and moment.clock == time() else moment.clock
+
+
+# ------------------------------------------------------------------ forms of any text
+_FORMATS = frozenset(
+    ("date", "email", "idn-email", "hostname", "ipv4", "ipv6", "uri", "uuid", "duration",
+     "json-pointer", "regex")
+)  # fmt: skip
+_IS_PATTERN = re.compile(r"[\\^$\[(|]")
+_PATTERNS = jsonschema_rs.RegexOptions(size_limit=100_000)
+_MAX_PATTERN = 500
+
+
+def meets(text: str, form: str) -> bool | None:
+    """Whether a text has a form; None where that cannot be told.
+
+    A date-time or time may be without a zone: most tools take it so.
+    """
+    if len(text) > MAX_TEXT or len(form) > _MAX_PATTERN:
+        return None
+    wanted = None if form in _FORMATS else _strftime(form)
+    if wanted == _ISO:
+        moment = moment_of(text)
+        said = moment is not None and moment.day is not None and moment.clock is not None
+        return said and bool(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d", text))
+    if wanted is not None:
+        text = re.sub(r"(?:Z|[+-]\d\d:?\d\d)\Z", "", text) if form == "time" else text
+        return rewrite(text, form, day_first=_is_day_first(wanted)) == text
+    validator = _validator(form)
+    return None if validator is None else bool(validator.is_valid(text))
+
+
+def _is_day_first(form: str) -> bool | None:
+    return form.index("%d") < form.index("%m") if "%d" in form and "%m" in form else None
+
+
+@lru_cache(maxsize=512)
+def _validator(form: str) -> Any:
+    if form not in _FORMATS and not _IS_PATTERN.search(form):
+        return None
+    schema = {"format": form} if form in _FORMATS else {"pattern": form}
+    try:
+        return jsonschema_rs.validator_for(schema, validate_formats=True, pattern_options=_PATTERNS)
+    except ValueError:
+        return None
+
+
+_WRITTEN: tuple[Style, ...] = ("upper", "lower", "snake", "kebab")
+_MADE = ("%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y",
+         "%Y%m%d", "%H:%M", "%H:%M:%S", _ISO)  # fmt: skip
+_HEX = re.compile(
+    r"([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})", re.IGNORECASE
+)
+_GROUPED = re.compile(r"\+?[\d\s().-]{3,40}")
+_EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
+
+
+def in_form(text: str, wanted: str) -> str | None:
+    """The same text in a form that it does not have; None where none, or several, have it."""
+    if len(text) > MAX_TEXT or meets(text, wanted):
+        return None
+    form, moment = _strftime(wanted), moment_of(unmarked(text))
+    if form and moment and (written := _written(moment, form)) is not None:
+        return written if written != text else None
+    for ways in (_unmarked, _moments, _regrouped, _respelt):
+        found = {each for each in ways(unmarked(text)) if each != text and meets(each, wanted)}
+        if found:
+            return found.pop() if len(found) == 1 else None
+    return None
+
+
+def _unmarked(bare: str) -> Iterator[str]:
+    yield bare
+    if "@" in bare and len(emails := _EMAIL.findall(bare)) == 1:
+        yield emails[0]
+
+
+def _moments(bare: str) -> Iterator[str]:
+    moment = moment_of(bare)
+    written = (_written(moment, form) for form in _MADE) if moment else ()
+    yield from (each for each in written if each is not None)
+
+
+def _regrouped(bare: str) -> Iterator[str]:
+    """Digits without what groups them, a uuid with its dashes, a colour with its mark."""
+    if _GROUPED.fullmatch(bare):
+        yield re.sub(r"[\s().-]", "", bare)
+    if _HEX.fullmatch(bare):
+        yield _HEX.sub(r"\1-\2-\3-\4-\5", bare)
+    yield bare.removeprefix("#") if bare.startswith("#") else f"#{bare}"
+
+
+def _respelt(bare: str) -> Iterator[str]:
+    yield from (each for style in _WRITTEN if (each := respelt(bare, style)))
+
+
+_TOLD = re.compile(
+    r"\b(?P<letters>yyyy[-/.]?mm[-/.]?dd(?:[T ]hh:mm(?::ss)?Z?)?|(?:dd|mm)[-/.](?:mm|dd)[-/.]yyyy"
+    r"|hh:mm(?::ss)?)\b|(?P<directives>%[YmdHMS](?:[-/.: T]?%[YmdHMS]){1,5})"
+    r"|\b(?P<iso>iso[ -]?8601|rfc ?3339)\b(?! duration)"
+    r"(?P<date>,? (?:format )?dates?\b(?! ?-?time))?"
+    r"|(?:e\.g\.|example|such as|like)[\s:,('\"`]{1,4}"
+    r"(?P<shown>\d{4}-\d\d-\d\d(?![T\d]| \d)|\d\d:\d\d(?!:))",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=1024)
+def told_form(words: str) -> str | None:
+    """The form of dates or times that a description or a message tells; None for none or two."""
+    found = set()
+    for each in _TOLD.finditer(words):
+        if each["shown"]:
+            found.add("YYYY-MM-DD" if "-" in each["shown"] else "HH:MM")
+        elif each["iso"]:
+            found.add("YYYY-MM-DD" if each["date"] else "date-time")
+        else:
+            found.add(each["letters"] or each["directives"])
+    found -= {"date-time"} if len(found) == 2 else set()  # `ISO 8601 (YYYY-MM-DD)` says one
+    return found.pop() if len(found) == 1 else None
