@@ -48,17 +48,14 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """The model's name, such as `all-MiniLM-L6-v2`."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Changes whenever the vectors would: name and hash of the weights. Kept with the index."""
-        ...
 
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        ...
 
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         """Vectors of the texts, in order; an empty sequence gives shape (0, dimension).
@@ -68,11 +65,9 @@ class Embedder(Protocol):
         Raises:
             EmbeddingError: when the model cannot run.
         """
-        ...
 
     async def close(self) -> None:
         """Release threads and memory; closing twice does nothing."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,18 +47,15 @@ class EventLog(Protocol):
         Raises:
             StateConflictError: a state row is not as `expected` says; nothing was written.
         """
-        ...
 
     async def after(self, workspace: str, position: int, limit: int) -> list[Event]:
         """Events of positions above `position`, in that order, without input schemas.
 
         Fewer than `limit` where they are large; none only when none is left.
         """
-        ...
 
     async def find(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
         """Those of the events that exist, in the order of the ids, without input schemas."""
-        ...
 
     async def latest(
         self,
@@ -80,28 +77,23 @@ class EventLog(Protocol):
             sessions: only those of these sessions.
             before: only those of a position below.
         """
-        ...
 
     async def state(
         self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
     ) -> list[StateRow]:
         """The state of commands: those of the keys that exist, or all, by key."""
-        ...
 
     async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         """Those of the input schemas that are known, by their hash."""
-        ...
 
     async def heads(self) -> dict[str, Head]:
         """How far the log of each workspace goes; cheap enough to be asked all the time."""
-        ...
 
     async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
         """Delete the oldest events up to a position that arrived before a moment; how many.
 
         At most `limit` at a time. State and positions stay as they are.
         """
-        ...
 
 
 class Knowledge(Protocol):
@@ -110,11 +102,9 @@ class Knowledge(Protocol):
     @property
     def generation(self) -> int:
         """Its number; 0 is the base, which trails at the edge of the retention."""
-        ...
 
     async def cursors(self) -> dict[str, Cursor]:
         """How far each workspace has learned; those that have learned nothing are left out."""
-        ...
 
     async def commit(self, commit: Commit) -> int:
         """Apply what was learned and move the cursor; whole or not at all.
@@ -126,11 +116,9 @@ class Knowledge(Protocol):
             StoreFencedError: the cursor is elsewhere, or a later holder of the lease has committed;
                 nothing was written.
         """
-        ...
 
     async def get(self, workspace: str, kind: str, keys: Collection[str]) -> list[Row]:
         """Those of the rows that exist, in any order."""
-        ...
 
     async def scan(
         self,
@@ -155,11 +143,9 @@ class Knowledge(Protocol):
             after: only those behind this key or serial number.
             tool: only those of this tool.
         """
-        ...
 
     async def count(self, kind: str, workspace: str | None = None) -> int:
         """How many rows there are of a kind, in one workspace or in all."""
-        ...
 
 
 class Counters(Protocol):
@@ -185,7 +171,6 @@ class Counters(Protocol):
             by: what the sums are told apart by; all in one by default.
             tool: only those of this tool.
         """
-        ...
 
 
 class Generation(Knowledge, Counters, Protocol):
@@ -197,22 +182,18 @@ class Leases(Protocol):
 
     async def read(self, name: str) -> Lease | None:
         """The lease as it is now, held or given back; None when nobody ever held it."""
-        ...
 
     async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
         """Take a lease if it is still as it was seen; None when somebody was faster.
 
         The new one has the next token; the first is 1.
         """
-        ...
 
     async def beat(self, lease: Lease) -> Lease | None:
         """Say that its holder lives; None when it is not the holder's any more."""
-        ...
 
     async def give_back(self, lease: Lease) -> None:
         """Let others have it at once; one that was lost is left alone."""
-        ...
 
 
 class Metadata(Protocol):
@@ -220,11 +201,9 @@ class Metadata(Protocol):
 
     async def get(self, name: str) -> str | None:
         """A fact; None when it was never set."""
-        ...
 
     async def put(self, name: str, value: str) -> None:
         """Set a fact."""
-        ...
 
 
 class Store(Protocol):
@@ -236,31 +215,25 @@ class Store(Protocol):
     @property
     def events(self) -> EventLog:
         """The log."""
-        ...
 
     @property
     def leases(self) -> Leases:
         """The leases."""
-        ...
 
     @property
     def metadata(self) -> Metadata:
         """The facts."""
-        ...
 
     @property
     def knowledge(self) -> Generation:
         """The current generation, as of the latest `refresh`."""
-        ...
 
     @property
     def counters(self) -> Counters:
         """The counters of the current generation."""
-        ...
 
     async def refresh(self) -> bool:
         """Take up the generation that is current now; whether it is another one than before."""
-        ...
 
     async def open_generation(self, number: int) -> Generation:
         """Another generation, to learn into; empty when there was none of this number.
@@ -268,7 +241,6 @@ class Store(Protocol):
         One above the current that is opened anew begins as a copy of the base. It is closed with
         the store.
         """
-        ...
 
     async def switch(self, number: int, facts: Mapping[str, str]) -> None:
         """Name a generation current and set facts in the same step.
@@ -279,8 +251,6 @@ class Store(Protocol):
         Raises:
             StoreFencedError: the current one is not the one before it.
         """
-        ...
 
     async def close(self) -> None:
         """Finish what was accepted and release everything; closing twice does nothing."""
-        ...

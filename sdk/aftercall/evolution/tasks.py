@@ -98,7 +98,6 @@ class Evolver(Protocol):
             UnusableAnswerError: the answer holds no whole code; asking again may help.
             EvolverError: there is no answer.
         """
-        ...
 
 
 EvolutionStatus = Literal["evolved", "rejected", "failed"]
