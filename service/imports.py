@@ -56,8 +56,6 @@ _BOM = b"\xef\xbb\xbf"
 _LIKE_JSON = re.compile(rb'[{\[]\s*["{\[]')
 
 _IN_FULL = 20
-_MAX_REASONS = 100
-_MAX_TOOLS = 1000
 _SHOWN_TOOLS = 50
 
 
@@ -85,17 +83,10 @@ def begun(
     No more is waited for than it takes to be `enough`, as somebody may be writing at the other end
     of a pipe.
     """
-    head, looked_at = b"", 0
-    while len(head) < LOOK_BYTES:
+    head, more = b"", b"..."
+    while more and len(head) < LOOK_BYTES and not (head and enough(head)):
         more = stream.read1(LOOK_BYTES - len(head))
-        if not more:
-            break
         head += more
-        # At twice the length at the earliest: the work stays in proportion.
-        if len(head) >= 2 * looked_at:
-            looked_at = len(head)
-            if enough(head):
-                break
     unread = head
 
     def read(most: int) -> bytes:
@@ -213,7 +204,7 @@ def _messages(where: str, raw: bytes | None) -> Iterator[Message | Placed]:
     # A log's own notes may begin with a bracket too: only what looks like JSON has to be it.
     if text is not None and not _LIKE_JSON.match(text):
         return messages_in_line(text.decode("utf-8", "replace"), where)
-    return messages_in(_value_of(text, _TOO_LARGE), where, len(text or b""))
+    return messages_in(_value_of(text, _TOO_LARGE), where)
 
 
 @dataclass(slots=True)
@@ -238,12 +229,8 @@ class ImportReport:
         return self.accepted + self.duplicates + self.rejected
 
     def count(self, execution: Execution) -> None:
-        """Count a call by its tool and outcome; from the thousandth tool on, as one of others."""
-        tool, tools = execution.tool_name, self._tools
-        outcomes = tools.setdefault(
-            tool if tool in tools or len(tools) < _MAX_TOOLS else "(others)", [0, 0]
-        )
-        outcomes[execution.outcome == "failure"] += 1
+        """Count a call by its tool and outcome."""
+        self._tools.setdefault(execution.tool_name, [0, 0])[execution.outcome == "failure"] += 1
 
     def by_tool(self) -> Iterator[str]:
         """A line per tool, those with most calls first."""
@@ -263,9 +250,7 @@ class ImportReport:
         if self.rejected <= _IN_FULL:
             self.say(f"{place}: {reason}")
             return
-        kind = _kind(reason)
-        room = kind in self._reasons or len(self._reasons) < _MAX_REASONS
-        self._reasons[kind if room else "other reasons"] += 1
+        self._reasons[_kind(reason)] += 1
 
     def note(self, message: str) -> None:
         """Tell a remark once, whatever its figures."""

@@ -5,7 +5,7 @@ says of itself is kept: the server's name (`initialize`), the client's, the tool
 (`tools/list`), which later calls carry. Results with `isError` and JSON-RPC errors are failures.
 
 - Calls without an answer are told of and not recorded: at the end, when their id is used again,
-  when the session begins anew, when they are cancelled, and when too many are open.
+  when the session begins anew, and when they are cancelled.
 - Notifications, progress and other requests are passed over.
 - The id of an execution is made of the call, its answer, and its session, which is the one that the
   log names or else made of how it begins. So a log that has grown gives the same ids. Two sessions
@@ -25,7 +25,7 @@ message are passed over.
 
 import json
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -99,12 +99,8 @@ _CUT_OFF = "the message is cut off, or no JSON"
 _LOOKS_LIKE_ONE = {"jsonrpc", "method", "request", "params"}
 """Other objects in a log are its own notes."""
 
-_MAX_CHANNELS = 100
-_MAX_OPEN = 1000
-_MAX_OPEN_BYTES = 256 * 1024 * 1024
 _MAX_SCHEMAS = 2000
 _MAX_SCHEMA_CHARS = 256 * 1024
-_MAX_SEEN = 100_000
 
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 """In the `_meta` of a request, from protocol 2026-07-28 on, which has no `initialize`."""
@@ -118,7 +114,6 @@ _NEVER = "the call has no answer in the log, so nobody knows what became of it"
 _NEW_SESSION = "the call had no answer when a new session began"
 _ID_AGAIN = "the call had no answer when its id was used again"
 _CANCELLED = "the call was cancelled before its answer"
-_TOO_MANY = f"the call had no answer while {_MAX_OPEN:,} others were open"
 _NO_CALL = "answers a call that is not in the log; does its beginning lie in an older file?"
 _NO_OUTCOME = "is answered by a question or a task, which is neither success nor failure"
 
@@ -136,8 +131,6 @@ class Message:
     took_ms: float | None = None
     answer: dict[str, Any] | None = None
     """Its response, where the log holds both together: an object with `result` or `error`."""
-    size: int = 0
-    """Bytes it was read from, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,31 +154,22 @@ class _Channel:
     session: str | None = None
     calls: int = 0
     schemas: dict[str, JsonObject] = field(default_factory=dict)
-    open: OrderedDict[tuple[str, object], _Open] = field(default_factory=OrderedDict)
-    of_server: OrderedDict[tuple[str, object], None] = field(default_factory=OrderedDict)
+    open: dict[tuple[str, object], _Open] = field(default_factory=dict)
+    of_server: set[tuple[str, object]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class McpLog:
-    """Takes the messages of a log in their order; bounded, whatever the log's length."""
+    """Takes the messages of a log in their order."""
 
     given: Given
-    _channels: OrderedDict[tuple[str | None, str | None], _Channel] = field(
-        default_factory=OrderedDict
-    )
-    _open_bytes: int = 0
+    _channels: dict[tuple[str | None, str | None], _Channel] = field(default_factory=dict)
     _seen: Counter[str] = field(default_factory=Counter)
 
     def feed(self, message: Message) -> Iterator[Placed]:
         """What the log tells with this message."""
         key = (message.server, message.session)
-        channel = self._channels.get(key)
-        if channel is None:
-            channel = self._channels[key] = _Channel(message.server, message.session)
-            if len(self._channels) > _MAX_CHANNELS:
-                _, oldest = self._channels.popitem(last=False)
-                yield from self._close(oldest, _TOO_MANY)
-        self._channels.move_to_end(key)
+        channel = self._channels.setdefault(key, _Channel(*key))
         if isinstance(message.body.get("method"), str):
             yield from self._request(channel, message)
         else:
@@ -200,9 +184,7 @@ class McpLog:
         method, params = message.body["method"], _object(message.body.get("params"))
         if message.origin == "server" or method in _OF_SERVERS:
             if "id" in message.body:
-                channel.of_server[_id(message.body["id"])] = None
-                if len(channel.of_server) > _MAX_OPEN:
-                    channel.of_server.popitem(last=False)
+                channel.of_server.add(_id(message.body["id"]))
             return
         if method == "notifications/cancelled":
             yield from self._drop(channel, _id(params.get("requestId")), _CANCELLED)
@@ -220,11 +202,6 @@ class McpLog:
         key = _id(message.body["id"])
         yield from self._drop(channel, key, _ID_AGAIN)
         channel.open[key] = opened
-        self._open_bytes += message.size
-        while channel.open and (
-            len(channel.open) > _MAX_OPEN or self._open_bytes > _MAX_OPEN_BYTES
-        ):
-            yield from self._drop(channel, next(iter(channel.open)), _TOO_MANY)
 
     def _begin(self, channel: _Channel, message: Message, params: JsonObject) -> None:
         channel.client = first_name(_object(params.get("clientInfo")), "name")
@@ -239,13 +216,13 @@ class McpLog:
         if message.origin == "client" or (
             key in channel.of_server and (opened is None or not _is_fit(opened, message.body))
         ):
-            channel.of_server.pop(key, None)
+            channel.of_server.discard(key)
             return
         if opened is None:
             if _is_call_result(message.body.get("result")):
                 yield unreadable(message.where, _NO_CALL)
             return
-        self._forget(channel, key)
+        del channel.open[key]
         took = None
         if message.at is not None and opened.message.at is not None:
             took = max((message.at - opened.message.at).total_seconds() * 1000, 0.0)
@@ -310,9 +287,10 @@ class McpLog:
         said = read.error.model_dump(mode="json") if read.error else [read.result, read.status]
         content = digest([session, rpc_id, tool, arguments, time, fields["outcome"], said])
         context = meta.get("aftercall/context")
+        self._seen[content] += 1  # the same call may be made twice, without ids
         return placed_execution(
             message.where,
-            execution_id=stable_id(content, self._nth(content)),
+            execution_id=stable_id(content, self._seen[content]),
             timestamp=message.at or self.given.at + timedelta(milliseconds=sequence),
             agent=self.given.agent
             or name_of(meta.get("aftercall/agent"))
@@ -330,38 +308,24 @@ class McpLog:
             **fields,
         )
 
-    def _nth(self, content: str) -> int:
-        """How often just this was read before: the same call may be made twice, without ids."""
-        if len(self._seen) >= _MAX_SEEN:
-            self._seen.clear()
-        self._seen[content] += 1
-        return self._seen[content]
-
     def _close(self, channel: _Channel, why: str) -> Iterator[Placed]:
         for key in list(channel.open):
             yield from self._drop(channel, key, why)
         channel.of_server.clear()
 
     def _drop(self, channel: _Channel, key: tuple[str, object], why: str) -> Iterator[Placed]:
-        opened = self._forget(channel, key)
+        opened = channel.open.pop(key, None)
         if opened is not None and opened.method == "tools/call":
             yield unreadable(opened.message.where, why)
 
-    def _forget(self, channel: _Channel, key: tuple[str, object]) -> _Open | None:
-        opened = channel.open.pop(key, None)
-        if opened is not None:
-            self._open_bytes -= opened.message.size
-        return opened
 
-
-def messages_in(value: object, where: str, size: int = 0) -> Iterator[Message | Placed]:
+def messages_in(value: object, where: str) -> Iterator[Message | Placed]:
     """The messages in a JSON value: one, a wrapped one, a pair, or a list of any of them."""
     if isinstance(value, list):
-        each = size // max(len(value), 1)
         for number, item in enumerate(value):
-            yield from _message_in(item, f"{where}[{number}]", each)
+            yield from _message_in(item, f"{where}[{number}]")
     else:
-        yield from _message_in(value, where, size)
+        yield from _message_in(value, where)
 
 
 def messages_in_line(line: str, where: str) -> Iterator[Message | Placed]:
@@ -392,7 +356,6 @@ def messages_in_line(line: str, where: str) -> Iterator[Message | Placed]:
         origin="client" if said and said[1] == "client" else "server" if said else None,
         server=labels[0] if said and labels else None,
         at=moment(time[1]) if time else None,
-        size=len(line),
     )
 
 
@@ -424,24 +387,24 @@ def inside(value: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _message_in(value: object, where: str, size: int) -> Iterator[Message | Placed]:
+def _message_in(value: object, where: str) -> Iterator[Message | Placed]:
     if isinstance(value, list):  # a batch within a list
         for number, item in enumerate(value):
             if is_message(item):
-                yield Message(f"{where}[{number}]", item, size=size)
+                yield Message(f"{where}[{number}]", item)
     elif not isinstance(value, dict):
         yield unreadable(where, "is no message: it must be a JSON object")
     elif is_message(value):
-        yield Message(where, value, size=size)
+        yield Message(where, value)
     elif is_pair(value):
         request = _unpacked(value["request"])
         assert isinstance(request, dict)  # noqa: S101  # is_pair has just shown it
-        yield _around(value, where, request, size, answer=_answer_in(value.get("response")))
+        yield _around(value, where, request, answer=_answer_in(value.get("response")))
     elif (body := inside(value)) is not None:
         response = _unpacked(value.get("response"))
         told = isinstance(response, dict) and isinstance(body.get("method"), str)
         answer = _answer_in(response) if told else None
-        yield _around(value, where, body, size, answer=answer)
+        yield _around(value, where, body, answer=answer)
     elif _LOOKS_LIKE_ONE & value.keys():
         yield unreadable(where, "is no JSON-RPC message, and wraps none in a form known here")
 
@@ -450,7 +413,6 @@ def _around(
     value: dict[str, Any],
     where: str,
     body: dict[str, Any],
-    size: int,
     *,
     answer: dict[str, Any] | None,
 ) -> Message:
@@ -465,7 +427,6 @@ def _around(
         at=first_moment(value, *_TIMES),
         took_ms=float(took) if told and isinstance(took, int | float) else None,
         answer=answer,
-        size=size,
     )
 
 

@@ -74,21 +74,16 @@ class MongoKnowledge:
 
     def __init__(self, db: Database, generation: int, building: str | None = None) -> None:
         self._db = db
-        self._generation = generation
+        self.generation = generation
         self._building = building
-
-    @property
-    def generation(self) -> int:
-        """Its number."""
-        return self._generation
 
     @guarded
     async def cursors(self) -> dict[str, Cursor]:  # noqa: D102
-        which = {"generation": self._generation}
+        which = {"generation": self.generation}
         rows = await self._db.cursors.find(which, _WITHOUT_BODY).to_list()
         for row in rows:
             if "journal" in row:
-                await settled(self._db, row["workspace"], self._generation)
+                await settled(self._db, row["workspace"], self.generation)
         return {row["workspace"]: Cursor(row["position"], row["serial"]) for row in rows}
 
     @guarded
@@ -100,7 +95,7 @@ class MongoKnowledge:
         is_small = len(pieces) <= 1 and sum(map(len, pieces)) <= INLINE_BYTES
         while True:
             mark, row = await asyncio.gather(
-                db.mark.find_one({"_id": MARK}), settled(db, workspace, self._generation)
+                db.mark.find_one({"_id": MARK}), settled(db, workspace, self.generation)
             )
             self._check(commit, mark or {}, row)
             serial = 1 if row is None else row["serial"] + 1
@@ -137,7 +132,7 @@ class MongoKnowledge:
         after: str | int | None = None,
         tool: ToolKey | None = None,
     ) -> list[Row]:
-        which: Record = {"workspace": workspace, "generation": self._generation, "kind": kind}
+        which: Record = {"workspace": workspace, "generation": self.generation, "kind": kind}
         if tool is not None:
             which |= {"server_name": tool.server_name or "", "tool_name": tool.tool_name}
         if by == "key":
@@ -169,12 +164,12 @@ class MongoKnowledge:
     async def count(self, kind: str, workspace: str | None = None) -> int:  # noqa: D102
         names = [workspace]
         if workspace is None:
-            rows = self._db.cursors.find({"generation": self._generation}, {"workspace": 1})
+            rows = self._db.cursors.find({"generation": self.generation}, {"workspace": 1})
             names = [row["workspace"] async for row in rows]
         counts = await asyncio.gather(
             *(
                 self._rows(kind).count_documents(
-                    {"workspace": name, "generation": self._generation, "kind": kind}
+                    {"workspace": name, "generation": self.generation, "kind": kind}
                 )
                 for name in names
             )
@@ -196,7 +191,7 @@ class MongoKnowledge:
             return []
         which: Record = {
             "workspace": workspace,
-            "generation": self._generation,
+            "generation": self.generation,
             "hour": {"$gte": _hour(since), "$lte": _hour(until)},
         }
         named: list[Record] = [
@@ -242,19 +237,19 @@ class MongoKnowledge:
         return self._db.patterns if kind == _PATTERN else self._db.rows
 
     def _key(self, workspace: str, *parts: str) -> str:
-        return key(workspace, str(self._generation), *parts)
+        return key(workspace, str(self.generation), *parts)
 
     def _within(self, workspace: str, *parts: str) -> Record:
-        return within(workspace, str(self._generation), *parts)
+        return within(workspace, str(self.generation), *parts)
 
     def _check(self, commit: Commit, mark: Record, row: Record | None) -> None:
         """Raise what is raised for a commit that rests on what no longer holds."""
         current, building = mark.get("generation"), mark.get("building", {}).get("id")
-        if self._generation not in (BASE, current) and (
+        if self.generation not in (BASE, current) and (
             self._building is None or self._building != building
         ):
             raise StoreFencedError(
-                f"generation {self._generation} is not current any more, {current} is: read anew"
+                f"generation {self.generation} is not current any more, {current} is: read anew"
             )
         position, fences = (0, {}) if row is None else (row["position"], dict(row["fences"]))
         if commit.moved is not None and commit.moved[0] != position:
@@ -288,7 +283,7 @@ class MongoKnowledge:
         if row is None:
             try:
                 await self._db.cursors.insert_one(
-                    {**named, "generation": self._generation, **changed}
+                    {**named, "generation": self.generation, **changed}
                 )
             except DuplicateKeyError:
                 return None
@@ -297,7 +292,7 @@ class MongoKnowledge:
             done = await self._db.cursors.update_one(which, {"$set": changed})
             if not done.matched_count:
                 return None
-        return {**named, "generation": self._generation, **changed}
+        return {**named, "generation": self.generation, **changed}
 
     async def _write_journal(
         self, workspace: str, serial: int, journal_id: str, pieces: Sequence[bytes]
@@ -308,7 +303,7 @@ class MongoKnowledge:
                 {
                     "_id": self._key(workspace, journal_id, f"{number:06d}"),
                     "workspace": workspace,
-                    "generation": self._generation,
+                    "generation": self.generation,
                     "serial": serial,
                     "body": piece,
                 }
@@ -329,7 +324,7 @@ class MongoKnowledge:
         for row in {(row.kind, row.key): row for row in commit.put}.values():
             tool = row.tool
             fields: Record = {
-                "generation": self._generation,
+                "generation": self.generation,
                 "kind": row.kind,
                 "key": row.key,
                 "data": row.data,
@@ -350,7 +345,7 @@ class MongoKnowledge:
                 "_id": self._key(workspace, counter.what, hour, tool_name, counter.principal),
                 "add": number,
                 "set": {
-                    "generation": self._generation,
+                    "generation": self.generation,
                     "what": counter.what,
                     "hour": hour,
                     "tool": tool_name,

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.formats.mcp_messages import _MAX_OPEN
 from tests.ingest.transcripts import HELLO, call, of_log, result, rpc, texts
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -269,14 +268,6 @@ def test_a_log_that_has_grown_gives_the_same_executions_first() -> None:
     grown = (*begun, call(2, "t", {"a": 2}), result(2, texts("y")))
     assert of_log(*grown)[0][:1] == of_log(*begun)[0]
     assert len({e.execution_id for e in of_log(*grown)[0]}) == 2
-
-
-def test_open_calls_are_bounded() -> None:
-    """The oldest is told of when there are too many."""
-    executions, rest = of_log(*(call(number, "t", {}) for number in range(_MAX_OPEN + 5)))
-    assert not executions
-    assert [where for where, _ in rest[:5]] == [f"line {number}" for number in range(1, 6)]
-    assert len(rest) == _MAX_OPEN + 5
 
 
 _JSON = st.recursive(
