@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 
+from aftercall.explain import explain
 from aftercall.json_values import MAX_DEPTH
 from aftercall.models import MAX_BATCH, Execution, Rejection
 from service.errors import (
@@ -31,7 +32,6 @@ from service.errors import (
     TooLargeProblemError,
     safe_message,
 )
-from service.explain import explain
 
 
 class TooDeep:

@@ -14,9 +14,9 @@ from pydantic_settings.exceptions import SettingsError
 
 from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
+from aftercall.explain import nearest
 from aftercall.files import user_folder
 from embeddings.models import default_cache_dir
-from service.explain import nearest
 from service.settings import Settings
 
 PREFIX = "AFTERCALL_"

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import Scope
 
+from aftercall.explain import explain_request
 from aftercall.json_values import clean_text
 from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.redaction import Redactor
@@ -26,7 +27,6 @@ from ingest.intake import ExecutionConflictError, InvalidExecutionError
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.fitness.registry import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
-from service.explain import explain_request
 from service.feedback import (
     CorrectionConflictError,
     InvalidCorrectionError,

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from aftercall.client import Client
 from aftercall.client.transport import MAX_BODY_BYTES, encode, record_encoded
 from aftercall.errors import NotFoundError
+from aftercall.explain import explain
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
 from ingest.formats.calls import Given, Noted, Placed, Unreadable, unreadable
@@ -32,7 +33,6 @@ from ingest.formats.otlp.spans import OtlpError
 from ingest.intake import InvalidExecutionError, check_time
 from service.bodies import TooDeep, parse_json
 from service.errors import ProblemError, safe_message
-from service.explain import explain
 from service.packing import ReadBy
 
 MAX_DOCUMENT = 256 * 1024 * 1024

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
+from aftercall.explain import faults_of
 from aftercall.json_values import JsonValue
 from aftercall.models import (
     Evidence,
@@ -51,7 +52,6 @@ from service.dashboard.words import (
     tool_name,
 )
 from service.errors import ProblemError, safe_message
-from service.explain import faults_of
 from service.patterns import PatternsQuery, listed
 
 logger = logging.getLogger(__name__)

@@ -5,17 +5,16 @@ What goes wrong is a sentence for a model: what it is, and what helps. Never a s
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from uuid import uuid4
 
 import mcp_types as types
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from aftercall.client import AsyncClient
 from aftercall.errors import (
@@ -27,9 +26,10 @@ from aftercall.errors import (
     ServiceTimeoutError,
     ServiceUnreachableError,
 )
+from aftercall.explain import explain
 from aftercall.json_values import JsonObject, bounded_text
 from aftercall.mcp_calls import Caller, name_or_none
-from aftercall.mcp_server.tools import INSTRUCTIONS, SHOWN, TOOLS, ToolDefinition
+from aftercall.mcp_server.tools import INSTRUCTIONS, TOOLS, ToolDefinition
 from aftercall.process import ended_by_signals, exit_code, gated_stdin, log_to_stderr
 
 _logger = logging.getLogger(__name__)
@@ -54,8 +54,6 @@ _UNEXPECTED = (
     "something unexpected happened while this tool ran; nothing is known to be wrong with the "
     "arguments. Trying once more may help; the log of the MCP server has more"
 )
-
-_MAX_NAME = 60
 
 
 def serve(service: str, *, agent: str | None = None, verbose: bool = False) -> int:
@@ -142,7 +140,8 @@ async def _called(
         answer, text = await tool.run(tool.takes.model_validate(arguments or {}), client, caller)
         structured = answer.model_dump(mode="json", by_alias=True)
     except ValidationError as error:
-        text = _explained_arguments(error, tool.takes)
+        wrong = explain(error, tool.takes)
+        text = f"the arguments are wrong: {wrong}. Call again with these mended"
     except AftercallError as error:
         text = bounded_text(_explained(error, client.base_url), MAX_MESSAGE)
         if isinstance(error, NotFoundError) and tool.cure_not_found is not None:
@@ -172,28 +171,3 @@ def _explained(error: AftercallError, url: str) -> str:
     if isinstance(error, ServiceFailedError) and error.retry_after_s is not None:
         return f"{error.message}; come back in {error.retry_after_s:g} s"
     return error.message if isinstance(error, ApiError) else str(error)
-
-
-def _explained_arguments(error: ValidationError, model: type[BaseModel]) -> str:
-    """Which arguments are wrong, and what they must be. No value is repeated: it may be secret."""
-    faults = error.errors(include_input=False, include_url=False)
-    # A misspelt argument also shows as a missing one; its own sentence is the more helpful.
-    faults.sort(key=lambda fault: fault["type"] != "extra_forbidden")
-    sentences = [_sentence(fault, model) for fault in faults[:SHOWN]]
-    if len(faults) > SHOWN:
-        sentences.append(f"and {len(faults) - SHOWN} more")
-    return f"the arguments are wrong: {'; '.join(sentences)}. Call again with these mended"
-
-
-def _sentence(fault: Mapping[str, Any], model: type[BaseModel]) -> str:
-    names = [bounded_text(str(part), _MAX_NAME) for part in fault["loc"]]
-    path = ".".join(names)
-    if fault["type"] == "extra_forbidden":
-        known = [field.alias or name for name, field in model.model_fields.items()]
-        near = get_close_matches(names[-1], known, 1) if len(names) == 1 else []
-        cure = f"did you mean `{near[0]}`?" if near else "leave it out"
-        return f"`{path}` is unknown, {cure}"
-    if fault["type"] == "missing":
-        return f"`{path}` is missing"
-    message = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ")
-    return f"`{path}` {message}" if path else message

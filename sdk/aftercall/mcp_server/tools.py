@@ -43,8 +43,8 @@ MAX_TOOLS = 100
 """Tools that are asked for by name at once: as many as the service takes in one question."""
 
 _MAX_WORDS = 500
-SHOWN = 5
-"""Of a list that the structured answer has in full, and of faults in one message."""
+_SHOWN = 5
+"""Of a list that the structured answer has in full."""
 
 
 ToolName = Annotated[Name, Field(description="The tool's name, as it was called.")]
@@ -388,12 +388,12 @@ def _chosen_lines(answer: BestTool) -> Iterator[str]:
     yield f"Call {_titled(answer.tool)}: {_score(answer)}."
     if answer.below_threshold:
         yield f"It is hardly fit: its score is below {answer.threshold:.2f}."
-    for failure in answer.factors.similar_failures[:SHOWN]:
+    for failure in answer.factors.similar_failures[:_SHOWN]:
         said = "" if failure.error_message is None else f": {_quoted(failure.error_message)}"
         yield f"It failed before in a scenario like this, {_quoted(failure.scenario)}{said}."
-    for other in answer.candidates[1:SHOWN]:
+    for other in answer.candidates[1:_SHOWN]:
         yield f"Else {_titled(other.tool)}: {_score(other)}."
-    for left in answer.excluded[:SHOWN]:
+    for left in answer.excluded[:_SHOWN]:
         yield f"Not offered: {_quoted(left.tool_id)}, {_quoted(left.reason)}."
 
 
@@ -405,7 +405,7 @@ def _health_lines(answer: ToolHealth) -> Iterator[str]:
     yield f"{_quoted(name)}: {failures} of {calls} remembered calls failed{share}."
     if answer.cohesion.warning:
         yield f"Warning: {_quoted(answer.cohesion.message)}."
-    for seen in answer.signatures[:SHOWN]:
+    for seen in answer.signatures[:_SHOWN]:
         yield f"{seen.count} times {seen.category}: {_quoted(seen.signature)}."
     if answer.repairs.attempts:
         repairs = answer.repairs
@@ -419,9 +419,9 @@ def _health_lines(answer: ToolHealth) -> Iterator[str]:
     if any(counted.values()):
         uses = ", ".join(f"{count} {what}" for what, count in counted.items() if count)
         yield f"Utility {utility.score:.2f}: {uses}."
-    for correction in utility.recent_corrections[:SHOWN]:
+    for correction in utility.recent_corrections[:_SHOWN]:
         yield f"A user said {_quoted(correction.text)}."
-    for referral in answer.recent_referrals[:SHOWN]:
+    for referral in answer.recent_referrals[:_SHOWN]:
         axes = ", ".join(map(_quoted, referral.boundary_axes))
         yield f"It said of a call ({referral.kind}){': ' if axes else ''}{axes}."
     if answer.recommendation_ids:

@@ -3,22 +3,26 @@
 The offending value is never repeated: it may be large, and it may be a secret.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
-from rapidfuzz import fuzz, process, utils
 
-_ALIKE = 74.0
-"""Of 100, normalised Indel similarity: `params` to `parameters` has 75, `args` to `agent` less."""
+_ALIKE = 0.74
+"""Ratio of `difflib`: `params` to `parameters` has 0.75, `args` to `agent` less."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like `name`, whatever its case and separators; None when none is near."""
-    found = process.extractOne(
-        name, list(known), scorer=fuzz.ratio, processor=utils.default_process, score_cutoff=_ALIKE
-    )
-    return found[0] if found else None
+    plain = {_plain(each): each for each in known}
+    found = get_close_matches(_plain(name), plain, n=1, cutoff=_ALIKE)
+    return plain[found[0]] if found else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", " ", name).strip().lower()
 
 
 _SHOWN = 5

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from aftercall.explain import explain, faults_of
 from aftercall.models import Execution, WireModel
 from service.errors import MAX_MESSAGE, safe_message
-from service.explain import explain, faults_of
 from tests.service.running_service import execution
 
 
