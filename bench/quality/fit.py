@@ -2,7 +2,10 @@
 
 Only the older sessions of each dataset are looked at, those that the tables of `bench.quality` use
 as history. They are dealt out to folds; each fold is asked about with a memory of the others, with
-and without schemas. First the priors by kind of edit are counted, then, with these, the weights.
+and without schemas. To the mistakes that the tables make come those of the families of
+`bench.quality.kinds` that are not kept for the end; they count as much as all others. First the
+priors by kind of edit are counted, then, with these, the weights. `--families` writes nothing and
+prints how well the confidence holds for each family with weights fitted on all the others.
 Nothing of the test sessions, of tau-bench or of the APIs kept for the final check is used.
 """
 
@@ -17,16 +20,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aftercall.models import SuggestRequest
+from bench.quality import kinds
 from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import MISSING, open_dataset
 from bench.quality.methods import failed_call
+from bench.quality.scores import SURE, calibration_error
 from bench.quality.sessions import history, trials
 from bench.quality.split import folds, split
-from bench.quality.trial import Trial
+from bench.quality.trial import Attempt, Result, Trial
 from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.answer import Question
-from retrieval.confidence import Calibration, RankedProposal, judge
+from retrieval.confidence import (
+    MIN_CONFIDENCE,
+    Calibration,
+    RankedProposal,
+    judge,
+    shipped,
+)
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     EditDoesNotApplyError,
@@ -51,6 +62,12 @@ class Asked:
     question: Question
     judged: list[tuple[RankedProposal, bool]]
 
+    @property
+    def family(self) -> str:
+        """The family of the mistake; empty for those that the tables make."""
+        place = self.trial.damage.parameter
+        return place if place in kinds.FAMILIES else ""
+
 
 async def ask_all(embedder: Embedder) -> list[Asked]:
     """Every damaged call of the older sessions, with what the memory of the others knows."""
@@ -70,6 +87,23 @@ async def ask_all(embedder: Embedder) -> list[Asked]:
                         await brain.learn(recording.executions)
                         found += await _ask(brain, asked, with_schema=with_schema)
         print(f"{name}: {len(found)} asked so far", flush=True)
+    return found + await _ask_kinds(embedder)
+
+
+async def _ask_kinds(embedder: Embedder) -> list[Asked]:
+    """The mistakes of the families that are not kept for the end, likewise in folds."""
+    families = [family for family in kinds.FAMILIES if family not in kinds.KEPT]
+    found: list[Asked] = []
+    for world in kinds.worlds():
+        older, _ = split(world.dataset.sessions())
+        for outside, inside in folds(older, FOLDS):
+            asked = kinds.trials(world, inside, families)
+            for with_schema in (True, False):
+                async with open_brain(embedder) as brain:
+                    taught = await history(world.dataset, outside, with_schema=with_schema)
+                    await brain.learn(taught.executions)
+                    found += await _ask(brain, asked, with_schema=with_schema)
+    print(f"kinds: {len(found)} asked", flush=True)
     return found
 
 
@@ -105,8 +139,10 @@ def _option_is_right(option: Option, asked: Asked) -> bool:
     To leave out what was only called wrong is not right, though the name does not belong there.
     """
     trial = asked.trial
-    kinds = {edit.kind for edit in option.edits}
-    if "remove" in kinds and trial.damage.kind != "unexpected parameter":
+    if asked.family == kinds.UNREPAIRABLE:
+        return False
+    edits = {edit.kind for edit in option.edits}
+    if "remove" in edits and trial.damage.kind != "unexpected parameter":
         return False
     try:
         changed = apply_edits(trial.damaged, option.edits, value_sources_of(asked.question.case))
@@ -121,12 +157,40 @@ def _option_is_right(option: Option, asked: Asked) -> bool:
 
 def weights_of(asked: Sequence[Asked]) -> Calibration:
     """The weights over the first proposals of every case, judged by what they do."""
+    of_kinds = sum(bool(each.family) for each in asked)
+    share = (len(asked) - of_kinds) / of_kinds if 0 < of_kinds < len(asked) else 1.0
     rows = [
-        Labelled(judged.features, right, _LATER if place else 1.0)
+        Labelled(judged.features, right, (_LATER if place else 1.0) * (share if each.family else 1))
         for each in asked
         for place, (judged, right) in enumerate(each.judged)
     ]
     return fit_weights(rows)
+
+
+def _print_families(asked: Sequence[Asked]) -> None:
+    """How the confidence holds, as shipped and with weights that never saw the family."""
+    for family in dict.fromkeys(each.family for each in asked):
+        of = [each for each in asked if each.family == family]
+        others = weights_of([each for each in asked if each.family != family])
+        for name, calibration in (("shipped", shipped()), ("left out", others)):
+            results = [_result(each, calibration) for each in of]
+            sure = [each for each in results if each.confidence > SURE]
+            harm = sum(not each.is_right for each in sure) / max(1, len(sure))
+            right = sum(each.is_right for each in results) / len(of)
+            print(f"  {family or 'of the tables':24} {name:9} n {len(of):6} right {right:.3f} "
+                  f"coverage {len(sure) / len(of):.3f} harm {harm:.3f} "
+                  f"ECE {calibration_error(results):.3f}", flush=True)  # fmt: skip
+
+
+def _result(asked: Asked, calibration: Calibration) -> Result:
+    """The first proposal by another calibration, of those whose effect was looked at."""
+    known = {each.proposal.key: right for each, right in asked.judged}
+    for each in judge(asked.question.case, calibration):
+        if each.proposal.key in known and each.estimate.probability >= MIN_CONFIDENCE:
+            attempt = Attempt(each.proposal.parameters, each.estimate.probability)
+            right = known[each.proposal.key]
+            return Result(asked.trial, (attempt,), ("right" if right else "fails",))
+    return Result(asked.trial, (), ())
 
 
 def _print_counts(seen: list[tuple[str, bool]]) -> None:
@@ -149,8 +213,12 @@ def main() -> None:
     """Count the priors and write them; then, in a process that has them, fit the weights."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", action="store_true", help="fit the weights only")
+    parser.add_argument("--families", action="store_true", help="leave out one by one, and print")
     options = parser.parse_args()
     asked = asyncio.run(_asked())
+    if options.families:
+        _print_families(asked)
+        return
     if not options.weights:
         fitted = {"intercept": 0.0, "weights": {"likelihood": 1.0}, "priors": priors_of(asked)}
         FILE.write_text(f"{json.dumps(fitted, indent=1)}\n", encoding="utf-8")
