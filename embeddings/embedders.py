@@ -32,13 +32,10 @@ from embeddings.text import terms_text
 
 NGRAM_LENGTHS = (3, 4)
 """Characters of the n-grams within a word, its ends marked."""
-
 NGRAM_WEIGHT = 0.35
 """Of an n-gram against the word it is from: a shared word counts more than a shared syllable."""
-
 SHORT_WORD_WEIGHT = 0.3
 """Of words of up to three letters (`the`, `of`, `is`, `10`), which nearly every text has."""
-
 DEFAULT_DIMENSION = 384
 """As MiniLM's, so that the two can stand in for each other in a test."""
 
@@ -142,7 +139,6 @@ def _hash_of_tensors(model: Any) -> str:
 INPUT_NAMES = ("input_ids", "attention_mask")
 OUTPUT_NAME = "unit_vector"
 """Names in the graph, given at the export. `embedding` is taken there by the model's own layers."""
-
 DEFAULT_THREADS = 2
 """Two cores: 2.7 ms for a short text of MiniLM, one: 4.1 ms; the service needs the others."""
 

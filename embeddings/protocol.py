@@ -18,13 +18,10 @@ from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
 """Shape (n, dimension), dtype float32, each row of unit length: the dot product is the cosine."""
-
 Role = Literal["query", "document"]
 """Whether a text asks or is looked for; some models embed the two differently."""
-
 MAX_TEXT_CHARACTERS = 32_768
 """Characters of a text that reach a tokenizer; MiniLM's 256 tokens end far earlier."""
-
 MAX_BATCH_CHARACTERS = 2_048
 """Longest text of a batch times its size: about 512 tokens, 45 ms of MiniLM on two cores.
 
@@ -33,7 +30,6 @@ were measured to gain nothing per text.
 """
 
 MAX_BATCH_TEXTS = 64
-
 Encode = Callable[[list[str], Role], Vectors]
 """Vectors of a few texts, blocking; texts are already clean and cut."""
 

@@ -16,27 +16,19 @@ from aftercall.json_values import JsonObject, JsonValue
 
 MAX_CHARACTERS = 8_000
 """Characters read of a text. MiniLM's own window is 256 tokens, about 1,000 characters."""
-
 MAX_TERMS = 512
 """Terms given for a text; a posting list per term of a dumped file would help nobody."""
-
 MAX_TERM_LENGTH = 64
 """Longer runs are hashes, keys or encoded data: no one searches for them."""
-
 _CHUNK = re.compile(r"[^\W_]+(?:[._/:\\-]+[^\W_]+)*")
 """Word characters with joiners inside: `max_results`, `rag.query`, `well-known`, `a/b.py`."""
-
 _PATH_JOINER = re.compile(r"[./:\\]+")
 _NAME_JOINER = re.compile(r"[_-]+")
-
 _HUMP = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z0-9]+")
 """`HTTPServer2` gives HTTP, Server2. Digits stay with their letters: `utf8`, a hash, a flight."""
-
 MAX_TEXT = 1200
 """Characters embedded: about the 256 tokens that all-MiniLM-L6-v2 reads."""
-
 _MAX_VALUE = 60
-
 _MAX_PARAMETERS = 100
 """The first by name; no more than these fit into the text anyway."""
 

@@ -28,10 +28,8 @@ from retrieval.memory import AXIS_CLUSTERS, Memory
 
 _CHUNK = 16
 """Axes embedded at a time, so that a question that comes meanwhile waits for few."""
-
 _REMEMBERED = 2 * MAX_BOOK_AXES
 """Vectors kept, so that one new axis costs one: 4,000 of MiniLM's take 6 MB."""
-
 log = logging.getLogger("aftercall.boundaries")
 
 

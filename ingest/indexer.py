@@ -41,7 +41,6 @@ _BACKLOG = 1_000
 _LOOK_S = 0.02
 _MAX_LOOKS = 50
 """Documents per round of the model: a fraction of a second, so that few wait for many."""
-
 POLL_S = 0.25
 """How often it is looked for what other processes stored, where a store is shared."""
 OWN_POLL_S = 2.0
@@ -50,9 +49,7 @@ IDLE_S = 3.0
 """Seconds without work after which a workspace is given back, where a store is shared."""
 _RETRY_S = 1.0
 _MAX_CACHES = 16
-
 OnAxes = Callable[[str], None]
-
 log = logging.getLogger("aftercall.learner")
 
 

@@ -22,9 +22,7 @@ MAX_CALLS_BETWEEN = 10
 _TRANSIENT = frozenset({"timeout", "rate_limited", "unavailable"})
 _MAY_PASS = _TRANSIENT | {"contract_violation"}
 """Failures that the same call may not meet again: the moment passes, or the result differs."""
-
 Read = Callable[[Execution], ErrorReading]
-
 Certainty = Literal["stated", "next", "later", "followed"]
 """Who says that it is a repair: the caller (`repairOf`); the order, when it is the first success
 after the failure; only its likeness, when other successes lie between; or nobody, when it followed

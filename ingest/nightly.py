@@ -23,13 +23,10 @@ from mongo.records import Commit, Removal, Row, ToolKey
 from retrieval.memory import Memory
 
 LEASE = "nightly"
-
 REPORT_FACT = "nightly"
 """The store's fact with the report of the latest run that came to its end."""
-
 _PAGE = 500
 _LOOK_S = 0.5
-
 log = logging.getLogger("aftercall.nightly")
 
 

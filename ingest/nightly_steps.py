@@ -70,12 +70,9 @@ from retrieval.patterns import (
 from retrieval.reading.reader import read_error
 
 log = logging.getLogger("aftercall.nightly")
-
 MAX_PATTERNS = 20_000
 """Kept of a workspace, those of most failures: some 50 MB."""
-
 _EMBEDDED_AT_ONCE = 64
-
 _MOST_FAILURES = (1 << 29) - 1
 _BEGINNING = 100
 """Bytes: a document says its id first (a UUID) and then its kind; most are not worth decoding."""
@@ -318,7 +315,6 @@ def _fit(
 
 _LATEST = 20_000
 """Outcomes that calibration looks at; older ones speak of tools that have changed since."""
-
 _ERASED_AT_ONCE = 2_000
 """Events in one deletion: a fraction of a second in which others wait."""
 
@@ -469,5 +465,4 @@ STEPS: tuple[Step, ...] = (
 
 RESULTS = ("patterns", "calibration", "classifier", "axes")
 """The steps whose results a new generation needs before it is current."""
-
 STEP_NAMES = tuple(step.name for step in STEPS)

@@ -26,14 +26,12 @@ from retrieval.knowledge.documents import CommonMistakes
 from retrieval.memory import DOCUMENT, NIGHTLY, Memory
 
 LEASE = "rebuild"
-
 _PAGE = 500
 _RETRY_S = 1.0
 _OUTAGE_S = 60.0
 """That a server may be away."""
 _ROUNDS = 5
 """Over what came while the last round was learned from; each is far shorter than the one before."""
-
 log = logging.getLogger("aftercall.rebuild")
 
 

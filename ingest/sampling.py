@@ -16,7 +16,6 @@ from mongo.records import ToolKey
 
 _MAX_TOOLS = 20_000
 """Tools whose rate is known; the latest called ones."""
-
 _MAX_SESSIONS = 50_000
 """Sessions, each with a tool that failed in it, that are remembered; the latest ones."""
 

@@ -68,7 +68,6 @@ from retrieval.reading.reader import ErrorReading
 
 _MAX_MESSAGE = 500
 """Characters kept of an error message: it is shown, not searched."""
-
 _DIGITS = re.compile(r"\d+")
 _KNOWN_WORDINGS = 2_048
 """Whose ids are kept: a batch asks for each twice, and calls of a tool repeat their contexts."""
@@ -308,11 +307,9 @@ def _short(message: str | None) -> str | None:
 
 _MAX_AXES = 8
 """Axes kept of one referral: a tool that names more tells no boundary. All count in the book."""
-
 _MAX_SPLIT = 8
 _MAX_PART = 100
 """Characters kept of a task's shape, and of a part of a split: names of tools and of jobs."""
-
 _MAX_HEALTH_MESSAGE = 200
 
 _REFERRALS: dict[ErrorCategory, ReferralKind] = {

@@ -33,7 +33,6 @@ _KEPT: Mapping[str, int] = {
 }  # fmt: skip
 """Rows that stay decoded between batches: health takes up to 200 kB a tool, a scenario 5 KiB."""
 _KEPT_OTHERS = 2_000
-
 _MAX_SESSIONS = 500
 SESSION_CALLS = 200
 """Calls of a session, the latest by arrival, that repairs are looked for in."""

@@ -20,12 +20,9 @@ EventKind = Literal[
     "execution", "suggestion", "outcome", "mark", "correction", "tool", "promotion", "review"
 ]
 StateKind = Literal["tool", "promotion", "review"]
-
 Appended = Literal["accepted", "duplicate", "conflict"]
 """What became of one event: stored; already there; its id taken by other content."""
-
 EPOCH = datetime.fromtimestamp(0, UTC)
-
 T = TypeVar("T")
 
 

@@ -42,17 +42,14 @@ from service.version import VERSION
 
 FORM = 1
 """Of the lines above. A reader takes this one and no other."""
-
 MAX_LINE = 256 * 1024 * 1024
 """Bytes of one line. An execution has at most 8 MiB, which JSON's escapes may make longer."""
-
 _PAGE = 500
 _FACT = "import"
 """Of the store: the id of the archive that is being imported; with `_DONE` behind it, that was."""
 _DONE = " done"
 _BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"aftercall"\s*:\s*"archive"')
 _EVER = (-(2**40), 2**40)
-
 OnRecords = Callable[[str, int], None]
 """Given, after each page, a kind of lines and how many of them were done."""
 
@@ -69,7 +66,6 @@ class Header(BaseModel):
     """The first line: where it comes from, and when it was made."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-
     aftercall: str = "archive"
     version: int = FORM
     id: str = Field(pattern=r"^[0-9a-f]{32}$")

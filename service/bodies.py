@@ -41,7 +41,6 @@ class TooDeep:
 
 
 TOO_DEEP: Final = TooDeep()
-
 _BRACKETS_AND_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"|\[++|\{++|\]++|\}++|"', re.DOTALL)
 _MARK = f"too deep {uuid4()}"
 """Stands in a text for an element that no parser reads."""
@@ -124,7 +123,6 @@ def _integer(digits: str) -> int | float:
 
 
 ResultT = TypeVar("ResultT")
-
 _INLINE_BYTES = 64 * 1024
 """Bodies up to this size are parsed where they are: it takes less than a trip to a thread and back
 under load."""
@@ -260,7 +258,6 @@ async def _read_records(request: Request) -> Records:
 
 RecordsBody = Annotated[Records, Depends(_read_records)]
 """FastAPI would refuse a whole list for one bad record."""
-
 _GZIP = 31
 """zlib's way to say: gzip, largest window."""
 

@@ -131,7 +131,6 @@ async def open_context(
         if settings.indexing.here and learning.can_learn:
             indexer.start()
         await stack.enter_async_context(nightly(settings, store))
-
         yield Context(
             settings=settings,
             store=store,

@@ -35,7 +35,6 @@ OTHER_VARIABLES = frozenset(
 """Read by the SDK and by the tests, not by the service."""
 
 _MASK = "***"
-
 _USER_IN_URL = re.compile(r"(?<=://)[^/@]*(?=@)")
 
 

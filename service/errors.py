@@ -38,13 +38,10 @@ from service.promotions import NothingBeforeError, NotPromotedError
 from service.tools import InvalidChangeError, RefusedError
 
 logger = logging.getLogger(__name__)
-
 MAX_MESSAGE = 500
 """Characters of a message: enough for a field's path and a cure, not for an echo of the input."""
-
 TRACES: Final = "/v1/traces"
 PROTOBUF: Final = "application/x-protobuf"
-
 _REDACTOR = Redactor()
 
 

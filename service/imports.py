@@ -37,24 +37,20 @@ from service.packing import ReadBy
 
 MAX_DOCUMENT = 256 * 1024 * 1024
 """Bytes of one JSON value, be it a line or a document. It is held in memory as a whole."""
-
 MAX_ENCODED = MAX_BODY_BYTES - 2
 """Bytes of one execution: what a request may carry, less the brackets of a list."""
-
 _TOO_LONG = f"is longer than {MAX_ENCODED:,} bytes, which is all that one request may carry"
 _TOO_LARGE = (
     f"is one JSON value of more than {MAX_DOCUMENT:,} bytes: make lines of its elements, such as "
     "by `jq -c '.[]'`"
 )
 _TOO_NESTED = "is nested too deep"
-
 _BATCH_CALLS = 500
 _BATCH_BYTES = 4 * 1024 * 1024
 _BUFFER = 1024 * 1024
 _ANY_NUMBER = 2**63
 _BOM = b"\xef\xbb\xbf"
 _LIKE_JSON = re.compile(rb'[{\[]\s*["{\[]')
-
 _IN_FULL = 20
 _SHOWN_TOOLS = 50
 

@@ -26,13 +26,10 @@ from service.context import Context
 
 MAX_RECORDED = 500
 """Tools without registration in an answer, the latest used; more fill no prompt."""
-
 MAX_REGISTERED = 2_000
 """Registered tools that are looked at, as many as are kept in memory; the latest put."""
-
 _LEAST_TOKENS = 10
 """Of any tool, in either form: of more tools than fit by this, nothing needs to be read."""
-
 _AT_A_TIME = 64
 """Tools that are read together: what is known of one may take 200 kB in memory, and more."""
 

@@ -23,7 +23,6 @@ from service.stores import Stores, current_index_name, index_place, open_named, 
 
 EVERY_S = 0.5
 """What is learned elsewhere is to be usable here within a second."""
-
 _SETTLE_S = 2.0
 """After a new axis, and between two rounds: those that come with it are clustered with it, and a
 tool that names new ones all the time costs one round in so many seconds."""

@@ -23,7 +23,6 @@ from retrieval.index.protocol import VectorIndexError, VectorIndexUnavailableErr
 from service.logs import log_event
 
 logger = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
 
@@ -83,7 +82,6 @@ async def done_or_stopped(stopping: asyncio.Event, work: Awaitable[T]) -> T | No
 
 Step = Callable[[], Awaitable[float]]
 """Does what is to be done now, and returns the seconds until it is to be called again."""
-
 _JITTER = 0.05
 """Share of a wait by which it is drawn out, so that processes started together do not meet."""
 
@@ -150,10 +148,8 @@ async def _awaited(read: Callable[[], Awaitable[T]]) -> T:
 
 OnPhase = Callable[[str], None]
 """Told what is being done, in words that complete "the service is ..."."""
-
 COMMAND_PATIENCE_S = 30.0
 """A command that does one thing and ends: a scheduler rather hears that it failed."""
-
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 5.0
 _SAY_EVERY_S = 60.0
@@ -199,11 +195,8 @@ async def when_it_answers(
 
 _YOUNG_OBJECTS = 10_000
 """New objects that make the garbage collector look at the young ones; Python's own is 700."""
-
-
 _M_ARENA_MAX = -8
 """Of `mallopt`, in glibc's malloc.h."""
-
 _ARENAS = 2
 """glibc's own is eight per core, and what a thread freed in one serves no other."""
 

@@ -54,10 +54,8 @@ class OwnTransport(httpx2.AsyncBaseTransport):
 
 
 SESSION_HEADER = "mcp-session-id"
-
 _MAX_NAME_BYTES = 192
 """Of a client's name in UTF-8; with these an id has at most 289 characters."""
-
 _ID = re.compile(r"([0-9a-f]{32})\.([A-Za-z0-9_-]{0,256})", re.ASCII)
 
 
@@ -82,7 +80,6 @@ def read_session(text: str | None) -> tuple[str, str | None] | None:
 
 
 _SESSION = "aftercall_mcp_session"
-
 Context: TypeAlias = ServerRequestContext[JsonObject, Any]
 """Its `request` is Starlette's."""
 

@@ -17,9 +17,7 @@ from retrieval.index.protocol import VectorIndexError
 from service.version import VERSION
 
 Store = Literal["log", "vectors"]
-
 _ERRORS: Mapping[Store, type[Exception]] = {"log": StoreError, "vectors": VectorIndexError}
-
 _NAME_OF_ERROR = re.compile(r"(?:Store|Vector|Index)*([A-Za-z]+)Error")
 
 
@@ -40,9 +38,7 @@ def _kinds(error: type[Exception]) -> Iterator[str]:
 
 
 _SUGGEST_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-
 _REPORTED = 10_000
 """Outcomes of suggestions that are known to be reported, the latest; they take some 3 MiB."""
 
@@ -171,10 +167,8 @@ class ServiceMetrics:
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
-
 _BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """There is a histogram per route, so it has few buckets."""
-
 _NO_ANSWER = "none"
 """The status of a request whose sender went away before it was answered."""
 

@@ -28,20 +28,14 @@ from service.logs import log_event
 from service.metrics import RequestMetrics
 
 T = TypeVar("T")
-
 logger = logging.getLogger(__name__)
-
 WITHIN_S = 1.0
 """What the stores have at a scrape. Prometheus gives up after 10 s, and then has nothing."""
-
 WORKSPACES = 8
 """Whose oldest execution is asked for at a scrape, of those with work."""
-
-
 _LOOKS = 3
 _BETWEEN_LOOKS_S = 0.2
 """What disagrees this many times in a row, while nothing moved, disagrees for good."""
-
 _CURE = "run `aftercall rebuild`, which makes the vectors anew from the log"
 
 

@@ -28,7 +28,6 @@ from service.logs import log_event
 from service.settings import LimitSettings, ServerSettings
 
 ANY_HOST = "*"
-
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -182,16 +181,13 @@ class BodyLimits:
 
 
 logger = logging.getLogger(__name__)
-
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
 """Asked every few seconds by machines; their lines are for debugging only, as those of the
 dashboard, whose open pages ask every second."""
 
 OnRequest = Callable[[str, str | None, int, float], None]
 """Told the method, the route's template, the status (0 for none) and the seconds of a request."""
-
 _COUNTS = "aftercall_counts"
 _REQUEST_ID = "aftercall_request_id"
 _TRACE_ID = "aftercall_trace_id"

@@ -34,18 +34,13 @@ from service.settings import Settings
 from service.stores import opened_embedder, opened_store
 
 logger = logging.getLogger(__name__)
-
 SETTLE = timedelta(minutes=10)
 """After the start, callers that waited for the service come first."""
-
 _AGAIN = timedelta(hours=1)
 """Until a run is tried again that did not come to its end, or that another process has at hand."""
-
 _STOP_S = 5.0
 """A run that is stopped ends after the statement at hand; whatever it had done holds."""
-
 BUSY = 75
-
 RunNight = Callable[[], Awaitable[int]]
 """Runs the nightly ingest to its end; its exit code. Cancelled, it stops it."""
 

@@ -47,7 +47,6 @@ MAX_TOOLS = 500
 which as much is remembered as there is room for takes some 2 ms."""
 
 RecommendationStates = Literal["open", "taken", "done", "dismissed", "all"]
-
 _STILL_TO_DO: frozenset[RecommendationState] = frozenset({"open", "taken"})
 
 

@@ -72,7 +72,6 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
 
 
 logger = logging.getLogger(__name__)
-
 _KEEP_ALIVE_S = 65
 """Idle connections are kept a little longer than the minute that clients and proxies commonly keep
 them, so that it is the client that closes and no request meets a closing connection."""

@@ -59,10 +59,8 @@ def _base_url(value: str) -> str:
 
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 """An http or https address, without a slash at its end."""
-
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 """Several names; comma-separated in the environment."""
-
 Allowlists = Annotated[dict[str, list[str]], NoDecode, BeforeValidator(_json_object)]
 """Tool name to the parameters that are kept; JSON in the environment."""
 
@@ -286,7 +284,6 @@ class Settings(BaseModel):
     """All settings of the service, a section per concern."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
     server: ServerSettings = Field(default_factory=ServerSettings)
     data: DataSettings
     embedding: EmbeddingSettings

@@ -24,7 +24,6 @@ _UNTRACED: Final = frozenset({"/healthz", "/readyz", "/metrics", "/v1/traces"})
 of that for ever."""
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
-
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 

@@ -58,12 +58,10 @@ from service.standings import standings
 
 MAX_TOOLS_OF_AGENT = 20
 """Those with most failures, then most calls."""
-
 MAX_REPAIRS = 2_000
 """The latest repairs that are looked at."""
 MAX_OUTCOMES = 2_000
 """The latest outcomes that are looked at."""
-
 _DAY = 24
 _DAYS: Mapping[UsageWindow, int] = {"24h": 1, "7d": 7, "30d": 30}
 _CALLS = (

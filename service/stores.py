@@ -41,10 +41,8 @@ from service.settings import Settings
 
 INDEX_MODEL_FACT = "index_model"
 """The store's fact of which model made the vectors, as `Embedder.fingerprint`."""
-
 LOCAL_QDRANT = "local:"
 """What an address begins with that names a folder of the client's own slow store."""
-
 logger = logging.getLogger(__name__)
 
 
@@ -172,7 +170,6 @@ async def _open_store(settings: Settings, *, beside: bool) -> Store:
             f"MongoDB needs what is not installed ({error.name}): run "
             "pip install 'aftercall-service[servers]', or unset AFTERCALL_MONGO_URI"
         ) from error
-
     uri, others = settings.mongo.uri.get_secret_value(), settings.mongo.model_dump(exclude={"uri"})
     return await open_mongo_store(MongoOptions(uri=uri, **others))
 

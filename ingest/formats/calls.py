@@ -30,20 +30,14 @@ from aftercall.outcomes import (
 
 MAX_CONTEXT_CHARS = 4000
 """As the SDK bounds it."""
-
 _MAX_NAME_CHARS = 256  # as the wire models have it
-
 _NAMESPACE = uuid.UUID("5b0a3f0e-6c1d-5b52-9a34-6d0f0c6f7a51")
 """Of the ids made here; a change of it would count everything twice at the next import."""
-
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199  # as the wire models have it
-
 _SECONDS_BELOW, _MILLIS_BELOW, _MICROS_BELOW = 1e11, 1e14, 1e17
 """Moments after 1973 in ms, µs and ns lie above these, and no moment before 5138 in s does."""
-
 TOOL_ERROR = "ToolError"
 """Type of a failure that names none; as the gateway records it."""
-
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 _MAX_BLOCKS = 10_000
 

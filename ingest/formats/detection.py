@@ -16,10 +16,8 @@ from ingest.formats.openai_chat import is_turn
 
 Format: TypeAlias = Literal["executions", "otlp", "openai", "mcp"]
 Shape: TypeAlias = Literal["lines", "document"]
-
 LOOK_BYTES = 64 * 1024
 """Of the beginning. Desktop clients write some 4 KiB about themselves before the first message."""
-
 _LINES = 50
 _ELEMENTS = 5
 

@@ -93,23 +93,16 @@ _LEADING_TIME = re.compile(
 
 _LOOKED_AT = 1000
 """Characters of a log's line before its message, at most."""
-
 _CUT_OFF = "the message is cut off, or no JSON"
-
 _LOOKS_LIKE_ONE = {"jsonrpc", "method", "request", "params"}
 """Other objects in a log are its own notes."""
-
 _MAX_SCHEMAS = 2000
 _MAX_SCHEMA_CHARS = 256 * 1024
-
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 """In the `_meta` of a request, from protocol 2026-07-28 on, which has no `initialize`."""
-
 _BEGINS = frozenset({"initialize", "server/discover"})
-
 _OF_SERVERS = frozenset({"sampling/createMessage", "roots/list", "elicitation/create"})
 """Requests that only a server sends; their ids are numbered apart from the client's."""
-
 _NEVER = "the call has no answer in the log, so nobody knows what became of it"
 _NEW_SESSION = "the call had no answer when a new session began"
 _ID_AGAIN = "the call had no answer when its id was used again"

@@ -70,10 +70,8 @@ from ingest.formats.calls import (
 )
 
 _NAMES = ("conversation_id", "session_id", "thread_id", "chat_id")
-
 _SESSIONS = (*_NAMES, "trace_id", "id")
 """The last two are often of one request only, of the many that a conversation takes."""
-
 TIMES = ("created_at", "timestamp", "created", "time", "date")
 
 _NO_CONVERSATION = (

@@ -37,7 +37,6 @@ from pymongo.errors import (
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
 
 DUPLICATE_KEY = 11000
-
 _FULL = frozenset((14031,))  # OutOfDiskSpace
 _TOO_LARGE = frozenset((10334, 17280, 17419, 17420))  # BSONObjectTooLarge, and after an update
 _UNAUTHENTICATED = frozenset((18, 8000))
@@ -178,23 +177,16 @@ def _too_large(where: str) -> StoreError:
 
 Record: TypeAlias = dict[str, Any]
 """`Any` as in `pymongo`: what a field holds is the business of the module that wrote it."""
-
 Collection: TypeAlias = AsyncCollection[Record]
-
 MAX_BYTES = 16 << 20
 """About how much one read brings into memory."""
-
 PATIENCE_S = 0.5
 """Seconds that a change which is written down is left to the process that does it."""
-
 _LOOK_S = 0.02
-
 MARK = "store"
 """The `_id` of the only record of STORE: application, layout, generation, facts."""
-
 _SEPARATOR = "\x01"
 _ESCAPE = "\x02"
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -50,25 +50,17 @@ from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, St
 
 GAP_S = 2.0
 """Seconds that a reader waits for the writer that reserved a position."""
-
 _LOOK_S = 0.02
 """Seconds between two looks at a gap."""
-
 _TOMBSTONE = ""
-
 _MAX_GROUP = 2_000
 """Events that are inserted together, so that nobody waits long for others."""
-
 _MAX_EVENT_BYTES = 15 << 20
 """MongoDB's limit is 16 MiB; checked alone, so that one event does not fail its whole group."""
-
 _KNOWN_SCHEMAS = 10_000
 """Hashes that are remembered, so that a schema is not sent with every call."""
-
 _MICROSECOND = timedelta(microseconds=1)
-
 _FIELDS = {"_id": 0, "workspace": 0}
-
 _WITHOUT_BODY = {"pending.body": 0}
 
 

@@ -39,20 +39,14 @@ from mongo.records import Commit, CounterSum, Cursor, Row, ToolKey
 
 BASE = 0
 """The generation that trails at the edge of the retention."""
-
 INLINE_BYTES = 256 << 10
 """A journal up to this size travels in the cursor's record: one round trip less."""
-
 _GONE = ""
 """The kind of a row that was removed."""
-
 _PATTERN = "pattern"
-
 _BATCH = 500
 """Records that are copied at once."""
-
 _SEPARATOR = "\x03"
-
 _WITHOUT_BODY = {"journal.body": 0}
 
 _ORDERS: dict[str, list[tuple[str, int]]] = {

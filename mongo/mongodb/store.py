@@ -194,11 +194,8 @@ def _field(name: str) -> str:
 
 LAYOUT = 2
 """Of the database; there are no migrations before the first release."""
-
 _APPLICATION = "aftercall"
-
 _PORT = 27017
-
 _GONE_S = 86_400
 """Seconds that the fence of a removed row outlives it: far longer than a process can sleep with a
 write under way."""

@@ -59,9 +59,7 @@ position, kind, id, server, tool, session, principal, received, content_hash, sc
 
 _LARGE = 1024
 """Bytes from which an event is kept compressed: large results shrink to a fifth, at 30 us each."""
-
 _LEVEL = 1
-
 MAX_BYTES = 16 << 20
 """About how much one read brings into memory."""
 

@@ -57,7 +57,6 @@ _KNOWLEDGE_SCHEMA = (
 )
 
 _COLUMNS = "kind, key, data, server, tool, rank, serial"
-
 _ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
 
 # Each hour and name is looked up: no read passes over what it does not sum.
@@ -290,10 +289,8 @@ def _row(workspace: str, row: tuple[Any, ...]) -> Row:
 
 FILE_NAME = "aftercall.sqlite3"
 """The log, the state of commands, leases and metadata."""
-
 APPLICATION_ID = int.from_bytes(b"AftC")
 """Marks a file as ours in its header (`PRAGMA application_id`)."""
-
 LAYOUT = 1
 """Of all files (`PRAGMA user_version`); there are no migrations before the first release."""
 
@@ -309,7 +306,6 @@ _SCHEMA = (
 
 _GENERATION = "generation"
 """The fact that says which generation is current."""
-
 _ROOM = 1.2
 """Times the size of the base that has to be free before it is copied."""
 

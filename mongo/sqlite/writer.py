@@ -19,7 +19,6 @@ from mongo.sqlite import files
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
-
 MAX_GROUP = 64
 """Most calls in one transaction: bounds how long the first of them waits for the last."""
 

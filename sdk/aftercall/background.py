@@ -27,7 +27,6 @@ from typing import IO, Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
 _TICK_S = 0.02
 """How often a running program is looked at: its time, what it wrote, and whether to stop it."""
 

@@ -137,7 +137,6 @@ AFTER_NO = (
 
 MAX_READ_CHARS = 600
 """Of a message. A correction stands at its beginning; what comes later is the next request."""
-
 MAX_PHRASE_CHARS = 300
 _MOST_CLAUSES = 5
 

@@ -25,10 +25,8 @@ if sys.platform != "win32":
 
 MAX_MESSAGE_CHARS = 500
 """Longest message of a result: enough to recognise an error, too little to carry a document."""
-
 MIN_FILE_BYTES = 16 * 1024
 """Smallest `max_bytes`: room for the longest line of an event, 8 KB with all of it escaped."""
-
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Status: TypeAlias = Literal["ok", "error"]
 
@@ -36,7 +34,6 @@ Status: TypeAlias = Literal["ok", "error"]
 class _Event(BaseModel):
     # snake_case, as the seed names them; these are not part of the service's wire.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
     request_id: Name = Field(description="The request (or session) of the model.")
     tool: Name = Field(description="Name of the tool; `unknown` where none was said.")
     seq: int = Field(ge=0, description="Order of the call within its request, from 0.")

@@ -59,19 +59,14 @@ __all__ = [
 ]  # fmt: skip
 
 _LOGGER = logging.getLogger("aftercall")
-
 PREVIEW_CHARS = 200
 """Characters of the canonical JSON that the hash is made of (seed 001)."""
-
 PAYLOAD_TOO_LARGE = "tool_payload_too_large"
 """`error_type` of a call whose payload is beyond the limit (seed 001)."""
-
 PAYLOAD_PARSE_ERROR = "tool_payload_parse_error"
 """`error_type` of a call whose payload is not the JSON of a call (seed 001)."""
-
 CANCELLED = "cancelled"
 """`error_type` of a call that its caller gave up; what the tool did is not known."""
-
 _WINDOW_CHARS = 2000
 """Of each text that is masked: masking costs some 0.2 ms for a thousand characters, and a call
 waits for it. Ten times the preview, since a masked text is shorter than what it stands for."""

@@ -27,7 +27,6 @@ def _plain(name: str) -> str:
 
 _SHOWN = 5
 """Faults named in one message; a record with thousands has one cause."""
-
 _MAX_NAME = 60
 """Characters of a caller's own field name that a message repeats."""
 

@@ -11,19 +11,14 @@ from typing import Any, TypeAlias, cast
 from pydantic import JsonValue as JsonValue  # noqa: PLC0414  # others take it from here
 
 JsonObject: TypeAlias = dict[str, JsonValue]
-
 MAX_DEPTH = 100
 """Deepest nesting accepted. Real tool arguments stay under 20; parsers break near 200."""
-
 MAX_INTEGER = 2**63 - 1
 """Largest integer accepted, either side of zero: what SQLite and BSON hold as an integer."""
-
 MAX_NAME_CHARS = 256
 """Of a name, as the models have it."""
-
 MAX_RESULT_CHARS = 4000
 """Of a recorded result. A result shows what a success looks like; it is never played back."""
-
 _REPLACEMENT = "�"
 _SCALAR_COST = 4
 

@@ -26,10 +26,8 @@ except ModuleNotFoundError as error:
     ) from error
 
 __all__ = ["OTHER", "ToolCallMetrics", "tool_label"]
-
 OTHER = "other"
 """The label of all tools without one of their own."""
-
 MAX_CHARS = 128
 """Of a label. A server's name and a tool's together may have 513."""
 
@@ -41,7 +39,6 @@ BOUNDS_MS = (
 
 LONGEST_MS = 86_400_000.0
 """A day. A longer call is a mistake of a clock; one of 1e300 ms would drown the sum for good."""
-
 _MARK = " (tool)"
 _HASH_CHARS = 8
 Status = Literal["ok", "error"]

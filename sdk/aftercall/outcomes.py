@@ -64,28 +64,20 @@ from aftercall.redaction import DEFAULT_REDACTOR
 
 ValueT = TypeVar("ValueT")
 OtherT = TypeVar("OtherT")
-
 STATUS_KEY = "aftercall/status"
 """Under this key of a result's `_meta` stands the tool's own word for its success."""
-
 REFERRALS: frozenset[ReferralKind] = frozenset(get_args(ReferralKind))
 """Types of an error that refer the caller elsewhere rather than report a fault."""
-
 CONTRACT_VIOLATION = "contract_violation"
-
 MAX_MESSAGE_CHARS = 8_000
 """Of an error's message, of its stack, and of the details that are no referral metadata."""
-
 _MAX_READ_STATUS_CHARS = 100
 """Of a `status` that is read from a mapping: the longest word for an outcome is far shorter."""
-
 _MAX_TEXT = 100_000
 """Characters of a text that may be the JSON of a typed error; one is far shorter."""
-
 _MAX_KEYS = 1_000
 _MAX_LOOKED_AT = 10_000
 """Values that are looked at in one field: bounds the work on junk, far above real referrals."""
-
 _MAX_READ = 20_000
 """Characters of one text that are read; of more the rest is cut off anyway."""
 
@@ -173,7 +165,6 @@ class Outcome(Generic[ValueT]):
     value: ValueT | None = None
     status: str | None = None
     failure: ExecutionError | None = None
-
     error = _Error()
 
     @classmethod

@@ -34,10 +34,8 @@ except ImportError:  # Windows: one process at a time may change a file
 
 PROMOTIONS_FILE = ".tool_promotions.json"
 """Its name, in the folder that the evolved files are relative to (seed 002)."""
-
 MAX_PROMOTIONS_CHARS = 8 * 1024 * 1024
 """Most characters of a file: as much as one request to the service may carry."""
-
 _MAX_BYTES = 4 * MAX_PROMOTIONS_CHARS
 """Most bytes that so many characters can have in UTF-8."""
 

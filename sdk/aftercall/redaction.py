@@ -24,7 +24,6 @@ from aftercall.models.tools import ToolSpec
 
 MASKED = re.compile(r"\[(?:redacted|hashed):[a-z]+:[0-9a-f+-]+\]")
 """How a masked value looks."""
-
 _MASKED_PART = re.compile(f"({MASKED.pattern})")
 
 _SECRET_NAMES = (
@@ -119,7 +118,6 @@ _NAME_HINT = _any_of(
     "pass", "pwd", "secret", "token", "key", "authorization", "cookie", "credential"
 )
 _CARD_HINT = re.compile(r"\d(?:[ -]?\d){12}")
-
 _CACHED_NAME_LENGTH = 64
 
 
@@ -213,18 +211,13 @@ _NAMED_SCHEMAS = frozenset(
 
 _VALUE, _VALUES = frozenset({"default", "example"}), frozenset({"examples"})
 """Keywords that hold a value of the property, and a list of such (`example` is OpenAPI's)."""
-
-
 CallT = TypeVar("CallT", bound=Call)
 ToolT = TypeVar("ToolT", bound=ToolSpec)
 ModelT = TypeVar("ModelT", bound=WireModel)
-
 REDACTED = MASKED
 """How a masked value looks; masking it again changes nothing."""
-
 _MIN_ECHO = 6
 """Shortest masked value that is looked for elsewhere; shorter ones occur in any text by chance."""
-
 _MAX_ECHOES = 100
 """Masked values that are looked for elsewhere, the longest: each costs a search of every text."""
 

@@ -20,7 +20,6 @@ from aftercall.errors import ConfigurationError
 
 _WHILE_AWAY_S = 0.5
 """What a collector that did not answer last time gets at the end."""
-
 _logger = logging.getLogger(__name__)
 
 

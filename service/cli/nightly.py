@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
 DONE, FAILED, BUSY = 0, 1, 75
 """Exit codes; 75 is `EX_TEMPFAIL` of sysexits.h: try again later."""
-
 STEPS = ("patterns", "calibration", "classifier", "axes", "expiry")
 """As `ingest.nightly_steps.STEP_NAMES`, which takes a second to import."""
-
 _NICENESS = 10
 _UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _EPILOG = (

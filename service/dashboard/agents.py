@@ -29,10 +29,8 @@ from service.statistics import UnknownAgentError
 
 MAX_AGENTS: Final = 500
 """Agents in the table, the busiest, as many as `GET /stats/usage` gives."""
-
 MAX_PATTERNS: Final = 1_000
 """Patterns that are looked through for an agent's name, those met most in the window."""
-
 _CHARTED: Final = 10
 
 _COUNTS: Final = (

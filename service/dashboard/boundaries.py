@@ -44,10 +44,8 @@ from service.recommendations import RecommendationQuery, recommendations
 
 MAX_LISTED: Final = 200
 """Clusters, co-occurrences and tools, of each at most so many."""
-
 MAX_NODES: Final = 24
 """Clusters of the map, the weightiest: more names than that cover each other on a circle."""
-
 _MAX_WARNED: Final = 50
 _MAX_RECOMMENDATIONS: Final = 500
 _SMALLEST, _LARGEST = 6.0, 22.0  # radius of a disc in pixels

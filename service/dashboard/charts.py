@@ -14,7 +14,6 @@ from service.dashboard.html import Column, Content, Html, details, markup, plain
 from service.dashboard.words import axis, score, success_rate
 
 Point = tuple[float, float]
-
 Series = Mapping[str, Sequence[float | None]]
 """Values by name over the same x; None leaves a gap."""
 
@@ -27,9 +26,7 @@ _MARKS: Final = (
 """Series are told apart by marks and dashes as well as by colour."""
 
 _DASHES: Final = (None, "6 4", "2 3")
-
 _MOST_LABELS: Final = 8
-
 _MOST_STEPS: Final = 6
 """From the lowest tick of an axis to the highest."""
 

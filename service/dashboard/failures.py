@@ -46,7 +46,6 @@ from service.patterns import consolidated_at
 
 MAX_PATTERNS: Final = 500
 """Patterns in the table, those met most in the window; as many as `GET /stats/patterns` gives."""
-
 _TOP: Final = 10
 _TRIED: Final = 3
 """Repairs of a pattern that are read for one: the calls of the latest may have expired."""

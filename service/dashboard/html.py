@@ -26,10 +26,8 @@ from service.dashboard.words import (
 )
 
 Tone = Literal["good", "bad", "warn", "plain"]
-
 _SIGNS: Final[dict[Tone, str]] = {"good": "✓ ", "bad": "✗ ", "warn": "! ", "plain": ""}
 """What stands before a word, for nothing is said by colour alone."""
-
 _VOID: Final = frozenset({"input", "link", "meta"})
 
 
@@ -41,7 +39,6 @@ class Html(str):
 
 Content: TypeAlias = "str | Html | Iterable[Content] | None"
 """Text, markup, empty, or several of these."""
-
 Value: TypeAlias = "str | Html"
 """Text or a link."""
 
@@ -282,10 +279,7 @@ Cell: TypeAlias = "str | tuple[str, str | None] | tuple[str, str | None, float |
 
 # https://owasp.org/www-community/attacks/CSV_Injection; the wide ones are taken for the others.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
-
-
 _NOTHING: Final = "Nothing here yet."
-
 Row = Mapping[str, object]
 """A row of its own, by the keys of columns."""
 

@@ -18,14 +18,10 @@ from service.lifecycle import Shared
 from service.routes.parameters import DEFAULT_WORKSPACE, Space
 
 PREFIX: Final = "/dashboard"
-
 DEFAULT_WINDOW: Final[UsageWindow] = "24h"
-
 MOVED: Final = "at"
 """Query parameter with what cannot stand in a path: browsers resolve `..` before they ask."""
-
 _RARELY_S: Final = 15.0
-
 Read = TypeVar("Read")
 
 

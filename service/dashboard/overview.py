@@ -55,23 +55,16 @@ from service.dashboard.words import (
 
 _TOOLS: Final = 500
 """Tools that are compared with the days before."""
-
 _PATTERNS: Final = 50
-
 _TOP: Final = 5
-
 _FEW: Final = 20
 """Calls on either side below which shares are not compared."""
-
 _SURE: Final = 1.96
 """|z| of a difference that chance gives in one of twenty days (two-sided 5 %)."""
-
 _ENOUGH: Final = 3
 """Failures from which on a tool counts as failing, and calls before that it counts as known."""
-
 _QUIET: Final = 5
 """Calls without a failure from which on a tool counts as recovered."""
-
 _MOST: Final = 4
 """Tools and patterns of one kind that are named."""
 

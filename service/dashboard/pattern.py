@@ -63,10 +63,8 @@ from service.dashboard.words import (
 from service.patterns import UnknownPatternError, stored_patterns
 
 SAME_CALL: Final = "Nothing was changed: the same call worked when it was made again."
-
 _MAX_LOOKED: Final = 500
 """Latest repairs of a tool among which those of a pattern are looked for."""
-
 _MAX_PARAMETERS: Final = 4_000
 _MAX_CHANGES: Final = 20
 _MAX_VALUE: Final = 120

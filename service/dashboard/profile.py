@@ -24,13 +24,10 @@ from service.dashboard.words import count, counted, percent
 
 MAX_PARAMETERS: Final = 40
 """Rows of a profile; required parameters come first, then the most used."""
-
 MAX_VALUES: Final = 5
 """Common values of one parameter."""
-
 _MOST: Final = 0.9
 """From such a share on, a form of texts is said to be theirs."""
-
 _NO_FORM: Final = frozenset({"empty", "word", "words"})
 """Forms that say no more than that it is a text."""
 

@@ -43,7 +43,6 @@ from service.dashboard.words import (
 
 FEW: Final = 30
 """Outcomes of one bin below which its share says little: its standard error is near 0.1."""
-
 _SHOWN_CONFIDENCES: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 

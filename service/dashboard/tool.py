@@ -80,7 +80,6 @@ _MAX_PATTERNS: Final = 500
 _MAX_MARKS: Final = 20
 _MAX_CANDIDATES: Final = 20
 _MAX_QUOTES: Final = 3
-
 UNNAMED: Final = "calls that name no version"
 
 _ASKS: Final = {

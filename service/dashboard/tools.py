@@ -14,9 +14,7 @@ from service.recommendations import RecommendationQuery, recommendations
 
 MAX_TOOLS: Final = 500
 """Called tools in the table, the most called; as many as `GET /stats/tools` gives."""
-
 _MAX_RECOMMENDATIONS: Final = 1_000
-
 ToolId = tuple[str | None, str]
 """Server and name: a tool as calls name it."""
 

@@ -55,16 +55,12 @@ from service.errors import ProblemError, safe_message
 from service.patterns import PatternsQuery, listed
 
 logger = logging.getLogger(__name__)
-
 MAX_CHARS: Final = 50_000
 """Characters of one field: enough for a whole call."""
-
 ASKER: Final = "dashboard"
 """The agent of a question that names none."""
-
 SURE: Final = 0.80
 """Above it a gateway retries by itself, where that is safe (`sdk/aftercall`, 4-rules.md)."""
-
 _PASTED: Final = "pasted"
 """The one field of a call that is pasted whole."""
 
@@ -109,7 +105,6 @@ _MAX_TOOLS: Final = 500
 _MAX_PATTERNS: Final = 1_000
 _MAX_EXAMPLES: Final = 3
 _MAX_VALUE: Final = 300
-
 Texts = Mapping[str, str]
 """What fields hold, by name."""
 

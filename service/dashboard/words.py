@@ -13,21 +13,15 @@ from aftercall.json_values import JsonValue
 from aftercall.models import CallCounts, ToolName, UsageWindow
 
 WINDOWS: Final[dict[UsageWindow, str]] = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
-
 MAX_NAME: Final = 256
 """Characters of a tool's, an agent's or an axis' name; the wire takes no more."""
-
 MAX_SENTENCE: Final = 1_000
 """Characters of what somebody said, where a page quotes it."""
-
 MAX_TEXT: Final = 20_000
 """Characters of any text on a page, such as corrected parameters."""
-
 MAX_SIGNATURE: Final = 300
 """Characters of an error's wording in a table or a heading; its own page shows it whole."""
-
 _LAYOUT: Final = frozenset("\n\t")
-
 _READ: Final = 20
 """Times the limit that is looked at: what is beyond can hardly become visible within it."""
 

@@ -49,7 +49,6 @@ _LEARNED_S = 120.0
 """Longest wait for the service to learn a stage; it goes on without."""
 _PATIENCE_S = 30.0
 """For an answer of a service that learns at the same time."""
-
 OnProgress = Callable[[int, str], None]
 """Told how many calls were made so far, and what is being done."""
 

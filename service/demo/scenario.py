@@ -52,11 +52,9 @@ MOST_FAILURES = 5
 """The degraded tool must have lost its place by then."""
 MOST_SUCCESSES = 30
 """The mended tool must have it back by then."""
-
 READER, LISTER = "page_reader", "film_lister"
 MOST_REFERRALS = 10
 """The warning must have come by then."""
-
 _LEARNED_S = 30.0
 _SCRIPT = ToolSpec(
     name=NAMESPACE, namespace=NAMESPACE, version="1.0.0",

@@ -63,7 +63,6 @@ _NOTICED = 0.35
 _MARKED = 0.3
 """Share of the breakdowns of tools with competitors that somebody marks."""
 _SEVERITIES: tuple[Severity, ...] = ("low", "medium", "medium", "high")
-
 Ending = Literal["at once", "suggested", "by itself", "elsewhere", "not mended"]
 """How a task ended: right at once; mended by a suggestion, as the rules of retries allow; by the
 agent's own skill; done by another tool after a referral; or not at all."""

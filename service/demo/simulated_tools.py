@@ -35,13 +35,10 @@ FaultKind = Literal[
 
 PASSING: frozenset[FaultKind] = frozenset({"timeout", "rate_limited", "unavailable"})
 """Failures that the same call may not meet again."""
-
 HOPELESS: frozenset[FaultKind] = frozenset({"permission", "wrong_tool", "little_use"})
 """Failures that no other parameters of the same tool would mend."""
-
 SlipKind = Literal["name", "missing", "type", "range", "choice", "form", "invented", "hidden", "id"]
 """What an agent gets wrong; agents differ in which of these they are prone to."""
-
 _SERVERS = ("web", "library", "words", "calendar", "tickets", "commerce", "metrics", "files")
 _MAYBE = 0.4
 """Share of calls with a parameter whose name ends with `?`."""

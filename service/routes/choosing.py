@@ -25,7 +25,6 @@ from service.middleware import count
 from service.routes.parameters import CurrentSpace, Namespace, ToolId
 
 router = APIRouter(tags=["choosing a tool"], route_class=JsonRoute)
-
 _FAILURES = "/tools/{toolId:name}/failures"
 
 

@@ -74,7 +74,6 @@ PAGES: Final = (
 )
 
 THEMES: Final = {"auto": "Auto", "light": "Light", "dark": "Dark"}
-
 THEME_COOKIE: Final = "aftercall_theme"
 
 HEADERS: Final = {

@@ -8,7 +8,6 @@ from service.known_tools import KnownToolsQuery, known_tools
 from service.routes.parameters import CurrentSpace
 
 router = APIRouter(tags=["known tools"])
-
 _MEDIA_TYPES = {"prompt": "text/plain", "markdown": "text/markdown"}
 
 

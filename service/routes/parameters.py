@@ -68,7 +68,6 @@ class _ToolInPath(_NameInPath):
 
 register_url_convertor("name", _NameInPath())
 register_url_convertor("tool", _ToolInPath())
-
 ExecutionId = Annotated[Id, Path(alias="executionId", description="A UUID.")]
 
 SuggestionId = Annotated[
@@ -108,7 +107,6 @@ class _Nothing(WireModel):
 
 NoQuery = Annotated[_Nothing, Query()]
 """Of routes that take no parameters, so that what is meant for another route is not passed over."""
-
 WindowQuery = Annotated[Window, Query()]
 ListQuery = Annotated[_List, Query()]
 

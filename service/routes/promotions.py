@@ -20,7 +20,6 @@ from service.errors import MalformedJsonError, ProblemError
 from service.routes.parameters import CurrentSpace, Namespace
 
 router = APIRouter(tags=["promotions"], route_class=JsonRoute)
-
 _PATH = "/namespaces/{namespace:name}/promotion"
 
 

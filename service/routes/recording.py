@@ -73,9 +73,7 @@ async def read_execution(execution_id: ExecutionId, space: CurrentSpace) -> Exec
 
 
 ResultT = TypeVar("ResultT")
-
 _JSON = "application/json"
-
 _BATCH = 512
 """Executions that become durable at a time: as many as exporters send at once, so that these cost
 one commit. They are read on a thread; between two batches other requests have their turn."""
@@ -86,7 +84,6 @@ them takes a microsecond each, on the event loop; a kilobyte in gzip can be thou
 
 _INLINE_BYTES = 16 * 1024
 """Bodies up to this size, some ten spans, are read on the event loop: a millisecond."""
-
 _MAX_JSON_CONTAINERS = 500_000
 _MAX_JSON_MEMBERS = 2_000_000
 """Brackets and commas in a JSON body. An object of two bytes takes 64 to 240 in memory, a number of

@@ -37,9 +37,7 @@ class _OverTime(ToolFilter, Window):
 
 
 OverTimeQuery = Annotated[_OverTime, Query()]
-
 AgentName = Annotated[Name, Path(description="As executions name it; may hold slashes.")]
-
 PatternId = Annotated[Name, Path(alias="patternId", description="From `GET /patterns`.")]
 
 

@@ -11,7 +11,6 @@ from service.bodies import JsonRoute
 from service.routes.parameters import CurrentSpace, ToolId
 
 router = APIRouter(tags=["tools"], route_class=JsonRoute)
-
 _PATH = "/tools/{toolId:tool}"
 
 

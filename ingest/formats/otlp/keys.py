@@ -41,7 +41,6 @@ STRANDS_INPUT_EVENT: Final = "gen_ai.tool.message"
 STRANDS_INPUT: Final = "content"
 STRANDS_OUTPUT_EVENT: Final = "gen_ai.choice"
 STRANDS_OUTPUT: Final = "message"
-
 MCP_METHOD: Final = "mcp.method.name"
 TOOLS_CALL: Final = "tools/call"
 MCP_SESSION: Final = "mcp.session.id"
@@ -50,7 +49,6 @@ SERVER_ADDRESS: Final = "server.address"
 RPC_STATUS: Final = "rpc.response.status_code"
 RPC_ERROR_CODE: Final = "rpc.jsonrpc.error_code"
 RPC_ERROR_MESSAGE: Final = "rpc.jsonrpc.error_message"
-
 SPAN_KIND: Final = "openinference.span.kind"
 OI_TOOL_NAME: Final = "tool.name"
 OI_TOOL_ID: Final = "tool.id"
@@ -61,15 +59,12 @@ OI_OUTPUT: Final = "output.value"
 OI_OUTPUT_TYPE: Final = "output.mime_type"
 OI_SESSION: Final = "session.id"
 OI_AGENT: Final = "agent.name"
-
 ERROR_TYPE: Final = "error.type"
 EXCEPTION_EVENT: Final = "exception"
 EXCEPTION_TYPE: Final = "exception.type"
 EXCEPTION_MESSAGE: Final = "exception.message"
 EXCEPTION_STACK: Final = "exception.stacktrace"
-
 SERVICE_NAME: Final = "service.name"
-
 RECORDED_AS: Final = "aftercall.execution_id"
 """On spans of calls that the SDK has recorded itself."""
 
@@ -93,9 +88,7 @@ OF_EVENTS: Final = frozenset({
 })  # fmt: skip
 
 EVENTS: Final = frozenset({EXCEPTION_EVENT, STRANDS_INPUT_EVENT, STRANDS_OUTPUT_EVENT})
-
 OF_RESOURCES: Final = frozenset({SERVICE_NAME})
-
 MARKS: Final = frozenset({OPERATION, TOOL_NAME, MCP_METHOD, SPAN_KIND})
 """A span with none of these is no call of a tool in any convention."""
 
@@ -112,21 +105,15 @@ _ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.ASCII |
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _LAST_CODE_POINT = 0x10FFFF
-
 MAX_NAME: Final = 256
 """As on the wire (`aftercall.models.base.Name`)."""
-
 UNNAMED: Final = "input"
 """The parameter that a tool's one unnamed argument is recorded under, as LangChain calls it."""
-
 _MAX_PARSED_RESULT = 16 * MAX_RESULT_CHARS
 """Longer results in JSON are kept as text: they are cut to a fraction anyway."""
-
 _MAX_TEXT = 4 * 1024 * 1024
-
 _MAX_BRACKETS = 100_000
 """Of arguments and schemas in JSON text: three bytes of it may be 72 in memory."""
-
 _MAX_PYTHON_TEXT = 256 * 1024
 _KINDS: Final = {str: "text", bytes: "bytes", bool: "a boolean", list: "a list", dict: "an object"}
 

@@ -65,40 +65,29 @@ from ingest.formats.otlp.spans import (
 
 _ARGUMENTS = (keys.TOOL_ARGUMENTS, keys.PYDANTIC_AI_ARGUMENTS, keys.GOOGLE_ADK_ARGUMENTS)
 _RESULTS = (keys.TOOL_RESULT, keys.PYDANTIC_AI_RESULT, keys.GOOGLE_ADK_RESULT)
-
 _PREFIXES = ("execute_tool ", "running tool: ")
 """How the names of spans begin that hold the tool's name: the convention, and Pydantic AI's."""
-
 _SIGNS = frozenset({keys.OPERATION, keys.MCP_METHOD, keys.TOOL_NAME})
-
 _MERGED = "(merged tools)"
 """Google ADK tells parallel calls once more together, under this name."""
-
 _SENDS = "MCP send "
 """How the MCP SDK for Python (2.x) names the spans of its client."""
-
 _HELD = 5_000
 """Spans that are decoded once and held; of a larger request each is decoded twice instead."""
-
 _MAX_CLIMB = 64
 """Ancestors that are looked at: traces are a few levels deep, and hostile ones run in circles."""
-
 _MAX_REASON = 300
 _MAX_MESSAGE = 8_000
 _MAX_STACK = 16_000
 _DIGEST_CHARS = 32
 _AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
 _UNREADABLE = "unreadable"
-
 _UNNAMED_SERVICE = "unknown_service"
 """What SDKs call a service that nobody named (opentelemetry.io/docs/specs/semconv/resource)."""
-
 _UNSPECIFIC = "_OTHER"
 """The convention's word for an error without a class."""
-
 _OF_SPANS = UUID("5a0b6d0e-3c7c-5d52-9f2c-1c8a1c8e7d11")
 """Namespace of the ids: the same span is the same execution, however often it is sent."""
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_NS: Final = int(datetime(2199, 12, 31, tzinfo=UTC).timestamp()) * 10**9
 

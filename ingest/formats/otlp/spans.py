@@ -43,9 +43,7 @@ class TooManySpansError(OtlpError):
 
 Attributes: TypeAlias = Mapping[str, object]
 """Text, numbers, booleans, bytes, None, lists and dicts of these; or `Unusable`."""
-
 NONE: Final[Attributes] = {}
-
 Place: TypeAlias = tuple[int, ...]
 """Positions in `resourceSpans`, `scopeSpans` and `spans`, as far as it goes."""
 
@@ -81,7 +79,6 @@ class NoSpan:
 
 Spans: TypeAlias = Callable[[], Iterator[Span | NoSpan]]
 """The spans of one request, from the first on, each time it is called."""
-
 _PARTS = ("resourceSpans", "scopeSpans", "spans")
 
 
@@ -100,9 +97,7 @@ def count_span(number: int) -> None:
 
 
 Members: TypeAlias = dict[str, Any]
-
 _TOO_DEEP: Final = Unusable(f"is nested deeper than {MAX_DEPTH} levels")
-
 _MAX_NS: Final = 2**64 - 1
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE]\+?[0-9]{1,2})?", re.ASCII)
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
@@ -332,19 +327,14 @@ _BYTES: Final = 2
 _FIXED32: Final = 5
 _MAX_VARINT_BYTES = 10
 _MAX_ID = 64
-
 Field: TypeAlias = tuple[int, int, int, int]
 """Number, wire type, and: from where to where in the body; of a varint the value and 0."""
-
 MAX_VALUES: Final = 100_000
 """Values within one attribute; two bytes in the body may be an object in memory."""
-
 MAX_VALUES_IN_ALL: Final = 1_000_000
 """Values within all structured attributes of a request, as many as its spans would be held with."""
-
 _MAX_ATTRIBUTES = 256
 """Attributes of those names that are read: more are repetitions, of which the last counts."""
-
 _MAX_EVENTS = 64
 """Events of a span that are looked at, the last ones: the exception that ended it comes last."""
 

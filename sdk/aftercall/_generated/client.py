@@ -18,10 +18,8 @@ from aftercall.promotions_file import (
 
 AskedState: TypeAlias = models.RecommendationState | Literal["all"]
 """Which recommendations are asked for by their state."""
-
 KnownToolsFormat: TypeAlias = Literal["prompt", "markdown"]
 """`prompt`: a `<known_tools>` block. `markdown`: a page for the documentation of tools."""
-
 PROMOTION_TEXTS = ("reason", "mutation")
 """The fields of a promotion in which secrets are masked."""
 

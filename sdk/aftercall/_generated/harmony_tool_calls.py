@@ -20,7 +20,6 @@ from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, HarmonyParser
 
 DOUBTFUL = "tool_call_doubtful"
 """`error_type` of a call that was not run, for it may be text of another call's arguments."""
-
 MAX_WAITING = 256
 """Calls that wait for a result of somebody else; of more, the oldest are given up."""
 
@@ -136,7 +135,6 @@ class HarmonyToolCalls:
         return planned, Ran()
 
     def _answered(self, result: HarmonyResult) -> None:
-        """The oldest call of that tool that waits for a result has it now."""
         for waiting in self._waiting:
             if waiting[0] == result.tool:
                 self._waiting.remove(waiting)

@@ -57,7 +57,6 @@ from aftercall.reflection.results import read_exception
 _WRAPPINGS = (ToolError, ValidationError)
 _BODY_ERROR = "_ToolBodyError"
 """FastMCP's own, around a validation error of a tool that has run."""
-
 DeliverableOf = Callable[[str | None, str], Deliverable | None]
 """Server and tool -> what the tool's results must be."""
 

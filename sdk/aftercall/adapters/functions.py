@@ -39,12 +39,9 @@ from aftercall.reflection import CallObserver, ExecutionSink, ReflectionPolicy, 
 from aftercall.reflection.results import OutcomeReader
 
 _logger = logging.getLogger(__name__)
-
 P = ParamSpec("P")
 R = TypeVar("R")
-
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
 Stated: TypeAlias = str | Callable[[], str | None] | None
 """A text, or a function that is asked for it at every call (a `ContextVar.get`, say)."""
 

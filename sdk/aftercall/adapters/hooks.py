@@ -40,7 +40,6 @@ from aftercall.reflection.reflected_call import ReflectedCall
 
 MAX_OPEN = 10_000
 """Calls that may be between their two hooks; far more than one gateway process runs at once."""
-
 EXPIRES_AFTER_S = 600.0
 """Seconds that a call may take; ContextForge gives a tool 60 s by default."""
 

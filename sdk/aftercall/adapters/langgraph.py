@@ -56,9 +56,7 @@ from aftercall.reflection import ReflectedResult
 from aftercall.reflection.results import ResultReader, read_exception
 
 __all__ = ["ReflectionMiddleware", "ToolCallRequest", "latest_request"]
-
 _logger = logging.getLogger(__name__)
-
 _MAX_MESSAGE_CHARS = 8_000
 
 # How LangGraph's tool node frames an error for the model; its templates are the same.
@@ -81,8 +79,6 @@ class _Interrupted:
 
 
 GraphResult: TypeAlias = ToolMessage | Command[Any] | list[ToolMessage | Command[Any]]
-
-
 _Reflected: TypeAlias = ReflectedResult[GraphResult | _Interrupted]
 
 

@@ -73,13 +73,10 @@ from aftercall.models.calls import ExecutionError, ToolAnnotations
 from aftercall.reflection import ReflectedResult
 
 _logger = logging.getLogger(__name__)
-
 _REFUSED = "Invalid JSON input for tool "
 """The SDK begins so where it refuses arguments, before it calls the function."""
-
 _INVALID_PARAMS = "-32602"
 """JSON-RPC: refused before it ran. The SDK's words say so, and no details by default."""
-
 Stated: TypeAlias = str | Callable[[RunContextWrapper[Any]], str | None] | None
 """A text, or a function of the run's context that says it of every call."""
 

@@ -33,18 +33,15 @@ from aftercall.reflection import (
 
 AnySuggester: TypeAlias = Suggester | AsyncSuggester
 """A `Client` or an `AsyncClient`."""
-
 MAX_QUESTIONS = 64
 """Questions of coroutines that a `Client` is asked at once; answers take milliseconds, and where a
 service hangs each question holds a thread until the client gives it up."""
 
 META_KEY = "aftercall"
 """Under this key of a result's metadata stands what Aftercall did."""
-
 _MAX_FIRST_ERROR_CHARS = 500
 _MAX_CAUSES = 5
 """Frameworks wrap what a function raised once or twice; causes may be a ring."""
-
 _places = threading.Semaphore(MAX_QUESTIONS)
 
 

@@ -14,10 +14,7 @@ from importlib.metadata import EntryPoint, entry_points, version
 from aftercall.errors import AftercallError
 
 __all__ = ["Command", "main"]
-
-
 GROUP = "aftercall.commands"
-
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
 

@@ -9,7 +9,6 @@ from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 from aftercall.models import RecommendationList, RecommendationState
 
 _MAX_SHOWN = 1_000
-
 _STATES = ("open", "taken", "done", "dismissed", "all")
 
 _ACTIONS: dict[str, tuple[RecommendationState, str]] = {

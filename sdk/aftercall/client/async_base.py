@@ -37,7 +37,6 @@ from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=models.WireModel)
-
 _LARGE_BATCH = 20
 """Executions whose redaction may hold up an event loop: some 30 microseconds each."""
 

@@ -33,16 +33,12 @@ from aftercall.redaction import Redactor
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=WireModel)
 QueryValue = str | int | bool | Sequence[str] | None
-
 BASE_URL = "http://127.0.0.1:8799"
 """Where `aftercall serve` listens when nothing else is said."""
-
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Most bytes in the body of one request (contract)."""
-
 MAX_QUERY_CHARS = 60_000
 """Most characters of a query as it is sent: HTTP clients and servers end near 65,536."""
-
 _BASE_S, _CAP_S, _MAX_RETRY_AFTER_S = 0.1, 2.0, 5.0
 _RETRIED_STATUS = frozenset({429, 502, 503, 504})
 

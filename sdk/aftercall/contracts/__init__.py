@@ -57,15 +57,11 @@ __all__ = [
 
 CallP = ParamSpec("CallP")
 ResultT = TypeVar("ResultT")
-
 _logger = logging.getLogger(__name__)
-
 MAX_VIOLATIONS = 20
 """Reported of one result; of more, the first."""
-
 _MAX_PATH_CHARS = 500
 """Of a pointer into a result; a longer one stops at the last place that fits."""
-
 _MAX_EXPECTED_CHARS = 300
 
 _WORDS = {

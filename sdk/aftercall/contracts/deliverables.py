@@ -20,13 +20,10 @@ from aftercall.json_values import JsonObject
 
 MAX_DEPTH = 20
 """Deepest nesting of a deliverable: what tools return is rarely 5 levels deep."""
-
 MAX_PARTS = 500
 """Deliverables within one, so that checking a result stays a matter of its own size."""
-
 MAX_NAMES = 200
 """Keys in `required` or `non_empty`, and `fields` of one object."""
-
 MAX_NAME_CHARS = 256
 MAX_ACCEPTANCE_CHARS = 4_000
 

@@ -27,16 +27,12 @@ if TYPE_CHECKING:  # the extra `contracts`
 
 JsonType = Literal["object", "array", "string", "number", "integer", "boolean"]
 JSON_TYPES: tuple[str, ...] = get_args(JsonType)
-
 ENVELOPES = frozenset({"result", "results", "items", "data", "value", "values"})
 """Keys that say nothing about what they hold. FastMCP puts what is no object under `result`."""
-
 MAX_SCHEMA_CHARS = 100_000
 """As JSON. Schemas of real tools stay under 20,000."""
-
 _MAX_PATTERN_BYTES = 1 << 20
 """Of a compiled regular expression: the matcher takes up to its size for each character."""
-
 _MAX_TYPE_CHARS = 80
 
 # What nearly all values are, found without asking the abstract types, which is many times slower.

@@ -82,12 +82,9 @@ __all__ = [
 ]  # fmt: skip
 
 T = TypeVar("T")
-
 _MAX_REASON = 2_000
 """Characters of a reason and a mutation that are kept: they are read in lists, and embedded."""
-
 _MAX_NOTE = 1_000
-
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 

@@ -32,7 +32,6 @@ MAX_PAST_EVOLUTIONS = 5
 _MAX_TEXT = 2_000
 _MAX_CHARS = {"description": 4_000, "why": 4_000, "code": 20_000, "input_schema": 20_000}
 """Bounds of what is quoted, in items and characters: a prompt must fit a small model's window."""
-
 _MAX_ANSWER_BYTES = 2 * 1024 * 1024
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 _KEY = re.compile(r"[!-~]+", re.ASCII)

@@ -38,15 +38,12 @@ from aftercall.redaction import Redactor, mask_secrets
 
 MAX_SOURCE_BYTES = 256 * 1024
 """Largest source of a tool that is evolved or accepted; a model's answer ends long before."""
-
 PYTHON = "python"
 
 # Characters that editors do not show and that change what a reader sees (N. Boucher, R. Anderson,
 # "Trojan Source", 2021), and control characters beyond tab, line end and form feed.
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
-
 _PLACEHOLDER = re.compile(r"\[redacted:source:(\d{1,6})\]")
-
 _MIN_ECHO = 6
 """Shortest secret that is looked for in other texts; shorter ones occur in any text by chance."""
 

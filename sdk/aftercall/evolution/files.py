@@ -48,15 +48,11 @@ to and never rewritten."""
 
 _MAX_STEM_BYTES = 120
 """Longest stem; names may have 255 bytes on most file systems, 143 on an encrypted one."""
-
 _MAX_NUMBER = 999_999_999
 """Largest number in a version, as `aftercall.models.tools` reads it."""
-
 _MAX_TRIES = 100
 """Names that may be taken by others between looking and writing."""
-
 _EFFECTIVE_IDS = os.access in os.supports_effective_ids
-
 _UNSAFE = re.compile(r"[^\w.-]+")
 _SUFFIX = re.compile(r"(?:\.[A-Za-z0-9]{1,10})?", re.ASCII)
 _VERSION = re.compile(r"_v(\d{1,9})_(\d{1,9})(?:_(\d{1,9}))?", re.ASCII)

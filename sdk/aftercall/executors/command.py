@@ -58,15 +58,12 @@ from aftercall.promotions_file import (
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """Of standard output; a tool that writes more fails, for a part of a result is none."""
-
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 """Most bytes of one argument that Linux starts a program with (MAX_ARG_STRLEN, with its NUL)."""
-
 _MESSAGE_CHARS = 2_000
 _STDERR_CHARS = 4_000
 _SCRIPT = "{tool_dir}/"
 _EVOLVED = "{evolved_file}"
-
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
 _OF_THIS_MACHINE = ("tool_dir", "evolved_file")
 

@@ -25,9 +25,7 @@ from aftercall.json_values import unique_members
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """What may stand in a tool's name (MCP SEP-986), since names become prefixes."""
-
 _HTTP_TYPES = ("http", "streamable-http", "streamableHttp")
-
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -40,7 +38,6 @@ class UpstreamServer(BaseModel):
     model_config = ConfigDict(
         strict=True, frozen=True, extra="ignore", arbitrary_types_allowed=True
     )
-
     name: _Text
     command: _Text | None = None
     args: list[str] = Field(default_factory=list)
@@ -56,7 +53,6 @@ class UpstreamServer(BaseModel):
 
 class _Own(BaseModel):
     model_config = ConfigDict(extra="forbid")
-
     deliverables: dict[str, Any] = Field(default_factory=dict, max_length=1_000)
 
 

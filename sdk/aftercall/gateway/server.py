@@ -37,14 +37,12 @@ from aftercall.process import (
 from aftercall.reflection import CallObserver, ExecutionSink, ReflectionPolicy
 
 PATH = "/mcp"
-
 RELIST_EVERY_S = 60.0
 """How often the servers are asked for their tools. 2026-07-28 servers do not announce changes on
 their own, and a call must not wait for such a question."""
 
 CHECK_EVERY_S = 30.0
 """How often the service is looked at, so that its return is noticed."""
-
 INSTRUCTIONS_WAIT_S = 5.0
 """A client that connects while the servers start waits this long for their words, then does
 without."""
@@ -52,9 +50,7 @@ without."""
 _CONNECT_TIMEOUT_S = 1.0  # a service that is away must not hold a failing call up for long
 _LAST_SPANS_S = 2.0  # as long as running calls get
 _MAX_DESCRIPTION_CHARS = 20_000
-
 _logger = logging.getLogger(__name__)
-
 OpeningT = TypeVar("OpeningT", mcp_types.InitializeResult, mcp_types.DiscoverResult)
 
 

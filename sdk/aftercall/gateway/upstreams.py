@@ -45,10 +45,8 @@ from aftercall.gateway.config import UpstreamServer
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
-
 _CLOSE_TIMEOUT_S = 8.0
 """MCP gives a stdio server 2 s to leave, 2 s after SIGTERM, 2 s after SIGKILL."""
-
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 
@@ -67,7 +65,6 @@ _OF_ONE_CONNECTION = frozenset(
 """Keys of `_meta` that describe a connection, and so never cross from one to the other."""
 
 _logger = logging.getLogger(__name__)
-
 T = TypeVar("T")
 CallResult = mcp_types.CallToolResult | mcp_types.InputRequiredResult
 

@@ -22,7 +22,6 @@ from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, HarmonyParser
 
 DOUBTFUL = "tool_call_doubtful"
 """`error_type` of a call that was not run, for it may be text of another call's arguments."""
-
 MAX_WAITING = 256
 """Calls that wait for a result of somebody else; of more, the oldest are given up."""
 

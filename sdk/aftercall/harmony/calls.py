@@ -33,7 +33,6 @@ class HarmonyText:
     channel: str | None
     """`analysis`, `commentary`, `final` or what else was said; None where none was said, as for
     system and user messages, and for text outside of any message (a refusal may come so)."""
-
     text: str
     role: str = "assistant"
     message: int = 0
@@ -47,19 +46,15 @@ class HarmonyCall:
     tool: str | None
     """Its name; None where none can be read. Of `functions.NAME` it is NAME, any other recipient
     (`python`, `browser.search`) is the name as it is."""
-
     recipient: str | None = None
     """As the header has it; None in the pseudo-marker form."""
-
     channel: str | None = None
     arguments: JsonObject | None = None
     error_type: str | None = None
     message: str | None = None
     """What is wrong with the payload, in a sentence."""
-
     payload: str = ""
     """The first 200 characters of the payload, as they came."""
-
     doubtful: bool = False
     """It may be text inside a string of an earlier payload, and no call at all: that payload was
     cut, at a marker in an open string, because it could not be read to its end. What is doubtful
@@ -74,16 +69,12 @@ class HarmonyResult:
     text: str
     status: Literal["ok", "error"] = "ok"
     """A result that stands in the stream is always `ok`: its text is not read for failures."""
-
     truncated: bool = False
     """Whether `text` is only the beginning, up to the limit of a payload."""
-
     recipient: str | None = None
     """The tool as the header has it, or as it was called; see `render_tool_result`."""
-
     channel: str = "commentary"
     """What it is outwardly (seed 001)."""
-
     type: Literal["tool_result"] = "tool_result"
     """What it is here (seed 001)."""
 
@@ -187,10 +178,8 @@ def is_json(text: str) -> bool:
 
 MAX_RESULT_CHARS = 32_000
 """Of a result that is inserted into the stream: some 8,000 tokens of the model's context."""
-
 MAX_MESSAGE_CHARS = 1000
 """Of an error's message, for the model to read."""
-
 _SHOWN_NAMES = 10
 
 

@@ -8,23 +8,18 @@ from aftercall.json_values import bounded_text
 
 MAX_HEADER_CHARS = 512
 """Markers included. A real header has some 80; what is longer is text whose marker is missing."""
-
 MAX_NAME_CHARS = 256
 """Of a tool's name, as the wire models have it."""
-
 PSEUDO_CHANNEL = "tool"
 """The channel whose payload names the tool and its arguments (seed 001)."""
-
 _FUNCTIONS = "functions."
 _ROLES = frozenset({"assistant", "user", "system", "developer", "tool"})
 _CHANNELS = frozenset({"analysis", "commentary", "final", PSEUDO_CHANNEL})
 _TYPES = frozenset({"json", "code"})
 _SELVES = frozenset({"assistant", "user", "system", "developer", "all"})
 """Recipients that are no tools."""
-
 _SECTION = re.compile(r"<\|(channel|constrain)\|>")
 _WORD = re.compile(r"\S+")
-
 MAX_SECTIONS = 3
 """Markers within a header; real ones have two. It bounds what a header without an end makes anew:
 no character is read more than this often."""
@@ -90,15 +85,11 @@ def read_header(raw: str, *, complete: bool = True) -> tuple[MessageHeader, str]
 
 
 NAMES = ("start", "end", "message", "channel", "constrain", "return", "call")
-
 ENDING = frozenset({"start", "end", "channel", "return", "call"})
 """Markers that end a message. `start` and `channel` do so where a model left out the `end`."""
-
 HEADING = frozenset({"channel", "constrain", "message"})
 """Markers within a header, or at its end."""
-
 MARKER = re.compile(rf"<\|({'|'.join(NAMES)})\|>")
-
 _LONGEST = max(len(name) for name in NAMES) + len("<||>")
 
 _BEGINNINGS = frozenset(
@@ -111,7 +102,6 @@ class Token(NamedTuple):
 
     marker: str
     """Its name; empty for text."""
-
     text: str
     rescans: int = 0
     """How often it has been held in a payload that was then cut before it."""

@@ -41,19 +41,13 @@ from aftercall.json_values import (
 
 MAX_PAYLOAD_BYTES = 8192
 """Of UTF-8, of one payload (seed 001)."""
-
 TEXT_TOOLS: Mapping[str, str] = {"python": "code"}
 """The built-in tool whose payload is no JSON, and what its text is called among the arguments."""
-
 _SLICE = 65_536
 """Characters of a chunk that are taken at once; larger ones cost nothing but their own text."""
-
-
 PREVIEW_CHARS = 200
 """Of a payload that a call carries: what its hash is made of (seed 001)."""
-
 _MAX_MESSAGE_CHARS = 300
-
 _TOOL_FIRST = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.){1,256}")')
 
 

@@ -33,20 +33,14 @@ from aftercall.mcp_server.tools import INSTRUCTIONS, TOOLS, ToolDefinition
 from aftercall.process import ended_by_signals, exit_code, gated_stdin, log_to_stderr
 
 _logger = logging.getLogger(__name__)
-
 RequestContext: TypeAlias = ServerRequestContext[JsonObject]
-
 WhoCalls: TypeAlias = Callable[[RequestContext], Caller]
-
 MAX_MESSAGE = 1_000
 """Characters of a fault; the service's own messages have at most 500."""
-
 _LIST_TTL_MS = 3_600_000
 """How long a client may keep the list of tools: it changes with the version only."""
-
 _CONNECT_TIMEOUT_S = 1.0
 """A service that is away must not hold a model up for long."""
-
 _RETRIES = 1
 """For a connection that the service closed meanwhile; what else helps is the model's own retry."""
 

@@ -38,15 +38,11 @@ from aftercall.reflection.results import describe_action
 
 MAX_PARAMETERS = 8_000
 """Characters of the parameters to call again with; longer ones stand in the structured answer."""
-
 MAX_TOOLS = 100
 """Tools that are asked for by name at once: as many as the service takes in one question."""
-
 _MAX_WORDS = 500
 _SHOWN = 5
 """Of a list that the structured answer has in full."""
-
-
 ToolName = Annotated[Name, Field(description="The tool's name, as it was called.")]
 ServerName = Annotated[
     Name | None, Field(description="The MCP server the tool belongs to, where it has one.")

@@ -77,10 +77,8 @@ def _whole(value: object) -> object:
 
 SAYS_SOMETHING = r"^[^\x00]*[^\s\x00\x1c-\x1f][^\x00]*$"
 """A pattern: not all of it is blank, as `str.strip` has it, and nothing is NUL."""
-
 Text = Annotated[str, AfterValidator(check_text)]
 """Text without NUL characters and lone surrogates."""
-
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(check_text)]
 """A name of an agent, a server, a tool, a session, ...: 1 to 256 characters."""
 
@@ -93,7 +91,6 @@ Id = Annotated[
 
 Share = Annotated[float, Field(ge=0, le=1)]
 """From 0 to 1: a share, or a probability."""
-
 WHOLE = (Strict(), BeforeValidator(_whole))
 """Of an int: `3.0` is one in JSON, `"3"` and `true` are none."""
 

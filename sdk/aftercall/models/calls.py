@@ -31,9 +31,7 @@ from aftercall.models.base import (
 )
 
 _LOGGER = logging.getLogger("aftercall")
-
 Outcome = Literal["success", "failure"]
-
 MAX_BATCH = 1000
 """Most executions in one `POST /executions`."""
 
@@ -86,7 +84,6 @@ class Call(WireModel):
     """What every record of a call has, whether it was stored or is being asked about."""
 
     model_config = ConfigDict(json_schema_extra=_UNKNOWN_PARAMETERS)
-
     agent: Name = Field(examples=["librarian"])
     server_name: Name | None = Field(default=None, examples=["rag-server"])
     tool_name: Name = Field(examples=["rag_query"])
@@ -126,7 +123,6 @@ class Execution(Call):
     model_config = ConfigDict(
         json_schema_extra={"allOf": [_UNKNOWN_PARAMETERS, _ERROR_FITS_OUTCOME]}
     )
-
     execution_id: Id
     timestamp: Timestamp
     outcome: Outcome
@@ -204,7 +200,6 @@ ErrorCategory = Literal[
 ]
 
 Action = Literal["change_parameters", "retry_unchanged", "switch_tool", "call_first", "escalate"]
-
 ChangeClass = Literal["lossless", "plausible", "lossy", "semantic"]
 """How much of what was asked a change keeps; see `aftercall.change_classes`."""
 
@@ -229,7 +224,6 @@ class ToolAnnotations(WireModel):
     """MCP tool annotations: claims of the tool's maker, not facts. Unknown ones are ignored."""
 
     model_config = ConfigDict(extra="ignore")
-
     read_only_hint: Flag | None = None
     destructive_hint: Flag | None = None
     idempotent_hint: Flag | None = None

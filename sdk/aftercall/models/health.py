@@ -27,17 +27,13 @@ output is valid and of little use to the caller."""
 
 MAX_AXES = 20
 """Boundary axes of one referral; of more, the first are kept."""
-
 MAX_AXIS_CHARS = 80
 MAX_SPLIT = 10
 """Parts of one suggested split; of more, the first are kept."""
-
 MAX_WORDS_CHARS = 1_000
 """Characters of a task's shape, a part of a split, or evidence; of more, the first are kept."""
-
 Axis = Annotated[Text, StringConstraints(min_length=1, max_length=MAX_AXIS_CHARS)]
 """One capability, in the tool's own words: `transport`, `HTML parsing`."""
-
 Words = Annotated[Text, StringConstraints(min_length=1, max_length=MAX_WORDS_CHARS)]
 
 
@@ -89,7 +85,6 @@ class Correction(WireModel):
             ]
         }
     )
-
     correction_id: Id | None = None
     """Made by the client: sending it twice counts once."""
     execution_id: Id | None = None
@@ -414,7 +409,6 @@ class RecommendationChange(WireModel):
             ]
         }
     )
-
     state: RecommendationState
     reason: Text | None = Field(default=None, max_length=2000)
     """Needed to dismiss; else optional."""

@@ -117,10 +117,8 @@ class ToolList(WireModel):
 
 Severity = Literal["low", "medium", "high"]
 """How bad a marked failure was; what each takes off a tool's quality is seed 002's."""
-
 ToolSource = Literal["evolved", "original", "semantic"]
 """Why a tool is a candidate: it was promoted, it is what was asked for, or it is like it."""
-
 RankingMode = Literal["fitness", "lower_bound", "thompson"]
 """How candidates are ranked.
 

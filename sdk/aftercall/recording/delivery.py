@@ -20,10 +20,8 @@ from aftercall.recording.spool import Spool
 from aftercall.redaction import Redactor
 
 _LOGGER = logging.getLogger("aftercall")
-
 _REFUSALS = (InvalidRequestError, TooLargeError, ConflictError)
 """Answers about what was sent: sending it again would change nothing."""
-
 _MAX_RETRY_AFTER_S = 300.0
 
 

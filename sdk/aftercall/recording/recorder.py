@@ -25,7 +25,6 @@ from aftercall.recording.spool import Spool
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 _LOGGER = logging.getLogger("aftercall")
-
 STATE_FOLDER: Final = ""
 """Spool in `aftercall/spool` below `$XDG_STATE_HOME`, or `~/.local/state` when that is not set."""
 

@@ -32,9 +32,7 @@ from aftercall.reflection.results import (
 from aftercall.reflection.retry_rules import ReflectionPolicy, Retry, RetryRules
 
 ResultT = TypeVar("ResultT")
-
 _logger = logging.getLogger(__name__)
-
 _NOTES = {1: "succeeded", 2: "repaired via reflection", 3: "repaired on second try"}
 """By the number of attempts; the words of seed 004."""
 

@@ -117,7 +117,6 @@ def _attribute(value: object, name: str) -> object:
 
 MAX_ADVICE_CHARS = 2000
 """Of the whole text: room for three suggestions, small beside a tool's own error."""
-
 _MAX_VALUE_CHARS = 200
 _HEADING = "Suggestions from Aftercall (recorded data, not instructions):"
 

@@ -40,7 +40,6 @@ from aftercall.redaction import is_redacted
 
 MOST_ATTEMPTS = 3
 """Seed 004: "Limit to 3 retry attempts per tool call"; the first call is one of them."""
-
 _FOR_THE_CALLER = ("escalate", "switch_tool", "call_first")
 _NEVER_RETRIED = ("permission_denied", "user_rejected")
 _WHY_REFERRED = {

@@ -77,13 +77,10 @@ from aftercall.toolbox.rules import (
 )
 
 _LOGGER = logging.getLogger("aftercall")
-
 FIRST_VERSION = "1.0.0"
 """Of a tool that was registered without one (seed 002)."""
-
 MOST_ATTEMPTS = 25
 """Most tools that one call may run; twice as many are asked for, as not all may run here."""
-
 _MAX_MESSAGE = 2_000
 _SCENARIO: TypeAdapter[str] = TypeAdapter(Scenario)
 

@@ -33,19 +33,14 @@ from aftercall.promotions_file import promoted_tool, read_promotions
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 T = TypeVar("T")
-
 AWAY = (ServiceUnreachableError, ServiceFailedError, RateLimitedError, ProtocolError)
 """What means that the service cannot be asked now."""
-
 PAUSE_S = 5.0
 """Seconds for which a service that gave no answer is not asked again."""
-
 _MAX_SEEN = 2_000
 """Tools of the service that are remembered; names come from agents and must not grow forever."""
-
 _LEAST_SHARE = 0.2
 """Of a scenario's words; a tool that holds fewer hardly fits, and is not to be run on a guess."""
-
 _WORD = re.compile(r"[^\W_]+")
 
 
