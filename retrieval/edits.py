@@ -90,7 +90,7 @@ class EditModel(BaseModel):
     def _short(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Top-level edits stay as short as they are: `inside` is only written when there is one."""
         fields: dict[str, Any] = handler(self)
-        for name in ("inside", "day_first"):
+        for name in ("inside", "day_first", "partly"):
             if not fields.get(name) and name in fields and fields[name] is not False:
                 fields.pop(name)
         return fields
@@ -305,7 +305,10 @@ class Scale(ValueEdit):
 
 
 class Nest(EditModel):
-    """Put parameters of an object into a new object under one name, or into a list of one."""
+    """Put parameters of an object into an object under one name, or into a list of one.
+
+    One that is there takes them in, where it has none of them.
+    """
 
     spreads: ClassVar[bool] = False
 
@@ -322,22 +325,27 @@ class Nest(EditModel):
         moved = {name: around[name] for name in self.fields if name in around}
         kept = {name: value for name, value in around.items() if name not in moved}
         name = str(self.path[-1])
-        if not moved or name in kept:
+        there = kept.get(name, {})
+        if isinstance(there, list) and len(there) == 1:
+            there = there[0]
+        if not moved or not isinstance(there, dict) or there.keys() & moved.keys():
             raise EditDoesNotApplyError(f"nothing can be put into {name}")
-        return {**kept, name: [moved] if self.listed else moved}
+        inner = {**there, **moved}
+        return {**kept, name: [inner] if self.listed else inner}
 
 
 class Flatten(EditModel):
     """Put the members of an object, or of the only object of a list, in the place of itself.
 
-    `fields` are those that were seen there; whatever is there moves. Values of a list without names
-    get them from `fields`, in order.
+    `fields` are those that were seen there; whatever is there moves, or with `partly` these alone.
+    Values of a list without names get them from `fields`, in order.
     """
 
     spreads: ClassVar[bool] = False
 
     kind: Literal["flatten"] = "flatten"
     fields: tuple[str, ...] = ()
+    partly: bool = False
 
     def flattened(self, around: JsonObject) -> JsonObject:
         """The object around with the members one level higher.
@@ -347,6 +355,8 @@ class Flatten(EditModel):
         """
         name = str(self.path[-1])
         inner = around.get(name)
+        if self.partly:
+            return self._partly(around, name)
         if isinstance(inner, list) and len(inner) == len(self.fields) > 1:
             inner = dict(zip(self.fields, inner, strict=True))
         elif isinstance(inner, list) and len(inner) == 1:
@@ -355,6 +365,16 @@ class Flatten(EditModel):
         if not isinstance(inner, dict) or not inner or inner.keys() & kept.keys():
             raise EditDoesNotApplyError(f"{name} has no members that could stand for it")
         return {**kept, **inner}
+
+    def _partly(self, around: JsonObject, name: str) -> JsonObject:
+        held = around.get(name)
+        one = held[0] if isinstance(held, list) and len(held) == 1 else held
+        fields = set(self.fields)
+        if not isinstance(one, dict) or not fields <= one.keys() or fields & around.keys():
+            raise EditDoesNotApplyError(f"{name} does not have them, or their names are taken")
+        moved = {field: one[field] for field in self.fields}
+        left = {key: value for key, value in one.items() if key not in fields}
+        return {**around, name: [left] if isinstance(held, list) else left, **moved}
 
 
 class FromError(ValueEdit):

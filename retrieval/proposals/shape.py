@@ -9,7 +9,7 @@ wrong with it than before, as far as schema, profile or error say.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import combinations, islice
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
@@ -21,6 +21,7 @@ from retrieval.edits import (
     Flatten,
     Nest,
     Rename,
+    Replace,
     Unwrap,
 )
 from retrieval.parameters import ToolView, object_view
@@ -89,7 +90,7 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
 def _better(case: Case) -> Iterator[Reshaped]:
     """What one step makes of a call, where less is wrong with it then."""
     before = _wrong(case)
-    steps = (_unpacked, _unwrapped, _nested, _by_position)
+    steps = (_unpacked, _unwrapped, _nested, _raised, _swapped, _by_position)
     for option in islice((each for step in steps for each in step(case)), _MAX_TRIED):
         try:
             parameters = apply_edits(case.parameters, option.edits)
@@ -174,11 +175,12 @@ def _nested(case: Case) -> Iterator[Option]:
         return
     for name, known in case.view.parameters.items():
         listed = "array" in known.types
-        if name in case.parameters or not (listed or "object" in known.types):
+        if not (listed or "object" in known.types):
             continue
-        inner = object_view(case.schema, (name, 0) if listed else (name,), strange)
+        there = _object(case.parameters.get(name))
+        inner = object_view(case.schema, (name, 0) if listed else (name,), there or strange)
         fields = _matching(strange, inner) if inner else {}
-        if fields and inner and not set(inner.missing(dict.fromkeys(fields.values()))):
+        if fields and inner and not inner.missing({**there, **dict.fromkeys(fields.values())}):
             edits: list[Edit] = [Nest(name=name, fields=tuple(fields), listed=listed)]
             prefix = (name, 0) if listed else (name,)
             edits += [
@@ -219,6 +221,30 @@ def _likest(name: str, others: Sequence[str]) -> str | None:
         return None
     second = ranked[1][0] if len(ranked) > 1 else 0.0
     return ranked[0][1] if ranked[0][0] - second >= _CLEARLY else None
+
+
+def _raised(case: Case) -> Iterator[Option]:
+    """Parameters of the tool that stand inside of another one, which has no such field."""
+    for name, value in case.parameters.items() if case.schema is not None else ():
+        held = _object(value)
+        path = (name, 0) if isinstance(value, list) else (name,)
+        inner = object_view(case.schema or {}, path, held) if held else None
+        fields = [each for each in inner.unknown(held) if each in _names(case)] if inner else []
+        if fields:
+            edit = Flatten(name=name, fields=tuple(fields), partly=True)
+            yield _step(case, [edit], f"`{fields[0]}` belongs beside `{name}`", _UNPACKED)
+
+
+def _swapped(case: Case) -> Iterator[Option]:
+    """Two values of which each fits only in the other's place."""
+    for (one, first), (other, second) in combinations(_strangers(case), 2):
+        mine, its = case.parameter(one), case.parameter(other)
+        if mine and its and fits(first, its.types) and fits(second, mine.types):
+            edits = [
+                Replace(name=one, before=first, value=second),
+                Replace(name=other, before=second, value=first),
+            ]
+            yield _step(case, edits, f"`{one}` and `{other}` are swapped", _NESTED)
 
 
 def _by_position(case: Case) -> Iterator[Option]:

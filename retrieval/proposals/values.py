@@ -89,6 +89,8 @@ _SHARES_INSTEAD = [
     (0.75, prior("usual.instead.mostly", 3, 2)),
     (0.5, prior("usual.instead.often", 2, 3)),
 ]
+_ID_IN_WRITE = Trials(2, 4)
+"""Whom or what a write is about is nobody else's to say, however often others said it."""
 _SAID_ELSEWHERE = prior("usual.said-elsewhere", 1, 4)
 """The call has the value in another place: from Rome to Rome is no journey."""
 _MOST = 2
@@ -111,11 +113,22 @@ def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
         unfit = view is not None and not fits(common.value, view.types)
         if trials and _is_said_elsewhere(case, name, common.value):
             trials = _SAID_ELSEWHERE
+        if trials and case.writes and _names_a_thing(name, seen):
+            trials = _ID_IN_WRITE
         if trials is None or unfit or (name in case.parameters and same_json(common.value, sent)):
             continue
         reason = f"{common.count} of {seen.successes} successes have this value"
         trials = _of_profile(case, trials)
         yield _one(index, _put(case, name, common.value), reason, trials, "profile", common.count)
+
+
+_IDS = frozenset(("id", "ids", "uuid", "account", "recipient", "receiver", "to", "user"))
+
+
+def _names_a_thing(name: str, seen: ParameterProfile) -> bool:
+    usual = seen.usual_format()
+    form = usual[0] if usual else "words"
+    return not _IDS.isdisjoint(words_of(name)) or form in ("uuid", "email", "mention")
 
 
 def _of_profile(case: Case, trials: Trials) -> Trials:

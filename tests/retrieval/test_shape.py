@@ -11,9 +11,10 @@ from tests.retrieval.cases import make_case, object_schema
 
 CLOSED = {"additionalProperties": False}
 WEATHER = object_schema(city="string", days="integer") | CLOSED
+EDIT = object_schema(oldText="string", newText="string") | CLOSED
 EDITS = object_schema(
     path="string",
-    edits={"type": "array", "items": object_schema(oldText="string", newText="string")},
+    edits={"type": "array", "items": EDIT},
 ) | CLOSED  # fmt: skip
 ENTITY = {"name": "string", "entityType": "string"}
 ENTITIES = object_schema(entities={"type": "array", "items": object_schema(**ENTITY)}) | CLOSED
@@ -58,6 +59,11 @@ def suggestions(
          {"name": "here", "at": {"lat": 1.5, "lon": 2}}),
         ({"name": "here", "at": {"lat": 1.5, "lon": 2, "name": "x"}}, None, PLACE, None),
         ({"params": {"City": "Paris", "days": "3"}}, "city", WEATHER, PARIS),
+        ({"path": "a", "edits": [{"oldText": "x"}], "newText": "y"}, "edits", EDITS,
+         {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}),
+        ({"edits": [{"oldText": "x", "newText": "y", "path": "a"}]}, "path", EDITS,
+         {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}),
+        ({"city": 3, "days": "Paris"}, "x", WEATHER, PARIS),
     ],
 )  # fmt: skip
 def test_a_call_in_another_shape_is_put_into_the_tools(
