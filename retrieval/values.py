@@ -364,7 +364,7 @@ def _nearness(flat: str, value: str) -> float:
         return 0.0
     if flat == other:
         return 1.0
-    if flat == _flat(re.split(r"[/.:]", value)[-1]):
+    if flat == _flat(re.split(r"[/.:]", value)[-1]) or flat.strip("./\\") == other:
         return 0.92
     if differ_in_digits(flat, other):
         return 0.0

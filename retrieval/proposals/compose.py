@@ -59,7 +59,7 @@ _UNSURE_SOURCE = Trials(2, 2)
 _ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
 _LIKEST = prior("rename.likest", 10, 1.5)
 """More like the missing name than any other, and that more like it than any other."""
-_OTHER_MEANING = Trials(1, 4)
+_OTHER_MEANING = Trials(0.5, 12)
 """What limits or negates is likely something else, and a flag is no text: a judgement."""
 _UNLIKE = prior("rename.only.unlike", 2, 3)
 _REMOVE = {

@@ -8,12 +8,14 @@ from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, Replace
 from retrieval.parameters import JsonType, place_of
-from retrieval.proposals.case import Case, Option, Trials
+from retrieval.proposals.case import Case, Option, Trials, prior
 from retrieval.reading.faults import Fault
-from retrieval.values import CastError, cast, fits, nearest
+from retrieval.values import CastError, cast, fits, nearest, words_of
 
 _MOST = 3
 _SAYS_A_KIND = 4
+_NEAR = prior("snap.session", 12, 1.5)
+_SLIP = 0.8
 _PRIOR = Trials(0.5, 1)
 """Of a link before it was ever used: that a value was there and was sent says little."""
 
@@ -49,6 +51,9 @@ def session_options(
         known = found.get(str(typed))
         if known is None or trials.mean > known[2].mean:
             found[str(typed)] = typed, source, trials
+    near = _nearly_sent_before(case, name, sent)
+    if near is not None and str(near[0]) not in found:
+        found[str(near[0])] = (*near, _NEAR)
     ranked = sorted(found.values(), key=lambda each: -each[2].mean)
     for value, source, trials in ranked[:_MOST]:
         edit = (
@@ -58,6 +63,22 @@ def session_options(
         )
         reason = f"the session has it from {source}, where `{name}` mostly comes from"
         yield Option((edit,), reason, trials, ("session",), covers=frozenset({index}))
+
+
+def _nearly_sent_before(case: Case, name: str, sent: JsonValue) -> tuple[str, str] | None:
+    """The value under this name, in the session's calls and results, that was nearly written."""
+    if not isinstance(sent, str):
+        return None
+    known = {
+        str(each): f"{call.tool_name} {place}"
+        for call in case.session()
+        for place, values in call.values.items()
+        if words_of(place.rpartition(".")[2]) == words_of(name)
+        for each in values
+        if isinstance(each, str) and each != sent
+    }
+    near = nearest(sent, list(known))
+    return None if near is None or near[1] < _SLIP else (near[0], known[near[0]])
 
 
 def _chosen(values: list[JsonValue], sent: JsonValue) -> JsonValue:

@@ -6,6 +6,7 @@ of its own, whose names and values are mended as those of any call. A shape coun
 wrong with it than before, as far as schema, profile or error say.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from retrieval.values import CastError, cast, fits, name_similarity
 _UNPACKED = prior("shape.unpacked", 30, 1)  # {"params": {"a": 1}} -> {"a": 1}
 _VALUE = prior("shape.value", 24, 1)  # {"a": {"value": 1}} -> {"a": 1}
 _NESTED = prior("shape.nested", 20, 1)  # {"old": 1} -> {"edits": [{"old": 1}]}
+_PAIRED = prior("shape.paired", 8, 1.5)  # {"a": 1} -> [{"key": "a", "value": 1}]
 _BY_POSITION = prior("shape.position", 6, 1.5)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
@@ -40,6 +42,8 @@ _SOMEWHAT, _CLEARLY = 0.3, 0.2
 _MENDED = 1.5
 """What a like name takes off the two faults that it mends."""
 _ASSIGNED = re.compile(r"(\w+)\s*=")
+_ASSIGNMENT = re.compile(r"(\w+)\s*=\s*(?:['\"]([^'\"]*)['\"]|([\w.+-]+))")
+_ASSIGNMENTS = re.compile(rf"\s*{_ASSIGNMENT.pattern}(?:\s*,\s*{_ASSIGNMENT.pattern})*\s*")
 _MAX_TEXT = 2_000
 _MAX_STEPS = 3
 _MAX_TRIED = 20
@@ -90,7 +94,7 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
 def _better(case: Case) -> Iterator[Reshaped]:
     """What one step makes of a call, where less is wrong with it then."""
     before = _wrong(case)
-    steps = (_unpacked, _unwrapped, _nested, _raised, _swapped, _by_position)
+    steps = (_unpacked, _unwrapped, _nested, _raised, _swapped, _by_position, _paired)
     for option in islice((each for step in steps for each in step(case)), _MAX_TRIED):
         try:
             parameters = apply_edits(case.parameters, option.edits)
@@ -149,8 +153,10 @@ def _unpacked(case: Case) -> Iterator[Option]:
         edits, key, value = list[Edit](), name, outer
         for _ in range(_MAX_STEPS):
             inner = _object(value)
-            if isinstance(value, str):
+            if isinstance(value, str) and value.lstrip()[:1] == "{":
                 edits.append(Cast(name=key, to="object"))
+            elif isinstance(value, str):
+                edits.append(Replace(name=key, before=value, value=inner))
             edits.append(Flatten(name=key))
             if any(_is_like_one(each, names) for each in inner):
                 reason = f"parameters of the tool stand inside of `{name}`"
@@ -264,6 +270,45 @@ def _by_position(case: Case) -> Iterator[Option]:
             yield _step(case, [edit], f"the values of `{name}` have no names", _BY_POSITION)
 
 
+def _paired(case: Case) -> Iterator[Option]:
+    """A map in the place of a list of pairs, or the reverse."""
+    for name, value in _strangers(case):
+        known = case.parameter(name)
+        made: JsonValue = None
+        if known is not None and "object" in known.types and isinstance(value, list):
+            made = _map_of(value)
+        elif known is not None and "array" in known.types and isinstance(value, dict):
+            made = _pairs_of(case, name, value)
+        if made is not None:
+            edit = Replace(name=name, before=value, value=made)
+            what = "a map" if isinstance(made, dict) else "a list of objects"
+            yield _step(case, [edit], f"`{name}` is {what}", _PAIRED)
+
+
+def _map_of(pairs: Sequence[JsonValue]) -> JsonObject | None:
+    """What lists of two, or objects of a key and its value, say by name."""
+    found: JsonObject = {}
+    for each in pairs[:_MAX_KEYS]:
+        pair = list(each.values()) if isinstance(each, dict) else each
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+            return None
+        found[pair[0]] = pair[1]
+    return found if len(found) == len(pairs) else None
+
+
+def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | None:
+    """Objects of two fields for the entries of a map, where the types say which is which."""
+    inner = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
+    fields = [view for view in inner.parameters.values() if view.required] if inner else []
+    if len(fields) != 2 or not 0 < len(value) <= _MAX_KEYS:
+        return None
+    key, held = fields
+    entries = list(value.values())
+    if not fits("", key.types) or not all(fits(each, held.types) for each in entries):
+        return None
+    return [{key.name: one, held.name: other} for one, other in value.items()]
+
+
 def _step(case: Case, edits: Sequence[Edit], reason: str, trials: Trials) -> Option:
     source: EvidenceSource = "error" if case.view is None else case.view.source
     return Option(tuple(edits), reason, trials, (source, "parameters"))
@@ -278,7 +323,27 @@ def _object(value: JsonValue) -> JsonObject:
             value = cast(value, "object")
         except CastError:
             return {}
+    elif isinstance(value, str):
+        return _assigned(value)
     return value if isinstance(value, dict) and len(value) <= _MAX_KEYS else {}
+
+
+def _assigned(text: str) -> JsonObject:
+    """What a text such as `a=1, b='x'` assigns; empty where it says anything else."""
+    if not _ASSIGNMENTS.fullmatch(text[:_MAX_TEXT]):
+        return {}
+    return {
+        found[1]: found[2] if found[3] is None else _plain(found[3])
+        for found in _ASSIGNMENT.finditer(text)
+    }
+
+
+def _plain(text: str) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(text.lower() if text in ("True", "False") else text)
+    except ValueError:
+        return text
+    return value
 
 
 def _is_like_one(name: str, names: frozenset[str]) -> bool:

@@ -89,7 +89,7 @@ _SHARES_INSTEAD = [
     (0.75, prior("usual.instead.mostly", 3, 2)),
     (0.5, prior("usual.instead.often", 2, 3)),
 ]
-_ID_IN_WRITE = Trials(2, 4)
+_ID_IN_WRITE = Trials(0.5, 8)
 """Whom or what a write is about is nobody else's to say, however often others said it."""
 _SAID_ELSEWHERE = prior("usual.said-elsewhere", 1, 4)
 """The call has the value in another place: from Rome to Rome is no journey."""
