@@ -213,6 +213,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
     types = tuple(dict.fromkeys(kind for option in options for kind in _types(option)))
     allowed = tuple(value for option in options for value in _enum(option))
     items = resolve(_first(options, "items"), root)
+    of_items = (kind for form in (items, *_alternatives(items, root)) for kind in _types(form))
     description = part.get("description")
     description = description if isinstance(description, str) else ""
     return ParameterView(
@@ -225,7 +226,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
         stated_values=_stated(allowed, description),
         minimum=_limit(options, "minimum", "exclusiveMinimum", 1),
         maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
-        item_types=tuple(_types(items)),
+        item_types=tuple(dict.fromkeys(of_items)),
         described_by=_words(description),
         pattern=_only_text(options, "pattern"),
         form=_only_text(options, "format"),

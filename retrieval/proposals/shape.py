@@ -28,19 +28,21 @@ from retrieval.edits import (
 from retrieval.parameters import ToolView, object_view
 from retrieval.proposals.case import Case, Option, Trials, inner_faults, prior, shown_by
 from retrieval.reading.faults import Fault
-from retrieval.values import CastError, cast, fits, name_similarity
+from retrieval.values import CastError, cast, fits, name_similarity, words_of
 
 _UNPACKED = prior("shape.unpacked", 30, 1)  # {"params": {"a": 1}} -> {"a": 1}
 _VALUE = prior("shape.value", 24, 1)  # {"a": {"value": 1}} -> {"a": 1}
 _NESTED = prior("shape.nested", 20, 1)  # {"old": 1} -> {"edits": [{"old": 1}]}
 _PAIRED = prior("shape.paired", 8, 1.5)  # {"a": 1} -> [{"key": "a", "value": 1}]
-_BY_POSITION = prior("shape.position", 6, 1.5)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
+_BY_POSITION = prior("shape.position", 4, 2)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
-_SOMEWHAT, _CLEARLY = 0.3, 0.2
+_SOMEWHAT, _CLEARLY = 0.45, 0.2
 """Likeness of the likest name, and what it is ahead of the next one."""
 _MENDED = 1.5
 """What a like name takes off the two faults that it mends."""
+_KEYS = frozenset(("key", "name", "path", "id", "field"))
+"""Words of the names of fields that say which of several things it is."""
 _ASSIGNED = re.compile(r"(\w+)\s*=")
 _ASSIGNMENT = re.compile(r"(\w+)\s*=\s*(?:['\"]([^'\"]*)['\"]|([\w.+-]+))")
 _ASSIGNMENTS = re.compile(rf"\s*{_ASSIGNMENT.pattern}(?:\s*,\s*{_ASSIGNMENT.pattern})*\s*")
@@ -125,7 +127,13 @@ def _wrong(case: Case) -> float:
         if fault.kind not in ("missing", "unexpected")
     ]
     names = len(missing) + len(unknown) - _MENDED * len(best_matches(unknown, missing))
-    return names + len(inner) + _MENDED / 2 * len(values)
+    items = sum(
+        not fits(item, known.item_types)
+        for name, value in case.parameters.items()
+        if (known := case.parameter(name)) and isinstance(value, list)
+        for item in value[:_MAX_KEYS]
+    )
+    return names + len(inner) + items + _MENDED / 2 * len(values)
 
 
 def _names(case: Case) -> frozenset[str]:
@@ -153,6 +161,8 @@ def _unpacked(case: Case) -> Iterator[Option]:
         edits, key, value = list[Edit](), name, outer
         for _ in range(_MAX_STEPS):
             inner = _object(value)
+            if _is_its_own(case, key, inner):
+                break
             if isinstance(value, str) and value.lstrip()[:1] == "{":
                 edits.append(Cast(name=key, to="object"))
             elif isinstance(value, str):
@@ -164,6 +174,15 @@ def _unpacked(case: Case) -> Iterator[Option]:
             if len(inner) != 1:
                 break
             [(key, value)] = inner.items()
+
+
+def _is_its_own(case: Case, name: str, inner: JsonObject) -> bool:
+    """Whether all names in an object are fields that this parameter, or an item of it, has."""
+    for path in ((name,), (name, 0)) if case.schema is not None and inner else ():
+        view = object_view(case.schema or {}, path, inner)
+        if view is not None and view.parameters and not view.unknown(inner):
+            return True
+    return False
 
 
 def _unwrapped(case: Case) -> Iterator[Option]:
@@ -257,7 +276,9 @@ def _by_position(case: Case) -> Iterator[Option]:
     """Values in a list without their names, as many as the call lacks."""
     if case.view is None or case.view.source != "schema":
         return
-    missing = case.view.missing(case.parameters)
+    lacks = set(case.view.missing(case.parameters))
+    # The schema has them in the order of the tool's maker; the view sorts them.
+    missing = [each for each in _object((case.schema or {}).get("properties")) if each in lacks]
     for name, value in _strangers(case):
         if name in case.view.parameters or not isinstance(value, list):
             continue
@@ -272,22 +293,30 @@ def _by_position(case: Case) -> Iterator[Option]:
 
 def _paired(case: Case) -> Iterator[Option]:
     """A map in the place of a list of pairs, or the reverse."""
-    for name, value in _strangers(case):
+    for name, value in case.parameters.items():
         known = case.parameter(name)
         made: JsonValue = None
-        if known is not None and "object" in known.types and isinstance(value, list):
-            made = _map_of(value)
-        elif known is not None and "array" in known.types and isinstance(value, dict):
+        if known is None:
+            continue
+        if isinstance(value, list):
+            if "array" in known.types and known.item_types[:1] == ("object",):
+                items: list[JsonValue] = [_object(each) or _map_of(each) for each in value]
+                made = items if all(items) else None
+            elif "object" in known.types and "array" not in known.types:
+                made = _map_of(value)
+        elif "array" in known.types and isinstance(value, dict):
             made = _pairs_of(case, name, value)
-        if made is not None:
+        if made is not None and made != value:
             edit = Replace(name=name, before=value, value=made)
-            what = "a map" if isinstance(made, dict) else "a list of objects"
+            what = "an object" if isinstance(made, dict) else "a list of objects"
             yield _step(case, [edit], f"`{name}` is {what}", _PAIRED)
 
 
-def _map_of(pairs: Sequence[JsonValue]) -> JsonObject | None:
+def _map_of(pairs: JsonValue) -> JsonObject | None:
     """What lists of two, or objects of a key and its value, say by name."""
     found: JsonObject = {}
+    if not isinstance(pairs, list) or not pairs:
+        return None
     for each in pairs[:_MAX_KEYS]:
         pair = list(each.values()) if isinstance(each, dict) else each
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
@@ -297,15 +326,22 @@ def _map_of(pairs: Sequence[JsonValue]) -> JsonObject | None:
 
 
 def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | None:
-    """Objects of two fields for the entries of a map, where the types say which is which."""
+    """Objects of two fields for the entries of a map, where it is clear which is which."""
     inner = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
     fields = [view for view in inner.parameters.values() if view.required] if inner else []
-    if len(fields) != 2 or not 0 < len(value) <= _MAX_KEYS:
+    if len(fields) != 2 or not 0 < len(value) <= _MAX_KEYS or _is_its_own(case, name, value):
         return None
-    key, held = fields
     entries = list(value.values())
-    if not fits("", key.types) or not all(fits(each, held.types) for each in entries):
+    ways = [
+        (key, held)
+        for key, held in (fields, fields[::-1])
+        if fits("", key.types) and all(fits(each, held.types) for each in entries)
+    ]
+    if len(ways) > 1:
+        ways = [way for way in ways if not _KEYS.isdisjoint(words_of(way[0].name))]
+    if len(ways) != 1:
         return None
+    [(key, held)] = ways
     return [{key.name: one, held.name: other} for one, other in value.items()]
 
 

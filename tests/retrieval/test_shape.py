@@ -98,7 +98,7 @@ def test_without_a_schema_the_error_says_which_names_are_missing() -> None:
 
 
 def test_values_without_names_take_those_that_the_tool_requires() -> None:
-    """In their order; that is likely, and not said."""
+    """In the order of the schema; that is likely, and not said."""
     [best, *_] = suggestions({"args": ["Paris", 3]}, MISSING.format("city"), WEATHER)
     assert best.corrected_parameters == PARIS
     assert best.change_class == "plausible"
