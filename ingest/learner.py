@@ -74,7 +74,8 @@ def learn_success(knowledge: ToolKnowledge, execution: Execution, schema_hash: s
     profile.observe_success(
         execution.parameters, session_of(execution), execution.agent, execution.timestamp
     )
-    forget_repeat(knowledge.runs, execution.parameters)
+    session = session_mark(execution.session_id, execution.agent)
+    forget_repeat(knowledge.runs, execution.parameters, session)
 
 
 def learn_failure(

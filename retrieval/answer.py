@@ -26,6 +26,7 @@ from aftercall.models import (
     ToolAnnotations,
 )
 from retrieval.advice.advise import (
+    CUT,
     NEVER_RETRIED,
     abstention_reason,
     advise,
@@ -284,9 +285,8 @@ def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
 
 def _why_not(case: Case, advice: Advice | NoAdvice | None, call_context: CallContext) -> str:
     """Why nothing is suggested: what is near, the corpus's lesson, and whether it is a loop."""
-    reason = abstention_reason(case, call_context)
-    if isinstance(advice, NoAdvice):
-        reason = advice.reason
+    given = advice.reason if isinstance(advice, NoAdvice) else None
+    reason = given or abstention_reason(case, call_context)
     note = loop_note(call_context)
     return reason if note is None else f"{reason}. {note}"
 
@@ -298,6 +298,8 @@ def _advised_or_ranked(
 
     Of parameters that are not known no change can be told.
     """
+    if advice is CUT:
+        return []  # whatever mended such an error, it was not in the call
     note = loop_note(question.call_context)
     ranked = []
     known = question.case.signature

@@ -143,10 +143,26 @@ def advise(
 
     A call that several sessions made first counts before what the error says.
     """
+    if is_cut(case):
+        return CUT
     category = case.reading.category
     of_the_moment = category in TRANSIENT or category == "user_rejected"
     first = None if of_the_moment else learned_first_call(case)
     return first or _stated(case, error, call_context)
+
+
+CUT = NoAdvice(
+    "the arguments end in the middle of their JSON: the call was cut off, and what is missing is "
+    "known to nobody else; send the whole call again, in smaller parts if it is cut off again"
+)
+
+
+def is_cut(case: Case) -> bool:
+    """Whether the arguments were cut off; a tool that needs none may be called without."""
+    needs_none = case.view is not None and not any(
+        each.required for each in case.view.parameters.values()
+    )
+    return case.reading.is_cut and (bool(case.parameters) or not needs_none)
 
 
 def _stated(
@@ -307,7 +323,7 @@ def retry_advice(
 
 
 LOOP = 3
-"""Failures of exactly the same call with the same error that make a loop."""
+"""Failures with the same error that make a loop: of the same call, or of one session's calls."""
 _MOST_NEAR = 3
 _MIN_LIKENESS = 0.6
 """Jaro-Winkler, 0 to 1: below it two values share little more than their length."""
@@ -351,10 +367,16 @@ def _is_about_a_fault(seed: SeedEntry, case: Case) -> bool:
 
 def loop_note(call_context: CallContext) -> str | None:
     """A sentence about the same call failing again and again; None when it does not."""
-    if call_context.repeats.total >= LOOP:
+    repeats = call_context.repeats
+    if repeats.total >= LOOP:
         return (
-            f"These exact parameters failed {call_context.repeats.total} times with this error; do "
-            "not send them again."
+            f"These exact parameters failed {repeats.total} times with this error; do not send "
+            "them again."
+        )
+    if repeats.alike >= LOOP:
+        return (
+            f"This error came {repeats.alike} times in this session, with other parameters too; "
+            "do not go on trying."
         )
     if call_context.attempt >= LOOP:
         return (

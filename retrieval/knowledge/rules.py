@@ -121,15 +121,18 @@ def _bounded(recoveries: list[Recovery]) -> list[Recovery]:
     return list(latest.values())[:MAX_RECOVERIES]
 
 
-MAX_RUNS = 100
-"""Calls remembered per tool; those that failed last stay."""
+MAX_RUNS = 200
+"""Calls, and errors of a session, remembered per tool; those that failed last stay."""
 _MAX_SESSIONS = 5
 _OUTAGE = timedelta(hours=1)
 """A transient failure after a longer pause begins anew: the earlier outage is over."""
 
 
 class Run(BaseModel):
-    """The same parameters failing with the same signature, with no success in between."""
+    """The same parameters, or calls of one session, that fail with the same signature.
+
+    With no success in between: of these parameters, or of the session.
+    """
 
     signature: str
     count: int = 0
@@ -141,11 +144,13 @@ class Run(BaseModel):
 class Repeats(NamedTuple):
     """How often exactly this call failed with this error since it last worked.
 
-    `weighed` counts every failure of the asking session, and one for each of the others.
+    `weighed` counts every failure of the asking session, and one for each of the others; `alike`
+    the asking session's failures with this error, whatever the parameters, since the tool worked.
     """
 
     total: int = 0
     weighed: int = 0
+    alike: int = 0
 
 
 def learn_repeat(
@@ -157,27 +162,29 @@ def learn_repeat(
     session: str,
     at: datetime,
 ) -> None:
-    """Count a failure, in place. Masked parameters stand for many calls and are not counted."""
-    if is_redacted(parameters):
-        return
-    key = _key(parameters)
-    run = runs.pop(key, None)
-    if run is None or run.signature != signature_id or _is_over(run, category, at):
-        run = Run(signature=signature_id, last_seen=at)
-    run.count += 1
-    run.sessions[session] = run.sessions.pop(session, 0) + 1
-    while len(run.sessions) > _MAX_SESSIONS:
-        del run.sessions[next(iter(run.sessions))]
-    run.last_seen = max(run.last_seen, at)
-    runs[key] = run
+    """Count a failure, in place. Masked parameters stand for many calls: only its error counts."""
+    keys = [_key_within(session, signature_id)]
+    keys += [] if is_redacted(parameters) else [_key(parameters)]
+    for key in keys:
+        run = runs.pop(key, None)
+        if run is None or run.signature != signature_id or _is_over(run, category, at):
+            run = Run(signature=signature_id, last_seen=at)
+        run.count += 1
+        run.sessions[session] = run.sessions.pop(session, 0) + 1
+        while len(run.sessions) > _MAX_SESSIONS:
+            del run.sessions[next(iter(run.sessions))]
+        run.last_seen = max(run.last_seen, at)
+        runs[key] = run
     while len(runs) > MAX_RUNS:
         del runs[next(iter(runs))]
 
 
-def forget_repeat(runs: dict[str, Run], parameters: JsonObject) -> None:
-    """Say that a call worked, in place."""
+def forget_repeat(runs: dict[str, Run], parameters: JsonObject, session: str) -> None:
+    """Say that a call of a session worked, in place."""
     if runs:
         runs.pop(_key(parameters), None)
+        for key in [key for key in runs if key.startswith(_key_within(session, ""))]:
+            del runs[key]
 
 
 def repeats_of(
@@ -190,13 +197,16 @@ def repeats_of(
     now: datetime,
 ) -> Repeats:
     """How often exactly this call failed with this error since it last worked."""
-    if not runs or is_redacted(parameters):
+    if not runs:
         return Repeats()
-    run = runs.get(_key(parameters))
+    alike = runs.get(_key_within(session, signature_id))
+    times = 0 if alike is None or _is_over(alike, category, now) else alike.count
+    run = None if is_redacted(parameters) else runs.get(_key(parameters))
     if run is None or run.signature != signature_id or _is_over(run, category, now):
-        return Repeats()
+        return Repeats(alike=times)
     own = run.sessions.get(session, 0)
-    return Repeats(run.count, own + sum(other != session for other in run.sessions))
+    weighed = own + sum(other != session for other in run.sessions)
+    return Repeats(run.count, weighed, times)
 
 
 def session_mark(session_id: str | None, agent: str) -> str:
@@ -206,6 +216,10 @@ def session_mark(session_id: str | None, agent: str) -> str:
 
 def _key(parameters: JsonObject) -> str:
     return content_hash(parameters)[:16]
+
+
+def _key_within(session: str, signature_id: str) -> str:
+    return f"{session} {signature_id}"
 
 
 def _is_over(run: Run, category: ErrorCategory, at: datetime) -> bool:

@@ -74,6 +74,7 @@ CODES: dict[str, ErrorCategory] = {
     code: category for category, codes in _TABLE["codes"].items() for code in codes
 }
 *_RULES, _OF_PARAMETERS = map(_words, _TABLE["rules"])
+_USER_REJECTED = next(words for words in _RULES if words.reading.category == "user_rejected")
 _RATE_LIMITED = next(words for words in _RULES if words.reading.category == "rate_limited")
 _TYPES: list[tuple[re.Pattern[str], ErrorCategory]] = [
     (_one_of(row["patterns"], re.IGNORECASE), row["category"]) for row in _TABLE["types"]
@@ -87,6 +88,7 @@ _SQL_WORDS = _one_of(_PATTERNS["sql_words"], re.IGNORECASE)
 _SQLSTATE = _one_of(_PATTERNS["sqlstate"], re.IGNORECASE)
 _STATUS = _one_of(_PATTERNS["status"], re.IGNORECASE)
 _VALIDATED = _one_of(_PATTERNS["validated"], re.IGNORECASE)
+_POLICY = _one_of(_PATTERNS["policy"])
 _GIVEN_BACK = _one_of(_PATTERNS["given_back"])
 _EMPTY_WORDS = frozenset(_TABLE["empty"]["words"])
 _CODE_WORD = re.compile(r"(?=[^a-z]*\d)[a-z]{0,2}[\da-f]+|\d+")
@@ -103,19 +105,28 @@ _FAULT_NAMED = 0.85
 
 
 def categorise(
-    error_type: str, code: str, message: str, *, has_faults: bool, blames_value: bool
+    error_type: str,
+    code: str,
+    message: str,
+    *,
+    has_faults: bool,
+    blames_value: bool,
+    blames_form: bool,
 ) -> CategoryReading:
     """Read the kind of an error from its type, its code and its words, in this order.
 
     The code is of JSON-RPC, HTTP, POSIX or the tool's own, or empty; the message is bounded in
     length. Words that say how a value that was sent should be (`blames_value`) are surer than any
-    other: `timeout must be an integer` is no time-out.
+    other: `timeout must be an integer` is no time-out. A policy says no to values too, but not for
+    their form (`blames_form`).
     """
     if error_type in _OF_ITSELF:
         return CategoryReading(error_type, 1.0)
     plain = plain_words(message)
     if not blames_value and _GIVEN_BACK.search(plain):
         return CategoryReading("contract_violation", 0.9)
+    if not blames_form and _POLICY.search(plain) and not _USER_REJECTED.are_in(plain):
+        return _unless_too_fast(CategoryReading("permission_denied", 0.92), plain)
     if code == "-32602" or _VALIDATED.search(message):
         return CategoryReading("invalid_parameters", 0.97)
     beside = f"{error_type} {message[:_STATUS_WITHIN]}" if code else ""

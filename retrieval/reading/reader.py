@@ -198,6 +198,8 @@ class ErrorReading:
     signature: str
     faults: tuple[Fault, ...]
     rejected_before_run: bool
+    is_cut: bool = False
+    """The arguments end in the middle of their JSON: what was meant is not in the call."""
 
     @property
     def is_unread(self) -> bool:
@@ -223,13 +225,19 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         code = code_within(error.details) or code
     leaves = _texts_in(parameters)
     found = islice((*_faults_of(message), *read_structured(error.details)), _MAX_FAULTS)
+    is_cut = are_arguments_cut(message, parameters)
     faults = tuple(_dedupe(_joined(list(_tied_each(found, parameters, leaves)))))
+    faults = () if is_cut else faults
     reading = categorise(
         error.type,
         code,
         without_values(message, [text for _, text in leaves]),
         has_faults=bool(faults),
         blames_value=any(f.kind in _OF_VALUES and f.parameter in parameters for f in faults),
+        blames_form=any(
+            f.kind == "missing" or (f.kind in _OF_FORMS and f.parameter in parameters)
+            for f in faults
+        ),
     )
     names = {part for fault in faults for part in _names_said(fault, parameters)}
     return ErrorReading(
@@ -242,7 +250,49 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         rejected_before_run=reading.category in _REFUSALS
         and not _has_run(error.details)
         and is_rejected_before_run(code, message, faults, parameters),
+        is_cut=is_cut,
     )
+
+
+_ENDS_EARLY = re.compile(
+    r"unterminated string|unexpected end of|unexpected eof|eof while parsing|end of json input|"
+    r"expecting (?:'.'|property name|value\b|[^\n]{1,12} delimiter)|incomplete json",
+    re.IGNORECASE,
+)
+_OF_ARGUMENTS = re.compile(
+    r"\b(?:arguments|parameters|params|(?:tool|function)[ _](?:call|input))\b", re.IGNORECASE
+)
+_OF_JSON = re.compile(
+    r"json|pars|decod|unterminated|unexpected end|\beof\b|delimiter|object|array|dict|\blist\b",
+    re.IGNORECASE,
+)
+
+
+def are_arguments_cut(message: str, parameters: JsonObject) -> bool:
+    """Whether the call was cut off in the middle of its arguments.
+
+    So it is where a text that was sent breaks off within its JSON and the error is about JSON, or
+    where JSON broke off and there are no arguments, or the error says that it was theirs.
+    """
+    if _RAN.search(message) or not _OF_JSON.search(message):
+        return False
+    if any(isinstance(value, str) and _breaks_off(value) for value in parameters.values()):
+        return True
+    is_theirs = not parameters or _OF_ARGUMENTS.search(message) is not None
+    return is_theirs and _ENDS_EARLY.search(message) is not None
+
+
+def _breaks_off(text: str) -> bool:
+    text = text.strip()
+    if text[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return error.msg.startswith("Unterminated string") or error.pos >= len(text)
+    except (RecursionError, ValueError):
+        return False
+    return False
 
 
 def _has_run(details: JsonValue) -> bool:
@@ -251,6 +301,7 @@ def _has_run(details: JsonValue) -> bool:
 
 
 _OF_VALUES = frozenset({"wrong_type", "out_of_range", "not_allowed", "bad_format", "unexpected"})
+_OF_FORMS = frozenset({"wrong_type", "out_of_range", "bad_format", "unexpected"})
 _REFUSALS = frozenset({"invalid_parameters", "rate_limited"})
 
 

@@ -18,6 +18,7 @@ from aftercall.models import ExecutionError
 from retrieval.reading.category import plain_words, says_nothing
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import read_error
+from tests.retrieval.cases import answer_to, make_case
 
 Call = dict[str, Any]
 
@@ -198,6 +199,30 @@ def test_a_message_is_read_as_it_is_meant(row: dict[str, Any]) -> None:
             break
     else:
         assert "kind" not in row, reading.faults
+
+
+_TEXT = Path(__file__).with_name("servers.jsonl").read_text(encoding="utf-8")
+SERVERS = [json.loads(line) for line in _TEXT.split("\n") if line]
+"""What well-known MCP servers, policies, HTTP and failing tools say, and what a person reads."""
+
+
+@pytest.mark.parametrize("row", SERVERS, ids=range(len(SERVERS)))
+def test_what_servers_say_is_read_as_a_person_reads_it(row: dict[str, Any]) -> None:
+    """A rule that forbids the call is a refusal: no outage, and no value to be mended."""
+    reading = read_error(ExecutionError(message=row["message"]), row.get("call", {}))
+    assert reading.category == row["category"]
+
+
+@pytest.mark.parametrize(
+    "message", [row["message"] for row in SERVERS if row["from"] == "policy"][:18]
+)
+def test_what_a_policy_forbids_is_handed_over(message: str) -> None:
+    """Whatever else could be sent, and whichever general code the server gave it."""
+    for code in (None, "-32603", "-32602", "500"):
+        case = make_case({"command": "rm", "url": "http://10.0.0.8/"}, message, code=code)
+        response = answer_to(case, message).response
+        assert [each.action for each in response.suggestions] == ["escalate"]
+        assert not response.retry.safe
 
 
 def test_several_faults_in_one_message_are_read() -> None:

@@ -87,17 +87,23 @@ def count(runs: dict[str, Run], session: str = "s", **fields: object) -> Repeats
 
 
 def test_a_run_is_of_the_same_call_and_error_until_it_works() -> None:
-    """Other parameters, another error, or a success between make another run."""
+    """Other parameters, another error, or a success between make another run.
+
+    Within a session the error alone is counted too, whatever is sent.
+    """
     runs: dict[str, Run] = {}
     for _ in range(3):
         fail(runs)
     fail(runs, session="other")
-    assert count(runs) == Repeats(4, 4)
+    assert count(runs) == Repeats(4, 4, 3)
     assert count(runs, session="new") == Repeats(4, 2)
-    assert count(runs, parameters={"a": 2}) == Repeats()
+    assert count(runs, parameters={"a": 2}) == Repeats(alike=3)
+    fail(runs, parameters={"a": 2})
+    assert count(runs, parameters={"a": 3}) == Repeats(alike=4)
     assert count(runs, signature_id="else") == Repeats()
-    forget_repeat(runs, {"a": 1})
+    forget_repeat(runs, {"a": 1}, "s")
     assert count(runs) == Repeats()
+    assert count(runs, session="other") == Repeats(alike=1), "the other session still fails"
 
 
 def test_an_outage_of_yesterday_is_over() -> None:
@@ -106,16 +112,16 @@ def test_an_outage_of_yesterday_is_over() -> None:
     fail(runs, minute=-90, category="timeout")
     assert count(runs, category="timeout") == Repeats()
     fail(runs, category="timeout")
-    assert count(runs, category="timeout") == Repeats(1, 1)
+    assert count(runs, category="timeout") == Repeats(1, 1, 1)
     fail(runs, minute=-90, parameters={"b": 1})
-    assert count(runs, parameters={"b": 1}) == Repeats(1, 1)
+    assert count(runs, parameters={"b": 1}) == Repeats(1, 1, 2)
 
 
 def test_masked_calls_are_not_counted_and_runs_are_bounded() -> None:
     """One mask stands for many values; a stream of new failures forgets the oldest."""
     runs: dict[str, Run] = {}
     fail(runs, parameters={"token": "[redacted:string:9-16]"})
-    assert runs == {}
+    assert count(runs, parameters={"token": "[redacted:string:9-16]"}) == Repeats(alike=1)
     for number in range(3 * MAX_RUNS):
         fail(runs, parameters={"a": number}, session=str(number))
     assert len(runs) == MAX_RUNS

@@ -146,3 +146,15 @@ def test_a_value_comes_from_the_sessions_own_results(client: Client) -> None:
     assert found[0].evidence.sources == ["session"]
     others = ask(client, close, {}, error, session_id="another").suggestions
     assert all(each.corrected_parameters != {"ticket": "T-99"} for each in others)
+
+
+def test_an_error_that_comes_back_in_a_session_is_a_loop(client: Client) -> None:
+    """Three tries with other words each are told as one; a call that worked ends it."""
+    tool = f"search_{uuid4().hex[:8]}"
+    tries = [({"query": f"words {each}"}, "the index says no") for each in range(3)]
+    record(client, session(tool, 1, *tries))
+    fourth = {"query": "others"}, "the index says no"
+    assert "3 times" in ask(client, tool, *fourth, session_id=f"{tool} 1").reason
+    assert "times" not in ask(client, tool, *fourth, session_id="another").reason
+    record(client, session(tool, 1, ({"query": "x"}, None), timestamp=NOW + timedelta(hours=1)))
+    assert "times" not in ask(client, tool, *fourth, session_id=f"{tool} 1").reason

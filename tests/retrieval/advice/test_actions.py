@@ -9,8 +9,9 @@ from aftercall.models import ExecutionError, Suggestion, SuggestResponse, Tool, 
 from retrieval.advice.advise import abstention_reason
 from retrieval.advice.first_calls import first_tool
 from retrieval.answer import Question, answer
+from retrieval.edits import Replace
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import Recovery, RecoveryTimes, Repeats
+from retrieval.knowledge.rules import Recovery, RecoveryTimes, Repeats, SignatureKnowledge
 from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case, StatedFirst
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, make_case, object_schema
@@ -192,6 +193,49 @@ def test_a_loop_is_said_and_never_repeated(message: str) -> None:
     assert all(each.action != "retry_unchanged" for each in response.suggestions)
     response = ask(message, {"id": "42"}, CallContext(repeats=Repeats(2, 2)))
     assert "do not send" not in (response.reason or response.suggestions[0].lesson)
+
+
+def test_one_error_again_and_again_is_a_loop_whatever_is_sent() -> None:
+    """Each try with another id is no other try."""
+    response = ask("No user found with id 42", {"id": "42"}, CallContext(repeats=Repeats(alike=3)))
+    assert "came 3 times in this session, with other parameters too" in (response.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("message", "parameters"),
+    [
+        ("Unexpected end of JSON input", {}),
+        ("Failed to parse tool arguments: Unterminated string starting at: line 1", {"path": "a"}),
+        ("Expecting ',' delimiter: line 1 column 12 (char 11)", {"edits": '[{"old": 1, "new": 2'}),
+        ("edits must be an array", {"edits": '[{"old": "a", "new": "b'}),
+    ],
+)
+def test_a_call_that_was_cut_off_is_not_mended(message: str, parameters: dict[str, Any]) -> None:
+    """Neither by a value, nor by a learned one, nor by the same call: it has to be sent whole."""
+    schema = object_schema(edits="array", path={"type": "string", "default": "/"})
+    known = SignatureKnowledge(
+        signature=make_case(parameters, message).reading.signature, category="invalid_parameters"
+    )
+    known.rule_to_update([Replace(name="path", before="a", value="b")]).repaired("a", "s")
+    response = ask(message, parameters, schema=schema, signature=known)
+    assert response.pattern.category == "invalid_parameters"
+    assert response.suggestions == []
+    assert "the call was cut off" in (response.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("message", "parameters"),
+    [
+        ("Unexpected end of JSON input", {"url": "https://a.example"}),
+        ("Unexpected end of JSON input in the response", {}),
+        ("a list must be given", {"text": "[link"}),
+        ("edits is not valid JSON", {"edits": '{"a": 1}}'}),
+        ("file not found", {"path": '{"a": '}),
+    ],
+)
+def test_other_broken_json_is_no_cut_off_call(message: str, parameters: dict[str, Any]) -> None:
+    """What the tool got back, text that is no JSON, and JSON that is wrong in another way."""
+    assert "cut off" not in (ask(message, parameters).reason or "")
 
 
 def test_a_correction_in_a_loop_says_so_too() -> None:
